@@ -29,15 +29,15 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
 /// batches of one size. The size class and the number of blocks of each batch are recorded in two
 /// bytes; these records start at the end of the slab and grow downwards:
 ///
-///     pool_chunk, free bits | 40 B | 40 B | 24 B | 24 B | 24 B | not cut yet ... | 24 x 3 | 40 x 2
-///     |
+///     pool_chunk, free bits | 40 B | 40 B | 24 B | 24 B | 24 B | not cut yet ... | 24x3 | 40x2 |
 ///
-/// Only `trim` uses the free bits, to find idle slabs. At any other time each free block is in the
-/// cache of the pool for its size.
+/// Only `trim` uses the free bits, to find idle slabs. A block whose bit is set holds its size
+/// class. At any other time each free block is in the cache of the pool for its size.
 template <std::size_t N, bool Enabled>
 class bootstrap_slabs {
     static constexpr std::size_t unit = size_class::fine_step;
     static constexpr std::size_t step_first = 1024, step_max = 262144, step_factor = 4;
+    static constexpr std::size_t step_second = step_first * step_factor;
     static constexpr std::size_t blocks_min = 4; // a slab holds at least 4 of its first size
 
     struct batch {
@@ -45,12 +45,26 @@ class bootstrap_slabs {
         std::uint8_t count;
     };
 
-    /// The most bytes of a batch: 512 bytes for small blocks, of which a structure often has many;
-    /// 256 bytes for larger blocks, so that a few large blocks leave memory for other sizes.
-    static constexpr std::size_t batch_bytes(slot_shape shape) noexcept
-    {
-        return shape.bytes <= cache_line_bytes ? 512 : 256;
-    }
+    /// The number of blocks of a batch, for each size class. In a slab of 1 KiB a batch has an
+    /// eighth of the slab. In larger slabs a batch has 512 bytes of small blocks, of which a
+    /// structure often has many, or 256 bytes of larger blocks, so that a few large blocks leave
+    /// memory for other sizes. A batch has at least one block.
+    struct batch_counts {
+        std::array<std::uint8_t, N> in_first{};
+        std::array<std::uint8_t, N> in_others{};
+    };
+    static constexpr batch_counts counts = [] {
+        batch_counts all;
+        for (std::size_t i = 0; i < N; ++i) {
+            std::size_t const bytes = class_shapes<N>[i].bytes;
+            auto const count_in = [&](std::size_t room) {
+                return static_cast<std::uint8_t>(std::max(room / bytes, std::size_t{1}));
+            };
+            all.in_first[i] = count_in(step_first / 8);
+            all.in_others[i] = count_in(bytes <= cache_line_bytes ? 512 : 256);
+        }
+        return all;
+    }();
 
 public:
     constexpr bootstrap_slabs() noexcept = default;
@@ -60,33 +74,36 @@ public:
     {
     }
 
-    /// Cuts neighbouring blocks of size class `i` from a slab: at most an eighth of the slab, at
-    /// most `batch_bytes` bytes, and at least one block. Returns no block if all slabs are used up,
-    /// or the source is exhausted.
+    /// Cuts neighbouring blocks of size class `i` from a slab: as many as `counts` says, but no
+    /// more than the slab has room for. Returns no block if all slabs are used up, or the source is
+    /// exhausted.
     template <class Source>
     std::span<std::byte> cut(Source& source, std::size_t i) noexcept
     {
         slot_shape const shape = class_shapes<N>[i];
         if (!Enabled || shape.bytes > step_max / blocks_min)
             return {};
-        std::size_t room = 0; // how many blocks the batch can have
-        while (open_ == nullptr || (room = room_in(*open_, shape)) == 0)
+        while (open_ == nullptr || !has_room(*open_, shape))
             if (open_ != nullptr && open_->next_fresh != nullptr)
                 open_ = open_->next_fresh;
             else if (!add_slab(source, shape.bytes))
                 return {};
         pool_chunk& slab = *open_;
-        std::size_t const wanted =
-            std::min(slab.source_chunk.bytes / 8, batch_bytes(shape)) / shape.bytes;
-        std::size_t const count = std::clamp<std::size_t>(wanted, 1, room);
+        std::size_t count =
+            (slab.source_chunk.bytes < step_second ? counts.in_first : counts.in_others)[i];
         std::byte* const first = next_block(slab, shape);
-        std::byte* const end = first + count * shape.bytes;
-        slab.carved = static_cast<std::uint32_t>(slot_of(slab, end));
         batch* const last = batches_of(slab) - ++slab.partial_words;
-        unpoison<false>(last,
-                        sizeof(batch)); // the bytes may have been part of a block before a reset
+        auto const room = static_cast<std::size_t>(reinterpret_cast<std::byte*>(last) - first);
+        std::size_t bytes = count * shape.bytes;
+        if (bytes > room) [[unlikely]] {
+            count = room / shape.bytes;
+            bytes = count * shape.bytes;
+        }
+        slab.carved = static_cast<std::uint32_t>(slot_of(slab, first + bytes));
+        // The bytes may have been part of a block before a reset.
+        unpoison<false>(last, sizeof(batch));
         *last = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(count)};
-        return {first, end};
+        return {first, bytes};
     }
 
     bool owns(const void* p) const noexcept { return find(p) != nullptr; }
@@ -96,8 +113,10 @@ public:
     {
         std::size_t index = N;
         if (pool_chunk* const slab = find(p))
-            for_each_block(
-                *slab, [&](const void* block, std::size_t i) { index = block == p ? i : index; });
+            all_of_blocks(*slab, [&](const void* block, std::size_t i) {
+                index = block == p ? i : N;
+                return block != p;
+            });
         return index;
     }
 
@@ -105,14 +124,17 @@ public:
     void begin_trim() noexcept
     {
         for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh)
-            std::fill_n(slab->free_bits(), slab->words_for(slab->count), pool_chunk::word{0});
+            std::fill_n(slab->free_bits(), slab->words_for(slab->carved), pool_chunk::word{0});
     }
-    /// The second step of a trim: marks a block as free. The block must not be in a cache any more.
-    void set_free(const void* block) noexcept
+    /// The second step of a trim: marks a block of size class `i` as free. The block must not be
+    /// in a cache any more.
+    void set_free(void* block, std::size_t i) noexcept
     {
-        pool_chunk* const slab = find(block);
+        // The open slab is often the largest, so most blocks are in it.
+        pool_chunk* const slab = has(*open_, block) ? open_ : find(block);
         std::size_t const slot = slot_of(*slab, block);
         slab->free_bits()[slot / pool_chunk::word_bits] |= pool_chunk::bit(slot);
+        write_index(block, i);
     }
     /// The last step of a trim: returns each slab whose blocks are all marked as free. Calls
     /// `cache(block, i)` for each other marked block.
@@ -123,11 +145,10 @@ public:
         step_ = step_first;
         for (pool_chunk** link = &first_; *link != nullptr;) {
             pool_chunk* const slab = *link;
-            std::size_t in_use = 0;
-            for_each_block(*slab, [&](void* block, std::size_t) {
-                in_use += !slab->is_free(slot_of(*slab, block));
+            bool const is_idle = all_of_blocks(*slab, [&](const void* block, std::size_t) {
+                return slab->is_free(slot_of(*slab, block));
             });
-            if (in_use == 0) {
+            if (is_idle) {
                 *link = slab->next_fresh;
                 give_back(source, slab);
                 continue;
@@ -135,10 +156,7 @@ public:
             open_ = slab;
             step_ = slab->source_chunk.bytes * step_factor;
             link = &slab->next_fresh;
-            for_each_block(*slab, [&](void* block, std::size_t i) {
-                if (slab->is_free(slot_of(*slab, block)))
-                    cache(block, i);
-            });
+            for_each_free_block(*slab, cache);
         }
     }
 
@@ -169,9 +187,10 @@ public:
             s.bytes_taken += slab->source_chunk.bytes;
             s.bytes_idle += (slab->count - slab->carved) * unit;
             s.chunks += 1;
-            for_each_block(*slab, [&](const void*, std::size_t i) {
+            all_of_blocks(*slab, [&](const void*, std::size_t i) {
                 s.blocks_live += 1;
                 s.bytes_live += class_shapes<N>[i].bytes;
+                return true;
             });
         }
     }
@@ -191,17 +210,17 @@ private:
     {
         return align_up(slab.slots + slab.carved * unit, shape.align);
     }
-    /// The number of blocks that one more batch can have.
-    static std::size_t room_in(const pool_chunk& slab, slot_shape shape) noexcept
+    /// Whether the slab has room for one more batch of one block.
+    static bool has_room(const pool_chunk& slab, slot_shape shape) noexcept
     {
         auto* const end = reinterpret_cast<std::byte*>(batches_of(slab) - slab.partial_words - 1);
-        std::byte* const next = next_block(slab, shape);
-        return next < end ? static_cast<std::size_t>(end - next) / shape.bytes : 0;
+        return end - next_block(slab, shape) >= static_cast<std::ptrdiff_t>(shape.bytes);
     }
 
-    /// Calls `f(block, i)` for each block that was cut.
+    /// Whether `f(block, i)` is true for all blocks that were cut. The visit stops at the first
+    /// block for which `f` returns false.
     template <class F>
-    static void for_each_block(const pool_chunk& slab, F f)
+    static bool all_of_blocks(const pool_chunk& slab, F f)
     {
         std::byte* block = slab.slots;
         for (std::uint32_t b = 1; b <= slab.partial_words; ++b) {
@@ -209,14 +228,43 @@ private:
             slot_shape const shape = class_shapes<N>[index];
             block = align_up(block, shape.align);
             for (std::size_t left = count; left != 0; --left, block += shape.bytes)
-                f(block, index);
+                if (!f(block, index))
+                    return false;
         }
+        return true;
     }
 
+    /// Calls `f(block, i)` for each block that is marked as free.
+    template <class F>
+    static void for_each_free_block(pool_chunk& slab, F f)
+    {
+        for (std::size_t w = 0; w < slab.words_for(slab.carved); ++w)
+            for (auto bits = slab.free_bits()[w]; bits != 0; bits &= bits - 1) {
+                auto const bit = static_cast<std::size_t>(std::countr_zero(bits));
+                std::byte* const block = slab.slots + (w * slab.word_bits + bit) * unit;
+                f(block, index_in(block));
+            }
+    }
+
+    // The size class in a block that is marked as free: `end_trim` reads the class from there, and
+    // need not search the batches. The block is poisoned for AddressSanitizer.
+    [[gnu::no_sanitize_address]] static void write_index(void* block, std::size_t i) noexcept
+    {
+        *static_cast<std::size_t*>(block) = i;
+    }
+    [[gnu::no_sanitize_address]] static std::size_t index_in(const void* block) noexcept
+    {
+        return *static_cast<const std::size_t*>(block);
+    }
+
+    static bool has(const pool_chunk& slab, const void* p) noexcept
+    {
+        return slab.begin() <= p && p < slab.end();
+    }
     pool_chunk* find(const void* p) const noexcept
     {
         pool_chunk* slab = first_;
-        while (slab != nullptr && !(slab->begin() <= p && p < slab->end()))
+        while (slab != nullptr && !has(*slab, p))
             slab = slab->next_fresh;
         return slab;
     }

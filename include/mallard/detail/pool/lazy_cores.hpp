@@ -94,9 +94,10 @@ public:
     void trim(Source& source, std::size_t keep) noexcept
     {
         slabs_.begin_trim();
-        for_each_core([&](Core& core) {
-            core.trim(source, keep, [this](void* block) { slabs_.set_free(block); });
-        });
+        for (std::size_t i = 0; i < N; ++i)
+            if (cores_[i] != &absent_)
+                cores_[i]->trim(source, keep,
+                                [this, i](void* block) { slabs_.set_free(block, i); });
         slabs_.end_trim(source,
                         [&](void* block, std::size_t i) { cores_[i]->deallocate(source, block); });
     }
@@ -112,24 +113,31 @@ public:
     }
 
 private:
-    /// The slow path of `allocate`: makes the core if it is absent, then allocates a block that was
-    /// freed, or else a block of a slab, or else a block of a chunk.
+    /// The slow path of `allocate`: allocates a block that was freed, or else a block of a slab, or
+    /// else a block of a chunk. Makes the core first if the core is absent.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
-        bool const is_new = cores_[i] == &absent_;
+        Core& core = *cores_[i];
+        if (&core == &absent_)
+            return make_and_refill<Throws>(source, i);
+        if (void* const block = core.refill_without_growth())
+            return block;
+        if (std::span<std::byte> const fresh = slabs_.cut(source, i); !fresh.empty())
+            return core.allocate_of(fresh);
+        return core.template allocate<Throws>(source);
+    }
+
+    /// Makes the core of size class `i`, then allocates its first block. If that fails, the core
+    /// is dropped again.
+    template <bool Throws, class Source>
+    [[gnu::noinline]] void* make_and_refill(Source& source, std::size_t i) noexcept(!Throws)
+    {
         std::size_t const first = i / group_size * group_size;
-        if (is_new && !make_group<Throws>(source, first))
+        if (!make_group<Throws>(source, first))
             return nullptr;
-        undo without_block([&] {
-            if (is_new)
-                drop_group(source, first);
-        });
-        void* block = is_new ? nullptr : cores_[i]->allocate_without_growth();
-        if (block == nullptr) {
-            cores_[i]->add_fresh(slabs_.cut(source, i));
-            block = cores_[i]->template allocate<Throws>(source);
-        }
+        undo without_block([&] { drop_group(source, first); });
+        void* const block = refill<Throws>(source, i);
         if (block != nullptr)
             without_block.keep();
         return block;

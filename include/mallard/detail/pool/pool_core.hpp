@@ -84,8 +84,12 @@ public:
     /// Allocates a free block of the present chunks. Returns null if the core would have to grow.
     void* allocate_without_growth() noexcept
     {
-        return allocate_or(
-            [this]() noexcept { return free_.replenish(chunks_) ? take_ready() : nullptr; });
+        return allocate_or([this]() noexcept { return refill_without_growth(); });
+    }
+    /// As `allocate_without_growth`, but only while the cache is empty and no fresh block is ready.
+    void* refill_without_growth() noexcept
+    {
+        return free_.replenish(chunks_) ? take_ready() : nullptr;
     }
 
     template <class Source>
@@ -119,9 +123,13 @@ public:
             deallocate(source, block);
     }
 
-    /// Adds fresh slots that lie in no chunk of this core. Only while the core has no free block.
-    /// `trim` passes such slots to its argument `foreign`.
-    void add_fresh(std::span<std::byte> slots) noexcept { free_.add(slots); }
+    /// Adds fresh slots that lie in no chunk of this core, and allocates the first slot. Only while
+    /// the core has no free block. `trim` passes such slots to its argument `foreign`.
+    void* allocate_of(std::span<std::byte> slots) noexcept
+    {
+        free_.add(slots);
+        return mark_allocated(free_.carve(chunks_));
+    }
     /// Whether `p` is free, and in the cache or the bump range. O(blocks in the cache).
     bool has_cached(const void* p) const noexcept { return cache_.has(p) || free_.fresh().has(p); }
 
