@@ -13,6 +13,7 @@
 #include <mallard/pool.hpp>
 
 #include <cstring>
+#include <memory>
 
 namespace mallard {
 
