@@ -1,5 +1,4 @@
-// Functions that keep the compiler from optimising a timed loop away. The barriers cost no
-// instruction.
+// Functions that keep the compiler from removing a timed loop. They add no instructions.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +6,8 @@
 
 namespace mallard::bench {
 
-/// Forces the compiler to compute `value`. Afterwards the compiler knows nothing about `value`, nor
-/// about any memory whose address has left the function.
+/// Forces the compiler to compute `value`. After this call the compiler must assume that `value`
+/// may have any value, and that any memory whose address other functions know has changed.
 template <class T>
 [[gnu::always_inline]] inline T keep(T value) noexcept
 {
@@ -16,14 +15,15 @@ template <class T>
     return value;
 }
 
-/// Writes the first word of a block, as its user would.
+/// Writes the first word of a block, as a program that allocated the block would.
 [[gnu::always_inline]] inline void touch(void* block, std::uint64_t value) noexcept
 {
     ::new (block) std::uint64_t(value);
     keep(block);
 }
 
-/// Writes the first byte of a block, as the benchmark of the fixed-pool report does.
+/// Writes the first byte of a block, as the benchmark published with the project "fixed memory
+/// pool" does.
 [[gnu::always_inline]] inline void touch_byte(void* block, std::uint64_t value) noexcept
 {
     *static_cast<volatile unsigned char*>(block) = static_cast<unsigned char>(value);

@@ -1,4 +1,5 @@
-// The loops of the fixed-memory-pool report, for the suites that repeat it.
+// The loops of the benchmark published with the project "fixed memory pool". Several suites repeat
+// that benchmark.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -31,7 +32,8 @@ void empty(C& blocks, table<void*> const& slots, table<std::uint32_t> const& in_
         blocks.deallocate(keep(slots[i]));
 }
 
-/// Frees from the last block to the first, so that later allocations have ascending addresses.
+/// Frees the blocks from the last to the first, so that later allocations return ascending
+/// addresses.
 template <class C>
 void build_free_list(C& blocks, table<void*>& slots)
 {

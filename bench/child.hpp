@@ -1,4 +1,4 @@
-// Runs one contender in a process of its own, so that the memory of the process is that of the
+// Runs one contender in a separate process, so that all memory of that process belongs to the
 // contender.
 #pragma once
 

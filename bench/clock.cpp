@@ -7,7 +7,7 @@
 namespace mallard::bench {
 namespace {
 
-// Returns the median of short measurements, because an interruption spoils a single one.
+// Returns the median of several short measurements, because an interrupt may spoil a single one.
 double measure_ns_per_tick()
 {
     std::array<double, 5> tries{};
@@ -49,9 +49,12 @@ double measure_step()
     return static_cast<double>(least);
 }
 
-// Measures the ticks of one step of a chain, in which each step waits for the step before. The
-// fastest of many short measurements is the one that nothing disturbed. No chain adds a constant:
-// Xeons since Golden Cove execute `add $1` while they rename registers, three and more in a cycle.
+// Measures the ticks of one step of a chain of dependent operations: each step needs the result of
+// the step before. Returns the fastest of many short measurements, because nothing disturbed that
+// one.
+//
+// No chain adds a constant: Xeons since Golden Cove execute `add $1` while they rename registers,
+// three or more in a cycle.
 template <class EightSteps>
 double ticks_of_a_step(EightSteps eight)
 {
@@ -67,8 +70,8 @@ double ticks_of_a_step(EightSteps eight)
     return best;
 }
 
-// A chain of multiplications. A step takes three cycles on every x86-64 processor of Intel since
-// 2008 and of AMD since 2017.
+// Measures a chain of dependent multiplications. A step takes three cycles on every x86-64
+// processor of Intel since 2008 and of AMD since 2017.
 double ticks_of_a_product()
 {
     return ticks_of_a_step([](std::uint32_t& value) {
@@ -76,7 +79,8 @@ double ticks_of_a_product()
     });
 }
 
-// A chain of exclusive ors. A step takes one cycle on all of these processors.
+// Measures a chain of dependent exclusive ors. A step takes one cycle on every x86-64 processor of
+// Intel since 2008 and of AMD since 2017.
 double ticks_of_a_xor()
 {
     std::uint32_t mask = 0x5a5a5a5a;
@@ -116,7 +120,7 @@ std::optional<double> cycles_per_tick(double product, double exclusive_or)
 
 std::optional<double> cycles_per_ns()
 {
-    // Several attempts, because the processor may change its speed between the two measurements.
+    // Tries several times, because the processor may change its speed between the two measurements.
     for (int attempt = 0; attempt < 5; ++attempt) {
         if (auto const cycles = cycles_per_tick(ticks_of_a_product(), ticks_of_a_xor()))
             return *cycles / ns_per_tick();

@@ -1,6 +1,6 @@
-// Reads clocks. Cases use the CPU time of the thread if the cost of a reading, near a microsecond,
-// does not matter: CPU time does not include the time of other programs. Shorter times come from
-// the time-stamp counter.
+// Reads clocks. A case uses the CPU time of the thread if it can afford the cost of a reading,
+// about a microsecond. CPU time does not include the time of other programs. A case that measures
+// shorter times uses the time-stamp counter.
 #pragma once
 
 #include <time.h>
@@ -33,8 +33,8 @@ inline double wall_ns() noexcept
     return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-/// Reads the time-stamp counter. Earlier instructions end before the reading, and later ones begin
-/// after it.
+/// Reads the time-stamp counter. Instructions before the call are finished before the reading, and
+/// instructions after the call begin after the reading.
 inline std::uint64_t ticks() noexcept
 {
     unsigned processor = 0;
@@ -43,20 +43,21 @@ inline std::uint64_t ticks() noexcept
     return now;
 }
 
-// The ns of a tick of the time-stamp counter, measured at the first call.
+// The number of ns in a tick of the time-stamp counter, measured at the first call.
 double ns_per_tick();
 double ticks_of_a_reading(); ///< the least difference of two readings in a row
 double ns_of_a_step();       ///< the least by which the counter moves
 
-/// Cycles of this processor in a ns, measured at every call from two chains of operations with
-/// known latencies. Empty if the two chains disagree: then one of the latencies is wrong, and a
-/// figure in cycles would be wrong too.
+/// Returns the number of cycles of this processor in a ns. Each call measures two chains of
+/// dependent operations with known latencies. Returns an empty value if the two chains disagree,
+/// because then one of the assumed latencies is wrong.
 std::optional<double> cycles_per_ns();
 inline constexpr const char* no_cycles =
     "two chains of operations of known latency disagree about this processor's cycles";
 
-/// Computes the cycles in a tick from the ticks of a step of two chains: `product` takes three
-/// cycles, `exclusive_or` one. Empty if the two differ by more than a twentieth.
+/// Computes the number of cycles in a tick. `product` and `exclusive_or` are the ticks that a step
+/// of the two chains took. A step takes three cycles in the first chain and one in the second.
+/// Returns an empty value if the two results differ by more than a twentieth.
 std::optional<double> cycles_per_tick(double product, double exclusive_or);
 
 } // namespace mallard::bench

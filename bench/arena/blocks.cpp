@@ -1,5 +1,5 @@
-// Measures the allocation of one block from an arena that has memory: a 16 KiB buffer of the
-// caller, which is filled again and again.
+// Measures the allocation of one block from an arena that has memory. The memory is a 16 KiB buffer
+// of the caller, and each round fills the buffer again and again.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
@@ -51,8 +51,8 @@ struct shape {
     std::uint16_t align;
 };
 
-/// Layouts of 8 to 64 bytes, in many different orders, because the branch predictor would learn a
-/// few orders.
+/// Layouts of 8 to 64 bytes in random order. The order repeats only after `fills` rounds, because
+/// the branch predictor would learn a short sequence.
 struct mixed_state : buffer_state {
     mixed_state(effort how, std::size_t fills) : buffer_state(how), shapes(fills * blocks_in_fill)
     {

@@ -1,6 +1,6 @@
-// The contenders of the arena suite. Each contender is constructed with a buffer of the caller,
-// which may be empty, and with the number of bytes that the case will allocate, which only the
-// hand-written limit uses.
+// The contenders of the arena suite. The constructor of a contender has two parameters: a buffer of
+// the caller, which may be empty, and the number of bytes that the case will allocate. Only the
+// hand-written lower bound uses that number.
 #pragma once
 
 #include <bench/contenders/binding.hpp>

@@ -1,4 +1,4 @@
-// The arena suite, in the order of the report.
+// Lists the experiments of the arena suite, in the order in which they are printed.
 #include <bench/arena/contenders.hpp>
 #include <bench/suites.hpp>
 

@@ -1,5 +1,5 @@
-// Measures other uses of an arena than single blocks: growing the last block, rewinding to a mark,
-// building strings.
+// Measures three uses of an arena: growing the last block, rewinding to a mark, and building
+// strings.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
@@ -22,7 +22,8 @@ struct buffer_state {
 constexpr std::size_t grow_step = 16;
 constexpr std::size_t grow_steps = 255; // the block grows to 4 KiB
 
-/// Grows a block in place if the arena can grow it, else by a copy, as a vector does.
+/// Grows a block in place if the arena can do that. Otherwise allocates a larger block and copies
+/// the bytes, as a vector does.
 template <class C>
 void* grown(C& arena, void* block, std::size_t from, std::size_t to)
 {

@@ -1,12 +1,13 @@
-// Connects standard containers with contenders: by the allocator of the contender's library, or
-// else by `contender_allocator`.
+// Connects standard containers with contenders. A container uses the allocator of the contender's
+// library if there is one, and otherwise `contender_allocator`.
 #pragma once
 
 #include <cstddef>
 
 namespace mallard::bench {
 
-/// An allocator for the type parameter of a container: one pointer, inlined.
+/// A standard allocator that calls a contender. It holds one pointer, and the compiler can inline
+/// its calls.
 template <class T, class C>
 class contender_allocator {
 public:

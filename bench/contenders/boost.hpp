@@ -41,7 +41,7 @@ public:
 
     static const char* refusal(demand d)
     {
-        // This also happens for frees in reverse order, if a later chunk has lower addresses.
+        // Frees in reverse order are just as slow if a later chunk has lower addresses.
         return d.live > 2000 ? "a free searches the free list: minutes for so many" : nullptr;
     }
 
@@ -54,7 +54,7 @@ private:
     boost::pool<> pool_{Bytes};
 };
 
-/// Boost.Container's abstract base is a class of its own.
+/// Boost.Container has its own abstract base class, which is not std::pmr::memory_resource.
 template <class Resource>
 class behind_boost_base {
 public:

@@ -39,8 +39,8 @@ struct foonathan_kind<fm::array_pool> {
     static constexpr bool searches = true; // a free searches for the place in an ordered list
 };
 
-/// A foonathan pool. Its first block of memory is about as large as the first chunk of a Mallard
-/// pool; later blocks double, which is the library's default.
+/// A foonathan pool. Its first chunk is about as large as the first chunk of a Mallard pool. Each
+/// later chunk is twice as large as the chunk before, which is the library's default.
 template <class Kind>
 struct foonathan_pool {
     template <std::size_t Bytes>
@@ -87,8 +87,8 @@ private:
         pool(Bytes, pool::min_block_size(Bytes, Bytes < 65536 ? 65536 / Bytes : 1))};
 };
 
-/// A pool for each power of two. (With a pool for each size, the library's blocks of memory would
-/// be cut into thousands of parts, too small for the larger sizes.)
+/// One pool for each power of two. With one pool for each size, the library would cut its chunks
+/// into thousands of ranges that are too small for the larger sizes.
 class foonathan_collection {
 public:
     static std::string name() { return foonathan_name("collection"); }
@@ -100,12 +100,12 @@ public:
     }
 
 private:
-    // The tables of std::unordered_map are the largest blocks of any case.
+    // The largest block that any case allocates is a table of a std::unordered_map.
     fm::memory_pool_collection<fm::node_pool, fm::log2_buckets> pools_{std::size_t{1} << 17,
                                                                        std::size_t{1} << 22};
 };
 
-/// foonathan's stack, which begins with the buffer, as the other arenas do.
+/// foonathan's stack allocator. It uses the caller's buffer first, as the other arenas do.
 class foonathan_stack {
 public:
     static std::string name() { return foonathan_name("stack"); }

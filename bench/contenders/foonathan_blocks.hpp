@@ -1,4 +1,5 @@
-// A source for foonathan's stack that begins with a buffer, as the other monotonic allocators do.
+// A source for foonathan's stack that supplies the caller's buffer first, as the sources of the
+// other monotonic allocators do.
 #pragma once
 
 #include <foonathan/memory/memory_stack.hpp>
@@ -12,11 +13,12 @@ namespace mallard::bench {
 
 namespace fm = foonathan::memory;
 
-/// Supplies the caller's buffer first, if there is one; then blocks of the heap, each twice as
-/// large as the last. The class has the interface of that library's BlockAllocator.
+/// Supplies the caller's buffer first, if there is one. Then supplies blocks of the heap, each
+/// twice as large as the one before. The class has the interface BlockAllocator of
+/// foonathan/memory.
 class buffer_then_heap {
 public:
-    /// `block_size` is the size of the first block of the heap.
+    /// `block_size` is the size of the first block that is taken from the heap.
     buffer_then_heap(std::size_t block_size, std::span<std::byte> buffer) noexcept
         : buffer_(buffer), block_size_(block_size)
     {

@@ -16,7 +16,7 @@ F* symbol(void* library, const char* name)
 
 heap_functions load_heap(heap_library const& which)
 {
-    // RTLD_LOCAL, because the library's malloc must not replace the malloc of this program.
+    // Uses RTLD_LOCAL, because the library's malloc must not replace the malloc of this program.
     void* const library = dlopen(which.file, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char* const reason = dlerror();

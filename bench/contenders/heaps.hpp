@@ -1,5 +1,5 @@
-// General allocators: glibc and the packages of Debian, each loaded with a handle of its own, so
-// that all of them are in one process.
+// General allocators: glibc, and mallocs from packages of Debian. Each library is opened separately
+// by dlopen, so that all of them can be in one process.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -24,8 +24,8 @@ struct heap_library {
     std::string (*version)(void* library);
 };
 
-/// Loads the library `which`, separate from all others. Throws `cannot_run` if the library is
-/// missing.
+/// Opens the library `which`, whose symbols stay separate from those of other libraries. Throws
+/// `cannot_run` if the library is missing.
 heap_functions load_heap(heap_library const& which);
 
 std::string mimalloc_version(void* library);
@@ -38,8 +38,8 @@ struct glibc_tag {
     static heap_functions load() { return {&std::malloc, &std::free, nullptr}; }
 };
 
-/// The name of a library with its version, as "mimalloc-2.0.9"; or only "mimalloc" if the library
-/// is not installed.
+/// Returns the name of a library with its version, such as "mimalloc-2.0.9". Returns only
+/// "mimalloc" if the library is not installed.
 std::string heap_name(const char* plain, heap_library const& which);
 
 struct mimalloc_tag {
@@ -78,7 +78,7 @@ private:
     static inline heap_functions functions_;
 };
 
-/// Allocates blocks of one size from one general allocator: the code that a pool replaces.
+/// Allocates blocks of one size from one general allocator. A program without a pool has such code.
 template <class Tag>
 struct heap_blocks {
     template <std::size_t Bytes>

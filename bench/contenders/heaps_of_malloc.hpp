@@ -1,5 +1,5 @@
-// Heap objects of mallocs: mallard::heap, and the heaps of mimalloc. Each library is loaded with a
-// handle of its own.
+// Heap objects that some mallocs offer: mallard::heap, and the heaps of mimalloc. Each library is
+// opened separately by dlopen.
 #pragma once
 
 #include <bench/contenders/heaps.hpp>

@@ -1,5 +1,5 @@
-// Hand-written lower bounds for the cost of a case, which are not real allocators: a bound never
-// grows, is constructed with the capacity that the case needs, and checks nothing.
+// Hand-written lower bounds for the cost of a case. They are not real allocators: a lower bound
+// never grows and checks nothing, and its constructor has to know how many blocks the case needs.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ private:
     std::byte* begin_;
 };
 
-/// An intrusive free list: an allocation pops a block, or returns the next block of one region,
-/// without a test for the end of the region.
+/// An intrusive free list. An allocation pops a free block. If the list is empty, it returns the
+/// next block of one large range, without a test for the end of the range.
 template <std::size_t Bytes>
 class inline_list {
 public:
@@ -103,9 +103,9 @@ private:
     std::byte* cursor_;
 };
 
-/// Returns the same blocks in a circle, one circle for each thread, and ignores frees: measures
-/// what a case costs without an allocator. A block that is kept while `capacity` others are
-/// allocated is in use twice.
+/// Measures what a case costs without an allocator: each thread returns the same `capacity` blocks
+/// in turn, and ignores frees. So a block that the caller keeps while `capacity` other blocks are
+/// allocated is returned a second time.
 template <class Tag, std::size_t Bytes>
 class recycler {
 public:

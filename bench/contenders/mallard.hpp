@@ -1,4 +1,4 @@
-// Mallard's allocators, in the forms from which a user would choose.
+// Mallard's allocators, in each form that a user may choose.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -38,7 +38,8 @@ struct pool_of_constant {
     };
 };
 
-/// A pool whose block size is a constructor argument; `ordered` is `pool<>`, the plain form.
+/// A pool whose block size is a constructor argument. With `ordered` the type is `pool<>`, which is
+/// the default.
 template <reuse Order>
 struct pool_of_runtime {
     template <std::size_t Bytes>
@@ -60,7 +61,7 @@ struct pool_of_runtime {
     };
 };
 
-/// The growth for very many blocks: huge pages, taken in steps of 2 MiB and more.
+/// Growth options for very many blocks: huge pages, taken in steps of at least 2 MiB.
 inline constexpr growth huge_growth{.first = huge_page_bytes, .max = 16 * huge_page_bytes};
 using huge_pages = pages<pages_options{.huge = huge::madvise}>;
 

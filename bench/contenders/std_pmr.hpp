@@ -45,7 +45,7 @@ private:
     std::pmr::memory_resource* base_ = keep<std::pmr::memory_resource*>(&resource_);
 };
 
-/// Allocates blocks of one size from a contender for any size.
+/// Allocates blocks of one size from a contender that can allocate blocks of any size.
 template <class Any, std::size_t Bytes>
 class blocks_from {
 public:

@@ -1,5 +1,5 @@
-// Contenders that several threads may call at once, and two ways to use a single-threaded contender
-// in several threads: a lock around the contender, or one contender for each thread.
+// Contenders that several threads may call at once. A single-threaded contender can be used in two
+// ways: behind a lock, or as one contender for each thread.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -43,8 +43,8 @@ private:
     C blocks_;
 };
 
-/// A pool over Boost's lock-free stack, as a user would write one, because Boost has no such pool.
-/// The stack's nodes take 16 bytes for each free block.
+/// A pool built on Boost's lock-free stack. Boost has no such pool, so a user would have to write
+/// this one. The stack needs a node of 16 bytes for each free block.
 template <std::size_t Bytes>
 class boost_lockfree_pool {
 public:
@@ -160,7 +160,7 @@ private:
     multipool<default_heap, multipool_options{.threads = Threads}> pools_;
 };
 
-/// A contender of its own for each thread.
+/// Gives each thread its own contender.
 template <class C>
 class one_a_thread {
 public:

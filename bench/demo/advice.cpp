@@ -64,8 +64,8 @@ dimensions dimensions_of(const profile& counts, const std::vector<standing>& sta
     };
 }
 
-/// The number of coins, out of `count`, that have to show the same side, so that the probability of
-/// this by chance is below `error_max`; count + 1 if even all coins are not enough.
+/// Returns how many of `count` coins have to show the same side, so that the probability of this by
+/// chance is below `error_max`. Returns count + 1 if even all of them are not enough.
 std::size_t agreement_needed(std::size_t count)
 {
     double chance =

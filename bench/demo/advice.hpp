@@ -1,5 +1,5 @@
-// Draws conclusions from the figures of one workload: how each strategy compares, what the workload
-// is like, and which strategy is recommended.
+// Draws conclusions from the measurements of one workload: how each strategy compares, what the
+// workload is like, and which strategy is recommended.
 #pragma once
 
 #include <bench/demo/session.hpp>
@@ -15,11 +15,12 @@ namespace mallard::demo {
 
 enum class verdict { faster, no_difference, slower };
 
-/// Compares `now` with `before`, run by run in the order in which they were interleaved, by a sign
-/// test, which no single bad run decides. There is a difference if the medians are 3 % apart and
-/// enough runs agree. "Enough" is chosen so that, if all thirteen other strategies were equal to
-/// AS1, at most 5 of 100 tables would call one of them different. With fewer than `runs_min` runs
-/// no number is enough.
+/// Compares two strategies by a sign test, which no single bad run decides. Each run of `now` is
+/// compared with the run of `before` that was made next to it.
+///
+/// The two differ if their medians are 3 % apart and enough runs agree. "Enough" is chosen as
+/// follows: if all thirteen other strategies were equal to AS1 (the default heap), at most 5 of 100
+/// tables would call one of them different. With fewer than `runs_min` runs no number is enough.
 struct comparison {
     double ratio = 1;   ///< median of now / before
     double visible = 0; ///< smaller differences are hidden by the noise
@@ -46,13 +47,15 @@ struct standing {
     bool is_too_large = false;  ///< above `memory_ratio_max`, by more than noise
 };
 
-/// The dimensions of the talk, each from 0 to 1. The report says which ones are estimates.
+/// The properties by which Lakos's talk describes a workload, each from 0 to 1. The printed report
+/// says which ones are estimates.
 struct dimensions {
     double density = 0;     ///< D: allocations and frees for each ns of AS1's time
     double variation = 0;   ///< V: different sizes / allocations
     double locality = 0;    ///< L: share of the use phase that local layouts save
     double utilisation = 0; ///< U: peak of bytes in use / all allocated bytes
-    // C and F are 0: one thread, and no other part allocates.
+    // The talk's C and F (contention and fragmentation) are always 0 here: there is one thread, and
+    // nothing else allocates.
 };
 
 struct advice {
@@ -65,13 +68,17 @@ struct advice {
     bool has_enough_runs() const { return standings.front().runs.size() >= runs_min; }
 };
 
-/// Advises from a series, which needs at least one run of AS1.
+/// Chooses a strategy from the measurements. Requires at least one run of AS1 (the default heap).
 advice advise(const series&);
 
-/// Chooses the fastest of the strategies that are faster than AS1 and do not use too much memory
-/// (or, if there is none, the fastest of those that are faster). A strategy within 3 % of the
-/// fastest is chosen instead if it needs less memory, or less work of the programmer: a wink-out is
-/// harder than destructors, and a type parameter affects more code than an abstract base.
+/// Chooses a strategy, in two steps.
+///
+/// First finds the fastest of the strategies that are faster than AS1 (the default heap) and do not
+/// use too much memory. If all faster ones use too much memory, finds the fastest of them.
+///
+/// Then prefers a strategy within 3 % of that one if it needs less memory or less work of the
+/// programmer. A wink-out is more work than destructors, and a type parameter affects more code
+/// than an abstract base.
 std::size_t choose(std::span<const standing>);
 
 /// Explains the choice: the strategy, the reasons, and the price.

@@ -1,6 +1,6 @@
-// Parses source text of any language into a tree: blocks in brackets contain statements, which
-// contain words, strings, comments, signs and further blocks. Every text is accepted; a bracket
-// without a match is a sign.
+// Parses source text of any language into a tree. Blocks in brackets contain statements, and
+// statements contain words, strings, comments, signs and further blocks. The parser accepts every
+// text: it treats a bracket without a match as a sign.
 #pragma once
 
 #include <bench/demo/tree.hpp>
@@ -26,8 +26,8 @@ public:
     }
 
 private:
-    /// Reads statements into `into` until a bracket closes this block or a block around it: a block
-    /// without a closing bracket ends at the end of the block around it.
+    /// Reads statements into `into` until a bracket closes this block or a block around it. (If a
+    /// block has no closing bracket, it ends where the block around it ends.)
     void block(node<S>& into, std::size_t depth)
     {
         while (skip_space() && !closes(depth)) {
@@ -37,7 +37,7 @@ private:
         }
     }
 
-    /// Reads at least one token, to the end of the line or a semicolon.
+    /// Reads tokens up to the end of the line or a semicolon, but at least one.
     void statement(node<S>& into, std::size_t depth)
     {
         line_is_fresh_ = true;

@@ -1,5 +1,5 @@
-// Runs one cell of the table: one workload under one strategy, once, in a process of its own, so
-// that no other cell has warmed the caches or filled the memory.
+// Runs one workload under one strategy, once, in a separate process, so that nothing has warmed the
+// caches or filled the memory before.
 #pragma once
 
 #include <bench/demo/corpus.hpp>
@@ -24,8 +24,8 @@ struct measurement {
 
     double seconds() const noexcept { return build + use + destroy; }
 
-    /// The peak memory of the structure, without the program and the text. At least one KiB, so
-    /// that ratios exist.
+    /// Returns the peak memory of the structure, without the program and the text. Returns at least
+    /// one KiB, so that a ratio of two peaks exists.
     double peak_kib_added() const noexcept
     {
         return peak_rss_kib > start_rss_kib ? static_cast<double>(peak_rss_kib - start_rss_kib) : 1;
@@ -37,13 +37,13 @@ struct workload_entry {
     measurement (*measure)(int strategy, std::uint64_t rounds, corpus all);
 };
 
-// The workloads, each in a translation unit of its own, because each has fifteen instances of all
-// templates.
+// The workloads. Each is in a separate translation unit, because each instantiates all its
+// templates fifteen times.
 workload_entry word_index_entry();
 workload_entry parse_tree_entry();
 workload_entry phrase_window_entry();
 
-/// All workloads, in the order of the report.
+/// All workloads, in the order in which they are printed.
 std::span<const workload_entry> workloads();
 
 std::string to_line(const measurement&);

@@ -47,7 +47,8 @@ struct pipe_pair {
     }
 };
 
-/// Reads the available bytes; at the end of the input, closes the descriptor and sets it to -1.
+/// Reads the bytes that are available. At the end of the input, closes the descriptor and sets it
+/// to -1.
 void drain(pollfd& from, std::string& into)
 {
     char block[4096];
@@ -77,8 +78,8 @@ void drain(pollfd& from, std::string& into)
 
 } // namespace
 
-// The signals are blocked except inside ppoll, so a signal between two calls interrupts the next
-// call, and none is lost.
+// Blocks the signals except inside ppoll. A signal that arrives between two calls of ppoll
+// interrupts the next call, so no signal is lost.
 interrupts::interrupts()
 {
     auto const set = noted();

@@ -1,4 +1,5 @@
-// Starts a cell and waits for it. An interrupt at any moment leaves no child process behind.
+// Starts a child process that runs one workload under one strategy, and waits for its end. An
+// interrupt at any moment leaves no child process behind.
 #pragma once
 
 #include <span>

@@ -61,7 +61,7 @@ bool read(const fs::path& path, std::size_t bytes_max, std::string& text)
     return !in.bad();
 }
 
-/// Collects files up to a maximum size, and records why other files were left out.
+/// Collects files up to a maximum total size, and records why other files were left out.
 class collector {
 public:
     explicit collector(std::size_t bytes_max) : bytes_left_(bytes_max) {}
@@ -214,7 +214,8 @@ collection collect_named(std::span<const std::string> names, std::size_t bytes_m
     return result;
 }
 
-// The shared memory has the number of documents, the bytes and format of each, and their text.
+// The shared memory contains the number of documents, then the size and format of each document,
+// then their text.
 
 int share(const collection& taken)
 {

@@ -1,5 +1,5 @@
-// The text that the demo works on. The text is collected in a fixed order, then shared with every
-// cell as one read-only mapping, so that all cells read the same bytes.
+// The text that the demo works on. It is collected in a fixed order. All child processes map the
+// same memory read-only, so that they read the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -38,17 +38,17 @@ inline constexpr std::size_t default_bytes_max = std::size_t{5} << 20;
 inline constexpr std::size_t named_bytes_max = std::size_t{32} << 20;
 
 /// Collects text that is on any Debian machine with a compiler: the licences, Perl's library, the
-/// C++ headers, then other text, each folder in sorted order, and at most half of the whole text
-/// from one folder.
+/// C++ headers, then other text. Each folder is read in sorted order, and at most half of the whole
+/// text comes from one folder.
 collection collect_default(std::size_t bytes_max = default_bytes_max);
 
-/// Collects the named files and folders in their order; folders are walked in sorted order, and
+/// Collects the named files and folders in the given order. Folders are walked in sorted order, and
 /// links are not followed. Throws `failure` if a name does not exist or cannot be read, or if no
-/// text is left.
+/// text is found.
 collection collect_named(std::span<const std::string> names,
                          std::size_t bytes_max = named_bytes_max);
 
-/// One document as a cell sees it.
+/// One document, as a child process sees it.
 struct document {
     std::string_view text;
     format is = format::text;
@@ -56,8 +56,8 @@ struct document {
 
 using corpus = std::span<const document>;
 
-/// Writes the collection to memory with a file descriptor and no name, which child processes
-/// inherit.
+/// Writes the collection to memory that has a file descriptor but no name. Child processes inherit
+/// the descriptor.
 int share(const collection&);
 
 /// Maps the text that `share` wrote, and touches every page, so that reading it later causes no

@@ -1,5 +1,5 @@
-// Runs a workload and records every allocation: the dimensions D, V and U are computed from the
-// records.
+// Runs a workload and records every allocation. The properties D, V and U of the talk are computed
+// from the records.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>

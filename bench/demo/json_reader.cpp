@@ -6,7 +6,7 @@ namespace mallard::demo {
 
 namespace {
 
-/// The part of a strategy's interface that the reader needs, over the default heap.
+/// Has the functions of a strategy that the reader needs, and allocates from the default heap.
 struct plain {
     template <class T>
     using allocator_type = std::allocator<T>;

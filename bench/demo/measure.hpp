@@ -1,4 +1,5 @@
-// Measures the time of a cell. The translation unit of each workload instantiates these templates.
+// Measures the time of one workload under one strategy. The translation unit of each workload
+// instantiates these templates.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -11,9 +12,11 @@
 
 namespace mallard::demo {
 
-/// Measures seconds of processor time since the last call, including the kernel's time for page
-/// faults. The clock does not use wall time: a cell has one thread and never waits, so wall time
-/// differs from processor time only by the load of other programs.
+/// Measures the seconds of processor time since the last call. Processor time includes the kernel's
+/// time for page faults.
+///
+/// Wall time would not be better: the process has one thread and never waits, so wall time differs
+/// only by the load of other programs.
 class lap_clock {
 public:
     double lap() noexcept
@@ -26,8 +29,8 @@ private:
     double last_ = bench::cpu_ns();
 };
 
-/// Runs one life of the structure: the resource is constructed, used and destroyed with the
-/// structure, as a local allocator is.
+/// Constructs the resource and the structure, uses the structure, and destroys both, as code with a
+/// local allocator does.
 template <class Workload, class S>
 answer live_once(corpus all, measurement& sums)
 {
@@ -49,8 +52,8 @@ answer live_once(corpus all, measurement& sums)
     return says;
 }
 
-/// Runs `rounds` lives, one after the other, and returns the mean of their times, because one life
-/// may take less than a millisecond.
+/// Builds, uses and destroys the structure `rounds` times, and returns the mean of the times,
+/// because once may take less than a millisecond.
 template <class Workload, class S>
 measurement measure_under(std::uint64_t rounds, corpus all)
 {

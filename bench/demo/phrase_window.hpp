@@ -1,5 +1,5 @@
-// Workload (c) counts the phrases in a window that slides over the text, in an ordered map: phrases
-// that leave the window are erased, and phrases that enter it are inserted.
+// Workload (c) counts the phrases in a window that slides over the text. The counts are in an
+// ordered map. Phrases that leave the window are erased, and phrases that enter it are inserted.
 #pragma once
 
 #include <bench/demo/tree.hpp>

@@ -1,4 +1,4 @@
-// printf into a string: libstdc++ 12 has no std::format.
+// Prints into a string in the manner of printf, because libstdc++ 12 has no std::format.
 #pragma once
 
 #include <cstdarg>

@@ -129,9 +129,11 @@ std::string pairs_text(const advice& a, std::string_view what, std::span<const p
            (different.empty() ? "; in none of them a difference detected" : different);
 }
 
-/// Says what the talk's closing table for U recommends. The table's condition A means that the
-/// structure is large and long-running; here: larger than the cache, and allocating at least twice
-/// its peak in total. A "?" in the table means: measure.
+/// Says what the talk's last table recommends for this utilisation (U).
+///
+/// The table's condition A means that the structure is large and long-running. Here it is true if
+/// the structure is larger than the cache and allocates at least twice its peak in total. A "?" in
+/// the table means: measure.
 std::string talk_text(const advice& a, const profile& counts)
 {
     auto const cache_bytes =

@@ -13,7 +13,7 @@ namespace mallard::demo {
 
 namespace {
 
-/// Whether to use colour: standard output is a terminal, and NO_COLOR is not set.
+/// Whether to use colour. True if standard output is a terminal and NO_COLOR is not set.
 bool is_coloured()
 {
     static bool const yes = ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;

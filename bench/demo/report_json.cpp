@@ -10,8 +10,8 @@ namespace mallard::demo {
 
 namespace {
 
-/// The name of a contender. AS1 and AS2 are the default heap through two bindings, so both have the
-/// name of the heap.
+/// Returns the name of a contender. AS1 and AS2 allocate from the default heap in two ways, so both
+/// have the name of the heap.
 std::string contender_of(const strategy_entry& strategy)
 {
     std::string const maker = strategy.from == family::heap

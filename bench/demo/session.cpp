@@ -61,8 +61,8 @@ public:
     }
 
 private:
-    /// Does one counted run, and one run under AS1 that measures the time from construction to
-    /// destruction of the structure.
+    /// Does one run that counts allocations. Then does one run under AS1 (the default heap) to find
+    /// out how long the structure exists.
     series prepare(const workload_words& words)
     {
         series s = {.words = words};

@@ -1,4 +1,5 @@
-// Measures all cells of all tables, interleaved, each in a child process.
+// Measures all workloads under all strategies. Each measurement is in a child process, and the
+// strategies take turns.
 #pragma once
 
 #include <bench/demo/cell.hpp>
@@ -35,8 +36,8 @@ struct session {
     bool out_of_time = false;
 };
 
-/// Measures until the plan is done or, while an `interrupts` object exists, a signal arrives; the
-/// result has all finished runs. Throws `failure` if a cell dies, or if two strategies give
+/// Measures until the plan is done, or until a signal arrives while an `interrupts` object exists.
+/// Returns all finished runs. Throws `failure` if a child process dies, or if two strategies give
 /// different answers.
 session measure_all(int text_descriptor, const plan&);
 
@@ -44,7 +45,7 @@ session measure_all(int text_descriptor, const plan&);
 void expect_same(const workload_words&, const answer& expected, std::string_view expected_of,
                  const answer& now, std::string_view now_of);
 
-/// Runs the cell that `measure_all` requested from a child process, and prints its line.
+/// Does in a child process what `measure_all` requested, and prints the result on one line.
 int run_cell(const std::vector<std::string>& request);
 
 } // namespace mallard::demo

@@ -60,7 +60,7 @@ struct strategy {
         std::conditional_t<Number <= 6, arena<>,
                            std::conditional_t<Number <= 10, multipool<>, multipool<arena<>>>>;
 
-    /// The allocator that owns the memory of the structure. Default constructible.
+    /// The allocator that owns the memory of the structure. It has a default constructor.
     using resource_type = std::conditional_t<
         is_global, global,
         std::conditional_t<binding == demo::binding::abstract_base, pmr_resource<local>, local>>;
@@ -83,8 +83,8 @@ struct strategy {
             return memory;
     }
 
-    /// Builds a `T` in `memory` and returns what `f(T&)` returns. At the end the `T` is
-    /// destroyed; or, with wink-out, it is not destroyed and `memory` is released.
+    /// Builds a `T` in `memory` and returns the result of `f(T&)`. Afterwards destroys the `T`.
+    /// With wink-out, releases `memory` instead.
     template <class T, class F>
     static auto run(resource_type& memory, F f)
     {

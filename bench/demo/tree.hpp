@@ -1,5 +1,5 @@
-// The parse tree that both readers build. Each node has its text and its parts, all in the memory
-// of one strategy.
+// The parse tree that both readers (for source text and for JSON) build. Each node has a text and
+// child nodes. All of them are in the memory of one strategy.
 #pragma once
 
 #include <mallard/winked.hpp>
@@ -58,8 +58,9 @@ struct node {
 template <class S>
 using forest = vector_of<S, node<S>>;
 
-/// The deepest nesting. Deeper blocks of source stay flat, and deeper JSON is refused: destroying a
-/// tree recurses, and a file of a million brackets must not overflow the stack.
+/// The greatest depth of a tree. Blocks of source that are deeper become siblings, and deeper JSON
+/// is refused. The limit exists because destroying a tree recurses, and a file of a million
+/// brackets must not overflow the stack.
 inline constexpr std::size_t depth_max = 200;
 
 } // namespace mallard::demo

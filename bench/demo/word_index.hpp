@@ -65,7 +65,7 @@ struct word_index {
             result.checksum += hash_of(word) * where.size();
     }
 
-    /// Looks up phrases of two neighbouring words: finds the lines that have both.
+    /// Looks up phrases of two neighbouring words: finds the lines that contain both words.
     template <class S>
     static void use(const structure<S>& index, corpus all, answer& result)
     {

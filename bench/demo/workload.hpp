@@ -30,12 +30,14 @@ struct answer {
 // S is a strategy, or `counted`. Every element that allocates receives its allocator from the
 // container that it is inserted into, so that one body serves all bindings.
 
-/// The words of a workload in reports; `read`, `made` and `found` are the names of its counts.
+/// The words that reports use for a workload. `read`, `made` and `found` are the names of the
+/// counts in its `answer`.
 struct workload_words {
     std::string_view name, type, read, made, found;
 };
 
-/// A sample of whole documents, spread evenly over the corpus, of about `bytes_max` bytes in total.
+/// Returns a sample of whole documents from all parts of the corpus, with about `bytes_max` bytes
+/// in total.
 inline std::vector<document> sample(corpus all, std::size_t bytes_max)
 {
     std::size_t bytes = 0;

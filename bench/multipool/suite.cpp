@@ -1,4 +1,4 @@
-// The multipool suite, in the order of the report.
+// Lists the experiments of the multipool suite, in the order in which they are printed.
 #include <bench/multipool/contenders.hpp>
 #include <bench/suites.hpp>
 

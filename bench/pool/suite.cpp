@@ -1,4 +1,4 @@
-// The pool suite, in the order of the report.
+// Lists the experiments of the pool suite, in the order in which they are printed.
 #include <bench/pool/contenders.hpp>
 #include <bench/suites.hpp>
 

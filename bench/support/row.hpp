@@ -22,7 +22,7 @@ struct row {
     std::string why;
 };
 
-/// The fields that are the same in every row of a run.
+/// Facts about a run that every row of the run repeats.
 struct provenance {
     std::string commit;  ///< short hash, with "-dirty" when the tree differs; or "unknown"
     std::string machine; ///< processor, CPUs, caches, kernel, compiler

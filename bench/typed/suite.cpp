@@ -1,4 +1,4 @@
-// The typed suite, in the order of the report.
+// Lists the experiments of the typed suite, in the order in which they are printed.
 #include <bench/suites.hpp>
 #include <bench/typed/contenders.hpp>
 

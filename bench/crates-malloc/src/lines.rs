@@ -1,5 +1,5 @@
-//! Processes a service's log: two threads read lines into records and send them in batches to a
-//! third thread, which keeps the last records of each key and frees the rest. Thus the third thread
+//! Processes a service's log. Two threads read lines into records and send the records in batches
+//! to a third thread. The third thread keeps the last records of each key and frees the rest, so it
 //! frees memory that other threads allocated.
 
 use crate::text::{file, mix};

@@ -1,5 +1,5 @@
-//! `crates-malloc PROGRAM [TIMES]` does real work whose memory comes from one global allocator,
-//! which is chosen at build time. It prints a checksum, which is the same under all allocators.
+//! `crates-malloc PROGRAM [TIMES]` does real work with one global allocator, which is chosen at
+//! build time. It prints a checksum that is the same under all allocators.
 
 mod json;
 mod lines;

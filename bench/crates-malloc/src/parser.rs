@@ -1,5 +1,6 @@
-//! Interprets a small language: sources become tokens, tokens become a tree of boxes, and names
-//! become numbers. Trees are folded and dropped. One thread allocates many small blocks.
+//! Interprets a small language. Source text becomes tokens, tokens become a tree of boxes, and
+//! names become numbers. Constant parts of the trees are computed, and the trees are dropped. One
+//! thread allocates many small blocks.
 
 use crate::text::{mix, word, Random};
 use std::collections::HashMap;

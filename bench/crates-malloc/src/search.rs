@@ -1,6 +1,6 @@
-//! Searches many files with two threads. Each thread compiles its patterns, takes files from a
-//! queue, and keeps the lines that match with their captures. The results are sorted and printed
-//! into a string.
+//! Searches many files with two threads. Each thread compiles its patterns and takes files from a
+//! queue. It keeps each line that matches, together with the captured groups. At the end the
+//! results are sorted and printed into a string.
 
 use crate::text::{file, mix};
 use regex::Regex;

@@ -11,7 +11,7 @@ impl Random {
     }
 }
 
-/// Picks a word. The square of a random number makes common words frequent.
+/// Picks a word. Squaring the random number makes some words much more frequent than others.
 pub fn word(random: &mut Random) -> String {
     let rank = {
         let r = random.below(1000);

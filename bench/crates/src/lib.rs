@@ -1,6 +1,7 @@
-//! The suite `crates`: alternatives to mallard-alloc for Rust programs, each measured by its own
-//! benchmarks. `./x bench crates` runs the suite, and `cargo bench` runs the same cases under
-//! Criterion.
+//! The suite `crates` compares mallard-alloc with other crates for Rust programs. Each crate is
+//! measured by its own published benchmarks.
+//!
+//! `./x bench crates` runs the suite, and `cargo bench` runs the same cases under Criterion.
 
 pub mod cases;
 pub mod contenders;
@@ -10,7 +11,7 @@ pub mod harness;
 pub const ASKS: &str =
     "What do Mallard's crate and its peers on crates.io cost, each at its own benchmarks?";
 
-/// Lists every experiment in the order of the report.
+/// Lists every experiment, in the order in which they are printed.
 pub fn suite() -> Vec<harness::Experiment> {
     let mut all = cases::objects::experiments();
     all.extend(cases::threads::experiments());

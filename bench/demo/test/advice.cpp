@@ -1,4 +1,4 @@
-// Tests when two strategies count as different, and which one is recommended.
+// Tests when two strategies count as different, and which strategy is recommended.
 #include <bench/demo/advice.hpp>
 #include <bench/demo/test/expect.hpp>
 
@@ -13,7 +13,8 @@ using namespace mallard::demo;
 
 constexpr std::size_t runs = 15;
 
-/// Sets the results of runs that take about `seconds`, within `noise`, with a peak of `mib` MiB.
+/// Adds runs that take about `seconds`, with differences of up to `noise`, and have a peak of `mib`
+/// MiB.
 void set(series& s, int strategy, double seconds, std::uint64_t mib, double noise = 0.005,
          unsigned seed = 0)
 {

@@ -14,7 +14,8 @@ namespace {
 using namespace mallard::demo;
 using heap = strategy<1>;
 
-/// Writes a tree on one line: kind, text, and parts in angle brackets.
+/// Writes a tree on one line. Each node has its kind, its text, and its child nodes in angle
+/// brackets.
 std::string line_of(const node<heap>& at)
 {
     constexpr std::string_view kinds[] = {"document", "block",   "statement", "word",

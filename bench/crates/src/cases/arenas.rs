@@ -1,8 +1,8 @@
-//! Repeats the benchmarks of bumpalo, which bump-scope and blink-alloc also use: values that are freed
-//! together.
+//! Repeats the benchmarks of the crate bumpalo, in which values are freed together. bump-scope and
+//! blink-alloc use the same benchmarks.
 //!
-//! As in bumpalo's benchmarks, the optimisation barrier is on the arena, on the value and on the
-//! returned reference.
+//! As in the originals, `black_box` is applied to the arena, to the value and to the returned
+//! reference, so that the compiler cannot remove the work.
 
 use crate::contenders::arenas::{Any, Arena, ArenaOf, Blink, BumpScope, Bumpalo, TypedArena};
 use crate::contenders::mallard_arenas::{MallardArena, MallardTypedArena};
@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 /// The number of values that bumpalo's benchmarks make in a pass.
 const VALUES: usize = 10_000;
 
-/// A program that fills an arena in each pass. The arena is then reset.
+/// A program that fills an arena once in each pass. After the pass the arena is reset.
 pub trait Program: Copy + 'static {
     /// The number of bytes that a pass needs.
     fn room(self) -> usize;
@@ -23,7 +23,8 @@ pub trait Program: Copy + 'static {
     fn pass<A: Arena>(self, arena: &A);
 }
 
-/// Measures an arena that has room, is warm, and is reset after each pass.
+/// Measures an arena that already has enough memory. The arena was used once before the clock
+/// starts, and it is reset after each pass.
 pub fn kept<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         let mut arena = A::with_room(program.room());
@@ -34,7 +35,7 @@ pub fn kept<A: Arena, G: Program>(program: G) -> Entrant {
     })
 }
 
-/// Measures an arena that begins without memory, and keeps as much memory as possible at each reset.
+/// Measures an arena that begins without memory. Each reset keeps as much memory as the crate can.
 pub fn grown<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         let mut arena = A::new();
@@ -77,7 +78,7 @@ fn entrant<A: Arena, G: Program>(program: G, make: impl Fn() -> Body + 'static) 
     Entrant { name: A::name(), prepare: Box::new(prepare) }
 }
 
-/// Calls `$way` for every contender that has blocks of all kinds.
+/// Calls `$way` for every contender that can allocate blocks of any layout.
 macro_rules! everyone {
     ($way:ident, $program:expr) => {
         vec![
@@ -92,7 +93,7 @@ macro_rules! everyone {
 }
 pub(super) use everyone;
 
-/// Calls `$way` for every contender that has values of one type.
+/// Calls `$way` for every contender that can allocate values of one type.
 macro_rules! everyone_of {
     ($way:ident, $value:ty) => {
         vec![
@@ -114,7 +115,7 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// The small type of bumpalo's two types.
+/// The smaller of the two types in bumpalo's benchmark.
 #[derive(Clone, Copy, Default)]
 struct Small(#[allow(dead_code)] u8);
 #[derive(Clone, Copy, Default)]
@@ -150,7 +151,8 @@ fn put_values<T: Default, A: ArenaOf<T>>(arena: &A) {
     }
 }
 
-/// Follows bumpalo's recipe: the arena is made in the pass, and the pass faults in its pages.
+/// Measures as bumpalo's benchmark does: each pass makes a new arena, so the time includes the page
+/// faults on its memory.
 fn into_new<T: Default + 'static, A: ArenaOf<T>>() -> Entrant {
     let prepare = |_| Ok(timed(|| put_values::<T, A>(&A::with_room_for(VALUES))));
     Entrant { name: A::name(), prepare: Box::new(prepare) }

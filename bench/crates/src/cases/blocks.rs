@@ -1,5 +1,5 @@
-//! Repeats the second benchmark of bumpalo and blink-alloc: an arena as an `Allocator`, and
-//! texts.
+//! Repeats the second benchmark of bumpalo and blink-alloc, which uses an arena as an `Allocator`
+//! and makes texts in it.
 
 use super::arenas::{everyone, fresh, grown, kept, only_reset, Program};
 use crate::contenders::arenas::{Arena, Blink, BumpScope, Bumpalo, Via};
@@ -11,7 +11,8 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The number of blocks allocated in a pass: a prime, so that no period of an allocator divides it.
+/// The number of blocks allocated in a pass. It is a prime, so it is no multiple of a number of
+/// blocks after which an allocator repeats its behaviour.
 const BLOCKS: usize = 10_007;
 
 pub fn experiments() -> Vec<Experiment> {
@@ -83,7 +84,8 @@ struct Change<From, To>(PhantomData<(From, To)>);
 
 impl<From: Copy + 'static, To: Copy + 'static> Program for Change<From, To> {
     fn room(self) -> usize {
-        // A block that cannot be changed in place exists twice.
+        // Leaves room for two copies of each block, because a block that cannot be changed in place
+        // is copied.
         (size_of::<From>() + size_of::<To>()) * BLOCKS
     }
     #[inline(always)]
@@ -163,7 +165,7 @@ enum Vector {
 
 impl Program for Vector {
     fn room(self) -> usize {
-        // The vector moves now and then, so several copies of it need room.
+        // Leaves room for several copies of the vector, because it is copied when it grows.
         size_of::<usize>() * BLOCKS * 10
     }
     #[inline(always)]
@@ -198,8 +200,8 @@ enum Text {
     Str(usize),
     Slice(usize),
     Collect(usize),
-    /// Formats a text of the given number of letters. bumpalo's recipe has 13 letters for any
-    /// number, because the recipe states a maximum.
+    /// Formats a text of the given number of letters. bumpalo's benchmark always has 13 letters,
+    /// because it states only a maximum.
     Format(usize),
 }
 
@@ -291,7 +293,7 @@ fn lives() -> Vec<Experiment> {
         "A new arena gives 10,007 blocks for a u32, growing on the way, and goes. ns of one block",
         everyone!(fresh, For::<u32>(PhantomData)),
     );
-    // A reset takes about 20 ns, in a pass that takes 10,000 ns.
+    // Sets a longer batch for the reset, which takes only about 20 ns of a pass of 10,000 ns.
     vec![first, reset.batch_ns(2e4), again.ops(BLOCKS), new.ops(BLOCKS)]
 }
 

@@ -1,4 +1,4 @@
-//! The cases: each program once, for every contender.
+//! The cases of the suite. Each case runs one program with every contender.
 
 pub mod arenas;
 pub mod blocks;

@@ -59,8 +59,8 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// Makes two experiments: the recipe, in which one object is live whatever the pool's capacity is;
-/// and the same program with all objects live.
+/// Makes two experiments. In the first, one object is live at a time whatever the pool's capacity
+/// is, as in fastalloc's benchmark. In the second, the same program has `capacity` live objects.
 fn slots<T: Object>(name: &str, what: &str, capacity: usize) -> [Experiment; 2] {
     let case = format!("fastalloc/{name}");
     let one = Outside(OneLive { capacity, pairs: 1 });
@@ -118,8 +118,8 @@ fn lives() -> Vec<Experiment> {
     all
 }
 
-/// Makes the experiments on growth. The recipe's pool has grown after its first pass; with a new
-/// pool in each pass, each pass grows.
+/// Makes the experiments on growth. In fastalloc's benchmark the pool grows only in the first pass.
+/// In the others each pass has a new pool, so each pass measures growth.
 fn growing() -> Vec<Experiment> {
     let mut all = Vec::new();
     let linear = Growing { growth: Growth::Linear { add: 100, most: 1000 } };

@@ -1,4 +1,5 @@
-//! Decides which parts of a case stay unchanged while it is timed.
+//! Prepares cases in several ways. The ways differ in what is made before the clock starts and what
+//! is made in each pass.
 
 use super::programs::Program;
 use crate::contenders::objects::{Object, Objects, Plan};
@@ -8,7 +9,7 @@ use crate::harness::{timed, Body, Effort, Entrant, Why};
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
 
-/// A way to prepare any contender for a case.
+/// A way to prepare a case for any contender.
 pub trait Play<T: Object>: Copy + 'static {
     fn prepare<P: Objects<T>>(self, effort: Effort) -> Result<Body, Why>;
 }
@@ -19,7 +20,7 @@ pub fn entrant<T: Object, P: Objects<T>>(play: impl Play<T>) -> Entrant {
 
 const KEEPS_ALL: Why = "it frees nothing before it frees all";
 
-/// The pool is made before the passes, and stays.
+/// Makes the pool before the first pass, and uses it in every pass.
 #[derive(Clone, Copy)]
 pub struct Outside<G>(pub G);
 
@@ -38,7 +39,7 @@ impl<T: Object, G: Program<T>> Play<T> for Outside<G> {
     }
 }
 
-/// Each pass has a new pool, which a recipe about growth needs.
+/// Makes a new pool in each pass, so that each pass measures the growth of the pool.
 #[derive(Clone, Copy)]
 pub struct Inside<G>(pub G);
 
@@ -56,7 +57,7 @@ impl<T: Object, G: Program<T>> Play<T> for Inside<G> {
     }
 }
 
-/// The given number of objects is live; a pass drops a random object and makes another.
+/// Keeps the given number of objects live. A pass drops a random object and makes another.
 #[derive(Clone, Copy)]
 pub struct Live(pub usize);
 
@@ -71,7 +72,7 @@ impl<T: Object> Play<T> for Live {
     }
 }
 
-/// The given number of objects is read one after the other, in the order in which they were made.
+/// Reads the given number of objects, in the order in which they were made.
 #[derive(Clone, Copy)]
 pub struct Read(pub usize);
 
@@ -86,7 +87,7 @@ impl<T: Object> Play<T> for Read {
     }
 }
 
-/// A pool and the handles into it, which are dropped first.
+/// A pool, and the handles of its objects. The handles are dropped before the pool.
 struct Held<T: Object, P: Objects<T>> {
     slots: Slots<T, P>,
     pool: Box<P>,
@@ -109,7 +110,7 @@ impl<T: Object, P: Objects<T>> Drop for Held<T, P> {
     }
 }
 
-/// Holds handles, each of which is replaced now and then.
+/// Holds the handles of live objects. `replace` drops one object and makes another in its place.
 pub struct Slots<T: Object, P: Objects<T>> {
     pub handles: Vec<ManuallyDrop<P::Handle<'static>>>,
     which: Table<u32>,
@@ -132,11 +133,11 @@ impl<T: Object, P: Objects<T>> Slots<T, P> {
         Self { handles: Vec::with_capacity(count), which, at: 0, count }
     }
 
-    /// Fills all places with handles of the pool.
+    /// Makes an object for each place, and stores the handle there.
     ///
     /// # Safety
     ///
-    /// The pool outlives the handles: `empty_into` is called before the pool is dropped.
+    /// The caller has to call `empty_into` before it drops the pool.
     pub unsafe fn fill(&mut self, pool: *const P) {
         // SAFETY: the caller keeps the contract of this function.
         let pool: &'static P = unsafe { &*pool };
@@ -145,11 +146,11 @@ impl<T: Object, P: Objects<T>> Slots<T, P> {
         }
     }
 
-    /// Returns all handles to the pool.
+    /// Drops all objects, and returns their memory to the pool.
     ///
     /// # Safety
     ///
-    /// `pool` is the pool from which `fill` got the handles.
+    /// `pool` must be the pool that was passed to `fill`.
     pub unsafe fn empty_into(&mut self, pool: *const P) {
         // SAFETY: the caller keeps the contract of this function.
         let pool: &'static P = unsafe { &*pool };

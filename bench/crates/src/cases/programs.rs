@@ -1,13 +1,15 @@
-//! The programs that make and drop objects, after fastalloc's recipes.
+//! The programs that make and drop objects, written after fastalloc's benchmarks.
 //!
-//! The optimisation barrier is where the recipes have it: on the value that goes into an object, or
-//! on the handles that exist at the end. If a recipe has no barrier, the barrier is on each handle.
+//! `black_box` is applied where fastalloc applies it: to the value that is moved into an object, or
+//! to the handles that exist at the end. Where fastalloc does not apply it at all, these programs
+//! apply it to each handle.
 
 use crate::contenders::objects::{Growth, Object, Objects, Part, Plan};
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-/// A program whose pass makes and drops objects of a pool. At the end of a pass no object is left.
+/// A program that makes and drops objects of a pool in each pass. No object is left at the end of a
+/// pass.
 pub trait Program<T: Object>: Copy + 'static {
     /// Whether the program drops an object while others stay.
     const TAKES_BACK: bool = true;
@@ -39,7 +41,7 @@ impl<T: Object> Program<T> for OneLive {
     fn plan(self) -> Plan {
         Plan::of(self.capacity)
     }
-    /// Counts all pairs of a pass as one operation, as the report does.
+    /// Counts all `pairs` of a pass as one operation, as fastalloc's benchmark does.
     fn ops(self) -> usize {
         1
     }
@@ -75,11 +77,12 @@ impl<T: Object> Program<T> for Bulk {
     }
 }
 
-/// Makes three objects whose lives overlap, 50 times.
+/// Repeats 50 times: makes three objects, of which several are live at the same time, and drops
+/// them.
 #[derive(Clone, Copy)]
 pub struct Churn {
-    /// Whether each handle passes a barrier. The recipe has no barrier, so a compiler may remove a
-    /// whole pair.
+    /// Whether `black_box` is applied to each handle. fastalloc does not do that, so the compiler
+    /// may remove the making and dropping of an object.
     pub with_barrier: bool,
 }
 
@@ -133,7 +136,7 @@ impl<T: Object> Program<T> for Alternating {
     }
 }
 
-/// Moves 100 more objects through a queue of 100.
+/// Makes a queue of 100 objects. Then repeats 100 times: drops the oldest and makes another.
 #[derive(Clone, Copy)]
 pub struct Fifo;
 
@@ -161,7 +164,7 @@ impl<T: Object> Program<T> for Fifo {
     }
 }
 
-/// Makes 500 objects, and at every third object drops an object from the middle.
+/// Makes 500 objects. After every third object, drops one from the middle.
 #[derive(Clone, Copy)]
 pub struct RandomDrop;
 
@@ -186,8 +189,11 @@ impl<T: Object> Program<T> for RandomDrop {
     }
 }
 
-/// Makes 500 objects in a pool that grows: from 100 by 100, dropping the oldest at every fifth
-/// object; or from 10 by doubling, dropping the newest at every seventh.
+/// Makes 500 objects in a pool that grows in one of two ways.
+///
+/// - From 100 by steps of 100. The program drops the oldest object after every fifth object.
+///
+/// - From 10 by doubling. The program drops the newest object after every seventh object.
 #[derive(Clone, Copy)]
 pub struct Growing {
     pub growth: Growth,
@@ -224,7 +230,8 @@ impl Growing {
     }
 }
 
-/// Runs 100 cycles that make 100 objects each, and drops the oldest 100 if there are more than 500.
+/// Runs 100 cycles. Each cycle makes 100 objects, and drops the oldest 100 if there are more than
+/// 500.
 #[derive(Clone, Copy)]
 pub struct Cycles;
 
@@ -250,8 +257,8 @@ impl<T: Object> Program<T> for Cycles {
     }
 }
 
-/// Makes the given number of objects; then in each frame drops the oldest objects and makes the
-/// same number of new ones: game entities, connections, particles.
+/// Makes the given number of objects. Then each frame drops the oldest objects and makes the same
+/// number of new ones. Game entities, connections and particles behave like this.
 #[derive(Clone, Copy)]
 pub struct Waves {
     pub capacity: usize,
@@ -284,7 +291,7 @@ impl<T: Object> Program<T> for Waves {
     }
 }
 
-/// Makes and processes 50 parts, drops half of them, and makes 25 more.
+/// Makes and processes 50 buffers, drops half of them, and makes 25 more.
 #[derive(Clone, Copy)]
 pub struct Pipeline;
 

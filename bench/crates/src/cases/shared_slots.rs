@@ -1,4 +1,5 @@
-//! Measures the purpose of sharded-slab: values found by keys, for several threads at the same time.
+//! Measures values that several threads find by keys at the same time, which is what the crate
+//! sharded-slab is for.
 
 use crate::contenders::maps::{self, Value};
 use crate::contenders::shared_maps::{Locked, Sharded, SharedMap};
@@ -13,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// The number of elements that each thread has.
 const ELEMENTS: usize = 1000;
 
-/// A way to prepare any map for a case.
+/// A way to prepare a case for any map.
 trait Play: Copy + 'static {
     fn prepare<M: SharedMap>(self) -> Body;
 }
@@ -66,8 +67,8 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// Each thread inserts and removes its elements. The recipe has a new map in each pass; the
-/// corrected variant keeps the map.
+/// Each thread inserts elements and removes them. As published, each pass has a new map; in the
+/// corrected variant the map stays.
 #[derive(Clone, Copy)]
 struct InsertRemove {
     threads: usize,

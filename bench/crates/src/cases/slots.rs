@@ -1,4 +1,5 @@
-//! Measures the purpose of slotmap and its peers: values found by keys that the map chooses.
+//! Measures values that are found by keys which the map chose. The crate slotmap and its peers are
+//! for that.
 
 use crate::contenders::maps::{self, Map, Value};
 use crate::harness::memory::Table;
@@ -8,7 +9,7 @@ use crate::harness::{clock, timed, Body, Effort, Entrant, Experiment};
 use mallard::{Key32, Key64, SlotMap};
 use std::hint::black_box;
 
-/// A way to prepare any map for a case.
+/// A way to prepare a case for any map.
 trait Play: Copy + 'static {
     fn prepare<M: Map>(self, effort: Effort) -> Body;
 }
@@ -143,7 +144,7 @@ impl Play for Get {
         let mut map = M::with_capacity(count);
         let keys = fill(&mut map, count);
         let order = shuffled_indices(count);
-        // The keys are in the order of the reads, so that a read measures only the map.
+        // Sorts the keys into the order of the reads, so that a read measures only the map.
         let keys: Vec<M::Key> = order.iter().map(|i| keys[*i as usize]).collect();
         timed(move || {
             let map = black_box(&map);
@@ -194,8 +195,8 @@ impl Play for Growing {
                 drop(map);
                 samples.sort_unstable();
                 let sum: u64 = samples.iter().map(|s| u64::from(*s)).sum();
-                // The runner divides each figure by the number of inserts, but only the first is a
-                // sum over them.
+                // Multiplies each figure by the number of inserts, because the runner divides by
+                // that number, and these figures are already those of one insert.
                 let scale = ns_per_tick * self.0 as f64;
                 spent[0] += sum as f64 / count as f64 * scale;
                 spent[1] += f64::from(percentile(&samples, 0.999)) * scale;

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 use super::plays::Slots;
 
-/// A way to prepare any contender that threads may share for a case.
+/// A way to prepare a case for any contender that several threads may share.
 trait SharedPlay<T: Object>: Copy + 'static {
     fn prepare<P: Objects<T> + Sync>(self, effort: Effort) -> Result<Body, Why>;
 }
@@ -84,7 +84,7 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// Follows the recipe: threads are started in each pass, and their start is timed.
+/// Starts threads in each pass and includes their start in the time, as fastalloc's benchmark does.
 #[derive(Clone, Copy)]
 struct Spawned {
     threads: usize,
@@ -118,7 +118,7 @@ impl<T: Object> SharedPlay<T> for Spawned {
     }
 }
 
-/// The threads exist before the passes. Each has one object at a time.
+/// Starts the threads before the first pass. Each thread has one object at a time.
 #[derive(Clone, Copy)]
 struct Pairs {
     threads: usize,
@@ -142,7 +142,7 @@ impl<T: Object> SharedPlay<T> for Pairs {
     }
 }
 
-/// The threads exist before the passes. Each replaces objects of its own.
+/// Starts the threads before the first pass. Each thread replaces its own objects.
 #[derive(Clone, Copy)]
 struct Kept {
     threads: usize,
@@ -167,7 +167,7 @@ impl<T: Object> SharedPlay<T> for Kept {
     }
 }
 
-/// The handles that one thread of a crew fills, replaces and empties.
+/// The handles of one thread. Only that thread makes, replaces and drops the objects.
 #[repr(align(128))]
 struct OfThread<T: Object, P: Objects<T>>(UnsafeCell<Slots<T, P>>);
 
@@ -175,11 +175,11 @@ struct OfThread<T: Object, P: Objects<T>>(UnsafeCell<Slots<T, P>>);
 unsafe impl<T: Object, P: Objects<T>> Sync for OfThread<T, P> {}
 
 impl<T: Object, P: Objects<T>> OfThread<T, P> {
-    /// Returns the handles.
+    /// Returns the handles of one thread.
     ///
     /// # Safety
     ///
-    /// Only one thread calls this.
+    /// Only one thread may call this function.
     #[allow(clippy::mut_from_ref)]
     unsafe fn get(&self) -> &mut Slots<T, P> {
         // SAFETY: the caller keeps the contract of this function.
@@ -187,7 +187,7 @@ impl<T: Object, P: Objects<T>> OfThread<T, P> {
     }
 }
 
-/// A pool, and a crew of threads that hold handles into it.
+/// A pool, and a group of threads that each hold handles of its objects.
 struct Shared<T: Object, P: Objects<T> + Sync> {
     slots: Vec<OfThread<T, P>>,
     crew: Crew,

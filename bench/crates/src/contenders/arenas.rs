@@ -6,7 +6,8 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// An arena, as its users see it. `reset` frees everything that was allocated from the arena.
+/// The functions of an arena that the benchmarks call. `reset` frees everything that was allocated
+/// from the arena.
 pub trait Arena: Sized + 'static {
     fn name() -> String;
     /// Makes an arena without memory, if the crate can.
@@ -29,7 +30,7 @@ pub trait Arena: Sized + 'static {
         ""
     }
 
-    /// Allocates through the version of the `Allocator` trait that the crate implements.
+    /// Allocates by the `Allocator` trait. Each crate implements some version of that trait.
     fn allocate(&self, layout: Layout) -> Option<NonNull<[u8]>>;
     /// Frees a block.
     ///
@@ -139,7 +140,7 @@ impl Arena for bumpalo::Bump {
     }
     #[inline(always)]
     fn format(&self, text: fmt::Arguments<'_>) -> &str {
-        // The next lines are the expansion of bumpalo's `format!`.
+        // Repeats what bumpalo's `format!` expands to.
         let mut string = bumpalo::collections::String::new_in(self);
         let _ = fmt::Write::write_fmt(&mut string, text);
         string.into_bump_str()
@@ -246,7 +247,7 @@ impl Arena for Blink {
     by_allocator!(allocator_api2_04::alloc, |a| a.0.allocator());
 }
 
-/// Adapts any arena to `Allocator` in the same way, for `Vec`.
+/// Makes any arena an `Allocator`, so that a `Vec` can use it. The way is the same for all arenas.
 pub struct Via<'a, A>(pub &'a A);
 
 // SAFETY: the arena fulfils the contract of `Allocator`, and keeps its address while it is
@@ -283,7 +284,7 @@ unsafe impl<A: Arena> Allocator for Via<'_, A> {
     }
 }
 
-/// An arena for values of one type. A comparison with typed-arena needs only these functions.
+/// An arena for values of one type. typed-arena has only these functions.
 pub trait ArenaOf<T>: Sized + 'static {
     fn name() -> String;
     fn with_room_for(count: usize) -> Self;

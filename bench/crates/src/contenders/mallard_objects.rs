@@ -7,7 +7,7 @@ use mallard::handles::Box;
 use mallard::sync::{self, Growing, Mode};
 use mallard::ObjectPool;
 
-/// A mode, with its name in rows.
+/// A thread mode of the pool, with the name that rows print.
 pub trait Named: Mode + 'static {
     const NAME: &'static str;
 }
@@ -54,14 +54,14 @@ impl<T: Object, M: Named + Growing> Objects<T> for MallardPool<T, M> {
     by_deref!();
 }
 
-/// An object pool of fixed capacity, which takes its memory in one step.
+/// An object pool of fixed capacity. It takes all its memory in one step.
 pub struct MallardFixed<T, M: Mode = sync::Unshared>(ObjectPool<T, M>);
 
 impl<T: Object, M: Named> Objects<T> for MallardFixed<T, M> {
     type Handle<'p> = Box<'p, T, M>;
 
     fn name() -> String {
-        // With `LockFree` every pool has a fixed capacity, so its name does not say so.
+        // Leaves out "fixed" with `LockFree`, because every such pool has a fixed capacity.
         format!("mallard/ObjectPool{}", if M::NAME.is_empty() { "/fixed" } else { M::NAME })
     }
     fn new(plan: Plan) -> Result<Self, Why> {

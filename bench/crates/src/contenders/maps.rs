@@ -5,7 +5,7 @@ use super::peer;
 
 pub type Value = u64;
 
-/// A map that chooses its keys, for one thread.
+/// A map that chooses the keys of its elements. One thread uses it.
 pub trait Map: Sized + 'static {
     type Key: Copy;
 
@@ -105,7 +105,8 @@ arenas! {
     generational_arena::Arena<Value>, generational_arena::Index, "generational-arena";
 }
 
-/// A map whose keys are places without a generation: the key of a removed element may name another.
+/// A map whose keys are only indices, without a generation. The key of a removed element may
+/// therefore find a later element.
 pub type Slab = slab::Slab<Value>;
 
 impl Map for slab::Slab<Value> {
@@ -138,7 +139,7 @@ impl Map for slab::Slab<Value> {
     }
 }
 
-/// A map that threads could share, used here by one thread. The map returns a guard for each read.
+/// A map that several threads may share. Here only one thread uses it. Each read returns a guard.
 pub type Sharded = sharded_slab::Slab<Value>;
 
 impl Map for sharded_slab::Slab<Value> {

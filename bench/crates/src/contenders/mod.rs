@@ -19,7 +19,8 @@ pub fn peer(name: &str) -> String {
     format!("{name}-{version}")
 }
 
-/// The name of the system's heap, such as `glibc-2.36`. This heap is the global allocator here.
+/// The name of the C library's heap, such as `glibc-2.36`. This heap is the global allocator of the
+/// program.
 pub fn glibc() -> String {
     // SAFETY: the returned string exists as long as the process.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };

@@ -36,7 +36,7 @@ impl Plan {
     }
 }
 
-/// A pool of `T`, as its users see it: an object is dropped with its handle.
+/// The functions of a pool that the benchmarks call. An object is dropped with its handle.
 pub trait Objects<T: Object>: Sized + 'static {
     type Handle<'p>;
 
@@ -45,16 +45,17 @@ pub trait Objects<T: Object>: Sized + 'static {
 
     fn name() -> String;
     fn new(plan: Plan) -> Result<Self, Why>;
-    /// Makes an object. A program never has more objects than planned.
+    /// Makes an object. A program never has more live objects than its `Plan` says.
     fn make(&self, value: T) -> Self::Handle<'_>;
     fn get<'a>(&'a self, handle: &'a Self::Handle<'_>) -> &'a T;
     fn get_mut<'a>(&'a self, handle: &'a mut Self::Handle<'_>) -> &'a mut T;
-    /// Drops an object. The default suffices for pools whose handles drop the object.
+    /// Drops an object. This default is right for pools whose handles drop the object.
     #[inline(always)]
     fn give(&self, handle: Self::Handle<'_>) {
         drop(handle);
     }
-    /// Frees all objects of a pool that can only free them together. No handle is left.
+    /// Frees all objects of a pool that cannot free a single object. Requires that no handle is
+    /// left.
     fn clear(&mut self) {}
 }
 
@@ -65,7 +66,7 @@ pub trait Object: Clone + Default + Poolable + Send + Sync + 'static {
 
     /// Makes the `i`-th object.
     fn of(i: usize) -> Self;
-    /// The number that a reader adds up.
+    /// A number in the object, which the benchmark reads and adds up.
     fn number(&self) -> u64;
 }
 
@@ -125,7 +126,7 @@ pub struct Particle {
     pub color: [u8; 4],
 }
 
-/// fastalloc's part of a pipeline, with 100 numbers on the heap.
+/// The object of fastalloc's pipeline benchmark, with 100 numbers on the heap.
 #[derive(Clone, Default)]
 pub struct Part {
     pub id: u64,

@@ -73,7 +73,7 @@ pub struct Growing<T>(GrowingPool<T>);
 
 fn config<T>(plan: Plan) -> Result<PoolConfig<T>, Why> {
     let (growth, most) = match plan.growth {
-        // The report has this configuration: the pool could grow, but needs not.
+        // Lets the pool grow, though it never needs to: the published benchmark does the same.
         Growth::None => (GrowthStrategy::Exponential { factor: 2.0 }, None),
         Growth::Linear { add, most } => (GrowthStrategy::Linear { amount: add }, Some(most)),
         Growth::Double { most } => (GrowthStrategy::Exponential { factor: 2.0 }, Some(most)),
@@ -105,7 +105,7 @@ pub struct ThreadSafe<T, H, F> {
     allocate: PhantomData<fn(F) -> H>,
 }
 
-/// Returns the contender type for `allocate`, a closure that captures nothing.
+/// Returns the type of the contender. `allocate` is a closure that captures nothing.
 pub fn thread_safe<T, H, F>(_allocate: F) -> PhantomData<ThreadSafe<T, H, F>>
 where
     T: Object,
@@ -132,7 +132,7 @@ where
     #[inline(always)]
     fn make(&self, value: T) -> H {
         const { assert!(size_of::<F>() == 0) };
-        // SAFETY: `F` has no bytes, and `thread_safe` was given an `F`.
+        // SAFETY: `F` has no bytes, and a value of it existed: it was passed to `thread_safe`.
         let allocate = unsafe { std::mem::transmute_copy::<(), F>(&()) };
         allocate(&self.pool, value)
     }
@@ -259,7 +259,7 @@ impl<T: Object> Objects<T> for LinearPool<T> {
     by_deref!();
 }
 
-/// A pool of the crate slab. A handle is a key: the pool finds and drops the object by it.
+/// A pool of the crate slab. A handle is a key, by which the pool finds and drops the object.
 pub struct Slab<T>(UnsafeCell<slab::Slab<T>>);
 
 impl<T: Object> Objects<T> for Slab<T> {
@@ -299,7 +299,7 @@ impl<T: Object> Objects<T> for Slab<T> {
     }
 }
 
-/// heapless's static pool, which keeps all blocks given to it for ever.
+/// heapless's static pool. It never frees the blocks that were given to it.
 pub struct Heapless<T>(PhantomData<T>);
 
 impl<T: Object> Objects<T> for Heapless<T> {

@@ -4,7 +4,8 @@ use super::maps::{Map, Value};
 use super::peer;
 use std::sync::{PoisonError, RwLock};
 
-/// A map that chooses its keys, and that threads share without a lock of their own.
+/// A map that chooses the keys of its elements. Several threads may call it without an additional
+/// lock.
 pub trait SharedMap: Sized + Sync + Send + 'static {
     type Key: Copy + Send;
 
@@ -12,7 +13,8 @@ pub trait SharedMap: Sized + Sync + Send + 'static {
     fn new() -> Self;
     fn insert(&self, value: Value) -> Self::Key;
     fn remove(&self, key: Self::Key) -> bool;
-    /// Returns a copy of the value. Any guard of the element is released before the return.
+    /// Returns a copy of the value. If the map returns a guard, the guard is released before this
+    /// function returns.
     fn get(&self, key: Self::Key) -> Option<Value>;
 }
 

@@ -9,9 +9,9 @@ use super::{Effort, Experiment};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// The memory of a contender: the peak, and the rest after every object and the allocator were
-/// dropped. Memory from before the contender was prepared and the harness's own tables do not
-/// count.
+/// The resident memory of a contender: the peak, and what remains after every object and the
+/// allocator were dropped. Two amounts are subtracted: the memory that the process had before the
+/// contender was prepared, and the harness's own tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     pub is_known: bool,
@@ -45,7 +45,7 @@ pub fn wait(mut child: Child) -> Memory {
     }
 }
 
-/// Runs in the child process that `start` makes. Does `task` and prints the two figures.
+/// Runs in the child process that `start` makes: does the `task`, and prints the two figures.
 pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
     let (experiment, entrant) = task.split_once(':')?;
     let what = all.get(experiment.parse::<usize>().ok()?)?;
@@ -62,7 +62,8 @@ pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
     }
     let at_end = resident_kib() - before - table_kib();
     let most = peak_counted_kib() - counted_before - table_kib();
-    // Memory that is taken and freed within a pass shows only in the counters.
+    // Uses the peak of the kernel's counters, because memory that is taken and freed within a pass
+    // shows only there.
     let peak = if most > at_end + counter_error_kib() { most } else { at_end };
     drop(body);
     let after = resident_kib() - before - table_kib();

@@ -1,4 +1,5 @@
-//! Reads the clocks: time of a thread, of a process, of the wall, and of the processor's counter.
+//! Reads the clocks: the CPU time of a thread, the CPU time of the process, the wall time, and the
+//! processor's counter.
 
 use std::sync::OnceLock;
 

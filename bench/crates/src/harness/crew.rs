@@ -1,19 +1,19 @@
-//! A crew: threads that exist before the clock starts, and leave a barrier together.
+//! A group of threads that exist before the clock starts. All of them start a job at the same time.
 
 use super::clock::{process_cpu_ns, wall_ns};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// The time of a job: the wall time from the first thread's start to the last thread's end, and the
-/// CPU time of all threads.
+/// The time of a job. The wall time goes from the moment when the first thread starts to the moment
+/// when the last thread is done. The CPU time is that of all threads.
 #[derive(Clone, Copy)]
 pub struct Spent {
     pub wall_ns: f64,
     pub cpu_ns: f64,
 }
 
-/// A job of the crew. `None` ends the threads.
+/// A function that all threads of the group run. `None` ends the threads.
 type Job = Option<*const (dyn Fn(usize) + Sync)>;
 
 struct Shared {

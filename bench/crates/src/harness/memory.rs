@@ -1,4 +1,4 @@
-//! Measures the memory of this process, and provides arrays whose memory is not counted.
+//! Measures the memory of this process. Provides arrays whose memory is not counted.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,8 +10,8 @@ pub fn resident_kib() -> f64 {
     kib_of("/proc/self/smaps_rollup", "\nRss:")
 }
 
-/// Returns the resident memory by the kernel's counters, which are summed up in batches: wrong by
-/// up to `counter_error_kib`.
+/// Returns the resident memory by the kernel's counters, in KiB. The kernel updates them in
+/// batches, so the result may be wrong by up to `counter_error_kib`.
 pub fn counted_kib() -> f64 {
     kib_of("/proc/self/status", "\nVmRSS:")
 }
@@ -21,7 +21,7 @@ pub fn peak_counted_kib() -> f64 {
     kib_of("/proc/self/status", "\nVmHWM:")
 }
 
-/// Returns the largest error of the counters in KiB: 32 pages for each processor.
+/// Returns the largest error of the counters in KiB, which is 32 pages for each processor.
 pub fn counter_error_kib() -> f64 {
     // SAFETY: sysconf only reads a number.
     128.0 * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as f64
@@ -42,7 +42,7 @@ fn kib_of(file: &str, field: &str) -> f64 {
     rest.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }
 
-/// Faults in all code, so that later page faults come from data.
+/// Makes all pages of the program's code resident, so that only data causes page faults afterwards.
 pub fn load_code() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for line in maps.lines().filter(|l| l.contains(" r-xp ") || l.contains(" r--p ")) {
@@ -50,7 +50,8 @@ pub fn load_code() {
         let number = |hex| usize::from_str_radix(hex, 16).unwrap_or(0);
         let Some((from, to)) = range.map(|(from, to)| (number(from), number(to))) else { continue };
         let first = std::ptr::without_provenance_mut(from);
-        // SAFETY: madvise changes no byte. If the kernel refuses, the pages are faulted in later.
+        // SAFETY: madvise changes no byte. (If the kernel refuses, later accesses fault the pages
+        // in.)
         unsafe { libc::madvise(first, to - from, libc::MADV_POPULATE_READ) };
     }
 }
@@ -60,7 +61,7 @@ pub fn restart_peak_resident() {
     let _ = std::fs::write("/proc/self/clear_refs", "5\n");
 }
 
-/// The number of bytes in tables now.
+/// The number of bytes that all tables have now.
 static NOW: AtomicUsize = AtomicUsize::new(0);
 
 pub fn table_kib() -> f64 {

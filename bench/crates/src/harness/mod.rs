@@ -1,10 +1,11 @@
-//! Runs experiments in the manner of the C++ harness (bench/harness.hpp).
+//! Runs experiments in the same way as the C++ harness (bench/harness.hpp).
 //!
 //! An experiment asks one question of several contenders. All contenders are prepared in this
-//! process. Then rounds follow. In each round, every contender does a batch of passes; the first
-//! contender of a round is the last of the next. The first round finds the number of passes of a
-//! batch, and the figures of the first round are dropped. Thus machine noise affects all contenders
-//! alike, and medians hide it.
+//! process. Then each contender does a batch of passes in each of several rounds. The contender
+//! that is first in one round is last in the next, so that noise of the machine affects all
+//! contenders alike. The result is the median over the rounds.
+//!
+//! The first round only finds out how many passes a batch needs. Its figures are dropped.
 //!
 //! Memory is measured separately: each contender runs once more, alone, in a separate process.
 
@@ -37,11 +38,12 @@ impl Effort {
     }
 }
 
-/// A function that does a number of passes and adds their ns to each figure. The body owns the
-/// contender: when the body is dropped, every object and the allocator are dropped too.
+/// A function that does a number of passes. It adds the ns of these passes to each figure. The
+/// function owns the contender: when the function is dropped, every object and the allocator are
+/// dropped too.
 pub type Body = Box<dyn FnMut(u64, &mut [f64])>;
 
-/// The reason why a contender cannot run a case: the `why` of its row.
+/// The reason why a contender cannot run a case. Rows print it in the field `why`.
 pub type Why = &'static str;
 
 /// A contender, and the function that prepares it for its experiment.
@@ -50,11 +52,12 @@ pub struct Entrant {
     pub prepare: Box<dyn Fn(Effort) -> Result<Body, Why>>,
 }
 
-/// One figure of a pass. It becomes one row for each contender.
+/// One measured quantity of a pass. It becomes one row for each contender.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub case: String,
-    /// The variant: `faithful`, `corrected`, or empty if there is only one.
+    /// The variant: `faithful` (as published), `corrected` (without the mistakes of the published
+    /// benchmark), or empty if there is only one.
     pub variant: &'static str,
     pub metric: &'static str,
     pub threads: usize,
@@ -64,10 +67,10 @@ pub struct Experiment {
     /// The question of the experiment, in words.
     pub asks: String,
     pub figures: Vec<Figure>,
-    /// The number of operations in a pass, by which ns are divided.
+    /// The number of operations in a pass. The measured ns are divided by it.
     pub ops: f64,
     pub entrants: Vec<Entrant>,
-    /// The least ns of a batch, which must be long compared with a reading of the clock.
+    /// The least ns of a batch. A batch must take much longer than a reading of the clock.
     pub batch_ns: f64,
     /// Whether the experiment is part of a short run.
     pub in_brief: bool,
@@ -102,8 +105,8 @@ impl Experiment {
         self
     }
 
-    /// Sets the figures of a crew of threads: wall time and CPU time. A batch is long compared with the
-    /// start of threads.
+    /// Sets the figures of a case with several threads: wall time and CPU time. Also makes a batch
+    /// long compared with the start of threads.
     pub fn threads(mut self, threads: usize) -> Self {
         self = self.metrics(&["ns_per_op", "cpu_ns_per_op"]);
         self.figures.iter_mut().for_each(|f| f.threads = threads);
@@ -120,7 +123,7 @@ impl Experiment {
     }
 }
 
-/// Makes a body whose passes are timed together, on one thread.
+/// Makes a `Body` that reads the clock before the first pass and after the last, on one thread.
 pub fn timed(mut pass: impl FnMut() + 'static) -> Body {
     Box::new(move |passes, spent| {
         let from = clock::cpu_ns();

@@ -1,8 +1,9 @@
-//! Prints rows for people: a table for each figure, and the losses at the end.
+//! Prints rows as text for people: a table for each figure, and at the end the cases that Mallard
+//! loses.
 
 use super::row::Row;
 
-/// The key of rows that differ only in their contender.
+/// The fields that are the same in all rows of one table, which differ only in their contender.
 fn heading(r: &Row) -> (&str, &str, &str) {
     (&r.case, &r.variant, &r.metric)
 }

@@ -1,12 +1,12 @@
-//! The row: one result, in the form that all suites of both languages print.
+//! One result (a row), in the form that all suites in C++ and in Rust print.
 
 use super::statistics::Summary;
 use super::Figure;
 use serde::Serialize;
 use std::process::Command;
 
-/// One result. Lower is better for every metric. A contender that cannot run the case has no
-/// figure, and `why` has the reason.
+/// One result. Lower is better for every metric. If the contender cannot run the case, there is no
+/// value, and `why` has the reason.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     pub suite: String,
@@ -64,7 +64,7 @@ fn rounded(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// The fields that are the same in every row of a run.
+/// Facts about a run that every row of the run repeats.
 pub struct Provenance {
     pub commit: String,
     pub machine: String,
@@ -98,8 +98,8 @@ fn commit() -> String {
     }
 }
 
-/// Describes the machine: processor, CPUs, caches, kernel and compiler. All except the compiler are
-/// as in the C++ suites.
+/// Describes the machine: processor, CPUs, caches and kernel, in the same words as the C++ suites.
+/// Adds the compiler.
 fn machine() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find(|l| l.starts_with("model name"));

@@ -3,14 +3,14 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub median: f64,
-    /// The 10th percentile (`high` is the 90th). With fewer than ten runs, `low` and `high` are the
-    /// extremes.
+    /// The 10th percentile of the samples; `high` is the 90th. With fewer than ten samples, `low`
+    /// and `high` are the smallest and the largest.
     pub low: f64,
     pub high: f64,
     pub runs: usize,
 }
 
-/// Summarises samples, of which there must be at least one.
+/// Summarises samples. Requires at least one sample.
 pub fn summarise(samples: &[f64]) -> Summary {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -12,7 +12,7 @@ pub const FULL_SECONDS: f64 = 480.0;
 /// The approximate duration of a short run.
 const BRIEF_SECONDS: f64 = 36.0;
 
-/// One contender in a trial, and its samples so far.
+/// One contender of the experiment that is being measured, and its samples so far.
 struct Lane<'a> {
     index: usize,
     who: &'a Entrant,
@@ -42,8 +42,8 @@ pub fn run(
             let percent = 100 * done / selected.len();
             eprint!("\r\x1b[K{percent:3}%  {} {}", e.figures[0].case, e.figures[0].variant);
         }
-        // An experiment gets its share of the remaining time. A third of the share goes to measuring
-        // memory.
+        // Gives the experiment an equal share of the remaining time. Two thirds are for time, and a
+        // third is for memory.
         let left = ((deadline - wall_ns()) / 1e9).max(0.0);
         let share = left / (selected.len() - done) as f64 * 2.0 / 3.0;
         let mut trial = Trial::new(*number, e, effort, chosen);
@@ -100,7 +100,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Finds the number of passes of a batch, and warms the contenders up.
+    /// Finds out how many passes make a batch long enough, and thereby warms the contenders up.
     fn find_batches(&mut self) {
         let least = if self.effort == Effort::Smoke { 0.0 } else { self.what.batch_ns };
         for lane in &mut self.lanes {
@@ -111,15 +111,16 @@ impl<'a> Trial<'a> {
                 if spent[0] >= least || lane.passes >= 1 << 40 {
                     break;
                 }
-                // One or two steps suffice, and a batch is at most eight times too long.
+                // Increases the number of passes by a factor of two to eight. One or two such steps
+                // suffice.
                 let wanted = (least / spent[0].max(1.0) * 1.2).clamp(2.0, 8.0);
                 lane.passes = (lane.passes as f64 * wanted) as u64;
             }
         }
     }
 
-    /// Returns the number of rounds. A short run has time for few rounds of heavy experiments:
-    /// three, so that there is a spread, or two if it is late.
+    /// Returns the number of rounds. In a short run heavy experiments have three rounds, so that
+    /// there is a spread, or two if the run is late.
     fn how_many(&self, that_fit: f64, asked: Option<usize>) -> usize {
         match (self.effort, asked) {
             (Effort::Smoke, _) => 1,
@@ -143,7 +144,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Measures memory in two processes at a time, because memory does not depend on speed.
+    /// Measures memory with two processes at a time. They may slow each other down, because memory
+    /// does not depend on speed.
     fn measure_memory(&mut self) {
         let able: Vec<usize> =
             (0..self.lanes.len()).filter(|l| self.lanes[*l].why.is_none()).collect();
