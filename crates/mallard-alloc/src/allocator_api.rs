@@ -26,7 +26,7 @@ pub(crate) fn allocate_zeroed<A: BlockAllocator>(
 /// Grows or shrinks a block: in place if the allocator can, otherwise by a copy.
 ///
 /// # Safety
-/// `block` is in use, and was allocated here with the layout `old`.
+/// `block` is in use, and was allocated by `of` with the layout `old`.
 #[inline]
 pub(crate) unsafe fn resize<A: BlockAllocator>(
     of: &A,
@@ -59,7 +59,7 @@ unsafe fn replace<A: BlockAllocator>(
 ) -> Option<NonNull<[u8]>> {
     let moved = of.try_allocate(new)?;
     // SAFETY: two blocks in use do not overlap, and both are as large as the bytes copied. The old
-    // block is not used after that.
+    // block is not used after the copy.
     unsafe {
         moved.copy_from_nonoverlapping(block, old.size().min(new.size()));
         of.deallocate(block, old);

@@ -1,9 +1,9 @@
 //! Size classes: the block sizes for which a multipool has pools.
 //!
 //! The sizes are multiples of 8 up to 128 bytes, then eight sizes for each doubling: 144, 160, ...,
-//! 256, 288, ... So a block is at most 7 bytes larger than the request, or from 128 bytes on at most
-//! 12.5 %. Blocks of a class are aligned to the largest power of two that divides their size.
-//! `spec/size_classes.csv` lists the classes up to 32 KiB.
+//! 256, 288, ... So a block is at most 7 bytes larger than the request, or, from 128 bytes on, at
+//! most 12.5 % larger. Blocks of a class are aligned to the largest power of two that divides their
+//! size. `spec/size_classes.csv` lists the classes up to 32 KiB.
 //!
 //! ```
 //! use mallard::size_class;

@@ -37,7 +37,7 @@ mod sealed {
 /// assert_eq!(count(&ObjectPool::<u64, sync::Mutex>::with_mode()), 0);
 /// ```
 pub trait Mode: sealed::Sealed {
-    /// The type of the part of a pool that keeps the blocks.
+    /// The type that keeps the blocks of a pool.
     #[doc(hidden)]
     type Core<S: Source>: Core<S>;
     /// Bytes of the chunks of small objects.
@@ -194,15 +194,15 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 /// ```
 ///
 /// **Memory.** Each thread that uses the pool owns chunks of `CHUNK` bytes (see [`Unshared`]) and a
-/// cache: an array of 8 bytes for each of up to 1,024 free blocks, which together have at most
-/// 256 KiB. A block that another thread frees returns to the owner of its chunk, many blocks at a
-/// time. When a thread ends, the next new thread reclaims its cache and chunks, and so does any
-/// thread that would otherwise have to grow.
+/// cache: an array of 8 bytes for each of up to 1,024 free blocks, which together have at most 256
+/// KiB. Blocks that another thread frees return to the thread that owns their chunk, many at a
+/// time. When a thread ends, another thread reclaims its cache and chunks: the next new thread, or
+/// a thread that would otherwise have to grow.
 ///
 /// **Limits.** When the source refuses memory, free blocks may remain in the caches of other
-/// threads. These threads hand them over at their next free. In a pool with a limit, a cache holds
-/// at most a 16th of the limit, or two blocks. The arrays of the caches do not count toward the
-/// limit.
+/// threads. These threads return the blocks at their next free. In a pool with a limit, a cache
+/// holds at most a 16th of the limit, or two blocks. The arrays of the caches do not count toward
+/// the limit.
 ///
 /// **End of a thread.** A destructor of a thread-local value may use the pool. If the thread's
 /// cache is gone by then, the call takes a lock.

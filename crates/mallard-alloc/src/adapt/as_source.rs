@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 /// `allocator-api2-02`, an `Allocator` for `Vec` and `Box`.
 ///
 /// Mallard's allocators implement `Allocator` themselves, and a reference to any allocator is a
-/// source. `AsSource` is for your own allocators, and for an allocator that another one owns:
+/// source. Use `AsSource` for your own allocators, and where one allocator owns another:
 ///
 /// ```
 /// use mallard::{AsSource, Multipool};

@@ -13,9 +13,10 @@ use crate::adapt::prelude::*;
 /// # let _ = memory;
 /// ```
 ///
-/// `BySize` wraps allocators, not sources: a source may return more than was asked for, and then
-/// the size no longer tells from which allocator a chunk is. If the selected allocator has no
-/// memory, the other allocator is not tried. `BySize` is `Send` and `Sync` if both allocators are.
+/// `BySize` wraps allocators, not sources: a source may return a chunk that is larger than asked
+/// for, and the size of such a chunk does not tell which source it is from. If the selected
+/// allocator has no memory, the other allocator is not tried. `BySize` is `Send` and `Sync` if both
+/// allocators are.
 #[derive(Debug, Default)]
 pub struct BySize<const N: usize, Small, Large> {
     small: Small,

@@ -31,21 +31,21 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// Blocks in use. Negative if the counted scope freed blocks that are older than itself.
+    /// Blocks in use. Negative in a scope that freed blocks allocated before the scope was opened.
     pub const fn blocks_live(&self) -> isize {
         self.allocations.wrapping_sub(self.frees) as isize
     }
-    /// Bytes in use. Negative if the counted scope freed blocks that are older than itself.
+    /// Bytes in use. Negative in a scope that freed blocks allocated before the scope was opened.
     pub const fn bytes_live(&self) -> isize {
         self.bytes_allocated.wrapping_sub(self.bytes_freed) as isize
     }
-    /// Whether everything allocated was freed, each block with the size it was allocated with.
+    /// Whether every allocated block was freed, with the size it was allocated with.
     pub const fn is_balanced(&self) -> bool {
         self.blocks_live() == 0 && self.bytes_live() == 0
     }
 
-    /// The counts of the calls after `before`. Peaks are relative to the bytes and blocks live at
-    /// `before`.
+    /// The counts of the calls since the snapshot `before`. Peaks are relative to the bytes and
+    /// blocks that were in use at the snapshot.
     fn since(&self, before: &Self) -> Self {
         Self {
             allocations: self.allocations - before.allocations,
@@ -58,7 +58,7 @@ impl CallCounts {
         }
     }
 
-    /// Each figure with its name, in the order of the C++ report.
+    /// Each figure with its name, in the order in which the C++ library prints them.
     pub fn fields(&self) -> [(&'static str, isize); 9] {
         [
             ("allocations", self.allocations as isize),
@@ -79,7 +79,7 @@ impl CallCounts {
     }
 }
 
-/// Prints one figure a line.
+/// Prints one figure per line.
 impl fmt::Display for CallCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fields().iter().try_for_each(|(name, value)| writeln!(f, "{name:<16} {value}"))
@@ -100,9 +100,10 @@ impl fmt::Display for CallCounts {
 /// assert_eq!(memory.counts().bytes_peak, 8);
 /// ```
 ///
-/// Bytes are the bytes asked for; around a source, the bytes it returned. Growing a block in place
-/// counts bytes, but no call. `Counted` is for one thread at a time: several threads need a
-/// [`Synchronized`](crate::Synchronized) around it. A call costs about ten instructions more.
+/// Bytes are the bytes asked for. Around a source, bytes are the bytes that the source returned.
+/// Growing a block in place counts bytes, but no call. `Counted` is for one thread at a time:
+/// several threads need a [`Synchronized`](crate::Synchronized) around it. A call costs about ten
+/// instructions more.
 #[derive(Debug, Default)]
 pub struct Counted<A> {
     inner: A,
@@ -112,7 +113,7 @@ pub struct Counted<A> {
 adaptor!(Counted []);
 
 impl<A> Counted<A> {
-    /// Counts the calls that go through to `inner`.
+    /// Wraps `inner`, and counts the calls to it.
     pub const fn new(inner: A) -> Self {
         let none = CallCounts {
             allocations: 0,
@@ -138,8 +139,8 @@ impl<A> Counted<A> {
 
     /// Counts a part of the program by itself, with peaks of its own, until the result is dropped.
     ///
-    /// Scopes nest strictly: drop the newest first. An outer scope includes what its inner scopes
-    /// count. A scope costs nothing while it is open.
+    /// Scopes nest strictly: drop the newest first. The counts of an outer scope include those of
+    /// its inner scopes. A scope costs nothing while it is open.
     ///
     /// ```
     /// # use mallard::{BlockAllocator, Counted, Multipool};

@@ -72,8 +72,8 @@ impl FailureRule for Failures {
 /// # let _ = no_large;
 /// ```
 ///
-/// A block that cannot grow in place is not a failure, so that call has no number. One thread at
-/// a time. [`for_each_failure`] tries every number in turn.
+/// Calls that grow a block in place have no number, and the rule never fails them. One thread at a
+/// time. [`for_each_failure`] tries every number in turn.
 #[derive(Debug)]
 #[doc(alias = "fault injection")]
 pub struct Failing<A, R = Failures> {
@@ -133,9 +133,9 @@ impl<A, R: FailureRule> Failing<A, R> {
     }
 }
 
-/// Runs `f` repeatedly, first with allocation 0 failing, then 1, then 2, and so on, until `f` makes
-/// no allocation that fails. Every path that a failed allocation can take is then run once. Returns
-/// the number of failures.
+/// Runs `f` repeatedly. In the first run allocation 0 fails, in the second run allocation 1, and so
+/// on, until a run ends without a failure. So every path after a failed allocation runs once.
+/// Returns the number of failures.
 ///
 /// ```
 /// use mallard::{for_each_failure, BlockAllocator, Multipool};

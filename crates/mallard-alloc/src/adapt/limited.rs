@@ -12,7 +12,7 @@ use core::cell::Cell;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes asked for; around a source, bytes that the source returned.
+    /// Bytes asked for. Around a source, bytes that the source returned.
     pub bytes: usize,
     /// Number of blocks.
     pub blocks: usize,
@@ -40,8 +40,9 @@ impl Budget {
 /// assert!(memory.try_allocate(Layout::new::<u8>()).is_none());
 /// ```
 ///
-/// If the wrapped allocator has no memory, the call fails too; `last_failure` says why in one line. One
-/// thread at a time: several threads need a [`Synchronized`](crate::Synchronized) around it.
+/// If the wrapped allocator has no memory, the call fails too. `last_failure` says in one line why
+/// a call failed. One thread at a time: several threads need a
+/// [`Synchronized`](crate::Synchronized) around it.
 #[derive(Debug)]
 pub struct Limited<A> {
     inner: A,
@@ -53,7 +54,7 @@ pub struct Limited<A> {
 adaptor!(Limited []);
 
 impl<A> Limited<A> {
-    /// Wraps `inner`, and lets at most the budget `most` be in use at the same time.
+    /// Wraps `inner`, and limits the blocks and bytes in use to the budget `most`.
     pub const fn new(most: Budget, inner: A) -> Self {
         Self { inner, most, left: Cell::new(most), failure: Cell::new("") }
     }

@@ -12,7 +12,8 @@ pub(crate) mod traced;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Implements the traits of an adaptor with a field `inner` by four functions of the adaptor:
+/// Implements the allocator traits for an adaptor with a field `inner`. The implementations call
+/// four functions of the adaptor:
 ///
 /// ```text
 ///     fn take_from<S: Source>(&self, below: &S, layout: Layout) -> Option<Chunk>;

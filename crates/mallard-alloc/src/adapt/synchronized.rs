@@ -22,7 +22,7 @@ pub struct Synchronized<A, L: Lock = DefaultLock> {
 }
 
 // SAFETY: `inner` is accessed through `&self` only under the lock, so only one thread at a time
-// uses it. Several threads in turn may use it, because it is `Send`.
+// uses it. Threads may use `inner` in turn, because `A` is `Send`.
 unsafe impl<A: Send, L: Lock + Sync> Sync for Synchronized<A, L> {}
 
 impl<A> Synchronized<A> {

@@ -9,7 +9,7 @@ pub enum Event {
     Allocate {
         /// The address.
         block: *const u8,
-        /// The layout asked for; from a source, the layout of the chunk it returned.
+        /// The layout asked for. Around a source, the layout of the chunk that the source returned.
         layout: Layout,
     },
     /// A call found no memory. Reported after the call.
@@ -53,8 +53,8 @@ pub enum Event {
 /// ```
 ///
 /// The observer must not call the allocator that it observes. Around a source, the observer sees
-/// growth; around an allocator, every block. `Traced` is `Send` and `Sync` if allocator and
-/// observer are.
+/// each chunk. Around an allocator, it sees each block. `Traced` is `Send` and `Sync` if allocator
+/// and observer are.
 #[derive(Debug)]
 pub struct Traced<A, F> {
     inner: A,
@@ -90,7 +90,7 @@ impl<F: Fn(&Event)> Observer for F {
 }
 
 impl<A, F> Traced<A, F> {
-    /// Wraps `inner`, and reports each call of it to `observer`.
+    /// Wraps `inner`, and reports each call of `inner` to `observer`.
     pub const fn new(inner: A, observer: F) -> Self {
         Self { inner, observer }
     }
@@ -132,8 +132,8 @@ impl<A, F: Observer> Traced<A, F> {
 }
 
 /// An observer that emits events of the crate `tracing`, with target `mallard`: failures as
-/// warnings, all other events as traces. Around a source the observer reports growth and
-/// exhaustion, and the hot path stays as it is:
+/// warnings, all other events as traces. Around a source, the observer reports growth and
+/// exhaustion, and does not slow down allocations that need no new chunk:
 ///
 /// ```
 /// use mallard::{DefaultHeap, Multipool, Traced, TracingEvents};

@@ -1,4 +1,4 @@
-//! The bump pointer of an arena and its growth: everything but the source and the destructors.
+//! The bump pointer of an arena and its growth. The source and the destructors are in other files.
 
 use super::chunks::{chunk_layout, Chunks, Footer, CHUNK_ALIGN};
 use crate::base::bits::{align_up, dangling, PAGE_BYTES};
@@ -13,8 +13,8 @@ use core::ptr::{self, NonNull};
 ///
 /// Invariants between any two calls:
 ///
-/// - `cursor..end` is free. Both are [`NOWHERE`] if the arena has no memory: such an arena is a full
-///   arena.
+/// - `cursor..end` is free. Both are [`NOWHERE`] if the arena has no memory: such an arena counts
+///   as full.
 /// - Otherwise `end` is the address of the footer of the *current* chunk. Both pointers are derived
 ///   from the pointer to that chunk, so they may access all of it.
 /// - `cursor`, `end` and the start of every chunk are multiples of `M`.
@@ -56,8 +56,9 @@ impl<const M: usize> Blocks<M> {
     /// Allocates a block for one `T`, or returns `None` if the current chunk has no room. `ALIGNED`
     /// promises that the cursor is aligned for `T`.
     ///
-    /// Adding a small size cannot wrap, because no chunk reaches into the last page of the address
-    /// space. Adding saves one or two instructions over subtracting.
+    /// Adding the size of a small `T` to the cursor cannot wrap, because no chunk reaches into the
+    /// last page of the address space. Adding the size to the cursor takes one or two instructions
+    /// less than subtracting it from the end.
     #[inline(always)]
     pub(crate) fn bump_for<T, const ALIGNED: bool>(&self) -> Option<NonNull<u8>> {
         debug_assert!(size_of::<T>() != 0);
@@ -177,7 +178,7 @@ impl<const M: usize> Blocks<M> {
             return Some(idle);
         }
         let least = chunk_layout(layout)?;
-        // Under a limit, a step has room for whole blocks of this layout and nothing more.
+        // With a limit, a new chunk has room for whole blocks of this layout and nothing more.
         let each = align_up(layout.size().max(1), layout.align().max(M));
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| {
@@ -187,7 +188,8 @@ impl<const M: usize> Blocks<M> {
         // SAFETY: the chunk was taken just now, with the size and alignment of `chunk_layout`.
         let chunk = unsafe { Footer::make(taken) };
         if chunk.is_none() {
-            // The chunk is given back: nothing has changed, except that the step counts.
+            // The chunk ends too high in the address space and is given back. Nothing else has
+            // changed, except that later chunks grow as if this one had been used.
             self.growth.gave(taken.layout.size());
             // SAFETY: the chunk is given back exactly as it was taken.
             unsafe { source.give(taken) };
@@ -195,8 +197,9 @@ impl<const M: usize> Blocks<M> {
         chunk
     }
 
-    /// Puts an unused chunk, free from `rest` on, into use. The cursor moves to the new chunk if that
-    /// has more room than the current one, because one large table must not waste the rest of a chunk.
+    /// Adds a chunk to the chunks in use. The bytes of the chunk from `rest` on are free. The
+    /// cursor moves to this chunk only if it has more room than the current one, so that one large
+    /// table does not waste the rest of a chunk.
     fn enter(&self, chunk: NonNull<Footer>, rest: *mut u8) {
         let end = chunk.as_ptr().cast::<u8>();
         self.chunks.put_to_use(chunk);
@@ -238,8 +241,9 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Puts back a run that is filled up to `fill`. The cursor moves to `fill`, unless another call has
-    /// given the arena a current chunk since `open_run`.
+    /// Puts back the free bytes that `open_run` or `take_run` took out. The caller has filled them
+    /// up to `fill`. The cursor moves to `fill`, unless another call has given the arena a current
+    /// chunk since `open_run`.
     pub(crate) fn close_run(&self, run: &Run, fill: *mut u8) {
         if self.end.get() == NOWHERE {
             self.cursor.set(fill);
@@ -264,7 +268,8 @@ impl<const M: usize> Blocks<M> {
     /// Frees all blocks allocated after `to`. If `to` is the start of the arena, this is a reset.
     ///
     /// # Safety
-    /// `to` is a position of these blocks since their last reset, and no later block is used any more.
+    /// `to` is a position of this arena, recorded since its last reset. No block allocated after
+    /// `to` is used any more.
     #[inline(always)]
     pub(crate) unsafe fn rewind(&self, to: Position) {
         if self.chunks.used() == to.used {
@@ -285,8 +290,8 @@ impl<const M: usize> Blocks<M> {
         self.end.set(self.chunks.end_of(to.cursor));
     }
 
-    /// Frees all blocks and keeps all chunks. Restarts in the newest chunk, which is the largest unless
-    /// a request was larger than a step.
+    /// Frees all blocks and keeps all chunks. Restarts in the newest chunk. This chunk is the
+    /// largest, unless a request was so large that it got a chunk of its own.
     #[inline(always)]
     pub(crate) fn reset(&mut self) {
         self.begin_again();

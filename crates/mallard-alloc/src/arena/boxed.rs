@@ -1,4 +1,4 @@
-//! A box: an owner of a value in an arena that drops the value before the arena does.
+//! A box: owns a value in an arena, and drops the value when the box is dropped.
 
 use crate::arena::Arena;
 use crate::base::allocator::{BlockAllocator, FreesBlock};
@@ -68,8 +68,8 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     /// Takes a box apart into the arguments of `from_raw_in`. The value is no longer dropped.
     ///
     /// # Safety
-    /// The arena is used only to make a box of the value again: if the box was made in a scope, blocks
-    /// of that arena may be freed before `'a` ends.
+    /// The caller uses the arena only to make a box of the value again. If the box was made in a
+    /// scope, the arena may free its blocks before `'a` ends.
     #[inline(always)]
     pub unsafe fn into_raw_parts(self) -> (NonNull<T>, &'a A) {
         let this = ManuallyDrop::new(self);
@@ -96,7 +96,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         // SAFETY: the caller's promise is passed on unchanged.
         unsafe { Self::from_raw_in(value, arena) }
     }
-    /// Gives up the box without dropping the value, as if `alloc` had made the value.
+    /// Returns a reference to the value, and never drops the value, as if `alloc` had made it.
     #[inline]
     pub fn leak(self) -> &'a mut T {
         // SAFETY: the value is valid for as long as the arena is borrowed, and only the box used it.
@@ -104,9 +104,9 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     }
     /// Pins the value of a box. Works only for an arena that is borrowed for ever.
     ///
-    /// Any other box can be leaked, and then its memory is reused without dropping the value, which
-    /// must not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins a box of an
-    /// `Unpin` value.
+    /// A box in any other arena can be leaked. Then its memory is reused without dropping the
+    /// value. This must not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins
+    /// a box of an `Unpin` value.
     #[inline]
     pub fn into_pin(self) -> Pin<Self>
     where

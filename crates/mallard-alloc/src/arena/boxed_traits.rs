@@ -1,4 +1,4 @@
-//! The traits that a box has from its value, and the iterator over a boxed slice.
+//! The traits that a box implements by its value, and the iterator over a boxed slice.
 
 use super::boxed::Box;
 use crate::arena::Arena;
@@ -28,8 +28,8 @@ impl<T: ?Sized, A: BlockAllocator> DerefMut for Box<'_, T, A> {
 deref_traits!([T: ?Sized, A: BlockAllocator] Box<'_, T, A>, [B: BlockAllocator] Box<'_, T, B>);
 box_traits!([T: ?Sized, A: BlockAllocator] Box<'_, T, A>);
 
-/// Makes boxes of iterator trait objects iterators. A box of a sized iterator is also an iterator.
-/// Boxes of other unsized iterators are not iterators, because a boxed slice implements
+/// Implements `Iterator` for boxes of iterator trait objects. A box of a sized iterator is also an
+/// iterator. Boxes of other unsized iterators are not iterators, because a boxed slice implements
 /// `IntoIterator`: use such a box through `&mut *boxed`.
 macro_rules! box_of_dyn_iterator {
     ($($also:tt)*) => {

@@ -71,7 +71,7 @@ pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
 /// Two lists of chunks, newest first. Every chunk is in one of them. `oldest_used` is the last chunk
 /// of the list `used`, unless that list is empty.
 ///
-/// All pointers are null, or point to footers that stay valid until their list is cut off.
+/// All pointers are null, or point to footers that stay valid until their chunks are given back.
 pub(crate) struct Chunks {
     used: Cell<*mut Footer>,
     oldest_used: Cell<*mut Footer>,
@@ -99,7 +99,7 @@ impl Chunks {
     pub(crate) fn oldest_used(&self) -> *mut Footer {
         self.oldest_used.get()
     }
-    /// Number of times that a chunk came into use.
+    /// Number of times that a chunk was put into use.
     pub(crate) fn uses(&self) -> usize {
         self.uses.get()
     }
@@ -146,7 +146,8 @@ impl Chunks {
             return;
         }
         let mut oldest = newest;
-        // SAFETY: the chunks in a list are alive, and `last` is in the list or is its end (null).
+        // SAFETY: the chunks in a list are alive, and `last` is a chunk of the list, or null (the
+        // end of the list).
         unsafe {
             while (*oldest).next != last {
                 oldest = (*oldest).next;
@@ -167,7 +168,7 @@ impl Chunks {
         chunk.cast()
     }
 
-    /// Makes all chunks but the newest idle, in constant time. At least two are in use.
+    /// Makes all chunks but the newest idle, in constant time. Requires at least two chunks in use.
     #[cold]
     #[inline(never)]
     pub(crate) fn keep_newest(&self) {
@@ -181,8 +182,8 @@ impl Chunks {
         self.oldest_used.set(newest);
     }
 
-    /// Gives the oldest idle chunks back until at most `keep` bytes are idle. Calls `gave` with the
-    /// bytes of each.
+    /// Gives the oldest idle chunks back to `source` until at most `keep` bytes are idle. Calls
+    /// `gave` with the size of each returned chunk.
     pub(crate) fn give_idle(&self, source: &impl Source, mut keep: usize, gave: impl FnMut(usize)) {
         let mut last = ptr::null_mut::<Footer>();
         let mut chunk = self.idle.get();
@@ -202,8 +203,8 @@ impl Chunks {
         }
     }
 
-    /// Gives the chunks in use back. No block of them is used any more. Calls `gave` with the bytes of
-    /// each.
+    /// Gives the chunks in use back to `source`. Requires that none of their blocks is used any
+    /// more. Calls `gave` with the size of each returned chunk.
     pub(crate) fn give_used(&self, source: &impl Source, gave: impl FnMut(usize)) {
         let newest = self.used.replace(ptr::null_mut());
         // SAFETY: the list was cut off, so nothing else refers to its chunks.

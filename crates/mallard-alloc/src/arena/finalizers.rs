@@ -45,7 +45,7 @@ impl Finalizers {
         Self(Cell::new(ptr::null_mut()))
     }
 
-    /// A list with these entries.
+    /// Makes a list of entries that are linked already.
     #[cfg(feature = "std")]
     pub(crate) const fn with_newest(newest: *mut Entry) -> Self {
         Self(Cell::new(newest))
@@ -133,7 +133,7 @@ impl SharedFinalizers {
     }
 }
 
-/// The head of the list: an `AtomicPtr` of `core`, or loom's in the model.
+/// The head of the list: an `AtomicPtr` of `core`, or loom's `AtomicPtr` while a model is checked.
 #[cfg(feature = "std")]
 trait Newest {
     fn now(&self) -> *mut Entry;
@@ -148,7 +148,8 @@ macro_rules! newest {
             fn now(&self) -> *mut Entry {
                 self.load(Ordering::Relaxed)
             }
-            // The order Release: the thread that takes the list sees the content of the entries.
+            // The order is Release, so that the thread that takes the list sees the content of the
+            // entries.
             #[inline(always)]
             fn replace(&self, a: *mut Entry, b: *mut Entry) -> Result<*mut Entry, *mut Entry> {
                 self.compare_exchange_weak(a, b, Ordering::Release, Ordering::Relaxed)

@@ -105,8 +105,9 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
     #[inline]
     pub(crate) fn finish(self) -> NonNull<[T]> {
         if self.len < self.capacity {
-            // SAFETY: the block is from this arena with this layout, and fewer elements also fit
-            // `isize`. If the block cannot shrink in place, it keeps its size, which is harmless.
+            // SAFETY: the block is from this arena with this layout, and the size of fewer elements
+            // fits `isize` too. If the block cannot shrink in place, it keeps its size, which is
+            // harmless.
             unsafe {
                 let to = Layout::array::<T>(self.len).unwrap_unchecked();
                 let _ = self.arena.try_expand(self.data.cast(), self.layout(), to);

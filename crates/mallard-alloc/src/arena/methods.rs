@@ -4,7 +4,8 @@
 /// is the lifetime of the objects.
 macro_rules! object_methods {
     ($s:lifetime, $this:ty, $arena:ty) => {
-        /// Moves `value` into the arena. Its destructor never runs: see `own` and `alloc_box`.
+        /// Moves `value` into the arena. The destructor of `value` never runs. If it must run, use
+        /// `own` or `alloc_box`.
         ///
         /// Use [`alloc_with`](Self::alloc_with) for a large value. Without memory the program ends, as
         /// in every function here that does not begin with `try_`.
@@ -117,8 +118,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// A slice of all items that `items` yields, in a box that drops them. Without memory the
-        /// elements are dropped now.
+        /// A slice of all items that `items` yields, in a box that drops them. If there is no
+        /// memory, the elements are dropped before the call returns.
         pub fn try_alloc_box_iter<I: IntoIterator>(
             self: $this,
             items: I,
@@ -177,8 +178,8 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             self.try_alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// A slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the elements so
-        /// far are dropped and the block is freed. Otherwise their destructors never run.
+        /// A slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the elements made
+        /// so far are dropped and the block is freed. Otherwise their destructors never run.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -210,8 +211,8 @@ macro_rules! object_methods {
         /// A slice of all items that `items` yields. The iterator need not know its length.
         ///
         /// The slice starts with room for the lower bound of `items.size_hint()`. It grows in place
-        /// while it is the last block, and moves otherwise. If `items` panics, the elements so far
-        /// are dropped and the block is freed. Otherwise their destructors never run: see
+        /// while it is the last block, and moves otherwise. If `items` panics, the elements made so
+        /// far are dropped and the block is freed. Otherwise their destructors never run: see
         /// `alloc_box_iter`.
         ///
         /// ```
@@ -342,10 +343,10 @@ macro_rules! owning_methods {
         }
         /// Moves `value` into the arena like [`own`](Self::own), and pins it.
         ///
-        /// An owned value is always dropped before its memory is reused. A boxed value may not be,
-        /// because a box can be leaked. If the arena itself is leaked, its memory must stay valid: the
-        /// source is a [`PinSource`](crate::PinSource). A scope cannot be leaked, and so pins in memory
-        /// of any source.
+        /// An owned value is always dropped before its memory is reused. A boxed value is not, if
+        /// its box is leaked. If the arena itself is leaked, its memory must stay valid, so the
+        /// source must be a [`PinSource`](crate::PinSource). A scope cannot be leaked, so a scope
+        /// can pin in memory of any source.
         #[inline(always)]
         pub fn own_pin<T: $($bound)+>(self: $this, value: T) -> core::pin::Pin<&$s mut T>
         where

@@ -45,11 +45,12 @@ use objects::ObjectArena;
 /// arena.reset(); // frees everything and keeps the memory
 /// ```
 ///
-/// **Growth.** The first chunk has 1 KiB, and each further chunk has four times as much, up to 16 MiB.
-/// A request larger than the next step gets a chunk of its own size, and the chunk with more room left
-/// stays current: one large table neither wastes the rest of a chunk nor makes later chunks larger. If
-/// the source has no memory for a step, half the step is tried, down to the request. A [`Growth`]
-/// changes these numbers, and can limit the bytes held.
+/// **Growth.** The first chunk has 1 KiB, and each further chunk has four times as much, up to 16
+/// MiB. A request larger than the next chunk gets a chunk of its own size. The chunk with more room
+/// left then stays current, so one large table neither wastes the rest of a chunk nor makes later
+/// chunks larger. If the source has no memory for the next chunk, the arena tries half the size,
+/// then a quarter, down to the size of the request. A [`Growth`] changes these numbers, and can
+/// limit the bytes held.
 ///
 /// **Blocks.** Addresses rise, and each block begins where the last one ended, except for alignment.
 /// Freeing a block has an effect only for the last one, and only the last block can grow in place. A
@@ -57,8 +58,9 @@ use objects::ObjectArena;
 /// can provide. With `MIN_ALIGN`, a power of two up to 16, all blocks begin at multiples of it; that
 /// saves instructions for types that need no larger alignment.
 ///
-/// **Errors.** A function that begins with `try_` returns the value, or the closure that was to make
-/// it, if there is no memory; any other function then ends the program. A failed call changes nothing.
+/// **Errors.** A function that begins with `try_` returns an error if there is no memory. The error
+/// holds the value, or the closure that was to make it. Any other function ends the program if
+/// there is no memory. A failed call changes nothing.
 ///
 /// **Threads.** An arena is `Send` and not `Sync`. For several threads see `SharedArena`.
 ///
@@ -101,11 +103,12 @@ pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
 }
 
 // SAFETY: the memory of an arena is reachable only through the arena and values that borrow it.
-// Values that the arena itself drops are `Send`; values of a scope are dropped before the arena can
+// Values that the arena itself drops are `Send`. Values of a scope are dropped before the arena can
 // be sent.
 unsafe impl<S: Source + Send, const M: usize> Send for Arena<S, M> {}
 
-/// A checkpoint of an arena, for [`Arena::rewind`]. Marks nest: rewind to the newest first.
+/// A checkpoint of an arena, for [`Arena::rewind`]. If there are several, rewind to the newest
+/// first.
 ///
 /// ```
 /// let arena = mallard::Arena::new();
@@ -131,7 +134,7 @@ impl fmt::Debug for Mark {
 ///
 /// With a factor of 2, all chunks of an arena together are twice as large as the last one. When
 /// they are freed together, many heaps return the memory to the system, and the next arena faults
-/// the pages again; chunks that grow by 4 are found in the heap without a search. See
+/// the pages again. With a factor of 4, the heap finds the next chunk without a search. See
 /// docs/decisions/0023.
 pub(crate) const GROWTH: Growth = Growth { first: 1024, max: 1 << 24, num: 4, ..Growth::new() };
 
@@ -230,10 +233,10 @@ impl<S: Source, const M: usize> Arena<S, M> {
     pub fn mark(&self) -> Mark {
         Mark { position: self.blocks.position(), owned: self.owned.newest() }
     }
-    /// Frees everything allocated after `mark`, and keeps the memory. This includes the bytes that
-    /// older blocks have grown by in place since the mark. O(1) in the same chunk, otherwise
-    /// O(chunks), plus the destructors of owned values. If the arena had no memory at `mark`, this
-    /// is a reset.
+    /// Frees everything allocated after `mark`, and keeps the memory. If an older block has grown
+    /// in place since the mark, the bytes that it gained are freed too. O(1) in the same chunk,
+    /// otherwise O(chunks), plus the destructors of owned values. If the arena had no memory at
+    /// `mark`, this is a reset.
     ///
     /// ```
     /// let arena = mallard::Arena::new();
@@ -258,8 +261,9 @@ impl<S: Source, const M: usize> Arena<S, M> {
         }
     }
 
-    /// Frees everything and keeps all memory. O(1), plus the destructors of owned values. Restarts in
-    /// the newest chunk, which is the largest unless a request was larger than a step.
+    /// Frees everything and keeps all memory. O(1), plus the destructors of owned values. Restarts
+    /// in the newest chunk. This chunk is the largest, unless a request was so large that it got a
+    /// chunk of its own.
     #[inline]
     pub fn reset(&mut self) {
         self.drop_owned();
@@ -340,8 +344,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
 #[allow(clippy::mut_from_ref)] // each call returns a block of its own
 impl<'s, S: Source, const M: usize> Arena<S, M> {
     object_methods!('s, &'s Self, Self);
-    // Owned values live until the arena frees them. No lifetime says when, and another thread may free
-    // them.
+    // The arena drops owned values at a time that no lifetime tells, so they must be `'static`.
+    // Another thread may drop them, so they must be `Send`.
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 

@@ -25,8 +25,10 @@ pub(crate) trait ObjectArena: BlockAllocator {
 
 /// Moves a value into a block. Without memory the error returns the value.
 ///
-/// Not implemented as `make(arena, || value)`: a captured value is written word by word, in an order
-/// that makes 64 bytes a fifth slower.
+/// Not implemented as `make(arena,
+///
+/// value)`: a captured value is written word by word, in an order that makes storing a value of 64
+/// bytes a fifth slower.
 #[inline(always)]
 pub(crate) fn put<A: ObjectArena, T>(arena: &A, value: T) -> Result<&mut T, T> {
     let Some(block) = arena.try_place::<T>() else { return Err(value) };

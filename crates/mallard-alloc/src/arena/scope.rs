@@ -62,8 +62,8 @@ impl<'s, 'env, S: Source, const M: usize> Scope<'s, 'env, S, M> {
     }
 
     object_methods!('s, &Self, Arena<S, M>);
-    // Owned values are dropped before the call that opened the scope returns, so before the end of
-    // 'env, and by the same thread, because a scope is not `Send`. A scope cannot be leaked.
+    // Owned values are dropped before the call that opened the scope returns, and so before 'env
+    // ends. The same thread drops them, because a scope is not `Send`. A scope cannot be leaked.
     owning_methods!('s, &Self, Source, 'env);
 
     /// Runs `f` with a scope inside this one.
@@ -113,8 +113,9 @@ struct Rewind<'a, S: Source, const M: usize> {
 impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the mark is from the start of this scope. Marks nest, because `Rewind` borrows
-        // the arena or the outer scope exclusively. Everything made in the scope borrows the `Rewind`.
+        // SAFETY: the mark is from the start of this scope. Scopes end in the reverse order,
+        // because `Rewind` borrows the arena or the outer scope exclusively. Everything made in the
+        // scope borrows the `Rewind`.
         unsafe { self.arena.rewind(self.mark) }
     }
 }

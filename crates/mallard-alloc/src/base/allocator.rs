@@ -78,10 +78,11 @@ pub unsafe trait BlockAllocator {
 ///
 /// # Safety
 /// `owns` returns true for each block of at least one byte that is in use here, and false for each
-/// such block of another allocator, because adaptors such as [`Fallback`](crate::Fallback) free a
-/// block in the allocator that `owns` it. For the same reason, a reference to an allocator does not
-/// implement `Owns`: a second allocator may take its chunks from the first, and then the first owns
-/// the blocks of both.
+/// such block of another allocator. Adaptors such as [`Fallback`](crate::Fallback) rely on this:
+/// they free a block in the allocator that `owns` it.
+///
+/// A reference to an allocator does not implement `Owns`: a second allocator may take its chunks
+/// through the reference, and then the first one owns the blocks of both.
 #[doc(alias = "contains")]
 pub unsafe trait Owns {
     /// Whether `p` points into memory of this allocator, used or unused.

@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// The page size that chunk layouts assume: a fresh chunk is handed out one page at a time.
+/// The page size that chunk layouts assume. A new chunk is divided into blocks one page at a time.
 #[allow(dead_code)] // some feature sets do not use it
 pub(crate) const PAGE_BYTES: usize = 4096;
 

@@ -6,7 +6,8 @@ use crate::base::source::{Chunk, Source};
 use core::alloc::Layout;
 use core::cell::Cell;
 
-/// The size of each chunk that an allocator takes: next = last * num / den + add, at most `max`.
+/// The size of each chunk (a step) that an allocator takes: next = last * num / den + add, at most
+/// `max`.
 ///
 /// ```
 /// use mallard::Growth;
@@ -21,7 +22,8 @@ use core::cell::Cell;
 /// A request larger than the step gets a chunk of its own size, and later steps do not grow because
 /// of it. `limit` bounds all bytes that the allocator holds: the last step is cut to what is left
 /// of the limit. Of a limit of 8 KiB or more, at least nine tenths can be used in blocks of one
-/// size. If threads share a pool, its limit must be 16 KiB or more, and one block fewer fits.
+/// size. For a pool that threads share, this holds for limits of 16 KiB or more, and for one block
+/// fewer.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// Bytes of the first step.
@@ -30,14 +32,15 @@ pub struct Growth {
     pub max: usize,
     /// The factor from one step to the next is `num / den`.
     pub num: usize,
-    /// The divisor of that factor. 0 counts as 1.
+    /// The divisor of the factor from one step to the next. 0 counts as 1.
     pub den: usize,
     /// Bytes added to each step.
     pub add: usize,
     /// Upper bound of all bytes held at any time.
     pub limit: usize,
     /// A function that computes the next step from the last one (0 at first) and the bytes that are
-    /// asked for. If the function panics and the source never panics, the program ends.
+    /// asked for. If the function panics although the source declares that it never panics, the
+    /// program ends.
     pub rule: Option<fn(last: usize, asked: usize) -> usize>,
 }
 
@@ -46,7 +49,7 @@ impl Growth {
     pub const fn new() -> Self {
         Self { first: 4096, max: 1 << 20, num: 2, den: 1, add: 0, limit: usize::MAX, rule: None }
     }
-    /// One step of `bytes`, and no second one.
+    /// One chunk of `bytes` bytes, and no second one.
     pub const fn none(bytes: usize) -> Self {
         Self { first: bytes, max: bytes, num: 1, limit: bytes, ..Self::new() }
     }
@@ -94,8 +97,8 @@ impl Default for Growth {
 
 /// The growth of one allocator so far.
 ///
-/// A source may call the allocator that is waiting for the source. So no state is cached across a
-/// call of the source.
+/// A source may call the allocator that is calling the source. So this type caches no state across
+/// a call of the source.
 #[derive(Debug)]
 pub(crate) struct GrowthState {
     growth: Growth,
@@ -127,10 +130,10 @@ impl GrowthState {
         self.growth.limit != usize::MAX
     }
 
-    /// Takes the next chunk: at least `wish` bytes if the limit allows, cut to
-    /// `useful(step)`, the part of a step that the allocator can use. If the source has no memory for a
-    /// step, half the step is tried, down to `least`. `None` means that not even `least` fits the
-    /// limit or the source, and that nothing has changed.
+    /// Takes the next chunk. The chunk has at least `wish` bytes if the limit allows. Its size is
+    /// cut to `useful(step)`: the bytes of a step that the allocator can use. If the source has no
+    /// memory for a step, half the step is tried, then a quarter, down to `least`. `None` means
+    /// that not even `least` fits the limit or the source, and that nothing has changed.
     pub(crate) fn take<S: Source>(
         &self,
         source: &S,
@@ -158,7 +161,8 @@ impl GrowthState {
         }
     }
 
-    /// Takes a chunk for bookkeeping. The chunk counts towards the limit, but is not a step.
+    /// Takes a chunk for bookkeeping. The chunk counts towards the limit, but later chunks do not
+    /// grow because of it.
     pub(crate) fn take_aside<S: Source>(&self, source: &S, wanted: Layout) -> Option<Chunk> {
         if wanted.size() > self.left() {
             return None;
@@ -173,12 +177,13 @@ impl GrowthState {
         self.taken.set(self.taken() - bytes);
     }
 
-    /// Records bytes that were taken for bookkeeping: they count towards the limit, but are not a step.
+    /// Records bytes that were taken for bookkeeping. The bytes count towards the limit, but later
+    /// chunks do not grow because of them.
     pub(crate) fn took_aside(&self, bytes: usize) {
         self.taken.set(self.taken() + bytes);
     }
 
-    /// Restarts at the first step, after all memory was given back.
+    /// Restarts at the first step. The caller has given all memory back.
     pub(crate) fn restart(&self) {
         self.last.set(0);
     }

@@ -16,7 +16,8 @@ pub trait Resettable {
     fn reset(&mut self);
     /// Frees every block and gives all memory back to the source.
     fn release(&mut self);
-    /// Returns idle memory to the source, except `keep` bytes in each part of the allocator.
+    /// Returns idle memory to the source, except `keep` bytes. A multipool keeps `keep` bytes for
+    /// each size class, and a shared arena for each thread.
     fn trim(&mut self, keep: usize);
 }
 

@@ -1,4 +1,4 @@
-//! Sources of chunks: the heap, a caller's buffer, nothing, or another allocator.
+//! Sources of chunks: the heap, a buffer of the caller, an empty source, or another allocator.
 
 use crate::base::allocator::{BlockAllocator, Owns};
 use crate::base::bits::dangling;
@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 pub struct Chunk {
     /// The first byte, aligned as `layout` says.
     pub data: NonNull<u8>,
-    /// The real size, at least the size asked for, and the alignment asked for.
+    /// The real size, which is at least the size asked for, and the alignment asked for.
     pub layout: Layout,
 }
 

@@ -39,7 +39,7 @@ pub struct Statistics {
     pub bytes_live: usize,
     /// Bytes of chunks that are not in use.
     pub bytes_idle: usize,
-    /// Bytes taken from the source: live, idle, and bookkeeping.
+    /// Bytes taken from the source: for live blocks, idle memory and bookkeeping.
     pub bytes_taken: usize,
     /// Chunks held.
     pub chunks: usize,
@@ -63,7 +63,7 @@ impl Statistics {
         flushes: 0,
     };
 
-    /// Each field with its name, in the order of the C++ report.
+    /// Each field with its name, in the order in which the C++ library prints them.
     pub fn fields(&self) -> [(&'static str, usize); 8] {
         [
             ("blocks_live", self.blocks_live),
@@ -116,7 +116,7 @@ impl core::ops::Add for Statistics {
     }
 }
 
-/// Prints one field a line.
+/// Prints one field per line.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fields().iter().try_for_each(|(name, value)| writeln!(f, "{name:<12} {value}"))

@@ -32,15 +32,15 @@ use core::cell::RefCell;
 /// has changed nothing, a block freed with a wrong layout is free, and overwritten bytes are repaired.
 ///
 /// A freed block is filled with a pattern and stays in quarantine until the quarantine holds 64 KiB
-/// or the wrapped allocator has no memory left. A double free of a block in quarantine is reported as
-/// such, and a later one as a foreign free.
+/// or the wrapped allocator has no memory left. A double free is reported as such while the block
+/// is in quarantine, and later as a foreign free.
 ///
-/// `Checked` is for tests. Each block is allocated with a redzone of at least 16 bytes on either side:
-/// a wrapped pool needs larger blocks for it, and no block grows in place. The records of blocks are
-/// on the global heap, where no overrun of a block reaches them; if that heap has no memory, the
-/// program ends. Blocks of size 0 are not checked. One thread at a time: several threads need a
-/// [`Synchronized`](crate::Synchronized) around it. An allocation and its free cost about 100 ns, and
-/// two writes of all bytes of the block.
+/// `Checked` is for tests. Each block is allocated with a redzone of at least 16 bytes on either
+/// side. So a wrapped pool needs larger blocks, and no block grows in place. The records of blocks
+/// are on the global heap, where no overrun of a block reaches them. If that heap has no memory,
+/// the program ends. Blocks of size 0 are not checked. One thread at a time: several threads need a
+/// [`Synchronized`](crate::Synchronized) around it. An allocation and its free cost about 100 ns,
+/// and two writes of all bytes of the block.
 pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     inner: A,
     name: &'static str,
@@ -50,7 +50,7 @@ pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     records: RefCell<Records>,
 }
 
-/// All blocks that are in use or in quarantine. A block in quarantine is in `quarantine` as well.
+/// All blocks that are in use or in quarantine. The field `quarantine` lists the latter again.
 #[derive(Default)]
 struct Records {
     blocks: BTreeMap<usize, Record>, // by address
@@ -89,7 +89,7 @@ const FILL_REDZONE: u8 = 0xf5;
 
 impl Record {
     fn block(&self) -> NonNull<u8> {
-        // SAFETY: the block is inside its room.
+        // SAFETY: the block is inside `room`, the memory that was allocated for it.
         unsafe { self.room.add(self.front) }
     }
     fn describe(&self) -> FaultyBlock {
@@ -101,22 +101,22 @@ impl Record {
         // out, or already freed.
         unsafe { self.block().write_bytes(value, self.layout.size()) }
     }
-    /// Offset and bytes of the two redzones, from the first byte of the room.
+    /// Offset (from the first byte of `room`) and size of the two redzones.
     fn redzones(&self) -> [(usize, usize); 2] {
         let end = self.front + self.layout.size();
         [(0, self.front), (end, self.room_layout.size() - end)]
     }
     fn fill_redzones(&self) {
         for (offset, bytes) in self.redzones() {
-            // SAFETY: the bytes of a redzone are in the room and not in the block.
+            // SAFETY: the bytes of a redzone are inside `room` and not in the block.
             unsafe { self.room.add(offset).write_bytes(FILL_REDZONE, bytes) }
         }
     }
-    /// The first byte in a range of the room whose content is not `value`.
+    /// The first byte that is not `value`, in a range of the memory around the block.
     fn first_wrong(&self, (offset, bytes): (usize, usize), value: u8) -> Option<*const u8> {
         // Uses raw pointers and not a slice, because the caller may hold a reference into the block.
         (offset..offset + bytes)
-            // SAFETY: all bytes of the range are in the room.
+            // SAFETY: all bytes of the range are inside `room`.
             .map(|at| unsafe { self.room.add(at) })
             // SAFETY: the bytes were filled earlier, so they are initialised.
             .find(|at| unsafe { at.read() } != value)
@@ -125,7 +125,7 @@ impl Record {
 }
 
 impl<A: BlockAllocator> Checked<A> {
-    /// Checks the callers of `inner`, which messages call `name`. Panics at a fault.
+    /// Checks the calls to `inner`. Messages call the allocator `name`. Panics at a fault.
     pub const fn new(name: &'static str, inner: A) -> Self {
         Self::with_handler(name, inner, panic_at_faults)
     }
@@ -215,7 +215,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Allocates memory for a room. If there is no memory, empties the quarantine and tries again.
+    /// Allocates memory for a block and its redzones. If there is none, empties the quarantine and
+    /// tries again.
     fn take_room(&self, room: Layout) -> Option<NonNull<u8>> {
         self.inner.try_allocate(room).or_else(|| {
             self.shrink_quarantine(0);
@@ -234,7 +235,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Reports the error of a free if there is one, and moves the block into the quarantine.
+    /// Checks a free and reports its error, if any. Then moves the block into the quarantine.
     /// Returns `None` if the free must change nothing.
     fn validate_free(&self, block: NonNull<u8>, said: Layout) -> Option<Record> {
         let address = block.addr().get();
@@ -285,7 +286,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
     }
 }
 
-/// Frees a room when dropped, also if the handler panics.
+/// Frees the memory of a block and its redzones when dropped, also if the handler panics.
 struct FreeRoom<'a, A: BlockAllocator> {
     to: &'a A,
     record: Record,
@@ -293,7 +294,7 @@ struct FreeRoom<'a, A: BlockAllocator> {
 
 impl<A: BlockAllocator> Drop for FreeRoom<'_, A> {
     fn drop(&mut self) {
-        // SAFETY: the room is from this allocator, and no record of it is left.
+        // SAFETY: the memory is from this allocator, and no record of the block is left.
         unsafe { self.to.deallocate(self.record.room, self.record.room_layout) }
     }
 }

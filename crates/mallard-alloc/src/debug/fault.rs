@@ -44,8 +44,8 @@ pub struct FaultyBlock {
 
 /// One memory error, passed to the handler of a [`Checked`](crate::Checked).
 ///
-/// As text, a fault has three lines: what happened, the state, and what to do next. A leak has a line
-/// more for each block shown.
+/// As text, a fault has three lines: what happened, the state, and what to do next. A leak has one
+/// more line for each block shown.
 ///
 /// ```
 /// use mallard::{Checked, Fault, FaultKind, Multipool};

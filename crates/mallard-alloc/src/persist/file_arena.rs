@@ -40,8 +40,8 @@ pub enum FileAccess {
 pub struct FileOptions {
     /// The access of the program to the file.
     pub access: FileAccess,
-    /// Bytes of address space for this opening. Memory and disk space are used only for pages that
-    /// are written.
+    /// Bytes of address space that the file may use while it is open. Memory and disk space are
+    /// used only for pages that are written.
     pub max_bytes: usize,
     /// Whether to map the file elsewhere if its own address is taken. Pointers in the file are then
     /// wrong, and only offsets are right. Without this option, a taken address is an error.
@@ -65,7 +65,7 @@ impl Default for FileOptions {
 pub struct FileStatistics {
     /// Bytes of blocks, gaps between them, and a header of 64 bytes.
     pub bytes_used: usize,
-    /// Bytes of the pages that the file has since the last commit.
+    /// Bytes of the pages that the file had at the last commit.
     pub bytes_committed: usize,
     /// Upper bound of `bytes_used`.
     pub bytes_max: usize,
@@ -177,7 +177,7 @@ impl FileArena {
     }
 
     /// The root: the object from which all others are found. `Ok(None)` if the file has no root. An
-    /// error if the root has another mark.
+    /// error if the root was stored with another `mark`, which identifies its type.
     pub fn root(&self, mark: u64) -> Result<Option<NonNull<u8>>, SystemError> {
         let blocks = self.blocks();
         match blocks.root.get() {
@@ -197,8 +197,8 @@ impl FileArena {
         }
     }
 
-    /// Makes a block the root. An error if there is a root with another mark, or if the block is not in
-    /// the file.
+    /// Makes a block the root. Fails if there is a root with another mark, or if the block is not
+    /// in the file.
     pub fn set_root(&mut self, block: NonNull<u8>, mark: u64) -> Result<(), SystemError> {
         self.root(mark)?;
         if !self.writes() {

@@ -181,7 +181,8 @@ impl FileArena {
     }
 
     /// Frees private copies of committed pages, because the file has these pages now. If the system
-    /// fails to, the copies stay, and the next commit writes some pages that have not changed.
+    /// cannot free them, the copies stay, and the next commit writes some pages that have not
+    /// changed.
     fn let_go(&mut self) {
         let _ = for_each_record(&self.file, &self.state, |group, _| {
             for page in group.changed() {

@@ -21,8 +21,8 @@ pub(super) fn as_bytes_mut(words: &mut [Words]) -> &mut [u8] {
 
 // ---- places ----
 
-// Groups are stored in extents of 1, 1, 2, 4, 8, ... groups. Each extent has its checksums first, and
-// then its data.
+// Pages form groups, and groups are stored in extents of 1, 1, 2, 4, 8, ... groups. Each extent has
+// its checksums first, and then its data.
 
 pub(super) const fn checksums_place(group: u64) -> u64 {
     let floor = if group == 0 { 0 } else { 1 << group.ilog2() };
@@ -159,9 +159,9 @@ pub(super) const NO_ARENA: &str = "it is not a Mallard arena: check the path";
 
 // ---- the journal ----
 
-/// A record of the journal: one group with changed pages. Page 0 of the record has the number of the
-/// group's first page and a bit for each changed page, page 1 has all checksums of the group, and the
-/// changed pages follow.
+/// A record of the journal: a group of pages of which some have changed. Page 0 of the record has
+/// the number of the group's first page and a bit for each changed page, page 1 has all checksums
+/// of the group, and the changed pages follow.
 #[derive(Clone)]
 pub(super) struct Group {
     pub(super) record: [Words; 2],
@@ -194,7 +194,8 @@ impl Group {
     pub(super) fn checksums_mut(&mut self) -> &mut Words {
         &mut self.record[1]
     }
-    /// The checksum of the journal up to this record, from the checksum before it.
+    /// The checksum of the journal up to and including this record. `before` is the checksum up to
+    /// the previous record.
     pub(super) fn checked(&self, before: u64) -> u64 {
         checksum(before, self.record.iter().flatten().copied())
     }

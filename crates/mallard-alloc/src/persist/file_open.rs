@@ -125,7 +125,8 @@ impl FileArena {
         Ok(())
     }
 
-    /// Truncates the file behind the last page, where journals and uncommitted pages are.
+    /// Truncates the file after the last committed page. Only journals and uncommitted pages are
+    /// there.
     pub(super) fn cut_off(&self) {
         if self.mapped <= self.state.pages {
             let end = file_end(self.state.pages) * PAGE_BYTES as u64;
@@ -213,7 +214,7 @@ fn choose_header(file: &File) -> Result<State, &'static str> {
 
 /// Applies the journal of an interrupted commit. After a complete commit, both headers are equal.
 /// If the file has no journal, or a journal of another commit, either all pages were copied, or the
-/// digest reveals missing ones.
+/// digest shows that some are missing.
 fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), SystemError> {
     let same = read_header(file, 0) == read_header(file, 1);
     if state.journal_pages == 0 || same || !journal_is_whole(file, state) {

@@ -35,8 +35,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 ///
 /// **Blocks.** Blocks are allocated by moving a cursor in the segment with one compare-exchange.
 /// Blocks are zeroed, unless the memory was used and freed before. `deallocate` frees the last
-/// block, and otherwise does nothing. Alignments up to 2 MiB. The first 192 bytes are the header.
-/// Allocation fails when the segment is full, or when its cursor was overwritten.
+/// block, and otherwise does nothing. Alignments up to 2 MiB work. The first 192 bytes are the
+/// header. Allocation fails when the segment is full, or when its cursor was overwritten.
 ///
 /// **Processes.** Any thread of any process may call at any time. A process that is killed does not
 /// block any other. The system provides all memory at once, or the segment is not made. The memory
@@ -69,8 +69,8 @@ const MAGIC: u64 = 0x5364_7261_6c6c_616d; // "mallardS"
 const VERSION: u64 = 1;
 const BYTES_MAX: usize = 1 << 47;
 
-/// Encodes a number below 2^48 with a checksum of 16 bits, in a word that is changed as a whole. Of
-/// 65,536 stray writes to such a word, 65,535 are noticed.
+/// Encodes a number below 2^48 and a checksum of 16 bits in one word. Of 65,536 stray writes to
+/// such a word, 65,535 are noticed.
 fn checked(number: usize) -> u64 {
     let number = number as u64;
     number << 16 | number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
@@ -119,7 +119,7 @@ impl SharedMemory {
         Ok(segment)
     }
 
-    /// Attaches a segment that another process made. The descriptor stays the caller's.
+    /// Attaches a segment that another process made. The caller keeps the descriptor.
     ///
     /// # Safety
     /// While any process has the segment, nothing truncates it, and no process writes to memory in

@@ -56,8 +56,8 @@ use core::ptr::{self, NonNull};
 /// request.own_pin(String::new()); // leak the arena, and the bytes are free
 /// ```
 pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
-    /// Finds the part of a thread. Each release ends the key, so that no thread finds a part that
-    /// was freed.
+    /// Finds the blocks that belong to the calling thread. Each `release` invalidates the key, so
+    /// that no thread finds blocks that were freed.
     key: ThreadKey,
     owned: SharedFinalizers,
     shared: Locked<Shared<S, MIN_ALIGN>>,
@@ -68,10 +68,10 @@ struct Shared<S: Source, const M: usize> {
     source: S,
     growth: Growth,
     taken: usize,
-    /// The parts of all threads, as a list. Only the owner of a part uses its blocks.
+    /// A list with a part of the arena for each thread. Only its thread allocates from a part.
     parts: *mut Part<M>,
-    /// Serves threads without a part: threads that are ending, and threads for whose part there was
-    /// no memory.
+    /// Serves threads that have no part of their own: because they are ending, or because there was
+    /// no memory for one.
     fallback: Blocks<M>,
 }
 
@@ -89,7 +89,7 @@ unsafe impl<S: Source + Send, const M: usize> Send for SharedArena<S, M> {}
 // SAFETY: the reasons are the same as for `Send`.
 unsafe impl<S: Source + Send, const M: usize> Sync for SharedArena<S, M> {}
 
-/// The source, restricted to the bytes that the limit of all parts leaves.
+/// The source, restricted to the bytes that the limit of the whole arena still allows.
 struct Limited<'a, S>(&'a S, usize);
 
 // SAFETY: every call is passed to the wrapped source.
@@ -108,8 +108,8 @@ impl SharedArena {
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// An empty arena whose parts grow as `growth` says. The limit of `growth` bounds all parts
-    /// together. Takes no memory.
+    /// An empty arena in which the memory of each thread grows as `growth` says. The limit of
+    /// `growth` bounds the memory of all threads together. Takes no memory.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
@@ -135,7 +135,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         Self { key: ThreadKey::new(), owned: SharedFinalizers::new(), shared: Locked::new(shared) }
     }
 
-    /// Frees everything and keeps the memory. O(parts), plus the destructors of owned values.
+    /// Frees everything and keeps the memory. O(threads), plus the destructors of owned values.
     pub fn reset(&mut self) {
         self.drop_owned();
         self.shared_mut().each(|blocks, _| blocks.reset());
@@ -145,7 +145,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         let end = ReleaseOnDrop(self);
         end.0.drop_owned();
     }
-    /// Returns idle chunks to the source, except `keep` bytes in each part.
+    /// Returns idle chunks to the source, except `keep` bytes for each thread.
     pub fn trim(&mut self, keep: usize) {
         let (shared, mut given) = (self.shared_mut(), 0);
         shared.each(|blocks, source| {
@@ -155,7 +155,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         });
         shared.taken -= given;
     }
-    /// The statistics of all parts together. Unused bytes at the end of a chunk count as idle.
+    /// The statistics of all threads together. Unused bytes at the end of a chunk count as idle.
     pub fn statistics(&mut self) -> Statistics {
         let shared = self.shared_mut();
         let mut all = Statistics::default();
@@ -181,7 +181,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         self.shared.lock()
     }
 
-    /// The blocks of the calling thread, if the thread has a part.
+    /// The blocks of the calling thread. `None` before its first allocation and while it ends.
     #[inline(always)]
     fn own_blocks(&self) -> Option<&Blocks<M>> {
         let part = self.key.find()?.cast::<Part<M>>();
@@ -190,7 +190,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         Some(unsafe { &(*part.as_ptr()).blocks })
     }
 
-    /// Allocates when the calling thread has no part, or when its part has no room.
+    /// Allocates when the calling thread has no blocks of its own yet, or when its chunk is full.
     #[cold]
     #[inline(never)]
     fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -240,7 +240,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
 }
 
 impl<S: Source, const M: usize> Shared<S, M> {
-    /// Finds a part whose thread has ended.
+    /// Finds a part whose thread has ended, so that another thread can reclaim it.
     fn abandoned_part(&self) -> Option<NonNull<Part<M>>> {
         // SAFETY: parts in the list are alive, and `next` never changes.
         let parts = core::iter::successors(NonNull::new(self.parts), |part| unsafe {
@@ -268,7 +268,7 @@ impl<S: Source, const M: usize> Shared<S, M> {
         Some(part)
     }
 
-    /// Calls `f` with the blocks of every part. No other thread uses the arena.
+    /// Calls `f` with the blocks of every thread. Requires that no other thread uses the arena.
     fn each(&mut self, mut f: impl FnMut(&mut Blocks<M>, &S)) {
         f(&mut self.fallback, &self.source);
         let mut part = self.parts;
@@ -281,8 +281,8 @@ impl<S: Source, const M: usize> Shared<S, M> {
         }
     }
 
-    /// Returns all memory to the source. No other thread uses the arena, or finds a part by the
-    /// present key.
+    /// Returns all memory to the source. Requires that no other thread uses the arena, and that the
+    /// key with which threads find their parts was invalidated.
     fn release(&mut self) {
         self.each(|blocks, source| blocks.release(source));
         let mut part = mem::replace(&mut self.parts, ptr::null_mut());

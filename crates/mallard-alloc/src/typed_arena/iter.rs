@@ -31,7 +31,7 @@ impl<'a, T> Iterator for IterMut<'a, T> {
             let bytes = self.parts.next()?;
             let count = bytes.len() / size_of::<T>().max(1);
             let part = NonNull::slice_from_raw_parts(bytes.cast::<T>(), count);
-            // SAFETY: the part has `count` values, and the arena is borrowed exclusively.
+            // SAFETY: the chunk has `count` values, and the arena is borrowed exclusively.
             self.part = unsafe { &mut *part.as_ptr() }.iter_mut();
         }
     }

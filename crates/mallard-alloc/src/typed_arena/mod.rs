@@ -245,16 +245,16 @@ impl<T, S: Source> TypedArena<T, S> {
     pub fn into_vec(mut self) -> alloc::vec::Vec<T> {
         let mut all = alloc::vec::Vec::with_capacity(self.len());
         for value in self.iter_mut() {
-            // SAFETY: the arena forgets the values below, before anything can panic: the vector has
-            // room for all of them.
+            // SAFETY: nothing can panic before the arena forgets the values below, because the
+            // vector has room for all of them.
             all.push(unsafe { core::ptr::read(value) });
         }
         self.store.forget();
         all
     }
 
-    /// Drops all values and keeps the memory. Restarts in the newest chunk, which is the largest unless
-    /// a slice was larger than a step.
+    /// Drops all values and keeps the memory. Restarts in the newest chunk. This chunk is the
+    /// largest, unless a slice was so large that it got a chunk of its own.
     ///
     /// ```
     /// let mut arena = mallard::TypedArena::new();
@@ -291,7 +291,7 @@ impl<S: Source> Store<S> {
         self.blocks.filled().map(move |part| (part.cast(), part.len() / bytes))
     }
 
-    /// Drops all values and makes the memory empty, even if a destructor panics.
+    /// Drops all values and marks all memory as free, even if a destructor panics.
     fn drop_all(&mut self) {
         struct Forget<'a, S: Source>(&'a mut Store<S>);
         impl<S: Source> Drop for Forget<'_, S> {
@@ -312,7 +312,7 @@ impl<S: Source> Store<S> {
     }
 }
 
-/// Drops the values of all parts. If a destructor panics, the remaining parts are still dropped.
+/// Drops the values of all chunks. If a destructor panics, the remaining values are still dropped.
 fn drop_parts(
     drop: unsafe fn(NonNull<u8>, usize),
     parts: &mut dyn Iterator<Item = (NonNull<u8>, usize)>,
@@ -326,7 +326,7 @@ fn drop_parts(
     }
     while let Some((first, count)) = parts.next() {
         let others = Others(drop, &mut *parts);
-        // SAFETY: the part has `count` values, which the arena forgets once all are dropped.
+        // SAFETY: the chunk has `count` values. The arena forgets them once all are dropped.
         unsafe { (others.0)(first, count) };
         mem::forget(others);
     }
