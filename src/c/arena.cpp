@@ -3,8 +3,8 @@
 
 #include <mallard/shared_arena.hpp>
 
-/// An arena for many threads has no marks, and does not know which block is the last. Its functions
-/// expand, mark and rewind therefore record a failure.
+/// The functions expand, mark and rewind record a failure for an arena of many threads. Such an
+/// arena has no marks to rewind to, and does not know which block is the last.
 struct mallard_arena : mallard::c::handle {
     void* (*allocate)(mallard_arena&, std::size_t bytes, std::size_t align) noexcept = nullptr;
 

@@ -19,12 +19,13 @@ struct failure {
     value values[5];
 };
 
-// In static thread-local storage (see CMakeLists.txt), so that reading it never allocates. Small,
-// since a library that is loaded by dlopen gets little of that storage.
+// The last failure of this thread. It is in static thread-local storage (see CMakeLists.txt), so
+// that a read never allocates. It is small, since a library that dlopen loads gets little of that
+// storage.
 constinit thread_local failure last;
 static_assert(sizeof last <= 64);
 
-/// Writes text to the caller's buffer, and truncates it at the end.
+/// Writes text to the caller's buffer, and drops the text that does not fit.
 class writer {
 public:
     writer(char* text, std::size_t bytes) noexcept : next_(text), end_(text + bytes - 1) {}

@@ -27,8 +27,9 @@ public:
     std::uintptr_t bits = 0;
 };
 
-/// Records a failure and sets errno. Cheap, since a program may fail in a loop, and without
-/// allocation, since memory may be short. `mallard_explain` formats the text if it is called.
+/// Records a failure and sets errno. Does not format the text: `mallard_explain` does that later.
+/// So a call is cheap, as a program may fail in a loop, and does not allocate, as memory may be
+/// short.
 [[gnu::cold]] mallard_error fail(const message& what, value a = {}, value b = {}, value c = {},
                                  value d = {}, value e = {}) noexcept;
 

@@ -1,7 +1,7 @@
-// Handles of the C API: how a handle is made and destroyed.
+// Makes and destroys the handles of the C API.
 //
-// A handle lies in the first memory that it takes from its source. So if a program chooses a
-// source, all memory of the allocator comes from that source.
+// A handle is stored in the first memory that its allocator takes from the source. So if a program
+// chooses a source, all memory of the allocator comes from that source, the handle included.
 #pragma once
 
 #include "options.hpp"
@@ -46,7 +46,8 @@ Handle* make_handle(const char* function, const choice& chosen, Arguments... arg
     return ::new (at) Handle(std::move(its), rule, arguments...);
 }
 
-/// Destroys a handle. `Handle` has its allocator in `blocks`, and its origin in `its`.
+/// Destroys a handle. The type `Handle` has its allocator in the member `blocks`, and its origin in
+/// the member `its`.
 template <class Handle>
 void end_handle(Handle& handle) noexcept
 {
@@ -56,8 +57,8 @@ void end_handle(Handle& handle) noexcept
     its.from.give_handle(its.self);
 }
 
-/// The functions that all kinds of handles have. A handle calls them as virtual functions. The few
-/// functions that have to be fast are pointers in the handle, which saves a load.
+/// The base of all kinds of handles. Most of its functions are virtual. The few functions that have
+/// to be fast are function pointers in the handle, which saves a load.
 struct handle {
     virtual void destroy() noexcept = 0;
     virtual void reset() noexcept = 0;
@@ -97,7 +98,7 @@ protected:
     ~handle_of() = default;
 };
 
-/// A layout whose alignment is known to be valid.
+/// Makes a layout without a check. Requires a valid alignment.
 [[gnu::always_inline]] inline layout verified(std::size_t bytes, std::size_t align) noexcept
 {
     if (!is_power_of_two(align))
@@ -118,7 +119,7 @@ constexpr sync sync_at(std::size_t index) noexcept
 {
     return static_cast<sync>(index / 4);
 }
-/// The reuse order of a table entry. Modes for many threads without a lock support only one order.
+/// The reuse order of a table entry. The lock-free and thread-cached modes support only one order.
 constexpr reuse reuse_at(std::size_t index) noexcept
 {
     return sync_at(index) >= sync::lock_free ? reuse::ordered : static_cast<reuse>(index / 2 % 2);

@@ -73,7 +73,7 @@ mallard_multipool* make(const char* function, const choice& chosen) noexcept
 
 using maker = mallard_multipool* (*)(const char*, const choice&) noexcept;
 
-/// Null for the lock-free mode, which needs a fixed capacity: a multipool grows.
+/// Null for the lock-free mode: that mode needs a fixed capacity, and a multipool grows.
 template <std::size_t I>
 constexpr maker maker_at() noexcept
 {

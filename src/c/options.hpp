@@ -52,9 +52,10 @@ struct choice {
     check checks = check::off;
 };
 
-/// Copies the members that both the caller and this library know. False, with a recorded failure,
-/// if the struct is not valid. No version will ever have `struct_bytes_max` bytes: the limit stops
-/// a read far beyond an uninitialised struct.
+/// The functions `read_struct` copy those members that both the caller and this library know.
+/// False, with a recorded failure, if the struct is not valid. A size from `struct_bytes_max` on is
+/// not valid, and no version will ever have this size. So an uninitialised size cannot cause a read
+/// far beyond the struct.
 inline constexpr std::size_t struct_bytes_max = 4096;
 
 bool read_struct(const char* function, const char* name, const void* given, void* taken,
@@ -73,7 +74,8 @@ bool read_struct(const char* function, const char* name, const Options* given,
 bool read_choice(const char* function, const common_options& options, const growth& defaults,
                  choice& chosen) noexcept;
 
-/// Fills the members of the caller's struct that both sides know. Returns 0 or an error.
+/// Fills those members of the caller's struct that both the caller and this library know. Returns 0
+/// or an error.
 int write_stats(const char* function, const statistics& s, mallard_stats* out) noexcept;
 
 } // namespace mallard::c

@@ -34,7 +34,7 @@ void __throw_system_error(int error)
 
 } // namespace std
 
-// The function of the C library that the C++ runtime's function calls, too.
+// A function of the C library. In a C++ runtime, `__cxa_thread_atexit` calls this function, too.
 extern "C" int __cxa_thread_atexit_impl(void (*f)(void*), void* object, void* dso) noexcept;
 extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) noexcept
 {

@@ -8,8 +8,8 @@
 namespace mallard::c {
 namespace {
 
-/// The last failed take in this thread. A failed take is not yet the failure of a call: the
-/// allocator then asks the source for less.
+/// The last request of this thread that a source refused. A refused request is not yet a failed
+/// call: the allocator asks the source for less memory next.
 struct failed_take {
     const chosen_source* by = nullptr;
     const message* why = nullptr;
@@ -27,7 +27,7 @@ void* take_from_heap(layout l) noexcept
     return ::posix_memalign(&data, l.align, l.bytes) == 0 ? data : nullptr;
 }
 
-/// Forgets a failed take of an earlier source at the same address.
+/// Forgets a refused request to an earlier source that was at the same address.
 void begin(const chosen_source* source) noexcept
 {
     if (last.by == source)
@@ -62,7 +62,7 @@ chunk chosen_source::try_take(layout l) noexcept
         return {};
     }
     chunk const taken{data, l.bytes, l.align};
-    // The caller's function broke its contract.
+    // The caller's function returned misaligned memory, which breaks its contract.
     if (reinterpret_cast<std::uintptr_t>(data) % l.align != 0) {
         give(taken);
         last = {this, &messages::misaligned, {static_cast<const void*>(data), l.align}};

@@ -34,8 +34,9 @@ public:
     chunk try_take(layout l) noexcept;
     void give(chunk c) noexcept;
 
-    /// Takes memory for the handle, before any chunk. From then on a buffer is only its rest after
-    /// the handle. So the buffer counts as whole again when all chunks are returned.
+    /// Takes the memory of the handle. Must be called before any chunk is taken. From then on the
+    /// source treats the bytes of a buffer behind the handle as the whole buffer, so that the
+    /// buffer is complete again when all chunks are returned.
     chunk try_take_handle(layout l) noexcept;
     void give_handle(chunk c) noexcept;
 
@@ -61,8 +62,8 @@ private:
 
 using visitor = void (*)(void* context, void* block);
 
-// The functions below call a function of the caller from a frame that no exception can pass: see
-// call.cpp.
+// The functions below call a function of the caller. No exception can propagate out of these calls:
+// see call.cpp.
 void* call_take(const source_choice& to, std::size_t bytes, std::size_t align) noexcept;
 void call_give(const source_choice& to, chunk c) noexcept;
 void call_visit(visitor visit, void* context, void* block) noexcept;

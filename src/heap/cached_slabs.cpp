@@ -27,8 +27,8 @@ slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, spa
     return s;
 }
 
-/// Counts blocks that were pushed onto the list. If the list exceeds its limit, the limit grows:
-/// the same blocks took the same memory in their slab.
+/// Counts blocks that were pushed onto the list. If the list then exceeds its limit, raises the
+/// limit: the blocks take no more memory in the list than they took in their slab.
 void count_added(free_list& l, std::size_t count) noexcept
 {
     l.room -= static_cast<std::int32_t>(count);
@@ -121,7 +121,8 @@ void return_block(thread_cache& cache, void* block) noexcept
     slab& s = slab_of(block);
     if (s.index >= span_class_first)
         return give_slab(s);
-    // `push` checked the alignment only, which in most classes does not prove a block's start.
+    // `push` checked the alignment only. In most classes an aligned address may still be inside a
+    // block.
     if (!s.shape().begins(s.offset_of(block))) [[unlikely]]
         stop_at_interior(block, "free");
     return_to_slab(cache, s, block, mark_for(block, cache.key));

@@ -1,7 +1,7 @@
-// The slabs of a thread cache: allocated from the slice heap, carved into blocks, and returned when
-// no block of them is used.
+// The slabs of a thread cache. They are allocated from the slice heap, carved into blocks, and
+// returned when none of their blocks is used.
 //
-// All functions need a `busy_scope`, or a cache that no thread uses.
+// All functions require that the thread is inside a `busy_scope`, or that no thread uses the cache.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -15,8 +15,9 @@ bool take_slab(thread_cache& cache, class_offset offset, slab_queue& queue) noex
 /// Null: out of memory.
 void* take_span(thread_cache& cache, std::size_t bytes, bool& zero) noexcept;
 
-/// Carves a page of blocks of `queue.fresh` that were never allocated. Returns one of them and puts
-/// the others onto the list. This is `cache_policy::carve` of threads.
+/// Splits off a page of blocks from the never-allocated rest of the slab `queue.fresh`. Returns one
+/// of the blocks and puts the others onto the list. Thread caches use this function as their
+/// `cache_policy::carve`.
 void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
 
 /// Puts all free blocks of a slab onto the list of its class.
@@ -27,15 +28,16 @@ void return_block(thread_cache& cache, void* block) noexcept;
 /// Returns the blocks of a list, from `first` on.
 void return_blocks(thread_cache& cache, void* first) noexcept;
 
-/// Files a slab after blocks were returned to the slab: puts the slab into the queue if it has free
-/// blocks, and frees the slab if no block of it is used.
+/// Updates the queue after blocks were returned to a slab. Puts the slab into the queue if it has
+/// free blocks, and frees the slab if none of its blocks is used.
 void settle(thread_cache& cache, slab& s) noexcept;
 
-/// Returns the slab that is being carved to its source if no block of the slab is used.
+/// Returns the fresh slab (the one that is being carved) to its source, if none of its blocks is
+/// used.
 void give_fresh_if_unused(slab_queue& queue) noexcept;
 
-/// Returns a slab or a span of which no block is used to the source that the owner allocated it
-/// from.
+/// Returns a slab or a span to the source that its owner allocated it from. Requires that no block
+/// of it is used.
 inline void give_slab(slab& s) noexcept
 {
     thread_cache& owner = *s.owner.load(std::memory_order_relaxed);

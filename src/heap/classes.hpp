@@ -7,14 +7,15 @@
 
 namespace mallard::engine {
 
-/// The engine's unit of address space. The map has one entry for each slice.
+/// The size of a slice, the engine's unit of address space. The engine's map has one entry for each
+/// slice.
 inline constexpr std::size_t slice_bytes = std::size_t{1} << 14;
 
 /// Block sizes: 16, 32, ..., 128, 160, 192, 224, 256, 320, ... A block is at most a quarter larger
 /// than the request, and a tenth on average.
 using block_class = size_classes<16, 2>;
 
-/// The largest block size that has a list.
+/// The largest block size for which thread caches keep a list.
 inline constexpr std::size_t block_bytes_max = std::size_t{32} << 20;
 inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
 
@@ -34,17 +35,19 @@ struct alignas(32) class_shape {
     std::uint16_t limit = 0;     ///< largest number of blocks in a list of a new thread cache
     std::uint16_t limit_max = 0; ///< largest number of blocks in any list
 
-    /// Whether each block has the size of its class; larger blocks have the slices they need.
+    /// Whether all blocks of this class have the same size. A block of a larger class has exactly
+    /// the slices that it needs.
     constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }
 
-    /// Bytes of a block that a caller may use, if `is_classed`. A span offers all of its slices.
+    /// Requires `is_classed`. The bytes of a block that a caller may use. In a span these are all
+    /// bytes of its slices.
     constexpr std::size_t usable_bytes() const noexcept
     {
         return capacity == 1 ? slices * slice_bytes : bytes;
     }
 
-    /// Address bits that are 0 in every block of this class, as a mask. Blocks follow one another
-    /// from a multiple of `slice_bytes`.
+    /// A mask of the address bits that are 0 at the start of every block of this class. The first
+    /// block of a slab starts at a multiple of `slice_bytes`, and the others follow without gaps.
     constexpr std::uint16_t unaligned_bits() const noexcept
     {
         std::size_t const align = std::size_t{bytes} & -std::size_t{bytes};
@@ -89,7 +92,7 @@ constexpr class_shape shape(std::size_t index) noexcept
         static_cast<std::uint32_t>(bytes >= slice_bytes ? 1 : slices * slice_bytes / bytes);
     std::size_t const first = at_most(16, 4096, bytes);
     s.limit = static_cast<std::uint16_t>(bytes >= slice_bytes ? 0 : first == 0 ? 1 : first);
-    // A list of small blocks may hold 1 MiB, a list of spans 64 KiB or one span.
+    // A list of small blocks may hold 1 MiB. A list of spans may hold 64 KiB, but always one span.
     std::size_t const most =
         bytes < slice_bytes ? at_most(32768, std::size_t{1} << 20, bytes) : 65536 / bytes;
     s.limit_max = static_cast<std::uint16_t>(most == 0 ? 1 : most);
@@ -115,8 +118,9 @@ static_assert(shapes[span_class_first].bytes == slice_bytes);
 
 // --- class offsets -------------------------------------------------------------------
 
-/// The byte offset of a class's list in `thread_cache`, in units of 16 bytes. The first 64 bytes
-/// are other members. A class offset is as wide as an address, which saves `free` an instruction.
+/// Where the free list of a size class is in `thread_cache`: its byte offset, in units of 16 bytes.
+/// The first 64 bytes of a thread cache are other members. The type is as wide as an address, which
+/// saves `free` an instruction.
 using class_offset = std::size_t;
 inline constexpr class_offset class_offset_unit = 16;
 inline constexpr class_offset offsets_before_lists = 4;
@@ -131,7 +135,8 @@ constexpr std::size_t class_of_offset(class_offset offset) noexcept
     return offset / class_offset_unit - offsets_before_lists;
 }
 
-/// Up to this size, the class offset comes from a table. Element i is for at most 16 i bytes.
+/// Up to this size, the class offset comes from a table. Element i of the table is for sizes of at
+/// most 16 * i bytes.
 inline constexpr std::size_t looked_up_max = 1024;
 inline constexpr auto offsets_by_16 = [] {
     std::array<std::uint16_t, looked_up_max / 16 + 1> all{};
@@ -140,8 +145,8 @@ inline constexpr auto offsets_by_16 = [] {
     return all;
 }();
 
-/// The first class with blocks of at least `bytes` at multiples of `align`. `align` is at most
-/// `slice_bytes`: slabs start at a slice, and the blocks in them follow one another.
+/// The first class whose blocks have at least `bytes` bytes and start at multiples of `align`.
+/// Requires that `align` is at most `slice_bytes`, the alignment of a slab's first block.
 inline class_offset offset_of_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t index = block_class::of(bytes > align ? bytes : align);

@@ -12,7 +12,8 @@ constexpr std::uint64_t look_milliseconds = 1000;
 constinit std::atomic<std::uint64_t> aged_last{0};
 
 constinit std::atomic<std::uint64_t> looked_last{0};
-/// True while a thread reads the files. Until it is done other threads use the last result.
+/// True while a thread reads the files of the control group. Until that thread is done, other
+/// threads use its previous result.
 constinit std::atomic<bool> looking{false};
 constinit std::atomic<bool> is_short{false};
 

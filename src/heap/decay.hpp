@@ -1,5 +1,6 @@
 // Decay: returns memory to the system that stayed idle for a decay interval, or sooner if memory is
-// short. There is no background thread: slow paths count ticks and read the clock once in 64 ticks.
+// short. There is no background thread: slow paths are counted, and every
+// 64th of them reads the clock.
 // A process that calls neither malloc nor free returns nothing.
 #pragma once
 
@@ -16,7 +17,8 @@ inline constexpr std::uint64_t decay_interval_milliseconds = 250;
 bool memory_is_short(std::uint64_t now_milliseconds) noexcept;
 /// Replaces the control group that `memory_is_short` reads; for tests.
 void watch_memory(os::cgroup const& other) noexcept;
-/// In the child of a fork, which may move to another control group: looks the group up again.
+/// Called in the child of a fork. The child may move to another control group, so this function
+/// looks the group up again.
 void forget_memory() noexcept;
 
 } // namespace mallard::engine

@@ -7,8 +7,8 @@
 
 namespace mallard::engine {
 
-/// How many size classes may be deferred: blocks up to 1 KiB. Deferring larger blocks would hold
-/// back too much memory.
+/// The number of size classes whose blocks may be deferred. Their blocks have up to 1 KiB.
+/// Deferring larger blocks would hold back too much memory.
 inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
 
 /// The blocks that a thread freed last while their free lists were full.
@@ -34,17 +34,18 @@ class deferred_frees {
 public:
     static constexpr std::uint32_t capacity = 16;
 
-    /// Whether a list with this `room` is hidden. Other threads may ask, too.
+    /// Whether a list with this `room` is hidden: its blocks are withheld until the deferred frees
+    /// are checked. Any thread may call this.
     static constexpr bool is_hidden(std::int32_t room) noexcept { return room < -1; }
     static bool is_hidden(const free_list& l) noexcept { return is_hidden(l.room); }
-    /// `limit - blocks` of a list with this `room`.
+    /// The `room` that the list would have if it were not hidden: `limit - blocks`.
     static constexpr std::int32_t room_if_shown(std::int32_t room) noexcept
     {
         return is_hidden(room) ? room + hidden_by : room;
     }
 
-    /// Counts a free of a block for which no free list had room, or which belongs to another
-    /// thread. True: there were many such frees in a row, so this block should be deferred.
+    /// Counts a free whose block found no room in a free list, or belongs to another thread. True:
+    /// there were many such frees in a row, so this block should be deferred.
     bool count_free() noexcept { return ++in_a_row_ > undeferred_in_a_row; }
     void end_row() noexcept { in_a_row_ = 0; }
 
@@ -67,13 +68,15 @@ public:
             f(blocks_[i]);
     }
 
-    /// Hides the shown list of class `index`.
+    /// Hides the list of class `index`: its blocks are withheld until `show` is called. Requires
+    /// that the list is not hidden.
     void hide(free_list& l, std::size_t index) noexcept
     {
         l.room -= hidden_by;
         hidden_[index] = std::exchange(l.head, nullptr);
     }
-    /// Shows the list of class `index` again if it is hidden. No block may be deferred.
+    /// If the list of class `index` is hidden, makes its blocks available again. Requires that no
+    /// block is deferred.
     void show(free_list& l, std::size_t index) noexcept
     {
         if (!is_hidden(l))
@@ -82,13 +85,14 @@ public:
         l.room += hidden_by;
     }
 
-    /// Where the first block of a list is stored, hidden or shown. `index` of any class.
+    /// The pointer to the first block of a list, whether the list is hidden or not. Accepts the
+    /// `index` of any class.
     void*& head(free_list& l, std::size_t index) noexcept
     {
         return is_hidden(l) ? hidden_[index] : l.head;
     }
-    /// Removes the newest block of the list of class `index`. Null: the list is empty or not
-    /// hidden.
+    /// Removes the newest block of the hidden list of class `index`. Null: the list is empty, or is
+    /// not hidden.
     void* pop_hidden(free_list& l, std::size_t index, std::uint64_t key) noexcept
     {
         void* const block = hidden_[index];
@@ -100,7 +104,8 @@ public:
     }
     /// Removes all blocks of a hidden list and returns the first of them; `room` does not change.
     void* take_hidden(std::size_t index) noexcept { return std::exchange(hidden_[index], nullptr); }
-    /// Sets `limit - blocks`; the list stays hidden or shown.
+    /// Changes `limit - blocks` of a list to `room`. A hidden list stays hidden, and any other list
+    /// stays usable.
     static void set_room(free_list& l, std::int32_t room) noexcept
     {
         l.room = is_hidden(l) ? room - hidden_by : room;

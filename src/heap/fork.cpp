@@ -14,10 +14,10 @@
 namespace mallard::engine {
 namespace {
 
-/// Number of forks of this thread that are under way and keep no lock. There are several if a
-/// signal handler forks while it interrupts a fork.
+/// The number of forks under way in this thread that did not take the engine's locks. There are
+/// several if a signal handler interrupts a fork and forks itself.
 constinit thread_local unsigned forks_without_locks = 0;
-/// Whether a fork under way in this thread keeps the locks.
+/// Whether a fork under way in this thread holds the engine's locks.
 constinit thread_local bool keeps_locks = false;
 
 } // namespace
@@ -41,7 +41,8 @@ void before_fork() noexcept
     take_cache_locks();
     the_slice_heap.its_lock().take();
     lock_of_huge().take();
-    // This thread has all locks. From here on other threads become guests instead of waiting.
+    // This thread has all locks. From here on other threads do not wait for these locks: they act
+    // as guests (see guests.hpp).
     keep_sample_lock();
     keep_cache_locks();
     the_slice_heap.keep();
@@ -65,8 +66,9 @@ void after_fork_in_parent() noexcept
     keeps_locks = false;
 }
 
-/// In the child the caches of missing threads stay as they are, without a thread. Messages to these
-/// caches are never read; they hold only blocks of the missing threads' slabs.
+/// Runs in the child of a fork. The caches of threads that the child does not have stay as they
+/// are, and no thread uses them. Messages to these caches are never read. Such messages hold only
+/// blocks of the missing threads' slabs.
 void after_fork_in_child() noexcept
 {
     forget_memory();
@@ -88,8 +90,8 @@ void after_fork_in_child() noexcept
     reset_sample_lock();
 }
 
-/// Registers our handlers before all others, so that ours runs last before the fork: the
-/// other handlers may allocate.
+/// Registers the engine's fork handlers before all other handlers. The engine's handler then runs
+/// after the others when a fork begins, so that the others may allocate.
 [[gnu::constructor(101)]] void watch_forks() noexcept
 {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -18,9 +18,9 @@ struct found_block {
     slab& record() const noexcept { return of != nullptr ? *of : in->slabs[slice]; }
 };
 
-/// Finds the block at `p`. Stops the process if `p` is inside a block, is a free block, or is in a
-/// reservation and no block. The message names `call`, the function that the program called. An
-/// address outside all reservations is reported as a mapping, unchecked.
+/// Finds the block at `p`. Stops the process if `p` is inside a block, is a free block, or is any
+/// other address in a reservation. The message names `call`, the function that the program called.
+/// An address outside all reservations is not checked: the result says that it is a mapping.
 found_block find_block(const void* p, const char* call) noexcept;
 
 } // namespace mallard::engine

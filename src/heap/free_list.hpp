@@ -8,8 +8,8 @@
 
 namespace mallard::engine {
 
-/// The first two words of a free block: the next block, and the same pointer XORed with the mark
-/// of this block.
+/// The first two words of a free block: a pointer to the next block, and the same pointer XORed
+/// with a mark that depends on this block's address.
 ///
 /// The mark is the address of the block XORed with a secret key of the process (`mark_for`). Every
 /// pop compares the two words, so a stray write into a free block cannot choose the address that
@@ -26,9 +26,10 @@ struct free_block {
 
 /// Free blocks of one size class that the thread can allocate without a lock, newest first.
 ///
-/// Every operation changes `room` before it reads `head`. A visitor relies on that order: while no
-/// operation is under way, `room` plus the number of blocks equals `limit` (see visit.cpp). A
-/// negative `room` has a meaning that `deferred_frees` defines.
+/// Every operation changes `room` before it reads `head`. A visitor (a thread that takes the free
+/// blocks of an idle thread) relies on that order: while no operation is under way, `room` plus the
+/// number of blocks equals `limit` (see visit.cpp). A negative `room` has a meaning that
+/// `deferred_frees` defines.
 struct free_list {
     void* head = nullptr;
     std::int32_t room = 0;            ///< number of blocks that the list can still accept
@@ -60,7 +61,8 @@ inline bool is_free(const void* block, std::uint64_t mark) noexcept
     auto const& b = *static_cast<const free_block*>(block);
     return (b.guarded ^ mark) == reinterpret_cast<std::uintptr_t>(b.next);
 }
-/// Makes a block that is about to be allocated look like an allocated one.
+/// Clears the first word of a block that is about to be allocated, so that the block no longer
+/// looks free.
 inline void clear(void* block) noexcept
 {
     as_free(block).guarded = 0;

@@ -8,8 +8,8 @@
 namespace mallard::engine {
 namespace {
 
-/// Returns a block to its slab, or collects the block for the cache that owns the slab. Stops the
-/// process if the address is not an allocated block.
+/// Returns a block to its slab if `cache` owns the slab. Otherwise adds the block to a batch for
+/// the owner of the slab. Stops the process if the address is not an allocated block.
 [[gnu::always_inline]] inline void return_checked(thread_cache& cache, void* block) noexcept
 {
     slab& s = slab_of(block);
@@ -23,7 +23,8 @@ namespace {
     return_to_slab(cache, s, block, mark);
 }
 
-/// Returns up to `count` blocks of the list of class `index` if that list is hidden.
+/// If the list of class `index` is hidden (withheld while frees are deferred), returns up to
+/// `count` of its blocks.
 void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) noexcept
 {
     for (; count != 0; --count) {
@@ -39,8 +40,8 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
 {
     busy_scope const busy(cache);
     tick(cache);
-    // A thread that frees several classes hides several lists: choose the class by the number of
-    // the slow path, so that each class is chosen in turn.
+    // A thread that frees blocks of several classes may have several hidden lists. Choose one of
+    // them by the count of slow paths, so that each class has its turn.
     std::uint32_t const chosen =
         cache.slow_paths.load(std::memory_order_relaxed) % deferred_frees::capacity;
     std::size_t const index = slab_of(cache.deferred.block(chosen)).index;
@@ -48,7 +49,8 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     return_hidden(cache, index, deferred_frees::capacity);
 }
 
-/// Defers a block of a slab of any owner. The block's class is below `deferred_class_count`.
+/// Defers the free of a block, whoever owns its slab. Requires a class below
+/// `deferred_class_count`.
 [[gnu::always_inline]] inline void defer(thread_cache& cache, void* block) noexcept
 {
     if (cache.deferred.add(block)) [[unlikely]]
@@ -61,13 +63,15 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
 }
 
-/// Frees a block into the cache that the decoy stands for. (The lists of a decoy are always full.)
+/// Frees a block for a thread that uses a decoy: pushes the block onto the list of the thread's
+/// real cache. (A decoy's lists always look full, so every free arrives here.)
 [[gnu::noinline]] void push_to_real(void* block, thread_cache& decoy, class_offset offset) noexcept
 {
     push(block, decoy.real, offset);
 }
 
-/// Frees a block of a class whose list is full. Hides the list if there were many such frees.
+/// Frees a block whose list is full and not hidden. After many such frees in a row, defers the
+/// free, and withholds the blocks of the list until the deferred frees are checked.
 [[gnu::noinline]] void overflow_shown(void* block, thread_cache& cache,
                                       class_offset offset) noexcept
 {
@@ -89,8 +93,8 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     defer(cache, block);
 }
 
-/// Whether the address is in a slab of a thread, not a heap, of a class that may be deferred. The
-/// calling thread is not the owner.
+/// Whether the free of this block may be deferred: its slab belongs to a thread (not to a heap) and
+/// has a class that may be deferred. Requires that the calling thread does not own the slab.
 bool may_be_deferred(const void* block) noexcept
 {
     std::size_t const slice = reservations[0].slice_of(block);

@@ -26,7 +26,8 @@
 
 namespace mallard::engine {
 
-/// The lock of guests: held for a few memory accesses, and never across a fork.
+/// Protects the data of guests, which are threads that call the engine while another thread forks.
+/// Held for a few memory accesses, and never across a fork.
 extern constinit os::lock guests;
 
 /// Scoped lock: holds the lock, or makes this thread a guest if a fork keeps the lock.
@@ -43,7 +44,7 @@ public:
 
     bool is_guest() const noexcept { return is_guest_; }
 
-    /// Unlocks for a while, for work during which no other thread has to wait. `take` locks again.
+    /// Unlocks, so that no other thread waits during the work that follows. `take` locks again.
     void give() noexcept;
     void take() noexcept;
 

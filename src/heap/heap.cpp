@@ -42,7 +42,8 @@ slab* reclaim_nothing(thread_cache&, class_offset) noexcept
     return nullptr;
 }
 
-/// Makes the uncarved rest of a slab the bump range of its class, and returns the first block.
+/// Turns the never-allocated blocks of a slab into the bump range of its class, and returns the
+/// first of these blocks.
 void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noexcept
 {
     slab& s = *std::exchange(queue.fresh, nullptr);
@@ -57,13 +58,14 @@ void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noe
     return first;
 }
 
-/// The sum over all caches is not limited here: only `allowance_max` limits the lists of a heap.
+/// Allows any change: the sum over all heaps has no limit, and only `allowance_max` limits the
+/// lists of each heap.
 bool allow_always(std::ptrdiff_t) noexcept
 {
     return true;
 }
 
-/// The free blocks of a heap are of use to no other thread, so no thread visits a heap.
+/// Does nothing: no other thread has a use for the free blocks of a heap.
 void visit_never(thread_cache&, std::size_t) noexcept {}
 
 constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
@@ -93,8 +95,8 @@ constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
     return h;
 }
 
-/// Sets a member to its first value, which is all zero bytes. A loop over the elements of an array
-/// would take four times as long.
+/// Sets a member to its initial value, all bytes zero. A loop over the elements of an array would
+/// take four times as long.
 template <class T>
     requires std::is_trivially_copyable_v<T>
 void set_to_zero(T& all) noexcept
@@ -150,15 +152,16 @@ void* allocate_with_access(heap& h, std::size_t bytes, std::size_t align, bool* 
     return block != nullptr ? block : pop(&h, offset);
 }
 
-/// Reads the messages that were removed from the inbox before, then the messages in the inbox.
+/// Reads all messages: first those that an earlier call took out of the inbox, then those in the
+/// inbox.
 void read_all_messages(heap& h) noexcept
 {
     read_messages(h, ~std::size_t{0});
     read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes `begin_bump_range`: makes the blocks of the range uncarved again. They are the last
-/// blocks of their slab.
+/// Undoes `begin_bump_range`: the blocks that are left in the range count as never allocated again.
+/// They are the last blocks of their slab.
 void end_bump_range(heap& h, std::size_t index) noexcept
 {
     bump_range const left = std::exchange(h.fresh.of_class[index], {});
@@ -168,7 +171,7 @@ void end_bump_range(heap& h, std::size_t index) noexcept
     auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
     s.carved -= count;
     s.used -= count;
-    // If another slab has become fresh since, no block of it is carved.
+    // Another slab may have become fresh since then. None of its blocks has been carved.
     if (slab* const other = std::exchange(h.queues[index].fresh, &s))
         give_slab(*other);
     if (s.used == 0)
@@ -252,7 +255,8 @@ void free_of_heap(found_block const& b, void* block) noexcept
 {
     heap& h = heap_of(b);
     if (b.of == nullptr) {
-        // If two threads free the block at once, one of them changes its entry.
+        // If two threads free the block at once, only one of them succeeds in changing its map
+        // entry.
         if (!b.in->change(b.slice, b.what, inside_of(h.tag)))
             stop_at_double_free(block, "free");
         return free_large(h, *b.in, b.slice);

@@ -23,15 +23,15 @@
 
 namespace mallard::engine {
 
-/// Number of bins. Free spans of a heap are found by their length: 1, 2, ..., 7, from 8, from 16,
-/// ...
+/// The number of bins, which hold the free spans of a heap by length in slices: 1, 2, ..., 7, then
+/// 8 to 15, 16 to 31, and so on.
 inline constexpr std::size_t bin_count = 14;
 inline constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
 inline constexpr std::uint32_t chunk_slices_first = (std::uint32_t{64} << 10) / slice_bytes;
 inline constexpr std::uint32_t chunk_slices_max = (std::uint32_t{4} << 20) / slice_bytes;
 
-/// The blocks of a slab that were never allocated, side by side. These blocks count as used in the
-/// slab, and no one has written to them. The public header heap.hpp allocates from such a range.
+/// A row of neighbouring blocks of a slab that were never allocated or written. The slab counts
+/// these blocks as used. The public header heap.hpp allocates from such a range.
 using bump_range = mallard_bump_range;
 // One class offset finds the list and the bump range of a class.
 static_assert(sizeof(bump_range) == class_offset_unit);
@@ -53,8 +53,9 @@ struct heap : thread_cache {
     std::uint32_t bins_used = 0;             ///< bit i: bins[i] has a free span
     slab* bins[bin_count] = {};
 
-    // Other threads use these and the inbox:
-    /// Used in a shared heap: protects all members that the thread of a confined heap uses.
+    // Other threads use the members below, and the inbox:
+    /// The lock of a shared heap. It protects all members that only the heap's thread uses if the
+    /// heap is confined.
     os::lock lock;
     os::lock large_lock;   ///< protects `large`
     slab* large = nullptr; ///< blocks that are not in chunks
@@ -65,7 +66,7 @@ struct heap : thread_cache {
     heap* next_of_all = nullptr;
 };
 
-/// The thread that a heap is confined to; null: the heap is shared. Any thread may ask.
+/// The thread that a heap is confined to; null: the heap is shared. Any thread may call this.
 inline std::atomic_ref<const void*> thread_of(const heap& h) noexcept
 {
     return std::atomic_ref(const_cast<const void*&>(h.fresh.thread));
@@ -143,7 +144,8 @@ void free_chunks(heap& h) noexcept;
 /// Makes all slices of all chunks free.
 void empty_chunks(heap& h) noexcept;
 [[gnu::cold]] void trim_chunks(heap& h, std::size_t keep) noexcept;
-/// Counts the used blocks of slabs: allocated blocks, blocks in lists, blocks in messages.
+/// Counts the used blocks of the heap's slabs. Allocated blocks, blocks in lists and blocks in
+/// messages all count as used.
 [[gnu::cold]] heap_numbers count_chunks(const heap& h) noexcept;
 
 /// Allocates a block with slices of its own. Any thread may call this.

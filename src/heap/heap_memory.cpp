@@ -117,8 +117,8 @@ void for_each_chunk(const heap& h, F f) noexcept
     }
 }
 
-/// Takes one more chunk with at least `least` slices. Tries the heap's step first, and a smaller
-/// chunk if the slice heap refuses the step.
+/// Takes one more chunk with at least `least` slices. Asks for the heap's growth step first, and
+/// for a smaller chunk if the slice heap refuses the step.
 bool grow(heap& h, std::size_t least) noexcept
 {
     std::size_t const room = std::max(h.bounds.left() / slice_bytes, least);
@@ -152,7 +152,8 @@ span take_of(heap& h, std::size_t slices) noexcept
     reservation& r = *reservation_of(s->start);
     std::size_t const first = r.slice_of(s->start);
     std::size_t const left = s->slices - slices;
-    // Cut from the end of the free span: the rest keeps its record, and usually its bin.
+    // Take the slices from the end of the free span. The rest then keeps its record, and usually
+    // its bin.
     if (left != 0 && bin_of(left) == bin_of(s->slices)) {
         s->slices = static_cast<std::uint32_t>(left);
         r.slabs[first + left - 1].back = s->slices - 1;

@@ -14,9 +14,9 @@ namespace mallard::engine {
 namespace {
 
 constexpr std::size_t span_bytes_max = std::size_t{32} << 20;
-/// Largest number of blocks with a mapping of their own. The system limits the mappings of a
-/// process, usually to 65,530. Further blocks are spans of any size, since a reservation is one
-/// mapping.
+/// The largest number of blocks with a mapping of their own. The system limits the mappings of a
+/// process, usually to 65,530. Beyond this number, large blocks of any size are spans: all spans of
+/// a reservation together are one mapping.
 constexpr std::size_t mappings_max = 1024;
 
 // --- mappings ----------------------------------------------------------------
@@ -27,8 +27,9 @@ struct mapping {
     bool dead = false; ///< freed, but the system refused to unmap it
 };
 
-/// All mappings, in no order. A search looks at each of them, usually a few, which is cheap beside
-/// the system calls that make and free a mapping. Untouched pages of the array take no memory.
+/// All mappings, in no order. A search looks at each mapping. There are usually only a few, so a
+/// search is cheap beside the system calls that make and free a mapping. Untouched pages of the
+/// array take no memory.
 struct mapping_table {
     os::lock lock;
     std::size_t count = 0;
@@ -39,7 +40,8 @@ struct mapping_table {
 
     bool is_full() const noexcept { return count == std::size(all); }
 
-    /// The mapping that begins at `start`, unless it is dead; null if there is none.
+    /// The mapping that begins at `start`; null if there is none. Ignores dead mappings, which are
+    /// freed but still mapped because the system refused to unmap them.
     mapping* find(const void* start) noexcept
     {
         for (mapping* m = all; m != all + count; ++m)
@@ -50,7 +52,8 @@ struct mapping_table {
 
     void erase(mapping& m) noexcept { m = all[--count]; }
 
-    /// Unmaps two dead mappings, if the system allows it by now. Only two, so that no free is slow.
+    /// Tries again to unmap dead mappings: those that are freed, but that the system refused to
+    /// unmap. Tries only two of them, so that no free is slow.
     void unmap_some_dead() noexcept
     {
         std::size_t tries = std::min<std::size_t>(dead, 2);
@@ -160,7 +163,8 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
 
 // --- spans --------------------------------------------------------------------
 
-/// The record of the span that is a large block at `p`; null if none begins there.
+/// The record of the large block at `p` if that block is a span; null if no such block begins
+/// there.
 slab* large_at(const void* p) noexcept
 {
     reservation* const r = reservation_of(p);
@@ -229,9 +233,10 @@ void* take_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
                 *zero = true;
             return block;
         }
-        // Use a span of any size in two cases. A guest must not change the mapping table. And if
-        // the system refuses a mapping, committed free slices may be enough: the reservations may
-        // hold all the address space that a limit allows.
+        // Two cases need a span, whatever the size. A guest (a thread that calls while another one
+        // forks) must not change the mapping table. And if the system refuses a mapping, free
+        // slices that are committed may be enough: the reservations may hold all the address space
+        // that a limit allows.
         usage const now = the_slice_heap.now();
         std::size_t const wide = slices_for(bytes) + align / slice_bytes;
         slab* const s = is_guest || wide <= now.committed - now.used
@@ -260,7 +265,8 @@ bool free_large(void* p) noexcept
     // If two threads free the block at once, one of them succeeds here.
     if (!r.change(g, entry_large, 0))
         return false;
-    // Purge a span above 32 MiB at once: such a size would exceed the idle memory anyway.
+    // Return the memory of a span above 32 MiB to the system at once: the span alone would exceed
+    // the maximum of idle memory.
     std::size_t const bytes = s->slices * slice_bytes;
     the_slice_heap.give(r, g, s->slices, bytes > span_bytes_max && os::purge(s->start, bytes));
     return true;

@@ -8,11 +8,14 @@
 
 namespace mallard::engine {
 
-/// A user's function that is called when a limit is reached, by the thread that reaches it. No lock
-/// is held, so the function may allocate and free. `held` is the charged bytes.
+/// A user's function that is called when a limit is reached, by the thread that reaches the limit.
+/// No lock is held, so the function may allocate and free. `held`: the bytes that count against the
+/// limits.
 using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 
-/// A soft and a hard limit. Whole spans, slabs and mappings in use are charged; idle memory is not.
+/// A soft and a hard limit. Spans, slabs and mappings in use count with their whole size. Idle
+/// memory does not count.
+///
 /// Above the soft limit the user's function is called once. It is called again only if less than
 /// three quarters of the limit was held in between. An allocation above the hard limit calls the
 /// function, which may free memory, and fails if the memory is still above the limit.
@@ -21,7 +24,8 @@ public:
     /// Sets both limits; 0 means no limit. The function `call` may be null.
     void set(std::size_t soft, std::size_t hard, limit_call call, void* context) noexcept;
 
-    /// Charges bytes. False: the hard limit would be exceeded, and nothing is charged.
+    /// Counts bytes against the limits. False: the hard limit would be exceeded, and nothing is
+    /// counted.
     bool try_charge(std::size_t bytes) noexcept
     {
         std::size_t const held = os::add(held_, bytes);
@@ -31,11 +35,12 @@ public:
     }
     void uncharge(std::size_t bytes) noexcept { os::add(held_, ~bytes + 1); }
 
-    /// Whether a call of the user's function is due, which `call_back` makes. True: the hard limit
-    /// was reached, and a second attempt to allocate may succeed.
+    /// Whether a call of the user's function is due. `call_back` makes that call, and returns true
+    /// if the hard limit was reached: then a second attempt to allocate may succeed.
     bool has_pending_call() const noexcept { return pending_.load(std::memory_order_relaxed) != 0; }
     [[gnu::cold]] bool call_back() noexcept;
-    /// In the child of a fork: forgets a call by a thread that does not exist in the child.
+    /// Called in the child of a fork. Forgets a call of the user's function by a thread that does
+    /// not exist in the child.
     void forget_calling_thread() noexcept;
 
     /// Bytes below the hard limit.
@@ -60,8 +65,8 @@ private:
     std::atomic<limit_call> call_{nullptr};
     std::atomic<void*> context_{nullptr};
     std::atomic<bool> soft_reported_{false};
-    /// The thread that is in the user's function. Until it returns, the function is not called
-    /// again.
+    /// The thread that is inside the user's function. Until that thread returns, the function is
+    /// not called again.
     std::atomic<const void*> calling_thread_{nullptr};
 };
 

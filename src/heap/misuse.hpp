@@ -1,5 +1,5 @@
-// The engine's error messages at misuse, which stop the process. They are written without
-// allocating and with no lock held.
+// Reports misuse of the engine, and stops the process. Writes its messages without allocating and
+// with no lock held.
 #pragma once
 
 #include <cstddef>

@@ -10,11 +10,11 @@ namespace mallard::engine {
 
 namespace {
 
-/// A refill takes slabs until the list has this many blocks. With more, the first ones would have
-/// left the processor's cache before they are used.
+/// When the list has this many blocks, a refill takes no further slab. In a longer list, the first
+/// blocks would have left the processor's cache before they are used.
 constexpr std::int32_t refilled_blocks = 32;
-/// The largest values of `allowance`: bytes by which the limits of one cache may exceed their first
-/// values.
+/// The largest values of `allowance`: the bytes by which the list limits of one cache may exceed
+/// their initial values.
 constexpr std::size_t allowance_max[] = {std::size_t{2} << 20, std::size_t{32} << 20};
 
 constexpr std::size_t kind_of(const class_shape& shape) noexcept
@@ -30,7 +30,8 @@ void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noex
     if (limit >= l.limit)
         return;
     std::size_t const less = l.limit - limit;
-    // A visitor may have taken back the allowance of the list before.
+    // A visitor, a thread that took the free blocks of this thread while it was idle, may already
+    // have taken back the allowance of the list.
     std::size_t& allowance = cache.allowance[kind_of(shape)];
     std::size_t const bytes = std::min(allowance, less * shape.bytes);
     allowance -= bytes;
@@ -39,7 +40,8 @@ void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noex
     l.limit = static_cast<std::uint16_t>(limit);
 }
 
-/// Lets a list hold `more` blocks if this cache and the policy allow it.
+/// Lets a list hold `more` additional blocks, if the allowances of this cache and of its policy
+/// permit that.
 void lengthen(thread_cache& cache, std::size_t index, std::size_t more) noexcept
 {
     free_list& l = cache.lists[index];
@@ -77,9 +79,12 @@ void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 
 } // namespace
 
-// The order of the sources: deferred blocks and a hidden list; slabs with free blocks (after the
-// messages of other threads were read); the slab that is being carved; a slab of a thread that
-// ended; a new slab.
+// Takes blocks from the first of these sources that has any:
+// - the deferred frees, and the list whose blocks were withheld because of them
+// - slabs with free blocks, after the messages of other threads were read
+// - the slab that is being carved
+// - a slab of a thread that has ended
+// - a new slab
 void* refill_in(thread_cache& cache, class_offset offset) noexcept
 {
     tick(cache);

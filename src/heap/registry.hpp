@@ -1,4 +1,5 @@
-// The registry: all caches of threads, and which cache each thread uses: its own or a decoy.
+// The registry of all thread caches. It also determines which cache each thread uses: its own or a
+// decoy, a stand-in that makes the fast path fail.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -14,15 +15,17 @@ extern constinit os::lock registry_lock;
 /// The newest of all caches of threads, linked by `next_of_all`. The fallback cache is one of them.
 thread_cache* all_caches() noexcept;
 
-/// The secret key of the process, for the marks of free blocks. 0 until a thread has a cache.
+/// The secret key of the process, from which the marks in free blocks are computed. 0 until a
+/// thread has a cache.
 extern std::uint64_t the_key;
 
-/// The bytes by which the list limits of all threads exceed their first values, and the maximum of
-/// these bytes.
+/// The bytes by which the list limits of all threads together exceed their initial values, and the
+/// maximum of that sum.
 inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
 extern constinit std::atomic<std::size_t> allowances;
 
-/// A decoy in front of the cache of a thread that is sampled: see sample.hpp.
+/// The stand-in that a thread uses instead of its cache while allocations are sampled: see
+/// sample.hpp.
 struct sampling_decoy : thread_cache {
     double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;
@@ -30,8 +33,8 @@ struct sampling_decoy : thread_cache {
 /// Prepares a decoy for `cache`. Defined in sample.cpp.
 void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept;
 
-/// Makes all threads, and threads that start later, use their decoys (`shown`), or stops that.
-/// False: there is no memory, and nothing has changed.
+/// Makes all threads use their decoys if `shown` is true, or their real caches if `shown` is false.
+/// Also applies to threads that start later. False: there is no memory, and nothing has changed.
 bool show_sampling_decoys(bool shown) noexcept;
 
 // The functions below require `registry_lock`.
@@ -48,7 +51,8 @@ void start_showing(thread_cache& cache) noexcept;
 /// Makes this thread use `exited_thread_cache`. From now on no other thread changes `my_cache`.
 void stop_showing(thread_cache& cache) noexcept;
 
-/// In the child of a fork: the caches of missing threads stay as they are, without a thread.
+/// Called in the child of a fork. Marks the caches of threads that the child does not have as
+/// caches without a thread. These caches stay as they are.
 void forget_missing_threads() noexcept;
 
 } // namespace mallard::engine

@@ -15,9 +15,9 @@ constexpr std::size_t batch_bytes_max = 4096;
 /// The last block of a batch records { offset of the first block in the slab : 48 | count : 16 }.
 constexpr unsigned count_bits = 16;
 
-/// Where the last block of a batch stores its record: after the link. A block of 16 bytes has no
-/// space there, so the record overwrites half of the link; then a double free of that block is not
-/// detected while the message is under way.
+/// Where the last block of a batch stores its record: behind its link. In a block of 16 bytes the
+/// record overwrites half of the link. Then a double free of that block is not detected while the
+/// message is under way.
 std::uint64_t& record_of(slab& s, void* last) noexcept
 {
     auto* const words = static_cast<std::uint64_t*>(last);
@@ -77,8 +77,8 @@ void splice(thread_cache& cache, void* last) noexcept
     settle(cache, s);
 }
 
-/// Begins a batch for `s`. First sends the batch of another slab that has the same place in the
-/// outbox.
+/// Begins a batch for the slab `s`. First sends the batch that is in the same place of the outbox,
+/// which has blocks of another slab.
 [[gnu::noinline]] void begin_batch(remote_batch& batch, slab& s, void* last) noexcept
 {
     if (batch.to != nullptr)

@@ -21,8 +21,8 @@ namespace mallard::engine {
 
 namespace {
 
-/// Refills for a thread that uses a decoy: the thread has no cache yet, has none any more, or is
-/// sampled.
+/// Allocates for a thread whose cache is a decoy, a stand-in with empty lists: the thread has no
+/// cache yet, has none any more, or is sampled.
 [[gnu::noinline]] void* refill_decoy(std::size_t bytes, class_offset offset,
                                      thread_cache* cache) noexcept
 {
@@ -206,7 +206,7 @@ void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
     return fresh;
 }
 
-/// Moves a sampled block in the cases in which a block that is not sampled would move. The new
+/// Resizes a sampled block. Moves it if a block that is not sampled would have to move. The new
 /// block is sampled by chance, as every block is.
 void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) noexcept
 {

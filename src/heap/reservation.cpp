@@ -17,7 +17,7 @@ constexpr std::size_t bytes_first = reservation_slices_max * slice_bytes;
 constexpr std::size_t placed_least = std::size_t{1} << 36;
 constexpr std::size_t reserved_least = std::size_t{1} << 22;
 
-/// The commit limit rises by 4 MiB at first, then by twice as much each time, up to 64 MiB.
+/// The commit limit rises by 4 MiB at first. Each later step is twice as large, up to 64 MiB.
 constexpr std::size_t step_first = (std::size_t{1} << 22) / slice_bytes;
 constexpr std::size_t step_max = (std::size_t{1} << 26) / slice_bytes;
 
@@ -35,7 +35,7 @@ std::size_t groups_bytes(std::size_t slices) noexcept
 {
     return align_up(slices / slices_per_group * sizeof(slice_group), slice_bytes);
 }
-/// Bytes of the arrays before the slices.
+/// The bytes of the arrays that precede the slices of a reservation.
 std::size_t arrays_bytes(std::size_t slices) noexcept
 {
     return records_bytes(slices) + map_bytes(slices) + groups_bytes(slices);
@@ -69,14 +69,15 @@ void lay_out(reservation& r, std::byte* at, std::size_t slices) noexcept
 
 // The two functions below find free address space for a reservation. Null: there is none.
 
-/// Finds the upper half of a free range. Other mappings will come from above or, with `ulimit -s
-/// unlimited`, from below.
+/// Finds a free range of twice the size, and returns its upper half. The system places later
+/// mappings at the upper end of the address space or, with `ulimit -s unlimited`, at the lower end.
 std::byte* where_it_is_free(std::size_t bytes) noexcept
 {
     std::byte* const at = os::reserve(2 * bytes, slice_bytes);
     return at != nullptr && os::unmap(at, 2 * bytes) ? at + bytes : nullptr;
 }
-/// Finds address space below the current mappings, if a limit prevents the search above.
+/// Finds address space below the current mappings, for the case that a limit prevents the search of
+/// `where_it_is_free`.
 std::byte* below_others(std::size_t bytes) noexcept
 {
     std::byte* const lowest = where_it_is_free(slice_bytes);

@@ -72,7 +72,8 @@ struct reservation {
             if (entry_at(slice + i) != 0)
                 map[slice + i].store(0, std::memory_order_relaxed);
     }
-    /// Replaces one entry. If several threads try at once, one of them succeeds.
+    /// Replaces the entry `from` by the entry `to`. If several threads try at once, only one of
+    /// them succeeds.
     bool change(std::size_t slice, entry from, entry to) noexcept
     {
         return map[slice].compare_exchange_strong(from, to, std::memory_order_relaxed);
@@ -115,9 +116,9 @@ inline slab& slab_of(const void* block) noexcept
     return r.slab_at(r.slice_of(block));
 }
 
-/// Gives the decoy caches a tag that no entry has. Called once, before the first entry is written.
-/// (As initial values the tags would take 4 KiB of the library for each decoy.) Defined in
-/// thread_cache.cpp.
+/// Sets the tag of the decoy caches, the stand-ins for thread caches, to a value that no map entry
+/// has. Called once, before the first entry is written. (As initial values the tags would take 4
+/// KiB of the library for each decoy.) Defined in thread_cache.cpp.
 void tag_decoy_caches() noexcept;
 
 // The two functions below require the lock of the slice heap.

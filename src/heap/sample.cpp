@@ -46,7 +46,8 @@ double draw_distance(std::uint64_t& state) noexcept
     }
 }
 
-/// 1 - e^-x: the probability that a byte of a block of x mean distances is chosen.
+/// Computes 1 - e^-x. This is the probability that sampling chooses a byte of a block whose size is
+/// x mean distances.
 double chance(double x) noexcept
 {
     if (x > 40)
@@ -80,7 +81,7 @@ bool is_in_call() noexcept
     return caller.load(std::memory_order_relaxed) == this_thread();
 }
 
-/// Marks that this thread, which holds `calls`, calls the program's function.
+/// Scope in which this thread calls the program's function. Requires that the thread holds `calls`.
 class call_scope {
 public:
     call_scope() noexcept : errno_before_(errno)
@@ -99,7 +100,8 @@ private:
     int errno_before_;
 };
 
-/// Sampled blocks that guests have freed, linked by `free`. The lock of guests protects this list.
+/// Sampled blocks that were freed while another thread forked, linked by `free`. The frees are
+/// reported after the fork. The lock `guests` protects this list.
 constinit slab* untold = nullptr;
 
 // A sampled block's record stores its size and weight in place of the links of a slab.
@@ -122,8 +124,8 @@ std::size_t usable_bytes_of(std::size_t asked) noexcept
                                       : align_up(asked, slice_bytes);
 }
 
-/// Calls the program's function. Does not report blocks whose allocation was reported to another
-/// function. The caller holds `calls`.
+/// Calls the program's function, unless the allocation of the block was reported to another
+/// function. Requires that the thread holds `calls`.
 void tell(enum mallard_sample_event what, slab& s) noexcept
 {
     if (what == MALLARD_SAMPLE_ALLOCATED)
@@ -147,8 +149,9 @@ bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
     return true;
 }
 
-/// Takes a sampled block that is freed or resized. If several threads try at once, the process
-/// stops. False: the program's function itself frees or resizes the block, so nothing is reported.
+/// Claims a sampled block, which this thread frees or resizes. If several threads try at once, the
+/// process stops. False: the program's function itself frees or resizes the block, so nothing is
+/// reported.
 bool take_over(found_block const& b, const char* call) noexcept
 {
     if (!b.in->change(b.slice, entry_sampled, entry_inside))
@@ -176,7 +179,7 @@ bool take_over(found_block const& b, const char* call) noexcept
     return nullptr;
 }
 
-/// Samples the first allocation of a thread, which has no cache yet.
+/// Samples the first allocation of a thread that has no cache yet.
 [[gnu::cold, gnu::noinline]] void* sample_first(std::size_t bytes, std::size_t align,
                                                 bool* zero) noexcept
 {

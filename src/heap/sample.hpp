@@ -1,18 +1,18 @@
 // Sampling: each allocated byte is chosen with the same probability, and the engine reports the
-// block that the byte is in to the program.
+// block of each chosen byte to the program.
 //
-// No function asks whether sampling is on. While sampling is on, each thread uses a decoy in front
-// of its cache (`sampling_decoy`, in registry.hpp) with the same tag and key. The lists of the
-// decoy are empty, so malloc calls `refill`, which counts bytes; and they are full, so free calls
-// `overflow`. Both continue with the real cache. Starting and stopping writes one pointer for each
-// thread
-// (`show_sampling_decoys`).
+// No function asks whether sampling is on. While sampling is on, each thread uses a decoy instead
+// of its cache (`sampling_decoy`, in registry.hpp). The decoy has the same tag and key as the
+// cache. Its lists look empty to malloc, which then calls `refill` to count bytes. They look full
+// to free, which then calls `overflow`. Both functions continue with the real cache. Starting and
+// stopping writes one pointer for each thread (`show_sampling_decoys`).
 //
-// A sampled block is a span of its own with an entry that matches no cache's tag. So every free of
-// a sampled block calls `free_elsewhere`, whether sampling is on or not.
+// A sampled block is a span of its own. Its map entry matches no cache's tag, so every free of a
+// sampled block calls `free_elsewhere`, whether sampling is on or not.
 //
 // The distance to the next chosen byte is counted as a fraction of the mean distance. That fraction
-// is exponentially distributed with mean 1, whatever the mean, so the mean may change at any time.
+// is exponentially distributed with mean 1, whatever the mean distance is. So the mean distance may
+// change at any time.
 #pragma once
 
 #include "found_block.hpp"

@@ -56,7 +56,8 @@ constexpr bool is_heaps(entry e) noexcept
 {
     return (e & heap_bit) != 0;
 }
-/// The entry of the later slices of a block. `e` is its first entry, or the tag of its owner.
+/// The entry of all slices of a block after the first one. `e` is the entry of the first slice, or
+/// the tag of the block's owner.
 constexpr entry inside_of(entry e) noexcept
 {
     return (is_heaps(e) ? e & ~entry{class_offset_end - 1} : 0) | entry_inside;

@@ -15,12 +15,13 @@ constinit slice_heap the_slice_heap;
 
 namespace {
 
-/// Number of slices that may be dirty in every process, however small.
+/// The number of slices that may be dirty (free, but not returned to the system) in any process,
+/// however small.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
-/// Largest number of slices in the span cache of a class of small slabs. Spans that were freed
-/// earlier are no longer in the processor's cache. They are allocated by address instead, since
-/// ascending addresses are faster.
+/// The largest number of slices in the span cache of a class of small slabs. Spans beyond this
+/// number were freed too long ago to be in the processor's cache. They are allocated by address
+/// instead, since ascending addresses are faster.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
 /// Largest number of slices that one decay tick purges.
@@ -95,7 +96,8 @@ os::growth make_memory(reservation& r, std::size_t slices, std::size_t& committe
 
 } // namespace
 
-/// Allocates the lowest span among the candidates; `first` is the member with the search start.
+/// Allocates the lowest span of candidate slices. `first` is the member that stores where the
+/// search starts.
 template <class F>
 span slice_heap::take_lowest(std::size_t reservation::* first, std::size_t slices,
                              std::size_t align, F candidates) noexcept
@@ -332,7 +334,8 @@ void slice_heap::age() noexcept
     access alone(lock_);
     if (alone.is_guest())
         return;
-    // Slices that stayed idle for a whole decay interval did not need the bonus.
+    // Reduce the bonus by the slices that stayed idle for a whole decay interval: they did not need
+    // to stay.
     std::size_t const purged = purge_some(alone, true, purge_step);
     if (alone.is_guest())
         return;
@@ -382,8 +385,8 @@ usage slice_heap::now() noexcept
 
 // --- guests: calls while another thread forks (see guests.hpp) ----------------------
 
-/// Allocates slices beyond the commit limits of the time when the fork began. No slice there is
-/// freed before the fork ends.
+/// Allocates for a guest, from slices beyond the commit limits that were in force when the fork
+/// began. No slice there is freed before the fork ends.
 span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
 {
     std::size_t committed = 0; // `count_guests` counts them after the fork
@@ -404,7 +407,7 @@ span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
     return {};
 }
 
-/// Records a span, which is freed after the fork.
+/// Records a span that a guest frees. The span is freed after the fork.
 void slice_heap::give_as_guest(reservation& in, std::size_t slice, std::size_t slices) noexcept
 {
     slab& s = in.slabs[slice];
@@ -420,7 +423,7 @@ void slice_heap::keep() noexcept
     lock_.keep();
 }
 
-/// Adds the slices that guests allocated to `usage_`.
+/// After a fork, adds the slices that guests allocated during the fork to `usage_`.
 void slice_heap::count_guests() noexcept
 {
     for (reservation& r : reservations) {

@@ -31,15 +31,16 @@ struct usage {
 /// Spans of one class that were freed a moment ago, newest first. The next allocation of the class
 /// takes one without a search, and touches the same pages. The slices of a cached span are `used`
 /// in the bits and `dirty` in `usage`. An allocation that finds nothing flushes all span caches and
-/// searches again. A decay tick flushes what the interval did not need.
+/// searches again. A decay tick flushes the spans
+/// that the interval did not need.
 struct span_cache {
     slab* first = nullptr;
     std::uint32_t count = 0;
     std::uint32_t least = 0; ///< smallest number of spans in this decay interval
 };
 
-/// All public functions take the lock. A caller may hold locks of thread caches and heaps, and no
-/// others.
+/// The slice heap. All public functions take its lock. A caller may already hold locks of thread
+/// caches and heaps, but no other lock.
 class slice_heap {
 public:
     /// Allocates the lowest span that fits. Prefers dirty slices to clean ones, so that freed
@@ -60,7 +61,8 @@ public:
 
     /// Ends a decay interval: returns slices to the system that were dirty for all of the interval.
     [[gnu::cold]] void age() noexcept;
-    /// Says whether memory is short. While it is, little memory stays idle.
+    /// Tells the slice heap whether the system is short of memory. During a shortage the slice heap
+    /// keeps little idle memory.
     [[gnu::cold]] void expect_shortage(bool is_short) noexcept;
     /// Returns idle memory to the system, except `keep` bytes. False if there was no idle memory.
     [[gnu::cold]] bool trim(std::size_t keep) noexcept;
@@ -72,7 +74,8 @@ public:
     /// Sets the threshold of `has_grown`: the slices in use now, plus an eighth, plus 8 MiB.
     [[gnu::cold]] void expect_growth() noexcept;
 
-    // A fork takes the lock, keeps it, and opens it: see guests.hpp.
+    // The lock, for the fork handlers. They take it before a fork, mark it as kept, and open it
+    // afterwards: see guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept;
     void open() noexcept; ///< called when no thread is a guest
@@ -106,8 +109,8 @@ private:
     span_cache span_caches_[classed_count] = {};
     std::uint64_t classes_with_spans_ = 0; ///< bit i: span cache i may hold spans
     static_assert(classed_count <= 64);
-    // Number of slices that may stay dirty in addition, because they were purged and soon needed
-    // again.
+    // The number of slices that may stay dirty beyond the usual maximum. It grows when purged
+    // slices are soon needed again.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
     std::size_t expected_ = 0; ///< threshold of `has_grown`, minus `growth_least`

@@ -10,8 +10,8 @@
 //
 // No branch of the fast path asks for a special case. Each special case is a decoy cache that makes
 // the fast path fail: a thread without a cache uses `empty_thread_cache`, whose lists are empty and
-// whose tag matches no entry. A sampled thread uses a decoy whose lists are empty and full at once
-// (see sample.hpp).
+// whose tag matches no entry. A sampled thread uses a decoy whose lists look empty to malloc
+// and full to free (see sample.hpp).
 #pragma once
 
 #include "deferred_frees.hpp"
@@ -55,8 +55,8 @@ struct remote_batch {
     std::uint32_t most = 0; ///< blocks in a full batch, which is sent
 };
 
-/// Number of batches that a thread collects at the same time. If a thread frees another thread's
-/// blocks of many sizes, they belong to about this many slabs.
+/// The number of batches that a thread collects at the same time. If a thread frees another
+/// thread's blocks of many sizes, these blocks belong to about 32 slabs.
 inline constexpr std::size_t remote_batch_count = 32;
 
 struct sampling_decoy;
@@ -91,13 +91,14 @@ struct alignas(128) thread_cache {
     slab_queue queues[span_class_first] = {};
     remote_batch outbox[remote_batch_count] = {};
     deferred_frees deferred = {};
-    /// How often each list overflowed since it was last empty. Above `classed_bytes_max`: the
-    /// slices of the block that overflowed last.
+    /// How often each list overflowed since it was last empty. For classes above
+    /// `classed_bytes_max`: the number of slices of the block that overflowed last.
     std::uint16_t overflows[class_count] = {};
-    /// Bit i: list i, of a class with one size, was refilled in this decay interval.
+    /// Bit i: list i was refilled in this decay interval. Only for classes whose blocks all have
+    /// one size.
     std::uint64_t refilled = 0;
-    /// Bytes by which list limits may exceed their first values: [0] classes with one size, [1]
-    /// larger blocks.
+    /// The bytes by which list limits may exceed their initial values: [0] for classes whose blocks
+    /// all have one size, [1] for classes of larger blocks.
     std::size_t allowance[2] = {};
     const cache_policy* policy = nullptr; ///< null in a decoy
     thread_cache* next_of_all = nullptr;
@@ -111,7 +112,7 @@ struct alignas(128) thread_cache {
     alignas(128) std::atomic<void*> inbox{nullptr};
     std::atomic<std::size_t> waiting{0}; ///< approximate number of bytes in the inbox
 
-    /// Whether the lists of this cache are never used.
+    /// Whether this cache is a decoy: its lists never hold a block.
     bool is_decoy() const noexcept { return real != this; }
 
     free_list& list_at(class_offset offset) noexcept
@@ -143,8 +144,8 @@ extern constinit thread_cache empty_thread_cache;   ///< used by threads that ha
 extern constinit thread_cache exited_thread_cache;  ///< used by threads whose end has begun
 extern constinit thread_cache visited_thread_cache; ///< used by visited threads, until they resume
 
-/// The cache that this thread uses: its own or a decoy. Other threads write it in visits and when
-/// sampling starts or stops.
+/// The cache that this thread uses: its own or a decoy. Other threads change this pointer when they
+/// visit the cache, and when sampling starts or stops.
 extern constinit thread_local std::atomic<thread_cache*> my_cache;
 
 inline thread_cache* shown_cache() noexcept
@@ -158,7 +159,7 @@ inline const void* this_thread() noexcept
     return __builtin_thread_pointer();
 }
 
-/// The lists of a cache without blocks. One copy of them resets a heap.
+/// The initial lists of a cache, without blocks. Copying them resets the lists of a heap.
 inline constexpr auto first_lists = [] {
     std::array<free_list, class_count> all{};
     for (std::size_t i = 0; i < class_count; ++i)
@@ -192,7 +193,8 @@ inline void empty_lists(thread_cache& cache) noexcept
 // The functions of frees.cpp:
 [[gnu::noinline]] void free_elsewhere(void* block, thread_cache* cache) noexcept;
 [[gnu::noinline]] void overflow(void* block, thread_cache* cache, class_offset offset) noexcept;
-/// Frees a block of a slab, or a span of this thread, without the free list.
+/// Frees a block without pushing it onto a free list. The block is in a slab, or is a span of this
+/// thread.
 [[gnu::noinline]] void free_past_list(void* block, thread_cache& cache) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
 [[gnu::noinline]] void stop_at_freed_inside(void* block) noexcept;
@@ -297,8 +299,8 @@ inline void tick(thread_cache& cache) noexcept
         decay_if_due(cache);
 }
 
-// The functions below, in refill.cpp and frees.cpp, need a `busy_scope` or a cache that no thread
-// uses.
+// The functions below are in refill.cpp and frees.cpp. They require that the thread is inside a
+// `busy_scope`, or that no thread uses the cache.
 
 /// Refills an empty list of a cache that is no decoy, and allocates a block. Null: out of memory.
 void* refill_in(thread_cache& cache, class_offset offset) noexcept;
@@ -316,7 +318,8 @@ void shrink(thread_cache& cache, std::size_t index, std::size_t keep) noexcept;
 [[gnu::cold]] void flush_slabs(thread_cache& cache) noexcept;
 /// Returns the deferred blocks to their slabs, or sends them to the caches that own the slabs.
 [[gnu::noinline]] void return_deferred_blocks(thread_cache& cache) noexcept;
-/// Returns the deferred blocks and shows all hidden lists.
+/// Returns the deferred blocks. Then makes the blocks of all lists available that were withheld
+/// because of deferred frees.
 [[gnu::cold]] void return_all_deferred(thread_cache& cache) noexcept;
 
 } // namespace mallard::engine

@@ -25,7 +25,7 @@ constinit bool has_exit_key = false;
 /// the lock.
 constinit std::atomic<std::uint64_t> abandoned_classes{0};
 
-/// The cache that this thread owns, even while the thread is shown a decoy.
+/// The cache that this thread owns. It stays the same while the thread uses a decoy.
 constinit thread_local thread_cache* owned_cache = nullptr;
 
 /// The fallback cache. It has a tag like every cache, so that `free` finds its slabs.
@@ -120,7 +120,8 @@ std::uint64_t classes_with_free_blocks(const thread_cache& cache) noexcept
     return classes;
 }
 
-/// A guest may call this function, too: it only adds to the list.
+/// Adds a cache to the list of abandoned caches. A guest may call this, too, because the function
+/// changes nothing else.
 void abandon(thread_cache& cache) noexcept
 {
     access const alone(registry_lock);
@@ -150,7 +151,7 @@ void init_once() noexcept
 {
     if (the_key != 0)
         return;
-    // The highest bit is set, so that no small number and no address is a mark by chance.
+    // Set the highest bit, so that no small number and no address looks like a mark by chance.
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
     register_cache(the_fallback_cache, policy_of_threads);

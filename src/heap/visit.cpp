@@ -42,7 +42,8 @@ std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t ke
     return count;
 }
 
-/// Takes the heads of all lists that are not hidden. False: all of them are empty.
+/// Takes the first blocks, and thereby all blocks, of the lists that are not hidden (withheld
+/// because of deferred frees). False: all these lists are empty.
 bool take_heads(thread_cache& cache, void** heads) noexcept
 {
     bool any = false;
@@ -57,7 +58,8 @@ bool take_heads(thread_cache& cache, void** heads) noexcept
     return any;
 }
 
-/// Whether the thread has lost the list: no operation read the head before the visitor took it.
+/// Whether the visitor certainly has the list: no operation of the thread read the head before the
+/// visitor took it.
 bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
@@ -89,7 +91,7 @@ void take_lists(thread_cache& cache) noexcept
             return_blocks(cache, cache.deferred.take_hidden(i));
 }
 
-/// Flushes a cache whose thread waits for the caller before it uses the cache.
+/// Flushes a cache. Requires that its thread waits for the caller before it uses the cache again.
 void flush_visited(thread_cache& cache) noexcept
 {
     take_lists(cache);
@@ -148,7 +150,8 @@ thread_cache* visit_some(thread_cache* cache, visited which) noexcept
     return cache;
 }
 
-/// Puts the blocks of a list in doubt back if `room` shows that the list lacks them.
+/// Handles a list in doubt: its thread may have been using it while a visitor took its blocks. Puts
+/// the taken blocks back if `room` shows that the list lacks them.
 void settle_doubt(thread_cache& cache) noexcept
 {
     void* const taken = std::exchange(cache.in_doubt, nullptr);
@@ -165,8 +168,8 @@ void settle_doubt(thread_cache& cache) noexcept
     l.head = taken;
 }
 
-/// Sets `room` and `limit` of a list from its blocks. A longer limit than the first one is lost,
-/// because the visitor took back the allowance.
+/// Counts the blocks of a list, and sets its `room` and `limit`. A limit above the initial one is
+/// lost, because the visitor took back the allowance for it.
 void count_again(thread_cache& cache, std::size_t index) noexcept
 {
     free_list& l = cache.lists[index];

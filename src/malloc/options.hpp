@@ -12,7 +12,7 @@ struct option {
     const char* name;
     /// Applies a value. False: the value is not valid.
     bool (*take)(const char* value) noexcept;
-    /// The message about a wrong value, which follows NAME=VALUE in the line.
+    /// The text that follows NAME=VALUE in the line that reports a wrong value.
     const char* otherwise;
 };
 

@@ -383,7 +383,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
     return true;
 }
 
-/// Sets the NUMA node. Must be called before the first touch, which chooses the node.
+/// Sets the NUMA node of a chunk. Must be called before a page is touched for the first time: the
+/// first touch chooses the node.
 bool page_source::place_on_node(std::byte* data, std::size_t bytes) noexcept
 {
     if (options_.numa == numa{} || prefer_node(data, bytes, options_.numa))

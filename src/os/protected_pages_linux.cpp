@@ -84,7 +84,7 @@ bool protected_source::protect(bool sealed) noexcept
                             "the system commits no more memory to it"
                           : "the system forbids this process to change the protection of pages");
         // Undo the changes in reverse order, so that the number of mappings never exceeds the
-        // number before.
+        // number at the start of the call.
         while (c != list_.begin())
             static_cast<void>(set_protection(*--c, !sealed));
         return false;

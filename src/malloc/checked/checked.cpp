@@ -71,7 +71,8 @@ const void* module_of(const void* address) noexcept
     return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-/// A call stack without its first frames, which are in this library. Empty if none was recorded.
+/// Removes the first frames of a call stack, which are in this library. The result is empty if none
+/// was recorded.
 call_stack calls_of_program(call_stack s) noexcept
 {
     while (!s.calls.empty() && module_of(s.calls.front()) == module_of(&one_at_a_time))
@@ -146,7 +147,7 @@ checked_engine& records_of() noexcept
 
 // --- guests: while another thread forks, the records do not change -----------------
 
-/// What a guest records about a block that it allocated or freed.
+/// The record of a block that was allocated or freed while another thread forked.
 struct note {
     note* next = nullptr;
     void* block = nullptr;
@@ -168,8 +169,8 @@ void leave(note*& first, const note& what) noexcept
     first = n;
 }
 
-// The two lists below are protected by the lock, or by the lock of guests while a fork keeps the
-// lock.
+// The two lists below are protected by the lock or, while a fork keeps the lock, by the lock
+// `guests`.
 constinit note* untracked =
     nullptr; ///< blocks that guests allocated: without a record until they are freed
 constinit note* deferred = nullptr; ///< blocks with a record that guests have freed
@@ -194,8 +195,8 @@ void* allocate_untracked(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// Frees a block if a guest allocated it. False: no guest allocated this block, and nothing is
-/// freed.
+/// Frees a block if it was allocated while another thread forked, so that it has no record. False:
+/// the block is not such a block, and nothing is freed.
 bool free_untracked(void* block) noexcept
 {
     note** const at = find_untracked(block);
