@@ -6,8 +6,8 @@ use std::{env, fs};
 
 const ENGINE: &str = "engine/src";
 
-/// The list of the files to compile, which also says which files are compiled for size. CMake reads
-/// the same list.
+/// The list of the files to compile, with the optimisation for each file. CMake reads the same
+/// list.
 const SOURCE_LIST: &str = "engine/src/engine_sources.txt";
 
 fn main() {

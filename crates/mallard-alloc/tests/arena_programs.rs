@@ -97,7 +97,8 @@ impl<const M: usize> Program<M> {
     }
 
     fn give_back(&mut self) {
-        // A mark counts the blocks before it, so only blocks after the last mark are freed.
+        // A mark stores the number of blocks in use. The number must stay right, so the test frees
+        // only blocks that are newer than the last mark.
         let oldest = self.marks.last().map_or(0, |mark| mark.1);
         if self.live.len() > oldest {
             let late = self.random.below(2) == 0;
@@ -109,7 +110,8 @@ impl<const M: usize> Program<M> {
         }
     }
 
-    /// A rewind undoes what a block gained in place after the mark, so only later blocks grow.
+    /// A rewind also frees the bytes that an older block has gained since the mark. So the test
+    /// resizes only blocks that are newer than the last mark.
     fn resize(&mut self) {
         let oldest = self.marks.last().map_or(0, |mark| mark.1);
         let Some(block) = self.live[oldest..].last_mut() else { return };

@@ -39,8 +39,8 @@ fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
 }
 
 fn write<A: BlockAllocator>(_: &A, block: NonNull<u8>, offset: isize) {
-    // SAFETY: the address is within the room of the block; writing outside the block is the purpose
-    // of the test.
+    // SAFETY: the address is within the memory that `Checked` allocated around the block. Writing
+    // outside the block is the purpose of the test.
     unsafe { block.offset(offset).write(1) }
 }
 
@@ -165,7 +165,7 @@ fn blocks_freed_by_a_reset_are_not_leaks() {
     let quiet = Checked::new("quiet", DefaultHeap).without_leaks();
     let block = quiet.allocate(layout(8));
     drop(quiet);
-    // SAFETY: the room of the block begins 16 bytes before it.
+    // SAFETY: the memory that `Checked` allocated begins 16 bytes before the block.
     unsafe { DefaultHeap.deallocate(block.sub(16), layout(40)) };
 }
 

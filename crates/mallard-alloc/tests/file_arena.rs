@@ -71,7 +71,7 @@ fn a_file_holds_what_was_committed_and_nothing_else() {
     let path = Temporary::new("committed");
     let mut file = path.open();
     let at = number(&mut file);
-    // SAFETY: the root is a number, in this block and in the next ones.
+    // SAFETY: the root is a number, here and in the following `unsafe` blocks.
     unsafe { at.write(7) };
     file.commit().unwrap();
     // SAFETY: `at` points to the root, which is a number.
@@ -268,7 +268,7 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     let path = Temporary::new("interrupted");
     let mut file = path.open();
     let at = number(&mut file);
-    // SAFETY: the root is a number, in this block and in the next ones.
+    // SAFETY: the root is a number, here and in the following `unsafe` blocks.
     unsafe { at.write(1) };
     file.allocate(layout(5000, 8));
     file.commit().unwrap();

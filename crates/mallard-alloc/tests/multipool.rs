@@ -234,7 +234,8 @@ fn trim_gives_idle_memory_back() {
     let with_all = pool.statistics();
     pool.trim(0);
     assert_eq!(pool.statistics().chunks, 0);
-    // `trim` does not keep slabs, and under Miri the multipool has only slabs.
+    // `trim` keeps no slabs (the pages of small blocks), and under Miri the multipool has only
+    // slabs.
     assert!(cfg!(miri) || with_all.bytes_taken > pool.statistics().bytes_taken);
 }
 

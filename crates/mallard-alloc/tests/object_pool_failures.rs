@@ -1,4 +1,4 @@
-//! Tests object pools whose source fails, or whose constructors, destructors or hooks panic, and
+//! Tests object pools whose source fails, or whose constructors, destructors or hooks panic. Also
 //! runs random programs of calls.
 
 mod common;
@@ -246,7 +246,7 @@ fn a_source_that_calls_its_pool_gets_free_objects() {
     assert!(all.iter().enumerate().all(|(i, object)| **object == i as u64));
     drop(all);
     source.0.set(None);
-    // SAFETY: nothing uses the pool any more. Its source stays.
+    // SAFETY: nothing uses the pool any more. The source of the pool stays alive.
     drop(unsafe { std::boxed::Box::from_raw(pool) });
     // SAFETY: the source was leaked above, and its pool has been dropped.
     drop(unsafe { std::boxed::Box::from_raw((source as *const Meddler).cast_mut()) });

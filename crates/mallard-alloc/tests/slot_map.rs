@@ -265,7 +265,7 @@ fn a_detached_key_waits_for_its_element() {
     assert_eq!(map.reattach(other, value).unwrap_err().into_inner(), "away");
     map.reattach(key, "back".into()).unwrap();
     assert_eq!((map[key].as_str(), map.detached(), map.iter().count()), ("back", 0, 3));
-    // A removed detached key is given up: nothing can return to it.
+    // A detached key that is removed becomes invalid: no element can be put back under it.
     assert!(map.detach(key).is_some() && map.remove(key).is_none());
     assert_eq!((map.detached(), map.reattach(key, String::new()).is_err()), (0, true));
     let again = map.insert("again".into());

@@ -1,5 +1,6 @@
-//! The class offset of a size: the place of the size's list in the engine's thread cache. Computed
-//! here as in src/heap/classes.hpp, so that the offset is a constant if the compiler knows the size.
+//! The class offset of a size: the place in the engine's thread cache of the list of free blocks of
+//! that size. This file computes the offset as src/heap/classes.hpp does. So the offset is a
+//! constant if the compiler knows the size.
 
 use core::alloc::Layout;
 

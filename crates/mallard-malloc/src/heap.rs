@@ -278,7 +278,7 @@ impl<S> Heap<S> {
     /// assert_eq!(heap.statistics().chunks, 0);
     /// ```
     pub fn trim(&self, keep: usize) {
-        // SAFETY: trimming moves no block; this thread owns the heap, or the heap has a lock.
+        // SAFETY: trimming moves no block. This thread owns the heap, or the heap has a lock.
         unsafe {
             ffi::mallard_heap_adopt(self.raw.as_ptr());
             ffi::mallard_heap_trim(self.raw.as_ptr(), keep);

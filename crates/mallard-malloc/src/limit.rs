@@ -16,11 +16,12 @@ pub struct Limits {
     /// When the memory in use exceeds this limit, `met` is called once, and again only after the
     /// memory in use was below three quarters of the limit.
     pub soft: usize,
-    /// An allocation that would exceed this limit calls `met`, tries again, and then fails.
+    /// An allocation that would exceed this limit calls `met` and tries again. It fails if the
+    /// second try would exceed the limit too.
     pub hard: usize,
-    /// A function that the thread that reaches a limit calls, with the bytes in use and the limit.
-    /// The function may allocate and free, for example to drop a cache. If it panics, the process
-    /// aborts.
+    /// A function that receives the bytes in use and the limit. The thread that reaches a limit
+    /// calls it. The function may allocate and free, for example to drop a cache. If it panics, the
+    /// process aborts.
     pub met: Option<fn(held: usize, limit: usize)>,
 }
 

@@ -131,9 +131,9 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// Returns free memory to the system, except `keep` bytes. Returns false if there was none to
-/// return. Empties the caches of this thread and of all threads that are not allocating at the
-/// moment.
+/// Returns free memory to the system, except `keep` bytes. The result is false if there was no
+/// memory to return. Empties the caches of this thread and of all threads that are not allocating
+/// at the moment.
 ///
 /// ```
 /// mallard_malloc::trim(0);

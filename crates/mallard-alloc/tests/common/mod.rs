@@ -97,7 +97,7 @@ impl Random {
 }
 
 /// A public type, found in the sources.
-#[allow(dead_code)] // not by every test
+#[allow(dead_code)] // not every test uses this
 pub struct PublicType {
     pub name: String,
     /// The public module that contains the type.
@@ -108,7 +108,7 @@ pub struct PublicType {
 }
 
 /// All types declared with `pub struct` or `pub enum`, except types hidden from the documentation.
-#[allow(dead_code)] // not by every test
+#[allow(dead_code)] // not every test uses this
 pub fn public_types() -> Vec<PublicType> {
     const MODULES: [&str; 8] = [
         "arena",
@@ -120,7 +120,7 @@ pub fn public_types() -> Vec<PublicType> {
         "sync",
         "typed_arena",
     ];
-    /// Types in public functions that are hidden from the documentation.
+    /// Types that occur in public functions, but are hidden from the documentation.
     const HIDDEN: [&str; 9] = [
         "CachedCore",
         "InArena",

@@ -130,7 +130,7 @@ fn a_thread_frees_blocks_of_another<C: Core<Books> + Sync>(
         }
     });
     assert_eq!(pool.live(), 0);
-    // At any time, the blocks in use fill a few magazines at most.
+    // At any time, the blocks in use would fill the caches of a few threads at most.
     assert!(pool.0.statistics().bytes_taken < 1 << 20, "{}", pool.0.statistics());
     drop(pool);
     assert_eq!(books.bytes(), 0);

@@ -19,7 +19,8 @@ impl Books {
     pub fn bytes(&self) -> isize {
         self.0 .0.load(SeqCst)
     }
-    /// Fails from the call with this number on, counted from 1; 0: never.
+    /// Makes the source fail in the call with this number and in all later calls. The first call
+    /// has number 1. With 0, no call fails.
     pub fn fail_after(&self, successes: isize) {
         self.0 .1.store(successes, SeqCst);
     }
@@ -99,8 +100,8 @@ impl<C: Core<Books>> Pool<C> {
     }
 }
 
-/// A pool with room for `count` blocks. If not `grows`, the pool takes the memory of all blocks at
-/// once.
+/// A pool with room for `count` blocks. If `grows` is false, the pool takes the memory of all
+/// blocks at once.
 pub fn with_room<C: Core<Books>>(
     grows: bool,
     shape: SlotShape,

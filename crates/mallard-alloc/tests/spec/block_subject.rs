@@ -1,4 +1,4 @@
-//! Runs spec programs on an arena, a pool or a multipool.
+//! Runs the test programs of `spec/` on an arena, a pool or a multipool.
 
 use crate::blocks::{Blocks, Picture};
 use crate::element::{catches_thrown, throw, Element, Plain};
@@ -12,7 +12,7 @@ use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// The calls of all allocators of blocks, and the calls that only some have.
+/// The calls of all allocators of blocks, and the calls that only some of them have.
 pub trait Allocator: BlockAllocator {
     fn reset(&mut self);
     fn release(&mut self);

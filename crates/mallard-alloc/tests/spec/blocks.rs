@@ -1,4 +1,4 @@
-//! The blocks of a spec program, and the checks of their addresses and contents.
+//! The blocks of a test program of `spec/`, and the checks of their addresses and contents.
 
 use crate::ground::Ground;
 use crate::line::{broken, hold, Held, Line, Numbers};

@@ -77,12 +77,13 @@ impl Drop for Aligned {
     }
 }
 
-/// Runs `f`, which must panic with this payload.
+/// The payload of the panics that the tests cause on purpose.
 pub struct Thrown;
 
 pub fn throw<T>() -> T {
     std::panic::resume_unwind(Box::new(Thrown)) // prints no message
 }
+/// Runs `f`, and returns whether `f` panics with the payload `Thrown`.
 pub fn catches_thrown(f: impl FnOnce()) -> bool {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
         Ok(()) => false,

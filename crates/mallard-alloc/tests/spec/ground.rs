@@ -1,4 +1,4 @@
-//! The source from which the allocators of spec programs take chunks.
+//! The source of chunks for the allocators in the test programs of `spec/`.
 
 use mallard::{Chunk, DefaultHeap, Source};
 use std::alloc::Layout;

@@ -1,4 +1,4 @@
-//! Runs spec programs on a `SlotMap` and its keys.
+//! Runs the test programs of `spec/` on a `SlotMap` and its keys.
 
 use crate::element::{catches_thrown, throw, Element, Plain};
 use crate::ground::Ground;
@@ -18,7 +18,8 @@ pub struct KeySubject<K: Key> {
     by_name: HashMap<String, Entry<K>>,
 }
 
-/// An element of the map. The test drops the value inside, and the map does not.
+/// Checks that the call failed and returned its value. Forgets the value, so that no drop of it is
+/// counted.
 fn came_back(result: Result<(), Full<Plain>>, value: usize) -> Held {
     match result {
         Ok(()) => broken("it succeeds"),

@@ -1,4 +1,5 @@
-//! One line of a spec program, read word by word. The language is described in `spec/README.md`.
+//! One line of a test program of `spec/`, read word by word. `spec/README.md` describes the
+//! language.
 
 use std::collections::HashMap;
 

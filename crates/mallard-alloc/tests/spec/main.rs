@@ -31,8 +31,9 @@ mallard::key_type! {
 
 type Made = Held<Box<dyn Subject>>;
 
-/// Every program runs in each manner, if its allocators have thread modes. Pools of `sync::LockFree`
-/// do not grow, and the programs are about pools that do.
+/// A thread mode in which every program runs. Allocators without modes ignore the mode.
+/// `sync::LockFree` is missing, because its pools do not grow and the programs need pools that
+/// grow.
 trait Manner: 'static {
     type Mode: Growing + 'static;
     type Counts: Counts + 'static;

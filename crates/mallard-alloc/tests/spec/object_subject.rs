@@ -1,4 +1,4 @@
-//! Runs spec programs on an `ObjectPool`, `RcPool` or `ArcPool` and its handles.
+//! Runs the test programs of `spec/` on an `ObjectPool`, `RcPool` or `ArcPool` and its handles.
 
 use crate::element::{catches_thrown, throw, Element};
 use crate::ground::Ground;
@@ -10,8 +10,8 @@ use mallard::{CountedPool, Full, ObjectPool};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// The calls of all pools of objects, and the calls that only some have. The handles borrow a pool
-/// for ever: the caller makes sure that the pool outlives them.
+/// The calls of all pools of objects, and the calls that only some of them have. The handles borrow
+/// a pool for ever: the caller makes sure that the pool outlives them.
 pub trait Pool: Sized + 'static {
     type Object: Element;
     type Handle: 'static;

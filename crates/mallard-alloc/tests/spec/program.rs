@@ -4,7 +4,7 @@ use crate::element::{book, set_book, Book};
 use crate::line::{broken, hold, Broken, Held, Line};
 use crate::subject::{State, Subject};
 
-/// Makes the allocator that a line begins with. `None` if the word names no allocator.
+/// Makes the allocator that the first word of a line names. `None` if the word names no allocator.
 pub type Maker = fn(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<dyn Subject>>>;
 
 pub struct Program {

@@ -1,5 +1,4 @@
-//! The allocator on which a spec program runs, and the blocks and objects that the program has
-//! allocated.
+//! The allocator on which a test program of `spec/` runs, with the blocks and objects in use.
 
 use crate::ground::Ground;
 use crate::line::{broken, Held, Line, Numbers};
@@ -12,10 +11,11 @@ pub struct State {
     pub named: Numbers,
 }
 
-/// Runs a verb. `Ok(false)` if this kind of subject does not know the verb.
+/// An allocator under test.
 pub trait Subject {
+    /// Runs the call `verb` of a line. `Ok(false)` if this kind of allocator has no such call.
     fn run(&mut self, verb: &str, name: &str, l: &mut Line, state: &State) -> Held<bool>;
-    /// Runs a verb that must fail as if there were no memory.
+    /// Runs the call `verb`, which must fail as if there were no memory.
     fn refuses(&mut self, verb: &str, l: &mut Line, state: &State) -> Held<bool>;
     /// Makes an object whose constructor panics, and checks that the panic reaches the caller.
     fn throws(&mut self, verb: &str, l: &mut Line, state: &State) -> Held<bool>;
@@ -25,7 +25,7 @@ pub trait Subject {
     fn verify(&self) -> Held;
 }
 
-/// The growth that the line of an allocator asks for, or otherwise `usual`.
+/// The growth that a line asks for. Fields that the line does not name are those of `usual`.
 pub fn growth_from(l: &mut Line, usual: Growth, named: &Numbers) -> Held<Option<Growth>> {
     if l.is_empty() {
         return Ok(None);

@@ -89,7 +89,8 @@ struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
     only_a: Vec<Key>,
     only_b: Vec<Key>,
-    /// Rows with a figure in A but none in B (`stopped`, count as slower), and in B but none in A.
+    /// Rows with a figure in A but none in B. They count as slower. `started` has rows with a
+    /// figure in B but none in A.
     stopped: Vec<(Key, String)>,
     started: Vec<Key>,
 }
@@ -175,7 +176,7 @@ impl Outcome<'_> {
         !self.stopped.is_empty() || self.pairs.iter().any(|p| p.verdict == Verdict::Slower)
     }
 
-    /// For each suite and metric, the number of pairs and the geometric mean of after / before.
+    /// For each suite and metric, the number of pairs and the geometric mean of B / A.
     fn means(&self) -> BTreeMap<(String, String), (usize, Option<f64>)> {
         let mut ratios: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
         for pair in &self.pairs {

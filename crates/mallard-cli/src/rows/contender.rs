@@ -32,16 +32,17 @@ pub fn family(peer: &str) -> String {
     }
 }
 
-/// Whether a contender is a local allocator of Mallard with its defaults, which the talk asks about.
+/// Whether a contender is a local allocator of Mallard with its defaults. The talk compares such
+/// allocators.
 pub fn is_local(contender: &str) -> bool {
     Strategy::of(contender).is_some_and(|s| s.provider == "mallard" && s.number >= 3)
         && !is_tuned(contender)
 }
 
-/// Whether a variant is tuned for its case, or needs a program that was written for it: an arena
-/// that is reset at each generation, a pool that knows its largest size. Tuned variants are not
-/// compared with defaults, because peers are not tuned. Support for threads, such as `+mutex`, is
-/// not tuning.
+/// Whether a variant is tuned for its case, or needs a program that was written for it. Examples
+/// are an arena that is reset at each generation, and a pool that knows its largest size. Tuned
+/// variants are not compared with defaults, because peers are not tuned. Support for threads, such
+/// as `+mutex`, is not tuning.
 pub fn is_tuned(contender: &str) -> bool {
     const TUNED: [&str; 6] =
         ["+reset", "+fifo", "+largest=", "/huge-pages", "/doubling", "/one-a-thread"];

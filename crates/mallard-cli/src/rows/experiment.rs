@@ -67,7 +67,7 @@ impl Experiment {
         self.rows.iter().find(|r| r.contender == contender)
     }
 
-    /// The row of glibc: of its AS1 if there are strategies.
+    /// The row of glibc. If the suite compares strategies, glibc's AS1.
     pub fn baseline(&self) -> Option<&Row> {
         self.rows.iter().find(|r| {
             r.contender.starts_with("glibc")

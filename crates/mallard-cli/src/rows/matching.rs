@@ -22,7 +22,7 @@ pub enum Like {
     Local,
 }
 
-/// Beginnings of the names of general allocators. A heap object of a general allocator is a local
+/// Beginnings of the names of general allocators. A heap object of such a library counts as a local
 /// allocator.
 const MALLOCS: [&str; 10] = [
     "glibc-",
@@ -50,9 +50,9 @@ pub fn like(contender: &str) -> Option<Like> {
     Some(if is_malloc && !contender.ends_with("/heap") { Like::Malloc } else { Like::Local })
 }
 
-/// Drops experiments that measure the same thing again: cycles are another unit of ns, percentiles
-/// are of the same operations, and of a threaded case the CPU time counts, which other programs
-/// disturb less than wall time.
+/// Drops experiments that measure the same thing again. Cycles repeat ns in another unit.
+/// Percentiles repeat the same operations. For a case with threads, CPU time is kept and wall time
+/// is dropped, because other programs disturb CPU time less.
 pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment, metric: &str| {
         (e.suite.clone(), e.case.clone(), e.variant.clone(), e.threads, metric.to_string())
@@ -77,7 +77,7 @@ pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Opti
 }
 
 /// The family of a case: the suite and the first part of the case's name. In the suite `malloc`,
-/// the family is what happens to the blocks. `bench/standings.cpp` has the same families.
+/// the family is the pattern of allocations and frees. `bench/standings.cpp` has the same families.
 pub fn family(e: &Experiment) -> String {
     let part = match (e.suite.as_str(), e.part(0)) {
         ("malloc", "pair" | "fifo" | "list") => "pairs",
@@ -110,13 +110,13 @@ impl<'a> Match<'a> {
     }
 }
 
-/// All cases in which Mallard has a comparable peer. If a case has a recipe and a corrected
-/// variant, only one of the two counts.
+/// All cases in which Mallard has a comparable peer. If a case has several variants, such as the
+/// published one and a corrected one, only one of them counts.
 pub fn matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&counted(&costs(machine)))
 }
 
-/// All cases in which Mallard has a comparable peer, with every variant of a recipe.
+/// All cases in which Mallard has a comparable peer, with every variant of each case.
 pub fn all_matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&costs(machine))
 }

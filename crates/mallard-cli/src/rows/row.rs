@@ -1,4 +1,4 @@
-//! Rows of benchmarks, and the files that contain them: one JSON object a line.
+//! Rows of benchmarks, and the files that contain them: one JSON object per line.
 
 use crate::error::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -49,7 +49,7 @@ impl Row {
     pub fn is_ours(&self) -> bool {
         self.contender.starts_with("mallard/")
     }
-    /// Whether the contender is a bound written by hand, which is not an allocator.
+    /// Whether the contender is a bound written by hand, and not an allocator.
     pub fn is_limit(&self) -> bool {
         self.contender.starts_with("limit/")
     }

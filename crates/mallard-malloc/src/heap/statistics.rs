@@ -35,7 +35,7 @@ impl<S> Heap<S> {
             struct_bytes: size_of::<ffi::HeapStatistics>(),
             ..Default::default()
         };
-        // SAFETY: the structure has the layout of malloc.h; this thread owns the heap, or the heap
+        // SAFETY: the structure has the layout of malloc.h. This thread owns the heap, or the heap
         // has a lock.
         unsafe {
             ffi::mallard_heap_adopt(self.raw.as_ptr());

@@ -5,8 +5,8 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 impl<S> Heap<S> {
-    /// Moves a value into the heap. The value is never dropped: memory that it owns outside the heap
-    /// leaks; memory that it owns in this heap is freed with the heap.
+    /// Moves a value into the heap. The value is never dropped. Memory that the value owns outside
+    /// the heap leaks. Memory that it owns in this heap is freed with the heap.
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();

@@ -86,7 +86,7 @@ pub fn lost_commits(machine: &Machine) -> Option<String> {
     })
 }
 
-/// Suite, command, commit and the number of their rows.
+/// For each run: the suite, the command, the commit, and the number of rows.
 pub fn runs(machine: &Machine) -> Vec<(String, String, String, usize)> {
     let mut runs: BTreeMap<(usize, String, String), usize> = BTreeMap::new();
     let suites = machine.suites();

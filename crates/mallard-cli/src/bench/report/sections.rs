@@ -28,7 +28,7 @@ pub struct Section {
     pub id: String,
     pub title: String,
     pub blocks: Vec<Block>,
-    /// Whether the section is closed at first.
+    /// Whether the section is collapsed when the page opens.
     pub folded: bool,
     /// Whether the section has figures. If false, the section says that nothing was measured.
     pub measured: bool,
@@ -225,7 +225,7 @@ fn crates(machine: &Machine, published: &Published) -> Section {
         .tables(Where::Both, summaries::seeds("What the crates published", &all, published))
 }
 
-/// All tables of a suite, closed at first.
+/// All tables of a suite, in a section that is collapsed when the page opens.
 fn all_of(machine: &Machine, published: &Published, suite: &str) -> Section {
     let section = Section::new(format!("all-{suite}"), format!("All of {suite}"));
     Section {

@@ -82,7 +82,7 @@ fn gain_cell(e: &Experiment, published: &Published) -> Cell {
     cell.published(talk.map_or(String::new(), |(g, column)| format!("{} {column}", times(g))))
 }
 
-/// The talk's best gain in a cell, and its strategy.
+/// The talk's best gain in a cell, and the strategy with this gain.
 pub fn published_gain(published: &Published, e: &Experiment) -> Option<(f64, String)> {
     let base = published.of(&e.suite, &e.case, "AS1")??;
     let (column, best) = published.best_local(&e.suite, &e.case)?;

@@ -18,7 +18,8 @@ pub enum Unit {
 /// A line of a table: the texts of its first columns, and its experiment.
 pub type Named<'a> = (Vec<String>, &'a Experiment);
 
-/// The table of AS1 to AS14, with published figures in the second line, and the best local strategy.
+/// The table of AS1 to AS14 and of the best local strategy. Published figures are in the second
+/// line of each cell.
 pub fn talk(mut table: Table, lines: &[Named], unit: Unit, published: &Published) -> Table {
     let all: Vec<&Experiment> = lines.iter().map(|l| l.1).collect();
     let measured = contenders(&all);

@@ -29,7 +29,7 @@ impl Advice {
         }
     }
 
-    /// Whether the measured gain of local over global agrees with the advice.
+    /// Whether the measured gain of local allocators over the global one agrees with the advice.
     fn judged(self, gain: f64) -> &'static str {
         let gains = gain > 1.03;
         match self {
@@ -53,9 +53,9 @@ struct Evidence {
 
 struct Dimension {
     title: &'static str,
-    /// Explains how the parameters of a row decide whether A and B hold.
+    /// Explains how the parameters of a row decide whether the conditions A and B hold.
     reading: &'static str,
-    /// The cells for neither A nor B, for A only, for B only, and for both.
+    /// The cells, by the conditions that hold: neither A nor B, A only, B only, and both.
     cells: [Evidence; 4],
 }
 
@@ -67,7 +67,7 @@ fn exponent(e: &Experiment, name: &str) -> u32 {
     e.parameter(name).unwrap_or(0)
 }
 
-/// The exponent in the first part of a case of lakos2: 21 of `2^21`.
+/// The exponent in the first part of the name of a lakos2 case: 21 for `2^21`.
 fn elements(e: &Experiment) -> u32 {
     e.part(0).trim_start_matches("2^").parse().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
-//! Makes one line for each of the talk's five benchmarks: one strategy over all cells, ours and
-//! published, compared with the same strategy of other libraries, and the cells that Mallard's
-//! strategy loses.
+//! Makes one line for each of the talk's five benchmarks. The line has our figure and the published
+//! figure of one strategy over all cells, compares it with the same strategy of other libraries,
+//! and names the cells in which Mallard's strategy is slower.
 
 use super::situations::against_peers;
 use super::{is_slower, named, range_of_times, NOT_MEASURED};
@@ -57,8 +57,8 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
     table
 }
 
-/// Lines for the cells of the talk, and for allocators that threads share, which the talk does not
-/// have.
+/// Lines for the cells of the talk, and lines for allocators that threads share. The talk does not
+/// measure the latter.
 fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
     let is_of_talk = |e: &&&Experiment| match e.suite.as_str() {
         "lakos2" => is_cell(e),

@@ -48,7 +48,7 @@ fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     (losses, compared)
 }
 
-/// The number of losses in a sentence.
+/// A sentence with the number of losses.
 pub fn sentence(machine: &Machine) -> String {
     let (losses, compared) = all(machine);
     if compared == 0 {

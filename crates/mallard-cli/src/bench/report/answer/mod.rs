@@ -34,7 +34,7 @@ pub fn is_slower(than: &Row, row: &Row) -> bool {
     verdict(than, row, Bounds::default()) == Some(Verdict::Slower)
 }
 
-/// The first names: `a; b and 3 more`.
+/// The first `most` names, and the number of the others: `a; b and 3 more`.
 pub fn named(names: &[String], most: usize) -> String {
     let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(most) {

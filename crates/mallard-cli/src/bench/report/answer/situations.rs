@@ -11,7 +11,7 @@ use crate::statistics::{geometric_mean, Range};
 use crate::tables::conditions;
 use crate::tables::{number, times, Cell, Table};
 
-/// A gain below this does not count.
+/// The smallest gain that counts.
 const GAIN: f64 = 1.03;
 
 const COLUMNS: [&str; 5] =
@@ -176,7 +176,7 @@ pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
     })
 }
 
-/// The table of variants that are tuned for a case, apart from the defaults.
+/// The table of variants that are tuned for a case. Defaults are in other tables.
 pub fn tuned(machine: &Machine) -> Table {
     let columns = ["variant", "gain over glibc", "where the default of its kind takes 1"];
     let mut table = Table::prose("Tuned variants, apart from the defaults", &["situation"], &columns)
@@ -205,7 +205,7 @@ pub fn tuned(machine: &Machine) -> Table {
     table
 }
 
-/// The default of a tuned contender: `mallard/AS7` of `mallard/AS7+fifo`.
+/// The default of a tuned contender: `mallard/AS7` for `mallard/AS7+fifo`.
 fn without_tuning(contender: &str) -> String {
     let end = contender.rfind(['+', '/']).unwrap_or(contender.len());
     contender[..end].to_string()

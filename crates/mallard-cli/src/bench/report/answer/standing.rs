@@ -71,7 +71,8 @@ pub fn by_peer(machine: &Machine) -> Table {
     table
 }
 
-/// The table with a line for each suite: against the best peer of the kind in each cell.
+/// The table with a line for each suite. It compares Mallard with the best peer of the kind in each
+/// cell.
 pub fn by_suite(machine: &Machine) -> Table {
     let columns = COLUMNS.into_iter().chain(["measured"]);
     let mut table = Table::new("Against the best peer of its kind, cell by cell", &["suite"])
