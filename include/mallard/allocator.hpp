@@ -15,8 +15,9 @@ inline constexpr bool is_pair = false;
 template <class First, class Second>
 inline constexpr bool is_pair<std::pair<First, Second>> = true;
 
-/// Whether the constructor arguments of a `U` contain an allocator already, as those from
-/// `std::scoped_allocator_adaptor` do: after `std::allocator_arg`, or as the last argument.
+/// Whether the constructor arguments of a `U` contain an allocator already: after
+/// `std::allocator_arg`, or as the last argument. Arguments from `std::scoped_allocator_adaptor`
+/// do.
 template <class U, class... Args>
 inline constexpr bool has_allocator = false;
 template <class U, class... Args>
@@ -58,10 +59,10 @@ inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
 ///
 /// Two such allocators are equal if they allocate from the same `A`. An allocator is not propagated
 /// by copy assignment, move assignment or swap of a container; a copy of a container allocates from
-/// the same `A`. Elements that take such an allocator get this one, as with `std::pmr`; with
-/// `std::scoped_allocator_adaptor` they get the inner one. `A` must outlive all blocks, and its
-/// thread rule applies to the container. `allocate` throws `std::bad_alloc`, also for a count that
-/// exceeds the address space. `deallocate` does nothing over an arena.
+/// the same `A`. Elements that take such an allocator get this allocator, as with `std::pmr`. With
+/// `std::scoped_allocator_adaptor` they get the inner allocator. `A` must outlive all blocks, and
+/// its thread rule applies to the container. `allocate` throws `std::bad_alloc`, also for a count
+/// that exceeds the address space. `deallocate` does nothing over an arena.
 template <class T, block_allocator A>
 class allocator {
 public:

@@ -15,8 +15,8 @@ namespace mallard {
 ///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
 ///     a;
 struct arena_options {
-    /// Grow by 4x: with doubling, the freed steps exceed glibc's trim threshold and are faulted
-    /// again (docs/decisions/0023).
+    /// Grows by 4x. With doubling, the freed steps would exceed glibc's trim threshold, and their
+    /// pages would be faulted in again (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align =
         1; ///< the least alignment of blocks; makes requests of less alignment shorter
@@ -93,7 +93,8 @@ public:
         c->next = std::exchange(used_, c);
     }
 
-    /// Removes and returns the newest idle chunk in which `l` fits, or null.
+    /// Removes and returns the newest idle chunk in which a block of layout `l` fits. Returns null
+    /// if there is none.
     arena_chunk* take_idle(layout l) noexcept
     {
         for (arena_chunk** link = &idle_; *link != nullptr; link = &(*link)->next)
@@ -120,7 +121,8 @@ public:
             oldest_used_->next = std::exchange(idle_, std::exchange(used_, nullptr));
     }
 
-    /// Detaches the oldest idle chunks, so that at most `keep` bytes stay idle. Returns their list.
+    /// Removes the oldest idle chunks, until at most `keep` idle bytes are left. Returns the list
+    /// of the removed chunks.
     arena_chunk* detach_idle(std::size_t keep) noexcept
     {
         arena_chunk** last = &idle_;
@@ -129,7 +131,7 @@ public:
         return std::exchange(*last, nullptr);
     }
 
-    /// Detaches all used chunks. Returns their list.
+    /// Removes all used chunks, and returns their list.
     arena_chunk* detach_used() noexcept { return std::exchange(used_, nullptr); }
 
     /// Whether `p` points into a used or an idle chunk. O(chunks).
@@ -289,7 +291,7 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
-    /// Frees the block if it is the last one; otherwise does nothing.
+    /// Frees the block if it was allocated last; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto* const p = static_cast<std::byte*>(block);
@@ -426,8 +428,8 @@ private:
         return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
-    // Needs no test for "no chunk yet": without a chunk, cursor and end are both null. Rounding up
-    // to min_align wraps only for sizes that do not fit.
+    // Needs no test for "no chunk yet": without a chunk, cursor and end are both null. A size that
+    // wraps around when it is rounded up to min_align does not fit anyway.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -537,8 +539,8 @@ private:
 
     static void poison_all(arena_chunk* c) noexcept { poison<checks_on>(c->begin(), c->bytes()); }
 
-    // Between any two calls, cursor_..end_ is free memory at the end of the initial buffer or of
-    // a used chunk. An arena without memory looks like a full arena: both are null.
+    // Between any two calls, cursor_..end_ is free memory at the end of the initial buffer or of a
+    // used chunk. In an arena without memory both pointers are null, as if a chunk were full.
     [[no_unique_address]] Source source_{};
     std::byte* cursor_ = nullptr;
     std::byte* end_ = nullptr;

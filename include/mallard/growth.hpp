@@ -16,10 +16,10 @@ namespace mallard {
 ///     growth::none(1 << 20)             // one step, then exhausted
 ///
 /// A request larger than the next step gets a step of its own size, which does not enlarge later
-/// steps. `limit` bounds the sum of all memory held: the last step is cut to what the limit leaves.
-/// At least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size, because
-/// under a limit a step ends after its last whole block, and a pool chooses the size of its chunks
-/// by its blocks.
+/// steps. `limit` bounds the sum of all memory held: the last step is cut to the rest of the limit.
+/// At least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size. For this, a
+/// step under a limit ends after its last whole block, and a pool chooses the size of its chunks by
+/// the size of its blocks.
 struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step
@@ -117,7 +117,7 @@ public:
     /// A state without memory, whose steps follow `given`.
     constexpr explicit growth_state(growth_argument<Growth> given) noexcept : rule_{given} {}
 
-    /// The next step by the rule alone.
+    /// The next step by the rule and its `max`, but without regard to `limit`.
     constexpr std::size_t rule(std::size_t asked) const noexcept
     {
         return std::min(rule_.next(last_, asked), rule_.bounds().max);
@@ -130,8 +130,8 @@ public:
     }
 
     /// Records that the source supplied `bytes` for a step of `step` bytes. A step that was
-    /// enlarged for one request does not enlarge the steps after it, and a step that was cut to its
-    /// useful part does not make them smaller.
+    /// enlarged for one request does not enlarge later steps. A step that was cut to its useful
+    /// part does not make later steps smaller.
     constexpr void took(std::size_t bytes, std::size_t step) noexcept
     {
         taken_ += bytes;

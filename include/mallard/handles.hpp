@@ -76,8 +76,8 @@ private:
 ///
 /// There is no control block: the count stands in the slot. A handle must not outlive its pool.
 /// Threads may copy and drop an `arc` at the same time, each with a handle of its own. A copy costs
-/// one atomic operation. A drop costs one too, except for the only handle of an object, whose drop
-/// needs none.
+/// one atomic operation. A drop costs one atomic operation too. If the handle is the only one of
+/// its object, a drop costs none.
 template <class T, class Pool>
 class shared_handle {
 public:
@@ -120,7 +120,7 @@ public:
     }
 
     /// Turns the only handle of an object into a box. If there is another handle, even a weak one,
-    /// it returns an empty box and changes nothing.
+    /// this function returns an empty box and changes nothing.
     [[nodiscard]] box try_unique() noexcept
     {
         bool const sole = object_ != nullptr && Pool::handles_of(object_).is_sole();
@@ -165,8 +165,9 @@ private:
 ///     if (auto owner = watcher.lock())    // empty once the object is destroyed
 ///         owner->draw();
 ///
-/// A weak handle keeps the slot in use, though not the object. If many such handles outlive their
-/// objects, a `slot_map` with keys needs less memory. A weak handle must not outlive its pool.
+/// A weak handle keeps the slot in use, but does not keep the object alive. If many such handles
+/// outlive their objects, a `slot_map` with keys needs less memory. A weak handle must not outlive
+/// its pool.
 template <class T, class Pool>
 class weak {
 public:

@@ -58,7 +58,7 @@ inline constexpr auto fresh_classes = [] {
     return all;
 }();
 
-/// Empty stand-in for a moved-from heap, or for a heap of another version of the library.
+/// Has no blocks. Used for a moved-from heap, or for a heap of another version of the library.
 inline constinit mallard_fresh nothing_fresh{};
 
 } // namespace detail
@@ -75,11 +75,11 @@ inline constinit mallard_fresh nothing_fresh{};
 ///
 /// A heap has chunks of its own, the first of 64 KiB, each twice as large as the one before, up to
 /// 4 MiB; blocks above 1 MiB have memory of their own. `release` returns all memory to the engine,
-/// for the rest of the program. `reset` keeps the chunks, in a time that does not depend on the
-/// number of blocks. A heap without blocks takes less than 4 KiB, so thousands of heaps are fine. A
-/// block is at most a quarter larger than requested, and at least 16 bytes. A size class takes 16
-/// KiB or more of a chunk at a time, and touches its pages as needed; for a few blocks of each of
-/// many sizes, a `multipool` is smaller.
+/// for the rest of the program. `reset` keeps the chunks. The time of a `reset` does not depend on
+/// the number of blocks. A heap without blocks takes less than 4 KiB, so thousands of heaps are
+/// fine. A block is at most a quarter larger than requested, and at least 16 bytes. A size class
+/// takes 16 KiB or more of a chunk at a time, and touches its pages as needed; for a few blocks of
+/// each of many sizes, a `multipool` is smaller.
 ///
 /// `free`, `realloc` and `malloc_usable_size` accept blocks of a heap too. `realloc` keeps a block
 /// in its heap.

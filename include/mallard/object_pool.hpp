@@ -93,10 +93,10 @@ inline constexpr wink_out_t wink_out{}; ///< the value to pass
 /// Bytes beside an object: 8 with `counts`; 8 if the growth has one step, for the address of the
 /// pool; otherwise none. The sum is rounded up to a multiple of alignof(T).
 ///
-/// Handles must not outlive the pool. Objects may hold handles of each other. Where all objects are
-/// destroyed at once, each is destroyed once, in an unspecified order. The destructor of an object
-/// may then `lock` weak handles to find objects that still live; it must not use other objects, nor
-/// call the pool. Destructors and hooks never run under a lock.
+/// Handles must not outlive the pool. Objects may hold handles of each other. When all objects are
+/// destroyed at once, the order is unspecified. The destructor of an object may then `lock` weak
+/// handles to find objects that still live; it must not use other objects, nor call the pool.
+/// Destructors and hooks never run under a lock.
 ///
 /// With `check::on`, `destroy` stops the process if its argument is not an object of this pool, or
 /// is destroyed already, or has other handles.
@@ -114,7 +114,8 @@ class object_pool {
     static constexpr bool checks_on = Options.checks == check::on;
     static constexpr bool counted = Options.counts != counts::none;
     // A handle knows only the address of its object. A mask of the address finds the chunk, whose
-    // header names the pool. A pool of one chunk cannot mask: there each slot names the pool.
+    // header names the pool. In a pool of one chunk a mask does not work, so each slot names the
+    // pool.
     static constexpr bool pool_in_slot = Options.grow.is_single();
     using slot = object_slot<T, Options.counts, pool_in_slot>;
     using slots = pool<Source, Options.of_slots(sizeof(slot), alignof(slot))>;
@@ -335,7 +336,7 @@ public:
 
     // --- functions for handles, which know only the address of an object
 
-    /// The pool of an object; null while all objects are destroyed.
+    /// The pool of an object; null while the pool destroys all of its objects.
     static object_pool* owner_of(T* object) noexcept
     {
         if constexpr (pool_in_slot)
@@ -383,7 +384,7 @@ private:
     {
         if constexpr (!pool_in_slot)
             slots_.set_owner(owner);
-        else if (!std::is_constant_evaluated()) // at compile time there is no object
+        else if (!std::is_constant_evaluated()) // in a constant expression there is no object yet
             for_each_slot([owner](slot& s) { s.owner = owner; });
     }
 

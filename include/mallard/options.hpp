@@ -22,7 +22,7 @@ enum class sync {
     /// takes the only chunk under a lock, and no later call locks, waits or calls the source. Call
     /// `trim` only while no other thread is inside a call; `stats` is exact only then. The block
     /// freed last is allocated first, whatever `order` says. A block has at least 8 bytes, and 4
-    /// more beside it. Not for a multipool.
+    /// bytes more for its link. Not for a multipool.
     lock_free,
     /// Any thread may call; most calls use a cache of the thread and take no lock. Blocks that
     /// another thread frees return to their chunk. A thread caches at most 1,024 free blocks, and

@@ -172,11 +172,10 @@ private:
 ///
 /// With `reserve_bytes`, all chunks lie in one range of address space. The first take reserves the
 /// range, at the cost of a bit of memory for each page. `take` returns the lowest free place that
-/// fits, so the chunks of a fresh range follow each other without a gap, or with only a guard page,
-/// which is part of the range. `give` returns the pages to the system at once, and frees the place
-/// for later chunks. When no place is left, `try_take` returns a null chunk. The destructor of the
-/// source unmaps the range and all its chunks; without a range, chunks that were not returned by
-/// `give` stay mapped.
+/// fits, so the chunks of a fresh range follow each other without a gap, or with one guard page in
+/// between. `give` returns the pages to the system at once, and frees the place for later chunks.
+/// When no place is left, `try_take` returns a null chunk. The destructor of the source unmaps the
+/// range and all its chunks; without a range, chunks that were not returned by `give` stay mapped.
 ///
 /// For one thread at a time. Movable: the moved-from source is like a new source.
 template <pages_options O = pages_options{}>
@@ -195,7 +194,7 @@ public:
     int last_error() const noexcept { return source_.last_error(); }
 
     /// What the system refused last and what to do about it: one line, which is never freed. Also
-    /// set when a chunk was returned, but the system refused advice: `huge::madvise` on a kernel
+    /// set when `try_take` succeeded, but the system refused advice: `huge::madvise` on a kernel
     /// without transparent huge pages, or `numa::prefer` of a node that does not exist.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 

@@ -14,11 +14,11 @@ namespace mallard {
 ///     speeds.set(key, {3, 4});
 ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s.x; }, speeds);
 ///
-/// The secondary map does not know the slot map. A value that was set for a key stays, and is found
-/// by that key, even when the key has become stale in the slot map, until a value for a newer key
-/// of the same slot is set. To visit live elements only, walk the slot map (as above), or call
-/// `erase_if` for the keys that the slot map does not contain. An older key never replaces a newer
-/// key, as long as generations do not wrap.
+/// The secondary map does not know the slot map. A value stays until a value for a newer key of the
+/// same slot is set. Until then the key of the value finds it, even if the key has become stale in
+/// the slot map. To visit live elements only, walk the slot map (as above), or call `erase_if` for
+/// the keys that the slot map does not contain. An older key never replaces a newer key, as long as
+/// generations do not wrap.
 ///
 /// A lookup costs as much as in the slot map. The map has memory for all slots up to the largest
 /// index that was ever set; for a few values among many keys see `sparse_secondary_map`. `Storage`,

@@ -272,7 +272,7 @@ private:
     }
 
     /// Pushes the slot, with its next key, onto the free list. Returns true, as `retire` does, so
-    /// that the call of `retire` is a jump.
+    /// that compilers turn the call of `retire` into a jump.
     bool recycle(std::size_t i, word k) noexcept
     {
         word next = words_of::after(k);

@@ -36,9 +36,9 @@ inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
     return bytes.data() <= p && p < bytes.data() + bytes.size();
 }
 
-/// The state of a buffer from whose front chunks are taken. A chunk that is returned is free again
-/// if it was the last chunk taken. When all chunks were returned, in any order, the whole buffer is
-/// free.
+/// The state of a buffer. Chunks are taken from the front of the buffer. A chunk that is returned
+/// is free again if it was the last chunk taken. When all chunks were returned, in any order, the
+/// whole buffer is free.
 class taken_front {
 public:
     /// Takes the next chunk of `bytes`, or returns null if the rest is too small.

@@ -19,10 +19,10 @@ struct shared_pool_mode {
 
 template <>
 struct pool_mode<sync::mutex> : shared_pool_mode {
-    /// The pool of one block size.
+    /// The type of a pool for one block size.
     template <pool_options Options>
     using core = locked_core<Options>;
-    /// The pools of a multipool.
+    /// The type of the pools of a multipool.
     template <pool_options Options, std::size_t N, bool HasSlabs>
     using cores = core_array<locked_core<Options>, N>;
 };

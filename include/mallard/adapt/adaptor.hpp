@@ -35,7 +35,7 @@ struct adaptor_access {
     {
         self.give_one(c);
     }
-    /// Tells the adaptor `self` that all of its blocks are freed at once.
+    /// Tells the adaptor `self` that all of its blocks are about to be freed at once.
     template <class Self>
     static void forget_all(Self& self) noexcept
     {
@@ -44,8 +44,8 @@ struct adaptor_access {
 };
 
 /// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
-/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`: a
-/// chunk is three words, which a call that is not inlined passes through memory.
+/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`,
+/// because a call that is not inlined would pass the three words of a chunk through memory.
 template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
@@ -98,7 +98,7 @@ private:
 };
 
 /// Base class of an adaptor `Self`: an allocator or a source with one behaviour added. `Self`
-/// defines
+/// defines these functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
 ///     void give_one(chunk c) noexcept; // the chunk of take_one; for an allocator {block, layout}
@@ -106,9 +106,8 @@ private:
 ///
 /// An adaptor of an allocator is an allocator, and an adaptor of a source is a source. So adaptors
 /// can wrap adaptors, and can be used wherever the wrapped allocator can. The adaptor owns the
-/// wrapped object and constructs the object from the arguments after `std::in_place`; wrap a `ref`
-/// to borrow an object instead. `owns`, `stats` and `counts` call the functions of the wrapped
-/// object.
+/// wrapped object, and constructs it from the arguments after `std::in_place`. To borrow an object
+/// instead, wrap a `ref`. `owns`, `stats` and `counts` call the functions of the wrapped object.
 ///
 ///     mallard::counted<mallard::arena<>> memory(std::in_place, buffer); // an arena(buffer)
 ///
@@ -196,15 +195,15 @@ protected:
     /// Returns a block or chunk to the wrapped object.
     [[gnu::always_inline]] void give_below(chunk c) noexcept { mallard::give(inner_, c); }
 
-    /// Like `take_below`, but calls `failed()` first when the wrapped object returns null or
-    /// throws. The throwing version adds code to the unwind path only.
+    /// Like `take_below`, but a failure of the wrapped object first calls `failed()`, and then
+    /// returns null or throws. The throwing version adds code to the unwind path only.
     template <bool Throws, class F>
     [[gnu::always_inline]] chunk take_below_or(layout l, F failed) noexcept(!Throws)
     {
         struct on_failure {
             F failed;
             bool succeeded = false;
-            [[gnu::always_inline]] ~on_failure() // not inlined, the object would be in memory
+            [[gnu::always_inline]] ~on_failure() // without inlining, the object would be in memory
             {
                 if (!succeeded)
                     failed();
@@ -249,14 +248,14 @@ chunk fail_allocation() noexcept(!Throws)
     return {};
 }
 
-/// Base class of an adaptor `Self` in front of two allocators or sources. `Self` chooses one of
-/// the two in
+/// Base class of an adaptor `Self` in front of two allocators or sources. `Self` chooses one of the
+/// two in these functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
 ///     void give_one(chunk c) noexcept; // returns the chunk to the one that it came from
 ///
-/// The adaptor is an allocator if both are allocators, otherwise a source. The adaptor owns both;
-/// wrap a `ref` to borrow one.
+/// The adaptor is an allocator if both are allocators, otherwise a source. The adaptor owns both.
+/// To borrow one of them, wrap a `ref`.
 template <class Self, source First, source Second>
 class adaptor_of_two : public adaptor_calls<Self, block_allocator<First> && block_allocator<Second>,
                                             chunk_source<First> || chunk_source<Second>> {

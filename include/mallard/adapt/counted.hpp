@@ -24,7 +24,8 @@ struct call_counts {
     std::size_t blocks_peak = 0;     ///< most blocks in use at once
     std::size_t bytes_peak = 0;      ///< most bytes in use at once; not always at the same moment
 
-    /// Blocks in use. Negative for a `counting_scope` in which older blocks were freed.
+    /// Blocks in use. Negative if a `counting_scope` counts more frees than allocations, because
+    /// blocks from before the scope were freed.
     constexpr std::ptrdiff_t blocks_live() const noexcept
     {
         return static_cast<std::ptrdiff_t>(allocations - frees);
@@ -35,11 +36,11 @@ struct call_counts {
         return static_cast<std::ptrdiff_t>(bytes_allocated - bytes_freed);
     }
 
-    /// Whether all blocks were freed, with the sizes that were requested.
+    /// Whether all blocks were freed, each with the size that was requested.
     constexpr bool is_balanced() const noexcept { return blocks_live() == 0 && bytes_live() == 0; }
 
-    /// The counts of the calls since `before`. A peak counts only what exceeds the blocks or bytes
-    /// that were in use at `before`.
+    /// The counts of the calls since the counts `before` were read. The peaks are relative to the
+    /// blocks and bytes that were in use at that time.
     constexpr call_counts since(const call_counts& before) const noexcept
     {
         call_counts c = *this;
@@ -91,7 +92,8 @@ public:
 
     call_counts read() const noexcept { return now_; } ///< the counts since construction
 
-    /// Starts new peaks, for a scope. Returns the counts before the scope, for `end_scope`.
+    /// Starts a scope: from now on, the peaks are those of the scope. Returns the counts before the
+    /// scope, which `end_scope` needs.
     call_counts begin_scope() noexcept
     {
         call_counts const before = now_;
@@ -99,7 +101,8 @@ public:
         raise_peaks();
         return before;
     }
-    /// Ends a scope: the peaks are again at least those before the scope.
+    /// Ends a scope: each peak becomes the larger one of the peak in the scope and the peak before
+    /// the scope.
     void end_scope(const call_counts& before) noexcept
     {
         raise(now_.blocks_peak, before.blocks_peak);
@@ -107,7 +110,7 @@ public:
     }
 
 private:
-    /// A branch that is rarely taken; a conditional move would store at every call.
+    /// Uses a branch, which is rarely taken. A conditional move would store at every call.
     static void raise(std::size_t& peak, std::size_t to) noexcept
     {
         if (peak < to) [[unlikely]]
@@ -168,9 +171,9 @@ public:
         return now;
     }
 
-    /// Starts new peaks: first takes the old peaks away, and then reads each live count once. A
-    /// thread that raises a peak in between raises a new peak, so no peak of the scope is below the
-    /// count at the start of the scope.
+    /// Starts a scope with new peaks. First sets the peaks to 0, and then reads each live count
+    /// once. A thread that raises a peak between these two steps raises the new peak. So no peak of
+    /// the scope is below the count at the start of the scope.
     call_counts begin_scope() noexcept
     {
         call_counts before = read();

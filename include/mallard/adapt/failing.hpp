@@ -31,8 +31,9 @@ concept failure_rule = requires(R& rule, layout l, std::size_t number) {
     { rule(l, number) } noexcept -> std::convertible_to<bool>;
 };
 
-/// Fails the calls that its rule selects, as if memory were exhausted, without a call of the
-/// wrapped object. Tests use it to see what a program does when an allocation fails.
+/// Fails the calls that its rule selects, as if memory were exhausted. A call that fails in this
+/// way does not call the wrapped object. Tests use it to see what a program does when an allocation
+/// fails.
 ///
 ///     mallard::failing<mallard::multipool<>> memory({.first = 3});
 ///

@@ -11,13 +11,13 @@ struct budget {
     std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< most in use at once
 };
 
-/// The part of one of the two limits that can still be charged. `Shared`: for several threads.
+/// One of the two limits, and the part of it that is not used yet. `Shared`: for several threads.
 template <bool Shared>
 class quota {
 public:
-    /// A quota of `most` bytes or blocks, with nothing charged.
+    /// A quota of `most` bytes or blocks, none of which is used yet.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
-    /// Moves the charges along with the blocks, so the moved-from quota has nothing charged.
+    /// The used part moves along with the blocks, so the moved-from quota is unused.
     constexpr quota(quota&& other) noexcept
         : most_(other.most_), left_(std::exchange(other.left_, other.most_))
     {
@@ -29,7 +29,7 @@ public:
         return *this;
     }
 
-    /// Charges `amount`. Returns false, and charges nothing, if less than that is left.
+    /// Counts `amount` as used. Returns false, and changes nothing, if less than `amount` is left.
     bool try_charge(std::size_t amount) noexcept
     {
         if (amount > left_) [[unlikely]]
@@ -37,9 +37,12 @@ public:
         left_ -= amount;
         return true;
     }
-    void refund(std::size_t amount) noexcept { left_ += amount; } ///< undoes a charge
-    void refund_all() noexcept { left_ = most_; }                 ///< undoes all charges
-    std::size_t left() const noexcept { return left_; } ///< the amount that can still be charged
+    void refund(std::size_t amount) noexcept
+    {
+        left_ += amount;
+    } ///< makes `amount` bytes or blocks free again
+    void refund_all() noexcept { left_ = most_; }       ///< makes the whole quota free again
+    std::size_t left() const noexcept { return left_; } ///< the amount that is not used yet
     std::size_t most() const noexcept { return most_; } ///< the whole quota
 
 private:
@@ -52,8 +55,9 @@ class quota<true> {
 public:
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
 
-    /// A compare-exchange loop. Subtracting first and testing afterwards would make other threads
-    /// fail although the quota suffices. The acquire pairs with the release of `refund`.
+    /// Counts `amount` as used, in a compare-exchange loop. If a thread subtracted first and tested
+    /// afterwards, other threads could fail although the quota suffices for them. The acquire pairs
+    /// with the release of `refund`.
     bool try_charge(std::size_t amount) noexcept
     {
         std::size_t left = left_.load(std::memory_order_relaxed);
@@ -146,7 +150,7 @@ private:
             refund(l.bytes);
             failure_ = "the wrapped allocator is exhausted, within the budget";
         });
-        if constexpr (chunk_source<Inner>) // `pages`, for one, rounds up
+        if constexpr (chunk_source<Inner>) // some sources round up, for example `pages`
             if (taken.bytes > l.bytes && !bytes_.try_charge(taken.bytes - l.bytes)) [[unlikely]] {
                 base::give_below(taken);
                 refund(l.bytes);

@@ -27,7 +27,7 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 ///     struct log {
 ///         void grew(mallard::chunk) noexcept;                // after a source supplied a chunk
 ///         void failed(mallard::layout) noexcept;             // a source had no memory
-///         void gave(mallard::chunk) noexcept;                // before the source takes it back
+///         void gave(mallard::chunk) noexcept;                // before the chunk is returned
 ///         void exhausted(mallard::layout) noexcept;          // an allocator had no memory
 ///         void destroyed(const mallard::snapshot&) noexcept; // before the end of the allocator
 ///     };

@@ -46,7 +46,7 @@ enum {
     MALLARD_VERSION_MAJOR = 0, /**< the first part of 0.1.0 */
     MALLARD_VERSION_MINOR = 1, /**< the second part */
     MALLARD_VERSION_PATCH = 0, /**< the third part */
-    /** All three in one number, to compare with mallard_version(). */
+    /** The three parts in one number, to compare with mallard_version(). */
     MALLARD_VERSION =
         MALLARD_VERSION_MAJOR * 10000 + MALLARD_VERSION_MINOR * 100 + MALLARD_VERSION_PATCH
 };
@@ -66,10 +66,10 @@ typedef enum mallard_error {
     MALLARD_ERROR_UNSUPPORTED = 6, /**< this kind of allocator does not support the call */
     MALLARD_ERROR_CHUNK = 7,       /**< the caller's `take` returned a misaligned chunk */
     /* errno ENOMEM */
-    MALLARD_ERROR_TOO_LARGE = 8, /**< more than any address space */
+    MALLARD_ERROR_TOO_LARGE = 8, /**< the request exceeds any address space */
     MALLARD_ERROR_REFUSED = 9,   /**< malloc, `take` or the buffer has no more memory */
     MALLARD_ERROR_LIMIT = 10,    /**< limit_bytes is reached */
-    MALLARD_ERROR_PLACE = 11     /**< a block cannot grow in place */
+    MALLARD_ERROR_PLACE = 11     /**< the block cannot grow in place */
 } mallard_error;
 
 /** The error of the last failed call in this thread; MALLARD_ERROR_NONE if none failed. */
@@ -82,9 +82,9 @@ const char* mallard_strerror(int error);
 enum { MALLARD_EXPLANATION_BYTES = 512 /**< enough for every explanation */ };
 
 /** Explains the last failure of this thread in three lines: what happened, the
- * state, and what to do. Writes at most `bytes` bytes to `text`, truncated, with a
- * NUL, and returns `text`. If `bytes` is 0 or `text` is NULL, returns the string of
- * mallard_strerror.
+ * state, and what to do. Writes at most `bytes` bytes to `text`, including a final NUL,
+ * and returns `text`. A longer explanation is truncated. If `bytes` is 0 or `text` is NULL, returns
+ * the string of mallard_strerror.
  *
  *     char why[MALLARD_EXPLANATION_BYTES];
  *     fputs(mallard_explain(why, sizeof why), stderr);
@@ -117,7 +117,7 @@ enum mallard_sync {
 enum mallard_reuse {
     MALLARD_REUSE_DEFAULT = 0, /**< ordered; lifo for a multipool or in a buffer */
     MALLARD_REUSE_ORDERED = 1, /**< free blocks are never read: best if frees scatter */
-    MALLARD_REUSE_LIFO = 2     /**< the last one freed: best for small pools */
+    MALLARD_REUSE_LIFO = 2     /**< the block freed last: best for small pools */
 };
 
 /** What is checked. */
@@ -137,10 +137,10 @@ typedef void* (*mallard_take)(void* context, size_t bytes, size_t align);
 typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t align);
 
 /** An options struct begins with its own size, which the caller sets to sizeof, so
- * that later versions can add members. The library uses 0 for members that an older
- * caller's struct lacks. Members of a newer caller's struct that the library does
- * not know must be 0, else create fails. 0 is the default of every member that is
- * not marked "required". In C99:
+ * that later versions can add members. If the struct of an older
+ * caller lacks members, the library uses 0 for them. If the struct of a newer caller
+ * has members that the library does not know, they must be 0, else create fails. 0 is the default
+ * of every member that is not marked "required". In C99:
  *
  *     mallard_pool_options o = {.struct_bytes = sizeof o, .block_bytes = 48};
  *
@@ -260,7 +260,8 @@ void* mallard_pool_allocate(mallard_pool* pool);
 /** Frees a block of this pool. */
 void mallard_pool_free(mallard_pool* pool, void* block);
 
-/** Allocates all `count` blocks or none: on failure `out` has `count` NULLs. */
+/** Allocates all `count` blocks or none. After a failure, all `count` elements of `out` are NULL.
+ */
 int mallard_pool_allocate_batch(mallard_pool* pool, void** out, size_t count);
 /** Frees `count` blocks of this pool. */
 void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t count);
@@ -269,7 +270,7 @@ void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t cou
 void mallard_pool_reset(mallard_pool* pool);
 /** Frees every block and returns the memory to the source. */
 void mallard_pool_release(mallard_pool* pool);
-/** Returns idle memory to the source, except keep_bytes. */
+/** Returns idle memory to the source, except keep_bytes bytes. */
 void mallard_pool_trim(mallard_pool* pool, size_t keep_bytes);
 
 /** The size of each block: block_bytes rounded up to a multiple of the alignment. */
@@ -307,15 +308,15 @@ void mallard_arena_destroy(mallard_arena* arena);
  * block of 0 bytes has a unique address. */
 void* mallard_arena_allocate(mallard_arena* arena, size_t bytes, size_t align);
 
-/** Frees the last block; does nothing for any other block. `bytes` and `align` are
- * those of the allocation. */
+/** Frees the block that was allocated last; does nothing for any other block. `bytes` and `align`
+ * are those of the allocation. */
 void mallard_arena_free(mallard_arena* arena, void* block, size_t bytes, size_t align);
 
-/** Resizes a block in place. Returns 0, or MALLARD_ERROR_PLACE: only the last block
- * can grow, while its chunk has room. */
+/** Resizes a block in place. Returns 0, or MALLARD_ERROR_PLACE. Only the block
+ * that was allocated last can grow, and only while its chunk has room. */
 int mallard_arena_expand(mallard_arena* arena, void* block, size_t old_bytes, size_t new_bytes);
 
-/** A position in an arena. Marks nest: rewind to the newest first. */
+/** A position in an arena. Marks nest: rewind to the newest mark first. */
 typedef struct mallard_mark {
     void* reserved[6]; /**< for the library */
 } mallard_mark;
@@ -328,7 +329,7 @@ void mallard_arena_rewind(mallard_arena* arena, const mallard_mark* mark);
 void mallard_arena_reset(mallard_arena* arena);
 /** Frees every block and returns the memory to the source. */
 void mallard_arena_release(mallard_arena* arena);
-/** Returns idle memory to the source, except keep_bytes. */
+/** Returns idle memory to the source, except keep_bytes bytes. */
 void mallard_arena_trim(mallard_arena* arena, size_t keep_bytes);
 /** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out);
@@ -355,7 +356,7 @@ void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t by
 void mallard_multipool_reset(mallard_multipool* multipool);
 /** Frees every block and returns the memory to the source. */
 void mallard_multipool_release(mallard_multipool* multipool);
-/** Returns idle memory to the source, except keep_bytes_of_each_pool. */
+/** Returns idle memory to the source, except keep_bytes_of_each_pool bytes in each pool. */
 void mallard_multipool_trim(mallard_multipool* multipool, size_t keep_bytes_of_each_pool);
 
 /** Returns 1 if `p` points into a chunk of the multipool, else 0. */

@@ -7,7 +7,8 @@
  *     mallard_heap_destroy(requests);
  *
  * Programs link libmallard-malloc.so (mallard::malloc) or libmallard-malloc.a
- * (mallard::malloc_static), or ask pkg-config for mallard-malloc. Neither needs a C++ runtime.
+ * (mallard::malloc_static), or ask pkg-config for mallard-malloc. Neither library needs a C++
+ * runtime.
  *
  * Sizes are in bytes. Blocks are aligned to 16 bytes; an alignment is a power of two. A block of
  * 0 bytes has a unique address.
@@ -43,10 +44,11 @@ void* mallard_aligned_alloc(size_t align, size_t bytes);
 /** Like free. Frees blocks of heaps too. */
 void mallard_free(void* block);
 
-/** The usable size of a block, all of which may be written; 0 for NULL. */
+/** The usable size of a block: all of these bytes may be written. 0 for NULL. */
 size_t mallard_usable_size(const void* block);
 
-/** Returns free memory to the system, except keep_bytes. Returns 1 if memory was returned, else 0.
+/** Returns free memory to the system, except keep_bytes bytes. Returns 1 if memory was returned,
+ * else 0.
  * */
 int mallard_trim(size_t keep_bytes);
 
@@ -55,9 +57,10 @@ int mallard_trim(size_t keep_bytes);
 typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
 
 /** Limits the memory that holds blocks, in units of 16 KiB; 0 means no limit. Memory that is in use
- * already stays. Above the soft limit `met` is called once, and again only after less than three
- * quarters of the limit was in use. An allocation above the hard limit calls `met`, which may free
- * something, tries again, and then fails. `met` may be NULL. */
+ * already stays. When the soft limit is exceeded, `met` is called once. `met` is not called again
+ * until less than three quarters of the limit was in use in between. An allocation above the hard
+ * limit calls `met`, which may free something. Then the allocation is tried once more, and fails if
+ * the limit is still exceeded. `met` may be NULL. */
 void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, void* context);
 
 /* --- sampling: a heap profile ------------------------------------------------------ */
@@ -65,13 +68,13 @@ void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, 
 /** What happened to a sampled block. */
 enum mallard_sample_event {
     MALLARD_SAMPLE_ALLOCATED = 1, /**< the block was allocated */
-    MALLARD_SAMPLE_FREED = 2      /**< the memory is not reused yet */
+    MALLARD_SAMPLE_FREED = 2      /**< the block was freed; its memory is not reused yet */
 };
 
 /** A sampled block. */
 typedef struct mallard_sample {
-    void* block;         /**< its address */
-    size_t bytes;        /**< the requested size; 1 for 0 */
+    void* block;         /**< the address of the block */
+    size_t bytes;        /**< the requested size; 1 if 0 bytes were requested */
     double weight_bytes; /**< estimate of the allocated bytes that this sample represents */
 } mallard_sample;
 
@@ -88,19 +91,21 @@ typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
  * estimate of the requested bytes. That sum minus the sum over the freed samples is an estimate of
  * the live bytes.
  *
- * A realloc that moves a block counts as a free and an allocation, and the allocation may or may
- * not be sampled. A realloc that leaves a sampled block in place reports a free and an allocation
+ * A realloc that moves a block counts as a free and an allocation. This allocation may or may not
+ * be sampled. A realloc that leaves a sampled block in place reports a free and an allocation
  * with the same address. Growth in place of a block that is not sampled is never sampled. Not
  * sampled are blocks of heaps, and allocations of a thread after its thread-specific data are
  * destroyed.
  *
- * A mean_bytes of 0 ends sampling, and so does another `call`: earlier samples are then freed
- * without a call. When this function returns, no earlier `call` is running, and none will start.
+ * A mean_bytes of 0 ends sampling, and so does another `call`. In both cases, the frees of earlier
+ * samples are not reported. When this function returns, no earlier `call` is running, and none will
+ * start.
  *
- * A sample takes 16 KiB of address space, of which 4 KiB are touched, or more if the block is
- * larger: with a mean of 512 KiB, 1 % more memory. Without sampling there is no cost.
+ * A sample takes 16 KiB of address space and touches 4 KiB of it, or more if the block is larger.
+ * With a mean of 512 KiB, this is 1 % more memory. Without sampling there is no cost.
  *
- * Returns 0; or ENOMEM, EINVAL if `call` is NULL, EDEADLK inside a `call`: then nothing changed. */
+ * Returns 0, or an error: ENOMEM, EINVAL if `call` is NULL, or EDEADLK inside a `call`. After an
+ * error, nothing has changed. */
 int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
 
 /* --- heaps: blocks that can be freed all at once ------------------------------- */
@@ -151,15 +156,15 @@ void* mallard_heap_allocate_aligned(mallard_heap* heap, size_t bytes, size_t ali
 void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
 
 /** Resizes a block, which stays in its own heap, whatever `heap` is. If `block` is NULL, allocates
- * in `heap`. If a thread reallocates a block of a confined heap that belongs to another thread and
- * the block moves, the new block takes whole units of 16 KiB. */
+ * in `heap`. If the block is in a confined heap of another thread, and has to move, the new block
+ * takes whole units of 16 KiB. */
 void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
 
 /** Frees a block like mallard_free. Fastest for a block of this heap in the heap's own thread. */
 void mallard_heap_free(mallard_heap* heap, void* block);
 
-/** Frees every block and keeps the chunks. The time does not depend on the number of blocks: one
- * step for each chunk and each large block. */
+/** Frees every block and keeps the chunks. Takes one step for each chunk and each large block; the
+ * number of other blocks does not matter. */
 void mallard_heap_reset(mallard_heap* heap);
 /** Frees every block, like reset, and returns the memory to the rest of the program. */
 void mallard_heap_release(mallard_heap* heap);
@@ -188,11 +193,11 @@ typedef struct mallard_heap_statistics {
     size_t bytes_taken;     /**< chunks and large blocks */
     size_t bytes_taken_max; /**< the largest bytes_taken so far */
     size_t chunks;          /**< chunks held */
-    size_t large_blocks;    /**< above 1 MiB, and blocks that realloc in another thread has moved */
+    size_t large_blocks;    /**< blocks above 1 MiB, or moved by realloc in another thread */
 } mallard_heap_statistics;
 
-/** Writes the statistics to `out`. Returns 0, or EINVAL. The time is proportional to the memory,
- * with one step for each 16 KiB. */
+/** Writes the statistics to `out`. Returns 0, or EINVAL. Takes one step for each 16 KiB of the
+ * heap's memory. */
 int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
 
 /* --- inline allocation, for heap.hpp ----------------------------------------------- */
@@ -209,7 +214,7 @@ enum {
     MALLARD_FRESH_CLASSES = 35 /**< size classes */
 };
 
-/** The blocks of a heap that `thread`, and no other thread, may take without a call. `of_class[i]`
+/** The fresh blocks of a heap. Only `thread` may take them without a call. `of_class[i]`
  * has the blocks of class i of mallard::size_classes<16, 2>. To take a block, advance `next` by the
  * size of the class and clear the first 8 bytes of the block, which mark a block as free. */
 typedef struct mallard_fresh {
@@ -217,8 +222,8 @@ typedef struct mallard_fresh {
     mallard_bump_range of_class[MALLARD_FRESH_CLASSES]; /**< by size class */
 } mallard_fresh;
 
-/** Returns the blocks of a heap, for as long as the heap lives. NULL: the library that is loaded
- * does not support this layout. */
+/** Returns the fresh blocks of a heap. The pointer is valid until the heap is destroyed. NULL: the
+ * loaded library does not support this layout. */
 mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout);
 
 #ifdef __cplusplus

@@ -144,7 +144,8 @@ private:
         return {};
     }
 
-    /// Allocates, after emptying the quarantine, before the allocation fails for good.
+    /// Takes memory for a block. If the wrapped allocator has none, empties the quarantine and
+    /// tries once more.
     template <bool Throws>
     chunk take_room(layout room) noexcept(!Throws)
     {
@@ -184,7 +185,7 @@ private:
         inspector_.records().quarantine().for_each([this](record& r) { end_quarantine(r); });
     }
 
-    /// Removes all records; called before the wrapped allocator frees all blocks.
+    /// Removes all records. The adaptor calls this before the wrapped allocator frees all blocks.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);

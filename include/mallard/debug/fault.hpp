@@ -69,10 +69,10 @@ struct text {
 /// A help line for faults of `deallocate`.
 inline constexpr const char* find_the_caller =
     "`break mallard::stop_at_fault` in gdb shows who called deallocate";
-/// A help line for faults whose block has a history.
+/// A help line for faults of a block: how to record the calls that allocated and freed it.
 inline constexpr const char* record_the_calls =
     "`.frames = 8` in the options, for malloc MALLARD_CALLS=1, records who allocated and freed";
-/// A help line for damage that is found after the write.
+/// A help line for damage that is found some time after the write that caused it.
 inline constexpr const char* stop_at_the_write =
     "`guarded` instead of `checked`, -fsanitize=address or valgrind stop at the write itself";
 
@@ -242,7 +242,7 @@ inline constexpr fault_handler print_faults{[](const fault& f, void*) noexcept {
 ///
 ///     mallard::checked<> orders({"orders", mallard::print_faults});
 struct fault_reporter {
-    const char* name = "an allocator without a name"; ///< in messages; must outlive the allocator
+    const char* name = "an allocator without a name"; ///< for messages; must outlive the allocator
     fault_handler on_fault{}; ///< called for each fault; by default stops the process
 
     constexpr fault_reporter() noexcept = default;

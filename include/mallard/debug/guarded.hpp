@@ -278,8 +278,8 @@ private:
         pages_.give(inspector_.remove(r));
     }
 
-    /// Frees the guarded blocks one by one; called before the wrapped allocator frees all other
-    /// blocks.
+    /// Frees the guarded blocks one by one. The adaptor calls this before the wrapped allocator
+    /// frees all other blocks.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);
@@ -289,9 +289,9 @@ private:
         });
     }
 
-    /// Extends the range of guarded blocks, which is in address space for guarded blocks only. A
-    /// thread can free a block only after it received the block, and so after this call: the thread
-    /// sees the new range.
+    /// Extends the address range of guarded blocks, so that it contains `taken`. This address space
+    /// is used for guarded blocks only. A thread receives a block after this call, so the thread
+    /// that frees the block sees the new range.
     void include(chunk taken) noexcept
     {
         auto const begin = reinterpret_cast<std::uintptr_t>(taken.data);

@@ -72,7 +72,7 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
-    /// Frees the last block; does nothing for any other block.
+    /// Frees the block that was allocated last; does nothing for any other block.
     void deallocate(void* block, layout l) noexcept
     {
         std::size_t const at = offset_of(block);
@@ -298,7 +298,7 @@ public:
     [[nodiscard]] void* allocate(layout l) { return blocks().allocate(l); }
     /// Allocates a block in the file, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return blocks().try_allocate(l); }
-    /// Frees the last block; does nothing for any other block.
+    /// Frees the block that was allocated last; does nothing for any other block.
     void deallocate(void* block, layout l) noexcept { blocks().deallocate(block, l); }
 
     using arena_objects::copy;

@@ -161,7 +161,7 @@ private:
         return pop(); // a block may have been freed since the first `pop`
     }
 
-    // Between any two calls, while no process is inside one:
+    // At any time when no process is inside a call:
     //   in use + |stack| + |lost with killed processes| + |never allocated|  ==  capacity
     offset_ptr<std::byte> blocks_;
     offset_ptr<std::atomic<number>>

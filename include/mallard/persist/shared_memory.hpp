@@ -51,15 +51,17 @@ struct segment_header {
     std::uint64_t bytes = 0;    ///< the size of the segment
     std::uint64_t checksum = 0; ///< checksum of the three numbers above
 
-    /// The offset of the free part, as a `checked_number`.
+    /// The offset at which the free part of the segment begins, as a `checked_number`.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
 
-    /// 0: no root; `root_is_ready`; or the checked number of the process that constructs the root.
+    /// 0: there is no root. `root_is_ready`: the root is constructed. Any other value: the checked
+    /// number of the process that constructs the root.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
-    std::atomic<std::uint64_t> root{0};      ///< checked offset; 0 before it is allocated
+    std::atomic<std::uint64_t> root{0};      ///< a `checked_number`: its offset; 0: not allocated
     std::atomic<std::uint64_t> root_hash{0}; ///< `layout_hash` of the type of the root
 
-    /// Whether a word is a valid checked offset after the header, in a segment of `bytes`.
+    /// Whether a word is a `checked_number` with a right checksum, and its offset lies behind the
+    /// header in a segment of `bytes` bytes.
     static constexpr bool is_offset(std::uint64_t word, std::size_t bytes) noexcept
     {
         std::uint64_t const offset = checked_number::in(word);
@@ -167,7 +169,7 @@ public:
                 return base() + begin;
         }
     }
-    /// Frees the block if it is the last one; otherwise does nothing.
+    /// Frees the block if it was allocated last; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto const begin = static_cast<std::size_t>(static_cast<std::byte*>(block) - base());

@@ -14,7 +14,7 @@
 /** Constants of the format. The shifts give the positions of the parts of `what`. */
 enum {
     mallard_trace_version = 1,             /**< the version of this format */
-    mallard_trace_byte_order = 0x01020304, /**< differs on a machine with another byte order */
+    mallard_trace_byte_order = 0x01020304, /**< reads differently in another byte order */
     mallard_trace_align_shift = 40, /**< position of the alignment; the size is in the bits below */
     mallard_trace_op_shift = 46,    /**< position of the kind of record */
     mallard_trace_flags_shift = 52  /**< position of the flags */
@@ -28,7 +28,7 @@ enum mallard_trace_clock {
 
 /** The first bytes of a file. */
 typedef struct mallard_trace_header {
-    unsigned char magic[8]; /**< 89 'M' 'T' 'R' 'A' 'C' 'E' 0A: detects a copy as text */
+    unsigned char magic[8]; /**< 89 'M' 'T' 'R' 'A' 'C' 'E' 0A: changes when copied as text */
     uint32_t byte_order;    /**< mallard_trace_byte_order */
     uint32_t version;       /**< mallard_trace_version */
     uint32_t header_bytes;  /**< the offset of the first record */
@@ -43,10 +43,10 @@ typedef struct mallard_trace_header {
 
 /** The kinds of records. A reader skips unknown kinds. */
 enum mallard_trace_op {
-    mallard_trace_allocate = 1,   /**< returned `addr`; 0: the allocation failed */
+    mallard_trace_allocate = 1,   /**< an allocation returned `addr`; 0: the allocation failed */
     mallard_trace_deallocate = 2, /**< `addr` is about to be freed */
     mallard_trace_reset = 3,      /**< all blocks of `stack` are about to be freed */
-    /* 16 to 47: calls of malloc and its family, for the recorder. */
+    /* The recorder of calls of malloc and its family uses the numbers 16 to 47. */
     mallard_trace_thread = 60, /**< the thread of the next events is `addr` */
     mallard_trace_name = 61,   /**< the name of `stack`: `size` characters in the next records */
     mallard_trace_lost = 62,   /**< `size` events are missing here */

@@ -23,7 +23,7 @@ struct trace_event {
     std::uint32_t dur;     ///< the duration of the call
     std::uint32_t thread;  ///< the calling thread
     unsigned flags;        ///< bits of mallard_trace_flag
-    std::string_view name; ///< only for mallard_trace_name
+    std::string_view name; ///< the name, for mallard_trace_name only
 };
 
 /// Reads the events of a trace in memory, in the order of the file.
@@ -120,7 +120,8 @@ private:
         return r;
     }
 
-    /// Turns a record into `event_`. Returns false if the rest of the record is missing.
+    /// Turns the record `r` into `event_`. Returns false if bytes that belong to the record are
+    /// missing.
     bool take_meaning(const mallard_trace_record& r) noexcept
     {
         event_ = {.op = static_cast<mallard_trace_op>(mallard_trace_op_of(r.what)),

@@ -108,7 +108,8 @@ public:
         }
     }
 
-    /// Runs `f()` at the moment when an object made by `own` here would be destroyed.
+    /// Runs `f()` later: at the time when an object that `own` made at this point would be
+    /// destroyed.
     ///
     ///     scratch.defer([&] { log << "request done\n"; });
     template <std::invocable F>
@@ -154,8 +155,8 @@ private:
         return object;
     }
 
-    /// Makes an object and its entry in the list of finalizers. The entry is allocated first, so a
-    /// failure leaves no object without an entry.
+    /// Makes an object and its entry in the list of finalizers. The entry is allocated before the
+    /// object, so a failure leaves no object without an entry.
     template <class Make, class Register>
     auto with_entry(Make make_object, Register add) -> decltype(make_object())
     {

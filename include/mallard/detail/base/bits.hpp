@@ -100,7 +100,8 @@ constexpr layout layout_of(std::size_t count = 1) noexcept
 #endif
 }
 
-/// Move assignment made of the destructor and the move constructor, which must not throw.
+/// Move assignment: destroys the old value, and then calls the move constructor, which must not
+/// throw.
 template <class T>
 T& replace_by_move(T& to, T&& from) noexcept
 {

@@ -101,7 +101,7 @@ template <source S>
     }
 }
 
-/// Calls `take` or `try_take`, for slow paths that are written once for both.
+/// Calls `take` if `Throws`, otherwise `try_take`. For slow paths that are written once for both.
 template <bool Throws, source S>
 [[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
 {
@@ -121,10 +121,10 @@ template <source S>
         to.deallocate(c.data, {c.bytes, c.align});
 }
 
-/// Takes the next step of an allocator's growth: at least `wish` bytes if the limit admits them,
-/// cut to `useful(bytes)`. A step above the largest chunk that the source can supply is cut to that
-/// size; a step that the source refuses is halved, down to `least`. Returns null, or throws, when
-/// the limit or the source refuses `least` too.
+/// Takes the next growth step of an allocator from the source. The step has at least `wish` bytes
+/// if the limit allows that. The step is cut to `useful(bytes)`, and to the largest chunk that the
+/// source can supply. If the source refuses a step, the function tries half of it, and so on, down
+/// to `least`. Returns null, or throws, if the limit or the source refuses `least` too.
 template <bool Throws, source S, growth G, class Useful>
 chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
                 Useful useful) noexcept(!Throws)

@@ -82,8 +82,9 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
         .stop();
 }
 
-/// Reports a free of `pointer`, an address in the slot of `bytes` bytes at `slot`, which has no
-/// live block, and stops the process. `carved`: the slot was used before.
+/// Reports a bad free of the address `pointer`, and stops the process. The address lies in the slot
+/// of `bytes` bytes at `slot`, and the slot has no block in use. `carved`: the slot was used
+/// before.
 [[noreturn, gnu::cold, gnu::noinline]] inline void
 fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool carved) noexcept
 {

@@ -8,8 +8,8 @@
 
 namespace mallard {
 
-/// FNV-1a (Fowler, Noll, Vo; 1991). Two texts of equal length that differ in one byte only have
-/// different hashes.
+/// FNV-1a (Fowler, Noll, Vo; 1991). Two texts of equal length that differ in exactly one byte
+/// always have different hashes.
 constexpr std::uint64_t hash_of(std::string_view text,
                                 std::uint64_t hash = 0xcbf29ce484222325) noexcept
 {
@@ -40,9 +40,10 @@ constexpr std::string_view after_equals(std::string_view text) noexcept
 }
 
 /// A hash of the name, size and alignment of a type. A program compares the hash when it finds an
-/// object that another program made. A change in the order of members does not change the hash, and
-/// two compilers may spell template arguments differently. Specialise `layout_hash` with a number
-/// of your own, and increase the number with each change:
+/// object that another program made. Two cases are not covered: a change in the order of members
+/// does not change the hash, and two compilers may spell template arguments differently. To cover
+/// both, specialise `layout_hash` with a number of your own, and increase the number with each
+/// change:
 ///
 ///     template <>
 ///     inline constexpr std::uint64_t mallard::layout_hash<board> = 3;

@@ -16,7 +16,8 @@ struct size_classes {
     static constexpr std::size_t steps = std::size_t{1} << steps_log2;
     static constexpr std::size_t fine_count = fine_max / fine_step;
 
-    /// The index of the class with the smallest blocks that hold `bytes`; 0 counts as 1.
+    /// The index of the smallest class whose blocks hold `bytes` bytes. A request of 0 bytes counts
+    /// as 1 byte.
     static constexpr std::size_t of(std::size_t bytes) noexcept
     {
         if (bytes <= fine_max)

@@ -19,8 +19,8 @@ namespace mallard {
 
 /// A record for each block, found by the address of the block in constant time. The records lie
 /// apart from the blocks, where an overrun cannot reach them. The records and their hash table are
-/// allocated from pools over `Heap`. Only `add` can fail: a table that cannot grow only gets
-/// slower.
+/// allocated from pools over `Heap`. Only `add` can fail. A table that cannot grow still works, but
+/// gets slower.
 ///
 /// A block is live, then perhaps in quarantine (freed by the caller, but not yet freed in the
 /// wrapped allocator), then removed. Between any two calls:
@@ -152,7 +152,7 @@ public:
     const list& quarantine() const noexcept { return quarantine_; }
 
 private:
-    // Integers, because the addresses belong to different objects.
+    // Compares integers, because the addresses belong to different objects.
     static std::uintptr_t distance(const record& r, const void* p) noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -167,15 +167,15 @@ private:
 
     record*& bucket_of(const void* block) noexcept
     {
-        // Multiplication by the golden ratio: addresses differ in their middle bits.
+        // Multiplies by the golden ratio, because addresses differ mostly in their middle bits.
         auto const mixed = reinterpret_cast<std::uintptr_t>(block) * 0x9e3779b97f4a7c15u;
         return buckets_[(mixed >> 32) & (size_ - 1)].first;
     }
 
     void insert(record& r) noexcept { r.next_in_bucket = std::exchange(bucket_of(r.data), &r); }
 
-    /// Makes the table eight times as large, because each growth inserts all records again. The
-    /// first bucket is a member of this class, so a table always exists.
+    /// Makes the table eight times as large. Each growth inserts all records again, so growth
+    /// should be rare. The first bucket is a member of this class, so a table always exists.
     void grow() noexcept
     {
         layout const wanted = layout_of<bucket>(8 * size_);
@@ -248,7 +248,7 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 /// free has changed nothing, and overwritten bytes are filled again.
 ///
 /// `register_block` and `validate_free` are always inlined: a recorded call stack starts above the
-/// function that records it, which must be the function of the adaptor.
+/// function that records it, and this function must be one of the adaptor.
 template <std::size_t Frames, source Heap>
 class block_inspector {
     using records_type = block_records<Frames, Heap>;

@@ -18,7 +18,8 @@ namespace mallard {
 ///     weak > 0     ==   the slot is in use
 ///
 /// Only a thread with a strong handle may copy one, so a strong count of 0 is final: `lock`, whose
-/// caller has none, must never raise it from 0. tests/models/arc.pml checks this.
+/// caller has no strong handle, must never raise the count from 0. tests/models/arc.pml checks
+/// this.
 template <counts Kind>
 class handle_counts {
     using word = std::uint64_t;
@@ -27,21 +28,21 @@ class handle_counts {
     static constexpr word half = one_weak - 1;
     static constexpr word too_many = word{1}
                                      << 29; // 2^29 more counts are possible before a flag changes
-    static constexpr word at_the_end = word{1} << 30; // the object was alive when the end began
-    static constexpr word after_the_end = word{1}
-                                          << 31; // and was destroyed since; makes the word negative
+    static constexpr word at_the_end = word{1} << 30; // the object was alive at `begin_end`
+    static constexpr word after_the_end =
+        word{1} << 31; // and it was destroyed since then; makes the word negative
 
 public:
     std::size_t strong() const noexcept { return load() % at_the_end; }
     bool is_alive() const noexcept { return is_alive(load()); }
-    /// Whether there is only one handle, so that no other thread can copy one: the handle may be
-    /// dropped without an atomic write.
+    /// Whether there is only one handle. Then no other thread can copy a handle, so the last handle
+    /// may be dropped without an atomic write.
     bool is_sole() const noexcept { return load() == one_strong + one_weak; }
 
     void add_strong() noexcept { stop_at_overflow(add(one_strong)); }
     void add_weak() noexcept { stop_at_overflow(add(one_weak) / one_weak); }
 
-    /// Adds a strong handle if there is one already; returns whether it did.
+    /// Adds a strong handle if there is at least one already. Returns whether a handle was added.
     bool lock() noexcept
     {
         word seen = load();
@@ -58,9 +59,9 @@ public:
     /// slot.
     bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
-    // --- functions with which one thread destroys all objects of a pool. The destructors of the
-    // objects may drop and copy handles of each other; an extra weak count makes sure that no such
-    // handle is the last one.
+    // --- functions with which one thread destroys all objects of a pool. The destructors may copy
+    // and drop handles of other objects. An extra weak count makes sure that none of these handles
+    // is the last one.
     void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }
     /// Makes `lock` fail from now on. Returns true if the object was alive until now: the caller
     /// has to destroy the object.

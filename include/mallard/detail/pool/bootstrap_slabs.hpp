@@ -46,9 +46,9 @@ class bootstrap_slabs {
     };
 
     /// The number of blocks of a batch, for each size class. In a slab of 1 KiB a batch has an
-    /// eighth of the slab. In larger slabs a batch has 512 bytes of small blocks, of which a
-    /// structure often has many, or 256 bytes of larger blocks, so that a few large blocks leave
-    /// memory for other sizes. A batch has at least one block.
+    /// eighth of the slab. In larger slabs a batch has 512 bytes of small blocks, because a
+    /// structure often has many of them. A batch of larger blocks has 256 bytes, so that a few of
+    /// them leave memory for other sizes. A batch has at least one block.
     struct batch_counts {
         std::array<std::uint8_t, N> in_first{};
         std::array<std::uint8_t, N> in_others{};
@@ -108,7 +108,7 @@ public:
 
     bool owns(const void* p) const noexcept { return find(p) != nullptr; }
 
-    /// The size class of the block that begins at `p`; `N` if none does.
+    /// The size class of the block that begins at `p`; `N` if no block begins there.
     std::size_t class_of(const void* p) const noexcept
     {
         std::size_t index = N;
@@ -180,7 +180,7 @@ public:
         step_ = step_first;
     }
 
-    /// Counts every block as live. A pool subtracts those in its cache.
+    /// Counts every block as live. Each pool subtracts the blocks in its cache.
     void add_to(statistics& s) const noexcept
     {
         for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh) {
@@ -200,8 +200,8 @@ private:
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(p) - slab.slots) / unit;
     }
-    /// The end of the slab, which is also the end of the array of its batches, the last batch
-    /// first. `partial_words` is the number of batches.
+    /// The end of the slab. The records of its batches end here. They grow downwards, so the record
+    /// of the last batch has the lowest address. `partial_words` is the number of batches.
     static batch* batches_of(const pool_chunk& slab) noexcept
     {
         return reinterpret_cast<batch*>(slab.slots_end);

@@ -91,7 +91,7 @@ public:
     /// Bytes of the first chunk in a range of `bytes`.
     static constexpr std::size_t bytes_of_chunk(std::size_t bytes) noexcept { return bytes; }
 
-    /// Writes the header of a chunk of `bytes` at `at`.
+    /// Writes the header of a chunk of `bytes` bytes that begins at `at`.
     pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
     {
         placement const p = fit(bytes, reinterpret_cast<std::uintptr_t>(at) % shape_.align);
@@ -106,9 +106,9 @@ public:
         std::size_t slots_offset;
         std::size_t count; // 0: the chunk is too small for one slot
     };
-    /// Places slots in a chunk of `bytes` at `address` modulo the alignment of the slots. Requests
-    /// no more alignment from the source than the header needs: a small source would lose bytes
-    /// between two chunks.
+    /// Computes where the slots of a chunk of `bytes` bytes lie. `address` is the address of the
+    /// chunk modulo the alignment of the slots. The source is asked for the alignment of the header
+    /// only: with a larger alignment, a small source would lose bytes between two chunks.
     constexpr placement fit(std::size_t bytes, std::size_t address) const noexcept
     {
         std::size_t const stride = shape_.bytes;
@@ -119,7 +119,8 @@ public:
             if (count == 0 || offset + count * stride <= bytes)
                 return {offset, count};
             std::size_t const excess = offset + count * stride - bytes;
-            // Small steps, because one slot fewer may also shorten the bitmap and the padding.
+            // Removes few slots at a time, because one slot fewer may also shorten the bitmap and
+            // the padding.
             count -= std::min(count, std::max(excess / (2 * stride + 16), std::size_t{1}));
         }
     }
@@ -132,9 +133,10 @@ private:
 /// aligned to `align()`, a power of two, and all its blocks begin within the first `align()`
 /// bytes.
 ///
-/// Small blocks: `align()` is the size of a whole chunk. In up to 64 neighbouring chunks each
-/// header is 1 KiB further on, in place of some slots: headers at one offset would compete for
-/// the same few cache sets (docs/decisions/0003-coloured-headers.md).
+/// Small blocks: `align()` is the size of a whole chunk. In up to 64 neighbouring chunks, each
+/// header lies 1 KiB further into its chunk than the header before, in place of some slots. Headers
+/// at the same offset would compete for the same few cache sets
+/// (docs/decisions/0003-coloured-headers.md).
 ///
 /// Blocks above `coloured_stride_max`, and pools of few chunks: the header comes first, so a chunk
 /// may end early where a limit or a source has no more memory. A block of `alone_min` bytes or more
@@ -242,8 +244,9 @@ private:
     static constexpr std::size_t step = std::size_t{1} << step_log2;
     static constexpr std::size_t colours = 64;
     static constexpr std::size_t coloured_stride_max = 512;
-    // Coloured headers are used only if the limit allows this many chunks: a coloured chunk cannot
-    // end early, so a limit may lose one chunk.
+    // Coloured headers (at a different offset in each chunk) are used only if the limit allows at
+    // least this number of chunks. A chunk with such a header cannot end early, so up to one chunk
+    // of the limit is lost.
     static constexpr std::size_t coloured_chunks_min = 32;
     // A chunk of several blocks has at least `blocks_min` blocks, and loses less than one block at
     // its end.
@@ -279,12 +282,13 @@ private:
     std::size_t whole_ = 0;
     int number_shift_ = 0; // shifts a chunk's number to the bits of its header's offset
     std::size_t offset_mask_ = 0;
-    std::size_t first_ = 0; // offset of the first block; 0: headers are coloured
+    std::size_t first_ = 0; // offset of the first block; 0: it differs by chunk
 };
 
 /// Whether a mask of any block address finds the header of the chunk. False for a pool that never
-/// grows, whose only chunk may have any address. False for pools with free lists, which look for
-/// chunks on slow paths only, in the tree; but true if `owner_of` has to find the owner of a block.
+/// grows, because its only chunk may have any address. False also for pools with free lists, unless
+/// `owner_of` has to find the owner of a block: these pools look for chunks on slow paths only, in
+/// the tree.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();

@@ -11,9 +11,10 @@ namespace mallard {
 /// A treap threaded through the chunks themselves: O(log chunks) expected to find the chunk of an
 /// address. The links are in the chunks, so an insertion needs no memory and cannot fail.
 ///
-/// `Node` has `left`, `right`, `begin()` and `end()`. The node nearer the root has the larger
-/// priority, a hash of its address: chunks come in ascending order, which would make a plain
-/// search tree a list. (Seidel and Aragon, "Randomized search trees", 1996.)
+/// `Node` has `left`, `right`, `begin()` and `end()`. A node nearer to the root has a larger
+/// priority. The priority is a hash of the node's address. Chunks are often added in address order,
+/// so a plain search tree would become a list. (Seidel and Aragon, "Randomized search trees",
+/// 1996.)
 template <class Node>
 class chunk_tree {
 public:
@@ -119,7 +120,7 @@ class chunk_list : public chunk_layout<Options, Tail> {
         static constexpr void* is = nullptr;
     };
 
-    // The end of the last step: whole chunks that have no header yet.
+    // The unused part at the end of the last growth step: whole chunks that have no header yet.
     struct rest {
         std::byte* next = nullptr;
         std::byte* end = nullptr;

@@ -1,5 +1,5 @@
-// The free blocks of a pool that are not in its cache: a bit for each in the header of its
-// chunk, or a range of slots that no block was ever carved from.
+// The free blocks of a pool that are not in its cache. Each is a set bit in the header of its
+// chunk, or lies in a range of slots that were never handed out.
 #pragma once
 
 #include <mallard/detail/pool/chunk_list.hpp>
@@ -22,13 +22,14 @@ public:
     bool can_carve() const noexcept { return next_ != limit_; }
     bool is_used_up() const noexcept { return next_ == end_; }
 
-    /// The next slot, if `can_carve()`. `stride`: bytes of a slot.
+    /// Returns the next slot. Requires `can_carve()`. `stride`: bytes of a slot.
     [[gnu::always_inline]] void* carve(std::size_t stride) noexcept
     {
         return std::exchange(next_, next_ + stride);
     }
 
-    /// Makes `can_carve()` false while there are recycled blocks, which are allocated first.
+    /// Makes `can_carve()` false. Used while there are blocks that were freed before, because these
+    /// are allocated first.
     void pause() noexcept { limit_ = next_; }
     void resume() noexcept { limit_ = end_; }
 
@@ -37,14 +38,14 @@ public:
     std::size_t bytes() const noexcept { return static_cast<std::size_t>(end_ - next_); }
 
 private:
-    // next <= end, and limit is one of the two.
+    // next_ <= end_. limit_ is equal to next_ while the range is paused, otherwise to end_.
     std::byte* next_ = nullptr;
     std::byte* limit_ = nullptr;
     std::byte* end_ = nullptr;
 };
 
-/// The free blocks of some of the chunks of a `List`, a `chunk_list`. Without a chunk, no block is
-/// free.
+/// The free blocks of some chunks of a `chunk_list`, whose type is `List`. Without a chunk, no
+/// block is free.
 template <class List>
 class free_bitmap {
     using word = pool_chunk::word;
@@ -67,7 +68,7 @@ public:
 
     /// Whether the next block to allocate is a fresh one (from a slot that was never carved).
     bool can_carve() const noexcept { return fresh_.can_carve(); }
-    /// A fresh block, if `can_carve()`.
+    /// Returns a fresh block. Requires `can_carve()`.
     [[gnu::always_inline]] void* carve(const List& chunks) noexcept
     {
         return fresh_.carve(chunks.shape().bytes);
@@ -77,7 +78,7 @@ public:
 
     /// Adds a chunk with fresh slots.
     void add(pool_chunk* c) noexcept { c->next_fresh = std::exchange(unused_, c); }
-    /// Adds fresh slots that lie in no chunk of the list. Only while no free block is left.
+    /// Adds fresh slots that lie in no chunk of the list. Requires that no free block is left.
     void add(std::span<std::byte> slots) noexcept { fresh_ = bump_range(slots); }
 
     /// Makes recycled blocks ready, or else fresh blocks. Returns false if no free block is left.
@@ -94,8 +95,9 @@ public:
         return true;
     }
 
-    /// Writes at most `out.size()` recycled blocks, the highest address first: a caller that
-    /// takes them from the end walks memory forwards.
+    /// Takes recycled blocks (blocks that were freed), and writes at most `out.size()` of them to
+    /// `out`, the highest address first. So a caller that uses `out` from its end gets ascending
+    /// addresses.
     std::size_t recycle(const List& chunks, std::span<void*> out) noexcept
     {
         std::size_t const stride = chunks.shape().bytes;
@@ -122,7 +124,7 @@ public:
         return count;
     }
 
-    /// Like `recycle`, but writes fresh blocks. Only while there are no recycled blocks.
+    /// Like `recycle`, but writes fresh blocks. Requires that there are no recycled blocks.
     std::size_t carve(const List& chunks, std::span<void*> out) noexcept
     {
         std::size_t const count = std::min(out.size(), fresh_.bytes() / chunks.shape().bytes);
@@ -158,7 +160,8 @@ public:
         set_free(c, slot / pool_chunk::word_bits, pool_chunk::bit(slot));
     }
 
-    /// Frees several blocks whose bits are in the word at index `at`. None of the blocks was free.
+    /// Frees several blocks whose bits are in the word at index `at`. Requires that none of the
+    /// blocks is free.
     [[gnu::always_inline]] void set_free(pool_chunk* c, std::size_t at, word some) noexcept
     {
         word& bits = c->free_bits()[at];
@@ -174,10 +177,11 @@ public:
     }
 
     const bump_range& fresh() const noexcept { return fresh_; }
-    /// Removes the fresh slots from this bitmap, as if their blocks had been allocated.
+    /// Removes and returns the range of fresh slots, as if their blocks had been allocated.
     bump_range take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
-    /// Forgets all chunks. The slots of the bump range are marked as not carved again.
+    /// Forgets all chunks. The fresh slots that are left count again as slots that were never
+    /// carved.
     void clear(const List& chunks) noexcept
     {
         pool_chunk* const c = fresh_.is_used_up() ? nullptr : chunks.find(fresh_.next());
@@ -214,7 +218,7 @@ private:
     // long.
     static constexpr std::size_t fresh_slots_max = 4096;
 
-    /// Makes the next fresh slots of `c` the bump range. `c` has fresh slots.
+    /// Makes the next fresh slots of `c` the bump range. Requires that `c` has fresh slots.
     void open(const List& chunks, pool_chunk& c) noexcept
     {
         std::size_t const first = c.carved;
@@ -226,7 +230,7 @@ private:
             unused_ = c.next_fresh;
     }
 
-    /// Counts one more word of `c` that has bits: the first bit of the word was set.
+    /// Counts one more word of `c` that is not 0. Called after a bit was set in a word that was 0.
     [[gnu::always_inline]] void count_word(pool_chunk* c) noexcept
     {
         if (c->partial_words++ == 0) {

@@ -77,8 +77,9 @@ struct queue_top {
     }
 };
 
-/// A list of free blocks. The list needs no memory and the fewest instructions; but a pop reads the
-/// block, which misses the processor's cache if the block was not used for a long time.
+/// A list of free blocks. The list needs no memory beside the blocks, and the fewest instructions.
+/// But a pop reads the block, and this read misses the processor's cache if the block was not used
+/// for a long time.
 template <bool ChecksOn, class Top = stack_top>
 class free_list {
 public:
@@ -96,7 +97,7 @@ public:
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 
-    /// Takes the first block. The list is not empty.
+    /// Removes and returns the first block. The list must not be empty.
     void* pop() noexcept
     {
         no_valgrind_reports<ChecksOn> const reading_free_memory;
@@ -115,7 +116,7 @@ public:
         top_.pushed(block);
     }
 
-    /// Pushes all of `blocks`, in their order.
+    /// Pushes all of `blocks`, the first one first.
     void load(std::span<void* const> blocks) noexcept
     {
         for (void* const block : blocks)

@@ -6,16 +6,16 @@
 
 namespace mallard {
 
-/// A `Core` for each of `N` size classes, where a class that is never used costs a pointer.
-/// Cores are made in groups of neighbours, in memory from the source, and stay until all
-/// memory is released: docs/decisions/0026.
+/// A `Core` (a pool without its source) for each of `N` size classes. A class that is never used
+/// costs one pointer. Cores are made in groups of neighbours, in memory from the source, and stay
+/// until all memory is released: docs/decisions/0026.
 ///
 /// No call on a hot path tests whether its core exists. A core that was not made yet is represented
 /// by `absent_`, which all multipools share: `absent_` never has a block, so only `refill` has to
 /// test. No thread writes to `absent_`.
 ///
-/// A core takes chunks only when the slabs are used up. Its cache contains blocks of slabs and of
-/// chunks.
+/// The first blocks of all classes are cut from shared slabs. A core takes chunks of its own only
+/// when the slabs are used up. Its cache contains blocks of slabs and of chunks.
 template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores {
     static constexpr std::size_t group_size = 8;
@@ -165,7 +165,7 @@ private:
         return ::new (taken.data) group{{Core(shape(Index), rule_)...}, taken};
     }
 
-    /// Undoes `make_group`. No core of the group may have a chunk.
+    /// Undoes `make_group`. Requires that no core of the group has a chunk.
     template <class Source>
     void drop_group(Source& source, std::size_t first) noexcept
     {

@@ -99,8 +99,8 @@ protected:
     constexpr void set_top(void** to) noexcept { top_ = to; }
 
 private:
-    // array() <= top <= high. All three are null in a magazine without an array: the magazine is
-    // empty and full at once.
+    // array() <= top <= high. In a magazine without an array all three are null. Then allocations
+    // find it empty, and frees find it full.
     Top top_{nullptr};
     void** high_ = nullptr;
     chunk memory_;

@@ -21,9 +21,9 @@ struct header_shape {
 ///
 /// Slots are carved lazily, in address order: neither a slot from `carved` on nor its bit has ever
 /// been written, so the operating system need not provide their pages. The block of a carved slot
-/// is in use, or in the cache of the pool, or free here; only in the last case its free bit is set.
-/// The slots from `hole_begin` to `hole_end` are covered by the header; there are none if the
-/// header lies in front of the slots.
+/// is in use, or in the cache of the pool, or free in this chunk. The free bit is set only if the
+/// block is free in this chunk. The slots from `hole_begin` to `hole_end` are covered by the
+/// header; there are none if the header lies in front of the slots.
 struct pool_chunk {
     using word = std::uint64_t;
     static constexpr std::size_t word_bits = 64;
@@ -40,7 +40,7 @@ struct pool_chunk {
     pool_chunk* left; // links of chunk_tree
     pool_chunk* right;
     pool_chunk* next_fresh; // list of the chunks with carved < count
-    chunk source_chunk;     // to return to the source; null unless this is its first chunk
+    chunk source_chunk;     // what the source gets back; null unless this chunk is the first in it
     void* owner;            // the object_pool; only with `pool_options::owned`
 
     std::byte* begin() const noexcept { return slots; }
@@ -106,10 +106,11 @@ struct pool_chunk {
             bits += static_cast<std::size_t>(std::popcount(free_bits()[w]));
         return bits;
     }
-    /// Whether every block is free here: no block is in use or in a cache.
+    /// Whether no block of the chunk is in use or in a cache.
     bool is_idle() const noexcept { return free_blocks() == carved_blocks(); }
 
-    /// Moves `carved` on to `slot`, past the hole, and clears the bits up to there.
+    /// Sets `carved` to `slot`, or to the first slot behind the header if `slot` is covered by the
+    /// header. Clears the bits of the slots up to there.
     void carve_to(std::size_t slot, bool has_live_bits) noexcept
     {
         if (slot == hole_begin)

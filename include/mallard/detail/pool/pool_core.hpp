@@ -123,8 +123,8 @@ public:
             deallocate(source, block);
     }
 
-    /// Adds fresh slots that lie in no chunk of this core, and allocates the first slot. Only while
-    /// the core has no free block. `trim` passes such slots to its argument `foreign`.
+    /// Adds fresh slots that lie in no chunk of this core, and allocates the first slot. Requires
+    /// that the core has no free block. `trim` passes such slots to its argument `foreign`.
     void* allocate_of(std::span<std::byte> slots) noexcept
     {
         free_.add(slots);
@@ -277,7 +277,7 @@ private:
     void* take_ready() noexcept
     {
         ++refills_;
-        if (!cache_.empty()) // another thread freed a block while the source was called
+        if (!cache_.empty()) // a thread freed a block while the source was called
             return mark_allocated(cache_.pop());
         return mark_allocated(free_.has_recycled() ? recycle() : free_.carve(chunks_));
     }
@@ -294,7 +294,8 @@ private:
         return free_.replenish(chunks_) || !cache_.empty();
     }
 
-    /// Moves recycled blocks to the cache, which is empty, and returns the last of them.
+    /// Takes blocks from the bitmaps: returns one of them, and moves the others to the cache.
+    /// Requires an empty cache.
     void* recycle() noexcept
     {
         void* few[entries_first];
@@ -415,7 +416,7 @@ private:
         free_.rebuild(chunks_, [](auto&) { return true; });
     }
 
-    // Between any two calls, with |x| for the blocks in x, summed over chunks:
+    // Between any two calls, with |x| for the number of blocks in x, summed over chunks:
     //   live + |cache| + |free bits| + |bump range| + |not carved|  ==  capacity
     cache cache_;
     free_bitmap<list> free_;

@@ -26,12 +26,12 @@ namespace mallard {
 /// element is alive, because only a live word holds the index of its own slot. The list of free
 /// slots is in the same words, so each key is ready before an element needs the key.
 ///
-/// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none", and the null key,
-/// which would equal a fresh word, addresses a word that differs from it.
+/// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none". The null key is 0,
+/// like a fresh word, but it addresses slot 0, whose word is not 0.
 ///
-/// An index is cut to a power of two of slots by a mask before it is used. So any integer addresses
-/// a slot. If the mask changed the index, the integer differs from the word of that slot, because
-/// an index in a word is never above the number of slots.
+/// Before an index is used, a mask cuts it to the number of slots, a power of two. So any integer
+/// addresses a slot. If the mask changed the index, the integer differs from the word of that slot,
+/// because an index in a word is never above the number of slots.
 ///
 /// (A word that holds a list link and a generation at once is known from EnTT. That the link is the
 /// whole key of the next slot is new, as far as we know.)
@@ -159,9 +159,9 @@ struct fixed {
     using slots = fixed_slots<T, Key, Count>;
 };
 
-/// Slots in chunks of any source, found through a directory. All chunks have the same power of two
-/// of slots. The directory is an array of pointers. It doubles when it is full, and only the
-/// directory is ever copied. A lookup has one load more than a lookup in `reserved_slots`.
+/// Slots in chunks of any source, found through a directory. All chunks have the same number of
+/// slots, a power of two. The directory is an array of pointers. It doubles when it is full, and
+/// only the directory is ever copied. A lookup has one load more than a lookup in `reserved_slots`.
 ///
 ///     | words | bits | bytes taken | values |      one chunk
 template <class T, class Key, source Source>
@@ -290,8 +290,9 @@ private:
         return *at_byte<std::size_t>(chunk_begin, bytes_at_byte);
     }
 
-    /// Doubles the directory. Entries without a chunk point to the first chunk. The indices in
-    /// its words are wrong for all other entries, so no key is alive there.
+    /// Doubles the directory. Entries without a chunk point to the first chunk. A key that reaches
+    /// the first chunk through such an entry is not alive, because the word that it finds holds
+    /// another index.
     template <bool Throws>
     bool enlarge_directory() noexcept(!Throws)
     {

@@ -282,7 +282,7 @@ public:
     iterator_of& operator++() noexcept
     {
         live_ &= live_ - 1;
-        live_ &= of_->slots_.bits_at(w_); // skips elements that were erased meanwhile
+        live_ &= of_->slots_.bits_at(w_); // skips elements that were erased since the last step
         find_word();
         return *this;
     }

@@ -36,17 +36,17 @@ private:
     T value_;
 };
 
-/// A magazine that another thread can close while its own thread goes on using it: in a closed
-/// magazine, the two comparisons that each call makes anyway fail.
+/// A magazine (an array of free blocks) that another thread can close while the owner thread goes
+/// on using it. In a closed magazine, the comparisons that each call makes anyway fail.
 ///
-/// Its own thread may call `try_pop` and `try_push` at any time between `thread_cache::announce`
-/// and `leave`. All other functions are for a thread that may use the content of the cache (see
+/// The owner may call `try_pop` and `try_push` at any time between `thread_cache::announce` and
+/// `leave`. All other functions are for a thread that may use the content of the cache (see
 /// `thread_cache`).
 ///
-/// A thread that closes the magazine writes the two bounds and then waits until the own thread has
-/// left. If the own thread has read an old bound, the other thread waits for it to leave. If the
-/// own thread reads a new bound, its call fails; even if it read `top` while the other thread wrote
-/// `top`, it does not use the value.
+/// A thread that closes the magazine writes the two bounds, and then waits until the owner has
+/// left. If the owner has read an old bound, the other thread waits for the owner to leave. If the
+/// owner reads a new bound, the call of the owner fails. In this case the owner does not use `top`,
+/// even if it read `top` while the other thread wrote `top`.
 class closable_magazine : public basic_magazine<relaxed<void**>> {
     using base = basic_magazine<relaxed<void**>>;
     using address = std::uintptr_t;
@@ -89,8 +89,8 @@ public:
         end_.store(reinterpret_cast<address>(array() + capacity()), std::memory_order_release);
     }
 
-    /// Moves the blocks to a larger array: see `basic_magazine`. The magazine is open before and
-    /// after the call.
+    /// Moves the blocks to a larger array: see `basic_magazine`. Requires an open magazine, and
+    /// leaves it open.
     chunk move_to(chunk memory, std::size_t entries) noexcept
     {
         chunk const left = base::move_to(memory, entries);
@@ -98,8 +98,8 @@ public:
         return left;
     }
 
-    /// Removes the array and returns its memory. Afterwards the magazine is empty and full at once,
-    /// whether open or closed.
+    /// Removes the array and returns its memory. Afterwards allocations find the magazine empty,
+    /// and frees find it full, whether it is open or closed.
     chunk forget_array() noexcept
     {
         chunk const left = memory();
@@ -109,8 +109,8 @@ public:
     }
 
 private:
-    std::atomic<address> bottom_{0}; // `top` is above it: there is a block to pop
-    std::atomic<address> end_{0};    // `top` is below it: there is room to push
+    std::atomic<address> bottom_{0}; // a block can be popped if `top` is above this bound
+    std::atomic<address> end_{0};    // a block can be pushed if `top` is below this bound
 };
 
 template <class Chunks>
@@ -135,8 +135,9 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 ///     words     a bit for each slot that another thread freed
 ///     summary   a bit for each word (modulo 64) that may have bits
 ///
-/// A chunk is in the inbox of its owner from the moment when the summary becomes nonzero until the
-/// owner clears it. It is never in the inbox twice, so one link is enough.
+/// The inbox of an owner is the list of its chunks in which other threads freed blocks. A chunk is
+/// in the inbox from the moment when its summary becomes nonzero until the owner clears the
+/// summary. It is never in the inbox twice, so one link is enough.
 ///
 ///     a thread that frees:  words |= bits; if the summary lacks the word's bit: summary |= bit,
 ///     and
@@ -211,8 +212,9 @@ public:
         return load([&](std::span<void*> room) { return take_own(chunks, room); });
     }
 
-    /// Moves blocks of `other`, whose content the caller may use, to this empty cache. Returns one
-    /// of these blocks, or null if `other` has none.
+    /// Moves blocks of `other` to this cache. Requires that this cache is empty, and that the
+    /// caller may use the content of `other`. Returns one of these blocks, or null if `other` has
+    /// none.
     void* take_from(cached_blocks& other, const Chunks& chunks) noexcept
     {
         return load([&](std::span<void*> room) {
@@ -324,9 +326,9 @@ public:
     free_bitmap<Chunks> own; // free blocks of the own chunks
 
 private:
-    /// Calls `f`, which writes blocks; loads all of them but the last into the magazine, and
-    /// returns the last. Fills at most half of the array, so that a few frees afterwards do not
-    /// overflow the array.
+    /// Calls `f`, which writes blocks to an array. Loads all of these blocks except the last into
+    /// the magazine, and returns the last. Fills at most half of the array, so that a few frees
+    /// afterwards do not overflow the array.
     template <class F>
     void* load(F f) noexcept
     {

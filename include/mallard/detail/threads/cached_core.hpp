@@ -35,8 +35,8 @@ struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
 ///
 /// When its cache is empty, a thread looks for blocks in this order: blocks that other threads
 /// freed into its chunks; abandoned caches; the source; the caches of all threads, frozen for the
-/// moment. So an allocation fails only if no block is free in any cache or chunk. A thread for
-/// whose cache there is no memory works under the lock, slowly.
+/// moment. So an allocation fails only if no block is free in any cache or chunk. If there is no
+/// memory for a thread's cache, the thread works under the lock, slowly.
 template <pool_options Options, std::size_t N>
 class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using cache = pool_thread_cache<Options, N>;
@@ -201,7 +201,7 @@ public:
     void trim(Source& source, std::size_t keep) noexcept
     {
         std::lock_guard const no_growth(growing);
-        later_source<Source> later(source); // calls the source after our locks are released
+        later_source<Source> later(source); // calls the source after the locks below are released
         std::lock_guard const alone(lock);
         freeze_guard const frozen(*this);
         flush_caches();
@@ -434,7 +434,8 @@ private:
                 f(i, c->of[i]);
     }
 
-    /// Moves every cached and remotely freed block to the bitmap of the owner of its chunk.
+    /// Moves each free block that is in a cache, or that another thread freed, to the bitmap of its
+    /// chunk.
     void flush_caches() noexcept
     {
         for_each_size([this](std::size_t i, blocks& b) {
@@ -471,7 +472,7 @@ private:
         std::size_t const slot = all.slot_of(c, p);
         if (all.slot_address(c, slot) != p)
             return validity::invalid;
-        if constexpr (checks_on) // with checks, needs no freeze
+        if constexpr (checks_on) // with checks, this needs no freeze
             return c->is_live(slot) ? validity::valid : validity::invalid;
         freeze_guard const frozen(*this);
         bool free = !is_carved(all, c, slot) || c->is_free(slot) || remote::of(c).has(slot);
@@ -499,7 +500,7 @@ private:
         poison<checks_on>(block, shape(i).bytes);
     }
 
-    /// Stops the process at anything but a block in use.
+    /// Stops the process if `block` is not a block in use.
     [[gnu::noinline]] void clear_live(void* block, std::size_t i) noexcept
     {
         std::lock_guard const no_new_chunks(lock);

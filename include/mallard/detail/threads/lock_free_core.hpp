@@ -43,7 +43,7 @@ public:
 
     constexpr slot_shape shape() const noexcept
     {
-        if constexpr (Options.block != 0) // a constant divides faster
+        if constexpr (Options.block != 0) // division by a constant is faster
             return slot_shape::of(Options.block, Options.align, Options.block_min());
         else
             return shape_;
@@ -151,7 +151,7 @@ public:
     }
 
 private:
-    /// The word in `carved_`.
+    /// The content of the word `carved_`.
     struct carving {
         index used;   // the first `used` blocks of the chunk were allocated at least once
         index blocks; // blocks of the chunk; 0: there is no chunk
@@ -182,7 +182,7 @@ private:
         return [this](std::size_t i) { return std::atomic_ref(links_[i]); };
     }
 
-    /// Whether a block is in use. The block was allocated at least once.
+    /// Whether a block is in use. Requires that the block was allocated at least once.
     bool is_in_use(index i) const noexcept
     {
         return link_of(i).load(std::memory_order_relaxed) == in_use;
@@ -217,8 +217,9 @@ private:
                 return address_of(i);
             }
         }
-        // Since `pop` found the stack empty, one thread may have freed a block and another carved
-        // the last one. From now on every free block is in the stack, so a second `pop` decides.
+        // Since `pop` found the stack empty, one thread may have freed a block, and another thread
+        // may have carved the last block. From now on every free block is in the stack, so a second
+        // `pop` decides.
         return pop();
     }
 
@@ -270,7 +271,7 @@ private:
         carved_.store(std::uint64_t{count} << 32, std::memory_order_release);
     }
 
-    /// Stops the process at anything but a block in use.
+    /// Stops the process if `block` is not a block in use.
     [[gnu::noinline]] void mark_free(void* block) noexcept
     {
         if (!owns(block))
@@ -283,7 +284,7 @@ private:
             fatal_bad_free(block, address_of(i), shape().bytes, was_used);
     }
 
-    // Between any two calls, where no other thread is inside one:
+    // At any time when no thread is inside a call:
     //   blocks in use + |stack| + |not carved|  ==  blocks of the chunk
     slot_shape shape_;
     slot_divider divide_;

@@ -8,10 +8,10 @@
 
 namespace mallard {
 
-/// A stack of indices in one word, {tag, index of the top + 1}, after R. K. Treiber ("Systems
+/// A stack of indices in one word, {tag, 1 + index of the top}, after R. K. Treiber ("Systems
 /// Programming: Coping with Parallelism", 1986). The links between the indices are in an array of
-/// the caller's: `link_of(i)` is an atomic 32-bit word that holds the index below `i` + 1, or
-/// `in_use` while `i` is not in the stack.
+/// the caller's: `link_of(i)` is an atomic 32-bit word. It holds 1 + the index below `i` in the
+/// stack, or `in_use` while `i` is not in the stack.
 ///
 /// A thread may read the link of an index that another thread has just popped. In this case the
 /// compare-exchange of the thread fails: each pop adds 1 to the tag, so the head differs even if

@@ -134,16 +134,16 @@ public:
         return t.caches_of[at];
     }
 
-    /// This thread's cache when `mine` is null: another list may use the same place in the table,
-    /// or the thread reclaims an abandoned cache. Returns null if there is no such cache, or no
-    /// memory for the table of a new thread.
+    /// Returns this thread's cache when `mine` returned null. Either the thread has a cache, but
+    /// another list uses the same place in the table; or the thread reclaims an abandoned cache.
+    /// Returns null if there is neither, or no memory for the table of a new thread.
     thread_cache* find_or_reclaim() noexcept;
 
     /// Makes `fresh` this thread's cache. Returns false if there is no memory for the thread's
     /// table.
     bool attach(thread_cache& fresh) noexcept;
 
-    /// Adds a cache that no thread has, before any other thread knows of the list.
+    /// Adds a cache that belongs to no thread. Requires that no other thread knows of the list yet.
     constexpr void add_abandoned(thread_cache& c) noexcept
     {
         c.list_ = this;
@@ -162,7 +162,7 @@ public:
     /// Removes an abandoned cache from the list. The caller holds `lock`.
     void remove_abandoned(thread_cache& c) noexcept;
 
-    /// Forgets all caches. No thread may own one.
+    /// Forgets all caches. Requires that no thread owns a cache.
     void forget_caches() noexcept { caches_ = nullptr; }
 
     thread_cache* caches() const noexcept { return caches_; }
