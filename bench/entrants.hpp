@@ -15,15 +15,16 @@ struct contender_list {
     using with = contender_list<Contenders..., More...>;
 };
 
-/// Whether the contender has to be constructed. (A general heap exists already.)
+/// Whether the contender is an object that has to be constructed. A general heap is not: it exists
+/// already.
 template <class C>
 constexpr bool is_pool = true;
 template <class C>
     requires requires { C::is_pool; }
 constexpr bool is_pool<C> = C::is_pool;
 
-/// The requests of a case. A contender whose frees search the whole free list refuses large cases,
-/// because they would take hours.
+/// Says what a case requires of a contender. A contender whose frees search the whole free list
+/// refuses large cases, because they would take hours.
 struct demand {
     order frees = order::forward;
     std::size_t live = 1;
@@ -45,7 +46,8 @@ void ask([[maybe_unused]] demand d)
     }
 }
 
-/// `body.template operator()<C>()` prepares contender `C` and returns the function for its rounds.
+/// Makes one entrant for each contender type. `body.template operator()<C>()` prepares contender
+/// `C` and returns the function that does its rounds.
 template <class... Contenders, class Body>
 std::vector<entrant> entrants_of(contender_list<Contenders...>, demand wanted, Body body)
 {

@@ -1,5 +1,5 @@
-// Measures pools that are constructed, filled and destroyed, and pools that begin small and double:
-// for the suites about blocks that were never allocated before.
+// Measures pools that are constructed, filled and destroyed, and pools that begin small and double.
+// The suites about blocks that were never allocated before use these functions.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -22,7 +22,8 @@ struct fresh_state {
     {
     }
 
-    /// Runs one round without timing, because other contenders have changed the state of the heap.
+    /// Runs one round without timing it, because other contenders have changed the state of the
+    /// heap since the last round.
     void warm_up(bool written)
     {
         if (alone) // a cold case, or a process whose memory is measured
@@ -40,7 +41,7 @@ struct fresh_state {
                 touch(slots[i], i);
         }
     }
-    // The destructor of a pool frees all blocks; the blocks of a heap have to be freed one by one.
+    // Frees all blocks: by the destructor of a pool, but one by one on a heap.
     void drop()
     {
         for (std::size_t i = 0; !is_pool<C> && i < slots.size(); ++i)
@@ -95,7 +96,7 @@ struct by_ticks {
     static double ns_of_one() { return ns_per_tick(); }
 };
 
-/// Measures the ns of each of many allocations, from one reading of the clock to the next.
+/// Measures the ns of each of many allocations. The clock is read once between two allocations.
 template <class Clock, class C>
 table<double> latencies(fresh_state<C>& s)
 {
@@ -114,7 +115,7 @@ table<double> latencies(fresh_state<C>& s)
     return ns;
 }
 
-/// Returns a percentile, and partitions the values around it.
+/// Returns a percentile. Partitions the values around it.
 inline double select_percentile(table<double>& values, double fraction)
 {
     auto const count = static_cast<double>(values.size());

@@ -56,7 +56,7 @@ public:
 
     bool empty() const { return lanes_.empty(); }
 
-    /// Measures for about `seconds`, or for `asked` rounds if that is not 0.
+    /// Measures for about `seconds`. If `asked` is not 0, does exactly `asked` rounds instead.
     void measure(double seconds, std::size_t asked, progress& shown)
     {
         if (!what_.fresh_process)
@@ -111,8 +111,8 @@ private:
         }
     }
 
-    // A short run has time for only a few rounds of heavy experiments: three, so that there is a
-    // spread, or two if the run is late.
+    // Returns the number of rounds. In a short run heavy experiments have three rounds, so that
+    // there is a spread, or two if the run is late.
     std::size_t how_many(double that_fit, std::size_t asked) const
     {
         if (how_.is_smoke())
@@ -164,7 +164,8 @@ private:
         }
     }
 
-    // Measures two processes at a time: their memory does not depend on their speed.
+    // Measures memory with two processes at a time. They may slow each other down, because memory
+    // does not depend on speed.
     void measure_memory(progress& shown)
     {
         if (what_.fresh_process || !what_.with_memory)
@@ -178,7 +179,7 @@ private:
         measure_alone(all, 2);
     }
 
-    // Measures each contender in a process of its own, `at_once` of them side by side.
+    // Measures each contender in a separate process. `at_once` processes run side by side.
     void measure_alone(std::vector<lane*> const& lanes, std::size_t at_once)
     {
         std::vector<std::pair<lane*, pending_result>> running;
@@ -216,8 +217,8 @@ private:
             all.back().why = no_cycles;
         else if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
-        // One process measures a contender of an experiment. Progress is reported once for each
-        // case name.
+        // Reports progress once for each case name, although one process measures all figures of an
+        // experiment.
         bool const told = std::ranges::any_of(all, [&](row const& r) {
             return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
                    r.metric == "peak_rss_kib";
@@ -257,8 +258,8 @@ void run(suite const& s, effort how, selection const& chosen, rows_function cons
         experiment const& e = all[number];
         if (!is_selected(e, how, chosen))
             continue;
-        // The experiment gets its share of the remaining time; a third of that is for measuring
-        // memory.
+        // Gives the experiment its share of the remaining time. A third of the share is for
+        // measuring memory.
         double const left = std::max(0.0, (deadline - wall_ns()) * 1e-9);
         double const seconds = left * e.weight / std::max(weights, e.weight) * 2 / 3;
         weights -= e.weight;

@@ -1,10 +1,11 @@
-// Suites, the experiments in them, and how they are run.
+// Defines suites and the experiments in them, and runs them.
 //
-// An experiment is one question asked of several contenders. All contenders are prepared in this
-// process; then rounds follow. In each round every contender does a batch of work; the contender
-// that comes first in a round comes last in the next. The first round is dropped, unless each round
-// is in a new process. So noise of the machine affects all contenders alike, and the median over
-// rounds removes it.
+// An experiment asks one question of several contenders. All contenders are prepared in this
+// process. Then each contender does a batch of work in each of several rounds. The contender that
+// is first in one round is last in the next, so that noise of the machine affects all contenders
+// alike. The result is the median over the rounds.
+//
+// The first round is dropped, unless each round is in a new process.
 //
 // Memory is measured separately: each contender runs once more, alone, in a process that does
 // nothing else.
@@ -20,7 +21,8 @@
 
 namespace mallard::bench {
 
-/// How much work a run does: a full run, a short one, or just enough to see that every case works.
+/// How much work a run does: a full run, a short run, or a smoke run, which only shows that every
+/// case works.
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
     bool alone = false;   ///< this process measures the memory of one contender
@@ -29,7 +31,7 @@ struct effort {
     bool is_smoke() const noexcept { return kind == size::smoke; }
     bool is_brief() const noexcept { return kind == size::brief; }
 
-    /// The least time of a batch, which is long compared with a reading of the clock.
+    /// The least ns of a batch. A batch must take much longer than a reading of the clock.
     double batch_ns() const noexcept { return is_smoke() ? 0 : 1e6; }
 
     /// The number of blocks or rounds: `wanted`, or a small number in a smoke run.
@@ -39,19 +41,19 @@ struct effort {
     }
 };
 
-/// Thrown while a contender is prepared for a case that it cannot run. The text becomes the row's
-/// "why".
+/// Thrown by a contender that is being prepared for a case that it cannot run. The text becomes the
+/// row's "why".
 struct cannot_run : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Does one batch and writes the experiment's figures. The function owns the contender: destroying
-/// the function frees every block and destroys the allocator.
+/// A function that does one batch and writes the experiment's figures. The function owns the
+/// contender: when the function is destroyed, every block is freed and the allocator is destroyed.
 using round_function = std::function<void(std::span<double> figures)>;
 
-/// Memory of a contender: the peak, and the memory that remains after every block was freed and the
-/// allocator destroyed. Memory that the process held before the contender was prepared, and the
-/// harness's own tables, are subtracted.
+/// The resident memory of a contender: the peak, and what remains after every block was freed and
+/// the allocator destroyed. Two amounts are subtracted: the memory that the process held before the
+/// contender was prepared, and the harness's own tables.
 struct child_result {
     double peak_kib = 0;
     double after_kib = 0;
@@ -66,11 +68,12 @@ struct entrant {
     std::function<std::string()> name;
     std::function<round_function()> prepare;
     int threads = 0; ///< threads of the contender, if other than the figure's
-    /// Starts the process that measures memory. If empty, `start_child` does.
+    /// Starts the process that measures memory. If this is empty, the harness calls `start_child`
+    /// instead.
     std::function<pending_result()> start_alone = nullptr;
 };
 
-/// One figure of a round. It becomes one row for each contender.
+/// One measured quantity of a round. It becomes one row for each contender.
 struct figure {
     std::string case_name;
     std::string metric = "ns_per_op";
@@ -104,7 +107,8 @@ struct selection {
     std::string variant_pattern;
     std::string contender_pattern;
     std::size_t rounds = 0; ///< 0: the number of each experiment
-    /// Whether a row exists already, from a run that was interrupted. If empty, no row does.
+    /// Whether a row exists already, from a run that was interrupted. If this function is empty, no
+    /// row exists.
     std::function<bool(std::string_view suite, figure const&, std::string const& contender)>
         is_kept = nullptr;
 };
@@ -115,7 +119,7 @@ using rows_function = std::function<void(experiment const&, std::vector<row> con
 void run(suite const&, effort, selection const&, rows_function const& report);
 void list(suite const&, selection const&);
 
-/// The child's side: does the `task` of its parent, and prints the result.
+/// Called in a child process: does the `task` that the parent requested, and prints the result.
 int run_child(std::span<const suite> suites, effort, std::string const& task);
 
 } // namespace mallard::bench

@@ -37,7 +37,8 @@ constexpr suite suites[] = {
     {"lakos5", "What if others have littered the heap before?", lakos5_suite, 300},
 };
 
-// Suites in which contenders are ranked over all rows, because each of them runs every case.
+// The suites whose contenders are ranked over all rows. In these suites each contender runs every
+// case.
 constexpr std::string_view ranked[] = {"malloc", "programs", "rss"};
 
 struct arguments {
@@ -50,7 +51,7 @@ struct arguments {
     std::string child_task;
 };
 
-/// The reason why `text` is not a regular expression; empty if it is one.
+/// Returns the reason why `text` is not a regular expression, or an empty string if it is one.
 std::string why_no_pattern(std::string const& text)
 {
     try {

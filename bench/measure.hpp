@@ -9,8 +9,8 @@
 
 namespace mallard::bench {
 
-/// Writes a figure in ns, and in cycles if `out` has two elements. Cycles are NaN if they could not
-/// be measured.
+/// Writes a figure in ns. If `out` has two elements, also writes it in cycles. The cycles are NaN
+/// if they could not be measured.
 inline void put_ns_and_cycles(std::span<double> out, double ns)
 {
     static std::optional<double> const cycles = cycles_per_ns();
@@ -19,13 +19,13 @@ inline void put_ns_and_cycles(std::span<double> out, double ns)
         out[1] = cycles ? ns * *cycles : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// Repeats an operation until it fills a batch. The first round, which is dropped, finds the number
-/// of repetitions; later rounds use the same number.
+/// Repeats an operation until the batch is long enough. The first round finds the number of
+/// repetitions, and is dropped. Later rounds use the same number.
 class batch {
 public:
     explicit batch(effort e) noexcept : least_ns_(e.batch_ns()) {}
 
-    /// Calls `body(n)`, which does n operations. Returns the ns of one.
+    /// Calls `body(n)`, which does n operations. Returns the ns of one operation.
     template <class Body>
     double ns_of_one(Body&& body)
     {
@@ -47,8 +47,9 @@ private:
     bool sized_ = false;
 };
 
-/// Runs two phases in turn, such as "free all" and "allocate all", until both together fill a
-/// batch, and times each. Short phases are timed by the time-stamp counter, long ones in CPU time.
+/// Times two phases that run in turn, such as "free all" and "allocate all". Both are repeated
+/// until together they fill a batch. Short phases are timed by the time-stamp counter, long ones in
+/// CPU time.
 class two_phases {
 public:
     explicit two_phases(effort e) noexcept : least_ns_(e.batch_ns()) {}

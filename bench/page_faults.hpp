@@ -7,7 +7,8 @@
 
 namespace mallard::bench {
 
-/// The minor page faults (those without access to a disk) of all threads.
+/// Returns the number of minor page faults of all threads. (A minor page fault needs no access to a
+/// disk.)
 inline double page_faults() noexcept
 {
     rusage used{};
@@ -15,7 +16,7 @@ inline double page_faults() noexcept
     return static_cast<double>(used.ru_minflt);
 }
 
-/// Counts the page faults since construction, for each thousand of `count` operations.
+/// Counts page faults since construction. The result is for each thousand of `count` operations.
 class faults_per_thousand {
 public:
     explicit faults_per_thousand(std::size_t count) noexcept : count_(count) {}

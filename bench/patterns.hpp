@@ -26,7 +26,7 @@ public:
         state_ ^= state_ >> 27;
         return state_ * 0x2545f4914f6cdd1du;
     }
-    /// A random number below `bound`, which is far below 2^32.
+    /// Returns a random number below `bound`. Requires that `bound` is far below 2^32.
     std::uint32_t below(std::size_t bound) noexcept
     {
         return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
@@ -36,7 +36,7 @@ private:
     std::uint64_t state_;
 };
 
-/// Every index below `count` once, in the given order.
+/// Returns every index below `count` once, in the given order.
 inline table<std::uint32_t> indices(std::size_t count, order how, std::uint64_t seed = 1)
 {
     table<std::uint32_t> all(count);
@@ -49,7 +49,7 @@ inline table<std::uint32_t> indices(std::size_t count, order how, std::uint64_t 
     return all;
 }
 
-/// `count` random indices below `bound`; an index may occur several times.
+/// Returns `count` random indices below `bound`. An index may occur several times.
 inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
 {
     table<std::uint32_t> all(count);
@@ -59,8 +59,8 @@ inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
     return all;
 }
 
-/// Random sizes from 8 bytes to `largest`, multiples of 8, with the same chance for each power of
-/// two, because programs request small blocks most often.
+/// Returns random sizes from 8 bytes to `largest`, all multiples of 8. Each power of two has the
+/// same probability, because programs request small blocks most often.
 inline table<std::uint32_t> mixed_sizes(std::size_t count, std::size_t largest)
 {
     table<std::uint32_t> all(count);

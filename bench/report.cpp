@@ -10,7 +10,7 @@
 namespace mallard::bench {
 namespace {
 
-// The case, variant and metric of one table, in the order of the rows.
+// The case, variant and metric of one table. Tables are printed in the order of their rows.
 using heading = std::tuple<std::string, std::string, std::string>;
 
 heading heading_of(row const& r)
@@ -18,7 +18,7 @@ heading heading_of(row const& r)
     return {r.case_name, r.variant, r.metric};
 }
 
-// Metrics that are printed as columns beside the cost of a case, if the case has a cost.
+// Metrics that are printed as columns of the table of a case, if the case also has a cost.
 constexpr std::pair<const char*, const char*> columns[] = {{"peak_rss_kib", "peak KiB"},
                                                            {"after_rss_kib", "after KiB"},
                                                            {"idle_rss_kib", "idle KiB"},
@@ -104,7 +104,7 @@ std::string ratio(double value, const char* unit)
 
 void print_table(std::vector<row> group, std::vector<row> const& rows)
 {
-    // The baseline is the first of several glibc rows: AS1 in the lakos suites.
+    // Compares with the first of several glibc rows. In the lakos suites that is AS1.
     auto const baseline =
         std::ranges::find_if(group, [](row const& r) { return r.contender.starts_with("glibc"); });
     double const glibc = baseline == group.end() ? 0 : median_or(*baseline, 0);
@@ -154,9 +154,9 @@ void print_curve(std::vector<std::vector<row>> const& moments)
     std::printf("\n");
 }
 
-// The kind of a contender: a strategy of the talk, a malloc, or a local allocator. Empty for a
-// bound, and for a variant that was tuned for its case. crates/mallard-cli/src/rows/matching.rs has
-// the same kinds.
+// Returns the kind of a contender: a strategy of Lakos's talk, a malloc, or a local allocator.
+// Returns an empty string for a hand-written lower bound, and for a contender that was tuned for
+// its case. crates/mallard-cli/src/rows/matching.rs defines the same kinds.
 std::string kind_of(std::string const& contender)
 {
     for (const char* const tuned : {"+fifo", "+reset", "+largest=", "/huge-pages", "/doubling"}) {

@@ -8,18 +8,21 @@
 
 namespace mallard::bench {
 
-/// Prints the rows of one experiment as a table for each case and metric: the best row first, with
-/// the ratio to glibc and to the best, and with the memory.
+/// Prints the rows of one experiment, with a table for each case and metric. The best row comes
+/// first. Each row has the ratio to glibc, the ratio to the best, and the memory.
 void print_tables(std::string const& asks, std::vector<row> const& rows);
 
 void print_json(std::vector<row> const& rows, provenance const&);
 
-/// Collects cases in which Mallard's best contender is more than 10 % worse than the best other
-/// contender of the same kind: mallocs, strategies of the talk, or local allocators. A loss is
-/// shown, never dropped.
+/// Collects the cases that Mallard loses: its best contender is more than 10 % worse than the best
+/// other contender of the same kind. The kinds are mallocs, strategies of Lakos's talk, and local
+/// allocators.
+///
+/// Every such case is printed.
 class losses {
 public:
-    /// `with_memory` also compares memory in cases that measure time.
+    /// Adds the rows of a case. With `with_memory`, also compares the memory in cases that measure
+    /// time.
     void add(std::vector<row> const& rows, bool with_memory);
     void print() const;
 

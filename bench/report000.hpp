@@ -1,5 +1,5 @@
-// The timed operations of the fixed-memory-pool report, for the suites that repeat it. Each round
-// is a function.
+// The timed operations of the benchmark published with the project "fixed memory pool". Several
+// suites repeat that benchmark. Each function makes the rounds of one case.
 #pragma once
 
 #include <bench/bulk.hpp>
@@ -17,11 +17,11 @@ inline constexpr std::size_t report_blocks = 1'000'000;
 inline constexpr std::size_t report_block_bytes = 64;
 inline constexpr std::size_t report_repeats = 9; // ten repetitions, of which the first is dropped
 
-/// The state of the contender when a round of the bulk cases starts its clock.
+/// Says in which state the contender is when a round of a bulk case starts its clock.
 enum class bulk_start { built, constructed, kept };
 
-/// Writes two figures, the ns of an allocation and of a free; or four figures, with the page faults
-/// of both.
+/// Makes the rounds of a bulk case. Each round writes the ns of an allocation and the ns of a free.
+/// If four figures are requested, it also writes the page faults of both.
 template <class C, bulk_start Start>
 round_function bulk_round(effort how, order frees)
 {
@@ -79,7 +79,7 @@ round_function interleaved_round(effort how)
     };
 }
 
-/// Repeatedly frees a random one of `live` blocks and allocates another.
+/// Repeatedly frees a random block of `live` blocks and allocates another.
 template <class C>
 round_function replace_round(effort how, std::size_t live)
 {

@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-// Cycles are left out, because they are ns in another unit.
+// Leaves out cycles, because they measure the same as ns.
 std::string kind_of(std::string const& metric)
 {
     if (metric.ends_with("_rss_kib"))
@@ -36,7 +36,7 @@ bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
     });
 }
 
-// The family of a case. crates/mallard-cli/src/rows/matching.rs has the same families.
+// Returns the family of a case. crates/mallard-cli/src/rows/matching.rs defines the same families.
 std::string family_of(row const& r)
 {
     std::string const first = r.case_name.substr(0, r.case_name.find('/'));

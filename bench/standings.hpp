@@ -9,15 +9,18 @@
 
 namespace mallard::bench {
 
-/// Computes geometric means of contenders relative to glibc: of time, of time without pairs, and of
-/// each kind of memory. Families of cases weigh equally, however many cases they have, and a case
-/// counts once: a threaded case by its CPU time. A row that the contender or glibc lacks is left
-/// out; `runs` is the number of rows used.
+/// Computes the geometric means of the ratios of contenders to glibc. The kinds of means are: time,
+/// time without pairs, and each kind of memory.
+///
+/// Families of cases have equal weights, however many cases they have. Each case counts once, and a
+/// threaded case counts by its CPU time. A row is left out if the contender or glibc has no figure.
+/// `runs` is the number of rows that were used.
 class standings {
 public:
     void add(std::vector<row> const& rows);
 
-    /// Returns two rows for each contender and kind: relative to glibc, and relative to the best.
+    /// Returns two rows for each contender and kind: the mean relative to glibc, and the mean
+    /// relative to the best contender.
     std::vector<row> rows(std::string_view suite) const;
 
     void print() const;

@@ -15,7 +15,7 @@ namespace mallard::bench {
 using arena_contenders = contender_list<std_monotonic, boost_monotonic, foonathan_stack, bump,
                                         arena_contender<1>, arena_contender<8>, arena_pmr>;
 
-// The parts of the suite. Each part is a source file.
+// The functions that make the experiments of the suite, one for each source file.
 std::vector<experiment> arena_blocks(effort);
 std::vector<experiment> arena_life(effort);
 std::vector<experiment> arena_uses(effort);

@@ -1,4 +1,4 @@
-// The interface of a workload, and the type of its answer.
+// Describes the interface of a workload, and defines the type of its answer.
 #pragma once
 
 #include <bench/demo/corpus.hpp>

@@ -1,5 +1,5 @@
-// The heap suite measures the cost of constructing an allocator, filling it, and freeing all blocks
-// at once.
+// The heap suite measures the cost of three steps together: constructing an allocator, filling it,
+// and freeing all blocks at once.
 #include <bench/contenders/heaps_of_malloc.hpp>
 #include <bench/contenders/mallard.hpp>
 #include <bench/contenders/std_pmr.hpp>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t block_count = 1000;
 
-/// A contender that is destroyed together with its blocks.
+/// A contender whose destructor frees all its blocks.
 template <class A>
 class one_life {
 public:
@@ -77,7 +77,7 @@ struct life {
     batch timed;
 };
 
-/// `largest` of 0: all blocks have 32 bytes.
+/// If `largest` is 0, all blocks have 32 bytes.
 experiment lives(effort how, std::size_t count, std::size_t largest, const char* name,
                  const char* what)
 {

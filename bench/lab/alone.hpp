@@ -1,4 +1,4 @@
-// Runs a phase of a benchmark in a process of its own.
+// Runs a phase of a benchmark in a separate process.
 #pragma once
 
 #include <bench/lab/task.hpp>
@@ -12,7 +12,8 @@
 
 namespace mallard::bench::lab {
 
-/// Runs `work()` in a child process and returns its result. The child ends without cleaning up.
+/// Runs `work()` in a child process and returns the result of `work()`. The child ends without
+/// running destructors.
 template <class Work>
 double in_a_child(Work work)
 {

@@ -1,4 +1,4 @@
-// Counts misses of the last-level cache, if the machine supports that; virtual machines rarely do.
+// Counts misses of the last-level cache if the machine can count them. Virtual machines rarely can.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -10,7 +10,7 @@
 
 namespace mallard::bench::lab {
 
-/// Counts the misses of this thread, outside the kernel, since construction.
+/// Counts the misses of this thread since construction. Misses inside the kernel do not count.
 class cache_misses {
 public:
     cache_misses() noexcept
@@ -33,7 +33,7 @@ public:
 
     bool works() const noexcept { return counter_ >= 0; }
 
-    /// The misses so far; 0 if the machine does not count them.
+    /// Returns the misses so far, or 0 if the machine does not count them.
     double so_far() const noexcept
     {
         std::uint64_t count = 0;

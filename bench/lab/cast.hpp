@@ -1,6 +1,6 @@
-// The contenders of the laboratory (the benchmarks of Lakos's talk): every allocator, with its
-// library and its strategies, by the numbers of the talk. The strategy with the even number of a
-// pair winks out.
+// The contenders in the benchmarks of Lakos's talk: every allocator, with its library and its
+// strategies. Strategies have the numbers of the talk. In each pair of numbers, the even one is the
+// strategy that winks out.
 #pragma once
 
 #include <bench/lab/memories.hpp>
@@ -9,7 +9,7 @@
 
 namespace mallard::bench::lab {
 
-/// A library and a strategy, which one process measures.
+/// A library and a strategy. One process measures one such combination.
 struct part {
     std::string_view library; ///< "heap": whatever malloc is in force; "mallard/reset": in
                               ///< a way that is not the talk's
@@ -20,8 +20,8 @@ struct part {
     bool has_monotonic() const noexcept { return (strategy > 2 && strategy < 7) || strategy > 10; }
 };
 
-// Calls f.template operator()<Memory>(part) for each strategy. The strategies are grouped by the
-// type of the allocator, so that each group can have a translation unit of its own.
+// Calls f.template operator()<Memory>(part) for each strategy. There is one function for each type
+// of allocator, so that each function can be in a separate translation unit.
 
 template <class F>
 void cast_heap(F f)
@@ -80,7 +80,8 @@ void cast_boost(F f)
     cast_resources<of_boost>("boost", f);
 }
 
-/// foonathan's strategies. The pools pass large requests to the heap, so they cannot be winked out.
+/// Calls `f` for foonathan's strategies. The pools pass large requests to the heap, so they cannot
+/// be winked out.
 template <class F>
 void cast_foonathan(F f)
 {

@@ -8,8 +8,8 @@ namespace {
 
 using kind = contention_cell::kind;
 
-/// Measures as in the talk: threads are started and joined within the measured time. A sample is
-/// ten rounds; if there were fewer, the time is scaled to ten.
+/// Measures as in the talk: starting and joining the threads is part of the measured time. A sample
+/// is ten rounds. If there are fewer rounds, the time is scaled to ten.
 template <class Memory>
 double seconds_of_ten_rounds(contention_cell const& cell)
 {
@@ -29,10 +29,11 @@ double seconds_of_ten_rounds(contention_cell const& cell)
     return (samples[2] + samples[3]) / 2; // the talk's program falls through to this case
 }
 
-/// Measures threads that exist before the clock starts, and begin together. Each thread calls
-/// `work(thread)` repeatedly, so that a repetition takes a tenth of the time. Returns the medians
-/// over repetitions: the wall ns of one operation of a thread, and the CPU ns of all threads for
-/// one operation.
+/// Measures threads that exist before the clock starts and that begin together. Each thread calls
+/// `work(thread)` as often as is needed for a repetition to take a tenth of the time.
+///
+/// Returns the medians over the repetitions: the wall ns of one operation of a thread, and the CPU
+/// ns of all threads for one operation.
 template <class Work>
 void repeat(contention_cell const& cell, figures out, Work work)
 {

@@ -1,6 +1,6 @@
-// Benchmark IV: threads that allocate at the same time, each from an allocator of its own. Further
-// cases that are not in the talk: threads that share an allocator, free each other's blocks, or
-// write to blocks in the same cache line.
+// Benchmark IV of Lakos's talk: threads that allocate at the same time, each from a separate
+// allocator. Further cases are not in the talk: threads that share an allocator, that free each
+// other's blocks, or that write to blocks in the same cache line.
 #pragma once
 
 #include <bench/lab/play.hpp>
@@ -23,7 +23,7 @@
 
 namespace mallard::bench::lab {
 
-/// The parameters of one cell.
+/// The parameters of one process of this benchmark.
 struct contention_cell {
     enum class kind : std::size_t { faithful, corrected, shared, remote, sharing };
 
@@ -61,7 +61,7 @@ struct of_boost_shared : of_boost {
     using pool = boost::container::pmr::synchronized_pool_resource;
 };
 
-/// A substitute for an allocator: every thread has one block, and keeps the block.
+/// Measures the loop without an allocator: every thread has one block and never frees it.
 class no_allocator {
 public:
     explicit no_allocator(budget) {}
@@ -97,8 +97,8 @@ public:
     {
     }
 
-    /// The work of one thread, which receives as many blocks as it sends. If the thread can do
-    /// neither, it yields.
+    /// Does the work of one thread. The thread receives as many blocks as it sends. It yields while
+    /// it can neither send nor receive.
     void work(std::size_t thread)
     {
         ring<256>& next = places_[thread + 1 == cell_.threads ? 0 : thread + 1].sent_here;
@@ -142,9 +142,11 @@ private:
     std::unique_ptr<place[]> places_;
 };
 
-/// Each thread writes to a block many times before it allocates another; an operation is a write.
-/// The thread does not read, because the time that a read waits for the write depends on the
-/// address.
+/// Each thread allocates a block, writes to it many times, then allocates another. An operation is
+/// a write.
+///
+/// The thread does not read the block, because a read waits for the write before it, and the time
+/// of this wait depends on the address.
 template <class Memory>
 void write_to_its_own(Memory& memory, contention_cell const& cell)
 {

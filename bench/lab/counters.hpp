@@ -21,19 +21,19 @@ inline std::size_t page_faults() noexcept
     return static_cast<std::size_t>(used.ru_minflt + used.ru_majflt);
 }
 
-/// Makes glibc keep freed memory from now on. Other mallocs are not changed.
+/// Makes glibc's malloc keep freed memory from now on. Has no effect on other mallocs.
 inline void keep_all_memory() noexcept
 {
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1); // never: the largest int is 2 GiB, and structures are larger
 }
 
-/// Measures resident memory beyond what was resident at its construction.
+/// Measures by how much the resident memory exceeds the resident memory at construction.
 class baseline {
 public:
     baseline() : kib_((restart_peak_resident(), resident_kib())) {}
 
-    /// Writes the KiB beyond the baseline: the peak, and now.
+    /// Writes by how many KiB the peak and the present memory exceed the baseline.
     void report(std::span<double> peak_and_now) const
     {
         peak_and_now[0] = beyond(peak_resident_kib());
@@ -49,7 +49,8 @@ private:
     std::size_t kib_;
 };
 
-/// Bytes from the operating system, with all pages present. With 0 bytes, no memory is taken.
+/// Bytes from the operating system, with all pages present. Takes no memory if 0 bytes are
+/// requested.
 class touched_pages {
 public:
     explicit touched_pages(std::size_t bytes)

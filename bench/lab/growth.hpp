@@ -1,4 +1,4 @@
-// Benchmark I: build a data structure, write to it, and destroy it.
+// Benchmark I of Lakos's talk: build a data structure, write to it, and destroy it.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -12,23 +12,23 @@
 
 namespace mallard::bench::lab {
 
-/// How a cell is measured.
+/// How this benchmark measures.
 ///
 /// Faithful: like the talk's program. A monotonic allocator, alone or below a multipool, begins
-/// with a buffer that was touched before and is used again in each repetition, while a multipool
-/// alone has no buffer; each string is drawn within the measured time; sets within sets compare by
-/// address; the time is wall time.
+/// with a buffer. The pages of the buffer are present from the start, and each repetition uses the
+/// buffer again. A multipool alone has no buffer. Each string is drawn within the measured time.
+/// Sets within sets compare by address. The time is wall time.
 ///
-/// Corrected: all contenders take their memory from the heap of AS1, and the first repetition,
-/// which is not timed, brings that heap to its final size: glibc is told to return no memory to the
-/// system (other heaps keep their defaults). Strings are drawn before the clock starts, sets within
-/// sets compare by content, and the time is processor time.
+/// Corrected: all contenders take their memory from the same heap. The first repetition is not
+/// timed and brings that heap to its final size. glibc is told to return no memory to the system;
+/// other heaps keep their defaults. Strings are drawn before the clock starts. Sets within sets
+/// compare by content. The time is processor time.
 ///
-/// Returning: like corrected, but glibc returns memory to the system, which is its default, and the
+/// Returning: like corrected, but glibc returns memory to the system, which is its default. The
 /// page faults on that memory are timed.
 enum class form { corrected, faithful, returning };
 
-/// The parameters of one cell.
+/// The parameters of one process of this benchmark.
 struct growth_cell {
     std::size_t structure = 1; ///< the number n of DSn: 1 to 12
     std::size_t size = 64;     ///< elements of the outermost container
@@ -45,8 +45,8 @@ struct growth_cell {
     {
         return std::max<std::size_t>(1, elements / elements_of_one());
     }
-    /// The size of the buffer: the bytes that the structure needs with ints or strings as elements,
-    /// but at most the size in the talk.
+    /// Returns the size of the buffer: the bytes that the structure needs with ints or strings as
+    /// elements, but at most the size in the talk.
     std::size_t buffer_bytes() const noexcept
     {
         std::size_t const all = elements_of_one() * (structure % 2 == 0 ? 640 : 48);
@@ -64,8 +64,8 @@ struct growth_step {
     void* state = nullptr;
 };
 
-/// Constructs a `T` over `allocator` and fills it by `fill_it`. At the end the `T` is destroyed,
-/// or, in a wink-out, left to the owner of the memory.
+/// Constructs a `T` with `allocator` and fills it by `fill_it`. Afterwards destroys the `T`. In a
+/// wink-out it leaves the `T` as it is, and the owner of the memory frees the memory.
 template <class T, class Allocator, class Fill>
 void build(growth_step const& step, Allocator allocator, Fill fill_it)
 {
@@ -143,7 +143,7 @@ void build_one(growth_step const& step, Allocator allocator, words& text)
     }
 }
 
-/// Runs the repetitions of a cell under one strategy.
+/// Runs the repetitions of the benchmark under one strategy.
 template <class Memory>
 class growth_run {
 public:
@@ -177,8 +177,9 @@ private:
     words words_;
 };
 
-/// Writes ns for one element, page faults for 1,000 elements, the peak in KiB, the KiB after
-/// destruction, and F if there is litter.
+/// Writes the figures in this order: ns for one element, page faults for 1,000 elements, the peak
+/// in KiB, the KiB after destruction, and (if freed blocks were left in the heap) the fragmentation
+/// F.
 template <class Memory>
 void grow(part who, growth_cell const& cell, figures out)
 {
@@ -222,8 +223,8 @@ struct grow_as {
     }
 };
 
-// Each function has a translation unit of its own, with twelve structures for one type of
-// allocator.
+// Each of these functions is in a separate translation unit, which instantiates twelve structures
+// for one type of allocator.
 void grow_on_heap(grow_as const&);
 void grow_in_arena(grow_as const&);
 void grow_in_multipool(grow_as const&);

@@ -1,5 +1,5 @@
-// Benchmark V: freed blocks of other parts of a program leave gaps in the heap, so that the
-// structures that are built next are spread over many pages.
+// Benchmark V of Lakos's talk: freed blocks of other parts of a program leave gaps in the heap.
+// Structures that are built afterwards are therefore spread over many pages.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace mallard::bench::lab {
 
-/// 2^16 blocks of 1 to 1,024 bytes, of which one in `freed_of` was freed, at random. The destructor
-/// frees the rest. (After G. Bleaney's Benchmark V.)
+/// Makes gaps in the heap: allocates 2^16 blocks of 1 to 1,024 bytes, and frees a random one in
+/// `freed_of`. The destructor frees the rest. (After G. Bleaney's Benchmark V.)
 class litter {
 public:
-    /// Makes the litter. Returns no litter if `freed_of` is 0.
+    /// Makes the gaps. Makes none and returns an empty value if `freed_of` is 0.
     static std::optional<litter> make(std::size_t freed_of)
     {
         return freed_of == 0 ? std::nullopt : std::optional<litter>(std::in_place, freed_of);
@@ -45,13 +45,14 @@ private:
     std::vector<void*> blocks_;
 };
 
-/// Computes the talk's fragmentation F of a structure: of the pages that hold its blocks, the share
-/// that the blocks would not need if they were contiguous.
+/// Computes the talk's fragmentation F of a structure: the share of its pages that would not be
+/// needed if its blocks were contiguous.
 ///
 ///     F = 1 - (pages that the bytes of all blocks fill) / (pages that any block touches)
 ///
 /// F is 0 for a structure in one chunk, and near 1 when each small block is alone on its page. Gaps
-/// count like the blocks of other structures: both cost a reader of the structure pages.
+/// count like the blocks of other structures: both increase the number of pages that a reader of
+/// the structure needs.
 class page_census {
 public:
     static void see(void* self, void const* block, std::size_t bytes)

@@ -14,7 +14,7 @@ namespace {
 //     A = create, shuffle, access    B = create, access, shuffle    C = create, shuffle
 //     degradation = (A - C) / (B - C)
 //
-// Each program runs in a process of its own, and C runs once for each of the two differences.
+// Each program runs in a separate process. C runs twice: once for each of the two differences.
 template <class Memory>
 double degradation_by_difference(locality_cell const& cell)
 {
@@ -44,7 +44,7 @@ double degradation_by_difference(locality_cell const& cell)
     return after / before;
 }
 
-/// Measures the phases of a program, without the time of the measurements themselves.
+/// Measures the phases of a program. The time that the measurements themselves take does not count.
 class stopwatch {
 public:
     template <class F>
@@ -60,10 +60,12 @@ private:
     double ns_ = 0;
 };
 
-/// Measures the corrected variant: one process, and the same lists before and after the shuffle.
-/// Writes, for each measurement, the degradation, the ns of an access, and cache misses if they are
-/// counted; then, for the whole run, the ns to build, shuffle and destroy an element, page faults
-/// for 1,000 elements, and the peak in KiB.
+/// Measures the corrected variant: one process accesses the same lists before and after the
+/// shuffle.
+///
+/// Writes these figures for each measurement: the degradation, the ns of an access, and cache
+/// misses if they are counted. Then writes these for the whole run: the ns to build, shuffle and
+/// destroy an element, page faults for 1,000 elements, and the peak in KiB.
 template <class Memory>
 void look_before_and_after(locality_cell const& cell, figures out)
 {

@@ -1,5 +1,6 @@
-// Benchmark II: a large program has many subsystems, each a list, and elements move from one list
-// to another. If each list has an allocator of its own, the nodes of a list stay together.
+// Benchmark II of Lakos's talk: a large program has many subsystems. Each subsystem is a list, and
+// elements move from one list to another. If each list has a separate allocator, the nodes of a
+// list stay together.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -13,7 +14,8 @@
 
 namespace mallard::bench::lab {
 
-/// The parameters of one cell, or of several cells with the same lists.
+/// The parameters of one process of this benchmark. Several rows that use the same lists share a
+/// process.
 struct locality_cell {
     std::size_t elements = 0;    ///< elements of all subsystems together
     std::size_t size = 1;        ///< elements of each subsystem before the shuffles
@@ -27,8 +29,9 @@ struct locality_cell {
     std::size_t subsystems() const noexcept { return elements / size; }
 };
 
-/// The subsystems. The list objects are contiguous, whichever allocators their nodes come from, as
-/// in a program that was not designed around its allocators.
+/// The subsystems of the program, each of which is a list. The list objects are contiguous,
+/// whichever allocators their nodes come from, as in a program that was not designed around its
+/// allocators.
 template <class Memory>
 class program {
     using allocator = typename std::allocator_traits<
@@ -46,8 +49,9 @@ public:
         }
     }
 
-    /// Moves elements from the front of a random subsystem to the back of each subsystem in turn.
-    /// The value moves and the node does not: a list keeps its own nodes.
+    /// Repeats `moves` times: removes the first element of a random subsystem and appends one to a
+    /// subsystem, each in turn. The value moves and the node does not, because each list keeps its
+    /// own nodes.
     void shuffle(std::size_t moves)
     {
         std::uniform_int_distribution<std::size_t> any(0, parts_.size() - 1);
@@ -86,9 +90,8 @@ private:
     std::default_random_engine random_;
 };
 
-/// Measures samples of the access phase: each sample walks over some subsystems, and the next
-/// sample continues with the following subsystems, so that all subsystems are visited, as in a
-/// whole phase.
+/// Measures samples of the access phase. Each sample walks over some subsystems. The next sample
+/// continues with the subsystems that follow, so that all of them are visited, as in a whole phase.
 template <class Memory>
 class looker {
 public:
@@ -104,7 +107,8 @@ public:
     seen look(std::size_t walks)
     {
         warm();
-        // A structure that is large enough for this limit does not fit into any cache.
+        // Limits the walks of a sample. A structure for which the limit matters is too large for
+        // any cache.
         walks = std::min(walks, std::max<std::size_t>(1, walk_accesses_max / cell_.size));
         std::size_t const visits = std::max<std::size_t>(1, cell_.accesses / (walks * cell_.size));
         std::array<double, samples> ns{};

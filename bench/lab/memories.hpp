@@ -1,6 +1,6 @@
-// The allocators behind the strategies of Lakos's talk, in every library that has them. Each class
-// is constructed from a `budget`, has an allocator for containers and single blocks, and frees all
-// memory at once.
+// The allocators of the strategies of Lakos's talk, for every library that has them. Each class is
+// constructed from a `budget`. It has an allocator for containers and single blocks, and it can
+// free all memory at once.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -64,8 +64,8 @@ public:
     void release() noexcept {}
 };
 
-/// Mallard's allocators over the heap. An arena, and a multipool over an arena, begins with the
-/// buffer.
+/// Makes Mallard's allocators over the heap. An arena begins with the buffer, and so does a
+/// multipool over an arena.
 template <class A>
 A made_of(budget from)
 {
@@ -92,7 +92,8 @@ private:
     A memory_;
 };
 
-// The resource is a base class so that it is constructed before the base that points to it.
+// Holds a resource. This is a base class, so that the resource is constructed before the other base
+// class that points to it.
 template <class Resource>
 struct holder {
     Resource memory;
@@ -165,7 +166,8 @@ public:
     }
 };
 
-/// An allocator that containers pass on to their elements, for libraries without one.
+/// An allocator that containers pass on to their elements. Used for libraries that have no such
+/// allocator.
 template <class T, class Memory>
 class handing_on {
 public:
@@ -196,8 +198,9 @@ private:
     Memory* from_;
 };
 
-/// foonathan's stack: it fills the buffer, then blocks of the heap, each twice as large as the
-/// last. A request larger than the next block fails, so the first block has room for the largest.
+/// foonathan's stack. It uses the buffer first, then blocks of the heap, each twice as large as the
+/// one before. A request that is larger than the next block fails, so the first block is made large
+/// enough for the largest request.
 class foonathan_stack {
 public:
     explicit foonathan_stack(budget from)

@@ -1,5 +1,5 @@
-// The code that Benchmarks II to IV share: the choice of a contender, the work on a block, and the
-// limit of memory.
+// The code that Lakos's Benchmarks II to IV share: the choice of a contender, the work on a block,
+// and the limit of memory.
 #pragma once
 
 #include <bench/lab/task.hpp>
@@ -33,7 +33,7 @@ void play(part who, Cast cast, F f)
     return keep(block);
 }
 
-/// Limits the memory of this process as long as the object exists.
+/// Limits the memory of this process while the object exists.
 class memory_limit {
 public:
     enum class what : int {

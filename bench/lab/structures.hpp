@@ -30,8 +30,8 @@ inline constexpr bool is_text = false;
 template <class Traits, class Allocator>
 inline constexpr bool is_text<std::basic_string<char, Traits, Allocator>> = true;
 
-// The hash functions here are not noexcept, so that libstdc++ caches their results, as it does for
-// std::hash<std::string>.
+// Hashes a string. The function is not noexcept, so that libstdc++ caches its results, as it does
+// for std::hash<std::string>.
 
 struct hash_of_text {
     std::size_t operator()(std::string_view text) const
@@ -78,9 +78,9 @@ private:
     }
 };
 
-/// Writes to the first bytes of an element. An int is only written to: reading it again would
-/// measure whether the processor forwards the value from the store before, which depends on
-/// addresses: 1.3 or 2.9 ns, by chance.
+/// Writes to the first bytes of an element. An int is written to but not read: reading would
+/// measure how fast the processor forwards the stored value, which takes 1.3 or 2.9 ns depending on
+/// the address.
 inline void touch_first(int& element) noexcept
 {
     *const_cast<int volatile*>(&element) = -1;
@@ -125,7 +125,8 @@ void add_leaf(std::vector<Leaf, A>& into, std::size_t first, std::size_t count, 
     fill(into.back(), first, count, text);
 }
 
-/// Puts an inner structure into DS9 to DS12 and then fills it, because it is hashed by its address.
+/// Inserts an empty inner structure into DS9 to DS12, then fills it. This order is possible because
+/// the inner structure is hashed by its address.
 template <class Leaf, class A>
 void add_leaf(std::unordered_set<Leaf, hash_of_address, same_address, A>& into, std::size_t first,
               std::size_t count, words& text)
@@ -135,7 +136,7 @@ void add_leaf(std::unordered_set<Leaf, hash_of_address, same_address, A>& into, 
     fill(leaf, first, count, text);
 }
 
-/// Fills the inner structure before it is inserted, because it is hashed by its content.
+/// Fills the inner structure, then inserts it, because it is hashed by its content.
 template <class Leaf, class E, class A>
 void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t first,
               std::size_t count, words& text)
@@ -146,11 +147,12 @@ void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t
     into.insert(std::move(leaf));
 }
 
-/// The bytes of a set's node, including the link, and the hash if the set caches it.
+/// The bytes of a set's node: the element, the link, and the hash if the set caches it.
 template <class T>
 inline constexpr std::size_t node_bytes = sizeof(T) + (std::is_same_v<T, int> ? 12 : 16);
 
-/// Calls `visit(address, bytes)` for each block of a structure that its interface shows.
+/// Calls `visit(address, bytes)` for each block of a structure that can be found through the
+/// structure's interface.
 template <class Visit>
 void visit_blocks(int, Visit&)
 {

@@ -1,4 +1,5 @@
-// The command line and the answer of a laboratory process, used on both sides of the pipe.
+// The command line and the output of a `mallard-bench-lab` process. Both the process and its parent
+// use this header.
 #pragma once
 
 #include <bench/lab/cast.hpp>
@@ -10,17 +11,17 @@
 
 namespace mallard::bench::lab {
 
-/// The command line `mallard-bench-lab BENCHMARK LIBRARY STRATEGY NUMBER...`: one cell under one
-/// strategy, once.
+/// The command line `mallard-bench-lab BENCHMARK LIBRARY STRATEGY NUMBER...`. It requests one
+/// measurement under one strategy.
 struct task {
     part who;
     std::array<std::size_t, 8> numbers{}; ///< their meaning depends on the benchmark
 };
 
-/// The figures, in the order in which the suite names them.
+/// The measured figures, in the order in which the suite names them.
 using figures = std::span<double>;
 
-/// Thrown if the strategy cannot run this cell. The text becomes the row's "why".
+/// Thrown if the strategy cannot run this case. The text becomes the row's "why".
 struct not_played : std::runtime_error {
     using std::runtime_error::runtime_error;
 };

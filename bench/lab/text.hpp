@@ -8,8 +8,8 @@
 
 namespace mallard::bench::lab {
 
-/// Draws each string with two random numbers, as the talk's program does; or draws lengths
-/// beforehand, and takes one place after the other.
+/// Draws strings in one of two ways. Faithful to the talk's program: two random numbers for each
+/// string. Otherwise: lengths are drawn beforehand, and the start moves on by 61 characters.
 class words {
 public:
     enum class when { each, before };

@@ -7,8 +7,8 @@
 namespace mallard::bench::lab {
 namespace {
 
-/// Returns the seconds of one life (construction to destruction of an allocator): the mean without
-/// the shortest and the longest.
+/// Returns how many seconds an allocator takes from construction to destruction: the mean over
+/// `lives` allocators, without the shortest and the longest.
 template <class Life>
 double mean_of_lives(std::size_t lives, Life life)
 {
@@ -28,8 +28,8 @@ struct measured {
     std::size_t lives = 0;
 };
 
-/// Runs one life after the other for `least_ns`. The first life counts only if it alone took
-/// `least_ns`.
+/// Constructs, uses and destroys one allocator after the other for `least_ns`. The first one counts
+/// only if it alone took `least_ns`.
 template <class Life>
 measured for_a_while(double least_ns, Life life)
 {
@@ -51,8 +51,9 @@ measured for_a_while(double least_ns, Life life)
     return all;
 }
 
-/// Writes the figures of a cell. Faithful: the seconds of a life. Corrected: the ns to allocate and
-/// free a block, page faults for 1,000 blocks, the peak in KiB, and the KiB after destruction.
+/// Writes the figures. Faithful: the seconds from construction to destruction. Corrected: the ns to
+/// allocate and free a block, page faults for 1,000 blocks, the peak in KiB, and the KiB after
+/// destruction.
 template <class Life>
 void report(utilization_cell const& cell, Life life, figures out)
 {
@@ -68,14 +69,14 @@ void report(utilization_cell const& cell, Life life, figures out)
     before.report(out.subspan(2));
 }
 
-// The talk's `ulimit -v`, or a limit that is safe on this machine.
+// Returns the limit of memory: the talk's `ulimit -v`, or a limit that is safe on this machine.
 std::size_t kib_max(utilization_cell const& cell)
 {
     return cell.lives != 0 ? 5'000'000 : memory_limit::most_kib;
 }
 
-// Refuses a cell that would certainly run out of memory: a monotonic allocator keeps all allocated
-// memory.
+// Refuses a case that would certainly run out of memory. A monotonic allocator keeps all allocated
+// memory, so the need is known beforehand.
 void refuse_in_vain(part who, utilization_cell const& cell)
 {
     bool const keeps_all = who.strategy == 3 || who.strategy == 5;

@@ -1,5 +1,5 @@
-// Benchmark III: blocks are freed, the oldest first, and allocated again, so that only a part of
-// all allocated memory is in use at a time.
+// Benchmark III of Lakos's talk: blocks are freed, the oldest first, and others are allocated. Only
+// a part of all memory that was ever allocated is in use at a time.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -10,7 +10,7 @@
 
 namespace mallard::bench::lab {
 
-/// The parameters of one cell.
+/// The parameters of one process of this benchmark.
 struct utilization_cell {
     std::size_t total = 0;  ///< bytes requested in one life of the allocator
     std::size_t active = 0; ///< bytes in use
@@ -22,7 +22,7 @@ struct utilization_cell {
     std::size_t held() const noexcept { return active / block; }
 };
 
-/// Runs one life of `Memory`.
+/// Constructs, uses and destroys a `Memory`.
 template <class Memory>
 void live(utilization_cell const& cell, std::vector<void*>& blocks)
 {
@@ -39,8 +39,8 @@ void live(utilization_cell const& cell, std::vector<void*>& blocks)
         memory.deallocate(blocks[oldest], cell.block);
 }
 
-/// Runs a life of an allocator that frees all at once: one generation of blocks after the other, in
-/// the same memory.
+/// Constructs, uses and destroys an allocator that can only free all blocks at once. The blocks are
+/// allocated in groups: each group uses the memory of the group before.
 template <class Memory>
 void live_in_generations(utilization_cell const& cell, std::vector<void*>& blocks)
 {

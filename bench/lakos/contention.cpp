@@ -1,6 +1,6 @@
-// lakos4 is Lakos's Benchmark IV, threads that allocate at the same time, and cases that are not in
-// the talk: a shared allocator, blocks that another thread frees, and blocks of two threads in one
-// cache line.
+// The suite lakos4 is Lakos's Benchmark IV: threads that allocate at the same time. Some cases are
+// not in the talk: a shared allocator, blocks that another thread frees, and blocks of two threads
+// in one cache line.
 #include <bench/lab/contention.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
@@ -93,7 +93,8 @@ experiment apart(cell const& c, effort how)
                      c.name(), c, kind::corrected, without_wink_out(), how);
 }
 
-// The players that may be shared: every malloc, and every allocator that any thread may call.
+// Lists the contenders that threads may share: every malloc, and every allocator that any thread
+// may call.
 std::vector<player> shared_players()
 {
     std::vector<player> all;

@@ -1,5 +1,5 @@
-// lakos1 and lakos5 build and destroy the data structures of Lakos's Benchmark I under each
-// strategy, in a fresh heap and in one with litter.
+// The suites lakos1 and lakos5 build and destroy the data structures of Lakos's Benchmark I under
+// each strategy. lakos1 does so in a fresh heap, lakos5 in a heap with gaps.
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
 
@@ -37,7 +37,8 @@ struct cell {
         text += " of " + power_of_two(exponent);
         return structure > 4 ? text + " x " + power_of_two(inner_exponent) : text;
     }
-    // The number of elements of all repetitions together, for a task of `wanted` elements.
+    // Returns the number of elements of all repetitions together. `wanted` is the number in a full
+    // run.
     std::size_t elements(std::size_t wanted) const
     {
         return std::max(wanted, exponent + (structure > 4 ? inner_exponent : 0));
@@ -58,7 +59,7 @@ std::vector<figure> growth_figures(std::string const& name, const char* variant)
             {name, "fragmentability", variant}};
 }
 
-// Estimates the work of a cell: an int costs about 5 ns, a string 100 ns.
+// Estimates the work of a case: an int costs about 5 ns, a string 100 ns.
 double weight_of(cell const& c, std::size_t exponent, double processes)
 {
     double const elements = static_cast<double>(std::size_t{1} << c.elements(exponent));
@@ -92,7 +93,8 @@ experiment corrected(cell const& c, effort how)
     return e;
 }
 
-// The variant is run without wink-out only, because a wink-out returns the same memory to the heap.
+// Makes the variant in which glibc returns memory to the system. Strategies with wink-out are left
+// out, because a wink-out returns the same memory to the heap.
 experiment returning(cell const& c, effort how)
 {
     std::size_t const exponent = wanted_elements(how, 24);

@@ -11,7 +11,7 @@
 namespace mallard::bench {
 namespace {
 
-// A cell of the talk may take hours before its first output: 2^25 elements are walked over 2,560
+// A case of the talk may take hours before its first output: 2^25 elements are walked over 2,560
 // times, and each step is a cache miss.
 constexpr int patience_ms = 6 * 60 * 60'000;
 
@@ -75,7 +75,8 @@ std::vector<player> make_players()
     return all;
 }
 
-/// Parses the output of a laboratory process: figures, or the reason why there are none.
+/// Parses the output of a `mallard-bench-lab` process: the figures, or the reason why there are
+/// none.
 child_result heard(std::string const& said, int status, std::size_t figures)
 {
     if (status != 0)

@@ -1,5 +1,5 @@
-// The suites' side of the laboratory: each cell of Lakos's benchmarks is a process of its own for
-// each strategy, with the malloc that the strategy takes its memory from.
+// Starts `mallard-bench-lab` for the suites lakos1 to lakos5. Each case runs in a separate process
+// for each strategy, with the malloc from which the strategy takes its memory.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -11,25 +11,26 @@
 
 namespace mallard::bench {
 
-/// A contender of the laboratory: a strategy of the talk, in one library, over one malloc.
+/// A contender of the suites lakos1 to lakos5: a strategy of the talk, in one library, over one
+/// malloc.
 struct player {
     std::string name; ///< "mallard/AS7", "glibc-2.36/AS1"
     lab::part who;
     preload const* heap = nullptr;
 };
 
-/// All players: AS1 and AS2 on glibc; AS1 on other mallocs, including Mallard's; then the
-/// strategies of all libraries, over glibc.
+/// Returns all contenders: AS1 and AS2 on glibc, then AS1 on other mallocs (including Mallard's),
+/// then the strategies of all libraries over glibc.
 std::vector<player> const& all_players();
 
-/// The players without wink-out: AS1, AS2 and the odd strategies.
+/// Returns the contenders without wink-out: AS1, AS2 and the odd strategies.
 std::vector<player> without_wink_out();
 
-/// A player over glibc. With the library "mallard/reset", its name is "mallard/AS3+reset".
+/// Makes a contender over glibc. With the library "mallard/reset", its name is "mallard/AS3+reset".
 player one_player(lab::part who);
 
-/// An experiment with one process of `benchmark` for each player, with `numbers` on its command
-/// line. The process prints the figures of the experiment in their order.
+/// Makes an experiment that starts one process of `benchmark` for each contender, with `numbers` on
+/// its command line. The process prints the figures of the experiment in their order.
 experiment in_the_lab(std::string const& asks, std::vector<figure> figures,
                       std::vector<player> const& players, std::string const& benchmark,
                       std::vector<std::size_t> const& numbers);

@@ -1,5 +1,5 @@
-// lakos2 is Lakos's Benchmark II: lists whose elements move between subsystems, with and without an
-// allocator for each list.
+// The suite lakos2 is Lakos's Benchmark II: elements move between lists. Some strategies have a
+// separate allocator for each list, and others one for all lists.
 #include <bench/lab/cache_misses.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
@@ -7,7 +7,7 @@
 namespace mallard::bench {
 namespace {
 
-/// The parameters of the lists of some cells.
+/// The parameters of lists that several cases share.
 struct lists {
     std::string name;     // "2^21/S=2^13"
     std::size_t elements; // number in all lists
@@ -25,7 +25,7 @@ std::string described(lists const& l)
     return std::to_string(l.elements / l.size) + " list<int> of " + std::to_string(l.size);
 }
 
-/// The moves and walks over the lists.
+/// How many elements move between lists, and how often each list is walked over.
 struct history {
     std::string after = {};  // "/shuffles=0.1", if it is not 5 as in the talk
     double shuffles = 5;     // moves of each element before each measurement
@@ -41,8 +41,8 @@ struct history {
 
 enum class who { all, talks, first }; // which players
 
-// All players that can free single blocks. Only some run the talk's program, because the corrected
-// variant measures the same at a hundredth of the time.
+// Returns the contenders that can free single blocks. Only some of them run the talk's program,
+// because the corrected variant measures the same in a hundredth of the time.
 std::vector<player> players_of(who wanted)
 {
     std::vector<player> all = without_wink_out();
@@ -62,7 +62,8 @@ std::vector<player> players_of(who wanted)
     return all;
 }
 
-// Estimates the seconds: 100 ns for a move and 5 for an access, less if the lists fit into a cache.
+// Estimates the seconds: 100 ns for a move and 5 ns for an access, less if the lists fit into a
+// cache.
 double seconds(lists const& l, double moves, double accesses)
 {
     return 0.02 + static_cast<double>(l.elements) * 1e-7 + moves * 1e-7 + accesses * 5e-9;
@@ -84,15 +85,15 @@ experiment faithful(lists const& l, std::string const& name, history const& h,
     return e;
 }
 
-// The number of repetitions, so that each subsystem is walked over `in_all` times in total, as in
-// the talk.
+// Returns the number of repetitions with which each subsystem is walked over `in_all` times in
+// total, as in the talk.
 std::size_t repetitions(std::size_t walks, std::size_t in_all, effort how)
 {
     std::size_t const less = how.is_smoke() ? 12 : how.is_brief() ? 3 : how.less;
     return std::max<std::size_t>(1, (in_all / walks) >> less);
 }
 
-/// One experiment for all `names`, each of which is a measurement of the same lists.
+/// Makes one experiment. Each of the `names` is a measurement of the same lists.
 experiment corrected(lists const& l, std::vector<std::string> const& names, history const& h,
                      effort how)
 {
@@ -113,7 +114,7 @@ experiment corrected(lists const& l, std::vector<std::string> const& names, hist
                        "build, move and destroy one",
         figures, players_of(who::all), "locality",
         {l.elements, l.size, h.moves(l), h.stages, h.walks, h.looks, 0, accesses});
-    // Experiments that take a minute for each player run once.
+    // Runs an experiment only once if it takes a minute for each contender.
     e.rounds = 3;
     e.once = how.is_smoke() || how.is_brief() || l.elements > std::size_t{1} << 21;
     e.in_brief = false;
@@ -136,14 +137,15 @@ experiment all_iterations(lists const& l, history const& h, effort how)
     return corrected(l, names, h, how);
 }
 
-// A case that is not in the talk: few moves, of a tenth of the elements or of each element once.
+// Makes a case that is not in the talk: only a tenth of the elements move, or each element moves
+// once.
 experiment hardly_shuffled(lists const& l, bool once, effort how)
 {
     return all_iterations(
         l, {.after = once ? "/shuffles=1" : "/shuffles=0.1", .shuffles = once ? 1 : 0.1}, how);
 }
 
-// Adds a table of the talk: all sizes, and the walks of each.
+// Adds a table of the talk, which has all sizes and several numbers of walks for each.
 void add_table(std::vector<experiment>& all, std::size_t elements, who players, effort how)
 {
     for (std::size_t size = elements + 1; size-- > 0;) {
@@ -181,7 +183,7 @@ void add_diffusion(std::vector<experiment>& all, std::size_t largest, effort how
     }
 }
 
-// Adds cells that are small enough for a short run; the talk's cells are not.
+// Adds cases that are small enough for a short run, because the cases of the talk are too large.
 void add_small(std::vector<experiment>& all, effort how)
 {
     for (std::size_t const elements : {16u, 18u}) {
@@ -197,7 +199,7 @@ void add_small(std::vector<experiment>& all, effort how)
     all.back().in_brief = true;
 }
 
-// Adds cases with small structures, for which a separate allocator should not cost time.
+// Adds cases with small structures. For them a separate allocator should not cost time.
 void add_hardly_shuffled(std::vector<experiment>& all, effort how)
 {
     for (std::size_t const elements : {16u, 21u}) {

@@ -1,4 +1,5 @@
-// lakos3 is Lakos's Benchmark III: blocks are freed and allocated again while only some are in use.
+// The suite lakos3 is Lakos's Benchmark III: blocks are freed and others allocated while only some
+// blocks are in use.
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
 
@@ -80,8 +81,8 @@ std::vector<experiment> lakos3_suite(effort how)
         add(all, {20, 15, 10}, how);
         return all;
     }
-    // Only sizes with which a monotonic allocator does not run out of memory, and for which a short
-    // run has time.
+    // Adds only sizes with which a monotonic allocator does not run out of memory, and for which a
+    // short run has time.
     for (std::size_t block = 6; block <= 15; ++block)
         add(all, {26, 20, block}, how);
     for (experiment& e : all)

@@ -1,10 +1,11 @@
-// mallard-bench-launch LIBRARY [NAME=VALUE...] COMMAND [ARGUMENT...]: runs a command with a library
-// loaded before all others, and appends the time and memory of the command to its output:
+// mallard-bench-launch LIBRARY [NAME=VALUE...] COMMAND [ARGUMENT...] runs a command with a library
+// loaded before all others. After the output of the command it prints a line with the time and
+// memory of the command:
 //
 //     \n@ STATUS WALL_NS CPU_NS PEAK_KIB
 //
-// The launcher is linked statically and starts the command by vfork, because the peak that the
-// kernel reports for a child begins at the memory of its parent.
+// The launcher is linked statically and starts the command by vfork. Otherwise the peak that the
+// kernel reports would include memory of the parent: the peak of a child begins there.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -31,7 +32,7 @@ long long ns_of(timeval t)
     return t.tv_sec * 1'000'000'000ll + t.tv_usec * 1000ll;
 }
 
-// Discards the command's standard error.
+// Becomes the command. The standard error of the command is discarded.
 [[noreturn]] void become(char** command)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); // a server must not outlive the bench
@@ -49,7 +50,7 @@ int main(int argc, char** argv)
     if (argc < 3)
         return 2;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The launcher is static, so LD_PRELOAD affects only the command.
+    // Sets LD_PRELOAD. It affects only the command, because the launcher is linked statically.
     if (argv[1][0] != '\0')
         setenv("LD_PRELOAD", argv[1], 1);
     char** command = argv + 2;

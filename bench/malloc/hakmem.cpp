@@ -1,6 +1,8 @@
-// The rows of hakmem's report of October 2025 (file 004), by name. The report does not say how much
-// of each block was written, so larger blocks have a row for each possible meaning. In the report,
-// a malloc or a free is an operation; here, as everywhere, an operation is a malloc and its free.
+// The rows of hakmem's report of October 2025 (file 004), with its names. The report does not say
+// how much of each block was written, so larger blocks have a row for each possible meaning.
+//
+// The report counts a malloc and a free as two operations. Here, as in all suites, an operation is
+// a malloc and its free.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

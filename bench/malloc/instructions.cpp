@@ -1,4 +1,4 @@
-// Counts instructions instead of time: the count is the same on every run, whatever the load of the
+// Counts instructions instead of time. The count is the same in every run, whatever the load of the
 // machine.
 #include <bench/malloc/parts.hpp>
 #include <bench/preload/process.hpp>
@@ -22,7 +22,7 @@ double collected_in(std::string const& log)
     return std::strtod(log.c_str() + at + word.size(), nullptr);
 }
 
-/// The instructions of one call and the loop around it.
+/// Returns the number of instructions of one call, including the loop around it.
 double instructions_of(std::size_t what, std::size_t bytes, preload const& with, effort how)
 {
     std::vector<std::string> command{"valgrind", "--tool=callgrind", "--log-fd=1",
@@ -54,7 +54,7 @@ experiment instructions(std::size_t bytes, effort how)
             {.name = [&with] { return with.name; },
              .prepare = [&with, bytes, how]() -> round_function {
                  insist_on(with);
-                 // Each count takes seconds, so a smoke run has one contender only.
+                 // Limits a smoke run to one contender, because each count takes seconds.
                  if (how.is_smoke() && !with.library.empty() && !with.name.starts_with("mallard"))
                      throw cannot_run("not in a smoke run");
                  return [&with, bytes, how](std::span<double> out) {

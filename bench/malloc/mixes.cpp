@@ -1,4 +1,4 @@
-// Cases with blocks of many sizes, and with blocks that grow, in one thread.
+// Measures blocks of many sizes, and blocks that grow, in one thread.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

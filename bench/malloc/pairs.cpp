@@ -1,4 +1,4 @@
-// Cases that allocate and free one block, or a few in turn.
+// Measures one block that is allocated and freed at once, and a few blocks in turn.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

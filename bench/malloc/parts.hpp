@@ -1,4 +1,5 @@
-// The parts of the malloc suite, one file each, and the names of its cases.
+// Declares the functions that make the experiments of the malloc suite, one for each source file.
+// Also makes the names of cases.
 #pragma once
 
 #include <bench/preload/worker.hpp>

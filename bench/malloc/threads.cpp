@@ -1,4 +1,4 @@
-// Cases with blocks that several threads allocate and free.
+// Measures blocks that several threads allocate and free.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {
@@ -9,7 +9,8 @@ const char* const cost = "; ns: wall time / those of all threads, and CPU time";
 
 enum : std::size_t { never, always, every_second }; // how often a batch moves to another thread
 
-/// Adds `what` with each number of threads from `least`; a short run has only 4 threads.
+/// Adds `what` once for each number of threads, beginning with `least`. A short run has only 4
+/// threads.
 void add(std::vector<load>& all, const char* name, const char* asks, task what,
          std::size_t least = 1)
 {

@@ -1,5 +1,6 @@
-// Builds and destroys standard containers over an allocator that keeps its memory, with a type
-// parameter if the contender has one, or std::pmr if its name says pmr.
+// Builds and destroys standard containers with an allocator that keeps its memory. The containers
+// have the allocator as a type parameter if the contender offers that, or use std::pmr if the name
+// of the contender says pmr.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>

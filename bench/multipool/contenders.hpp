@@ -1,5 +1,5 @@
-// The contenders of the multipool suite: allocators for blocks of any size that are freed one by
-// one.
+// The contenders of the multipool suite. They are allocators for blocks of any size, and each block
+// can be freed separately.
 #pragma once
 
 #include <bench/contenders/binding.hpp>
@@ -17,7 +17,7 @@ using multipool_contenders = contender_list<
     multipool_contender<arena_multipool_tag>, multipool_contender<ordered_multipool_tag>,
     multipool_pmr<plain_multipool_tag>, multipool_pmr<arena_multipool_tag>>;
 
-// The parts of the suite. Each part is a source file.
+// The functions that make the experiments of the suite, one for each source file.
 std::vector<experiment> multipool_pairs(effort);
 std::vector<experiment> multipool_mixed(effort);
 std::vector<experiment> multipool_containers(effort);

@@ -1,4 +1,4 @@
-// Cases with many blocks in use, of sizes from a table.
+// Measures many blocks in use. Their sizes come from a table.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>
@@ -35,7 +35,7 @@ struct hold_state {
     batch timed;
 };
 
-/// `largest` of 0: all blocks have 32 bytes.
+/// If `largest` is 0, all blocks have 32 bytes.
 experiment hold(effort how, std::size_t largest, const char* name, const char* sizes)
 {
     return {.asks = std::string("1,000 blocks of ") + sizes +
@@ -92,7 +92,7 @@ struct replace_state {
     }
     void step()
     {
-        // The sizes shift by one in each pass; otherwise a slot would always have the same size.
+        // Shifts the sizes by one in each pass. Otherwise a slot would always have the same size.
         block& b = slots[which[at % steps]];
         std::size_t const bytes = sizes[(at + at / steps) % steps];
         at += 1;

@@ -1,4 +1,4 @@
-// Cases with one block in use, of a size that is a constant, as in a container's node.
+// Measures one block in use. The size of the block is a constant, as for a container's node.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>

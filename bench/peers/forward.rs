@@ -1,10 +1,12 @@
-// Defines the names that programs call as jumps to the peer's own functions. Each peer includes
-// this.
+// Exports malloc and its relatives for the library of a peer. Each function jumps to the peer's own
+// function. The source of each peer includes this file.
 use std::ffi::{c_int, c_void};
 
-/// Exports the malloc family, and the C++ operators as plain calls of it; out of memory, the
-/// operators abort. The operators do not come from libstdc++, so that `new` costs the peer no
-/// detour. A peer with operators of its own names them: `new`, aligned `new`, and sized `delete`.
+/// Exports malloc and its relatives, and the C++ operators, which call these functions. If memory
+/// runs out, the operators abort.
+///
+/// The operators of libstdc++ are not used, because calling them would cost the peer a detour. A
+/// peer with its own operators names them: `new`, aligned `new`, and sized `delete`.
 macro_rules! forward {
     ($malloc:path, $free:path, $calloc:path, $realloc:path, $aligned:path, $usable:path) => {
         unsafe fn or_abort(block: *mut c_void) -> *mut c_void {

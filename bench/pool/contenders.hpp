@@ -1,5 +1,6 @@
-// The contenders of the pool suite. `Bytes` is the block size. Each contender is constructed with
-// the largest number of blocks that it will have to hold, which only the hand-written limit uses.
+// The contenders of the pool suite. `Bytes` is the block size. The constructor of a contender gets
+// the largest number of blocks that the case will need. Only the hand-written lower bound uses that
+// number.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -26,13 +27,13 @@ using pool_contenders = contender_list<
     typename pool_of_constant<reuse::ordered, check::on>::of<Bytes>,
     typename pool_of_pmr<reuse::ordered>::of<Bytes>>;
 
-/// Contenders for cases with a great many blocks.
+/// The contenders of cases with very many blocks.
 template <std::size_t Bytes>
 using many_contenders = typename pool_contenders<Bytes>::template with<
     typename pool_of_huge_pages<reuse::lifo>::template of<Bytes>,
     typename pool_of_huge_pages<reuse::ordered>::template of<Bytes>>;
 
-// The parts of the suite. Each part is a source file.
+// The functions that make the experiments of the suite, one for each source file.
 std::vector<experiment> pool_report000(effort);
 std::vector<experiment> pool_pairs(effort);
 std::vector<experiment> pool_reuse(effort);

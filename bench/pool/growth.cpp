@@ -1,4 +1,4 @@
-// Measures a pool that starts empty and grows, so that it allocates blocks that were never
+// Measures a pool that starts empty and grows. So every allocation returns a block that was never
 // allocated before.
 #include <bench/growing.hpp>
 #include <bench/pool/contenders.hpp>

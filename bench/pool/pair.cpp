@@ -1,5 +1,5 @@
-// Measures a block that is allocated and freed at once, and a few blocks at a time, with the pool
-// in each of the three places where a program may put it.
+// Measures a block that is allocated and freed at once, and a few blocks at a time. A program may
+// put the pool in one of three places, and each is measured.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/pool/contenders.hpp>
@@ -16,8 +16,8 @@ template <class C>
         blocks.deallocate(keep(blocks.allocate()));
 }
 
-// Each function has the whole loop, so that the compiler can treat the pool as in a program: for a
-// pool on the stack, it may keep the head of the list in a register.
+// Has the whole loop in one function, so that the compiler can treat the pool as in a program. For
+// a pool on the stack, the compiler may keep the head of the list in a register.
 struct on_stack {
     template <class C>
     [[gnu::noinline]] static double run(batch& timed)
@@ -40,8 +40,8 @@ struct as_static {
     template <class C>
     [[gnu::noinline]] static double run(batch& timed)
     {
-        // The pool is in static storage, but constructed and destroyed here, because every round
-        // starts with a fresh pool.
+        // Constructs and destroys the pool here, although it is in static storage, because every
+        // round starts with a fresh pool.
         alignas(C) static std::byte storage[sizeof(C)];
         C& blocks = *::new (static_cast<void*>(storage)) C(1);
         double const ns = timed.ns_of_one(

@@ -1,9 +1,10 @@
-// The benchmark of the fixed-memory-pool report, as it was written, and with its traps removed.
+// The benchmark of the project "fixed memory pool", as published (faithful), and without its
+// mistakes (corrected).
 //
-// The faithful variant has 1,000,000 blocks of 64 bytes. The pool is filled with free blocks before
-// the clock starts, so its pages are touched and malloc's are not. Blocks are freed in the order of
-// allocation, and one block is in use in the interleaved case. The clock is the CPU time of the
-// thread instead of wall time, because other programs share the machine.
+// Faithful: there are 1,000,000 blocks of 64 bytes. The pool is filled with free blocks before the
+// clock starts, so its pages are present and malloc's are not. Blocks are freed in the order of
+// allocation. The interleaved case has one block in use. The clock is the CPU time of the thread
+// instead of wall time, because other programs share the machine.
 #include <bench/pool/contenders.hpp>
 #include <bench/report000.hpp>
 
@@ -57,7 +58,8 @@ experiment replace(effort how, std::size_t live)
             .figures = {{"report000/interleaved/live-" + std::to_string(live), "ns_per_op",
                          "corrected"}},
             .entrants = entrants_of(pool_contenders<block_bytes>{},
-                                    // With one free block at a time, a free need not search a list.
+                                    // Allows contenders whose frees search the free list, because
+                                    // the list has at most one block here.
                                     {order::shuffled, 1},
                                     [how, live]<class C>() { return replace_round<C>(how, live); }),
             .in_brief = live <= 4096,

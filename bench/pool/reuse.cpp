@@ -1,5 +1,5 @@
-// Frees blocks in random order and allocates blocks again: a free list through the blocks has a
-// cache miss for each block.
+// Frees blocks in random order and allocates blocks again. If an allocator links its free blocks,
+// it has a cache miss for each block.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/pool/contenders.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t block_bytes = 64;
 
-/// A pool with `live` blocks in use. Pointers to the blocks are in an array.
+/// A pool with `live` blocks in use, and an array of pointers to the blocks.
 template <class C>
 struct populated {
     explicit populated(std::size_t live)
@@ -87,7 +87,7 @@ experiment live(effort how, std::size_t count)
             .weight = count >= 100'000 ? 6.0 : 1.0};
 }
 
-/// Frees the blocks of `k` random slots and allocates them again; the slots are consecutive parts
+/// Frees the blocks of `k` random slots and allocates them again. Each call uses the next `k` slots
 /// of one long shuffle.
 template <class C>
 class burster {

@@ -20,8 +20,8 @@ preload of_debian()
     return p;
 }
 
-// Makes the name of a peer, with the version of its crate in peers/Cargo.lock. Google's tcmalloc
-// has no releases: its name has the month of its sources.
+// Makes the name of a peer with the version of its crate, which peers/Cargo.lock has. Google's
+// tcmalloc has no releases, so its name has the month of its sources.
 preload of_crate(const char* name, const char* file)
 {
     std::string const library = program_folder() + "/peers/release/" + file;
@@ -31,7 +31,7 @@ preload of_crate(const char* name, const char* file)
             "its crate is not built; help: install cargo and start this by ./x bench"};
 }
 
-// The worker prints the name of the library that its malloc is in.
+// Asks the worker process in which library its malloc is.
 void try_out(preload& p)
 {
     if (!p.why.empty())

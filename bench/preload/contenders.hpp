@@ -1,4 +1,4 @@
-// Libraries that replace the C library's malloc in a program that is not recompiled.
+// Libraries that replace the C library's malloc in a program. The program is not recompiled.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ struct preload {
     std::string why;     ///< if not empty, why the library cannot be loaded
 };
 
-/// All mallocs: glibc, the packages of Debian, the crates that peers/ builds, and Mallard, if it is
-/// built. Each library was tried once, to verify that its malloc is used when the library is
+/// Returns all mallocs: glibc, the packages of Debian, the crates that peers/ builds, and Mallard
+/// if it is built. Each library was tried once, to check that its malloc is used when it is
 /// preloaded.
 std::vector<preload> const& preloads();
 
-/// The folder of this program.
+/// Returns the folder of this program.
 std::string program_folder();
 
 } // namespace mallard::bench

@@ -36,7 +36,8 @@ std::vector<std::string> environment_with(std::string const& library)
     return all;
 }
 
-// Makes a pair of sockets, because writing to a closed socket need not raise a signal.
+// Makes a pair of sockets instead of a pipe, because writing to a closed socket can be made to
+// raise no signal.
 std::array<int, 2> make_pipe()
 {
     std::array<int, 2> ends{};
@@ -81,7 +82,7 @@ process::~process()
 
 void process::write(std::string_view text) const
 {
-    // An error means that the process has ended; the next read reports that.
+    // Ignores errors. An error means that the process has ended, and the next read reports that.
     send(input_, text.data(), text.size(), MSG_NOSIGNAL);
 }
 

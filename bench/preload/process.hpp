@@ -1,4 +1,4 @@
-// A process with a library in LD_PRELOAD, connected by two pipes.
+// A process that runs with a library in LD_PRELOAD. Two pipes connect it with this process.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +15,7 @@ class process {
 public:
     enum class complaints { shown, ignored }; ///< the output to standard error
 
-    /// Starts a command. `command[0]` is looked up in PATH. If `library` is empty, nothing is
-    /// preloaded.
+    /// Starts a command. `command[0]` is looked up in PATH. Preloads nothing if `library` is empty.
     process(std::vector<std::string> const& command, std::string const& library,
             complaints = complaints::shown, int patience_ms = 120'000);
     process(const process&) = delete;

@@ -10,13 +10,14 @@ namespace {
 
 class worker {
 public:
-    /// Starts a worker. Each round returns `figures` numbers.
+    /// Starts a worker process. Each round returns `figures` numbers.
     worker(preload const& with, task const& what, std::size_t figures, effort how)
         : process_(worker_command(what, figures, how), with.library)
     {
     }
 
-    /// Sends requests, which the worker does one after the other, without waiting for answers.
+    /// Sends requests and does not wait for the answers. The worker does one request after the
+    /// other.
     void ask(std::string_view requests) const { process_.write(requests); }
 
     void answer(std::span<double> out)

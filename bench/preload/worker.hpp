@@ -1,4 +1,4 @@
-// The suites' side of a worker: a small program that does one job with a preloaded contender.
+// Starts and controls a worker: a small program that does one job with a preloaded malloc.
 #pragma once
 
 #include <bench/preload/contenders.hpp>
@@ -6,7 +6,7 @@
 
 namespace mallard::bench {
 
-/// A row in the table of a suite: the question and the worker's task.
+/// A case of a suite: the question and the worker's task.
 struct load {
     std::string asks;
     std::vector<figure> figures;
@@ -18,17 +18,18 @@ struct load {
     double weight = 1;
 };
 
-/// The command that starts a worker; each of its rounds returns `figures` numbers.
+/// Returns the command that starts a worker. Each round of that worker returns `figures` numbers.
 std::vector<std::string> worker_command(task const&, std::size_t figures, effort);
 
 /// Throws `cannot_run` if the library cannot be loaded.
 void insist_on(preload const&);
 
-/// Times a load under every contender. Another worker measures memory.
+/// Measures the time of a case under every contender. The memory is measured in a second worker
+/// process.
 experiment timed(load const&, effort);
 
-/// Measures only memory: a worker does one round, frees all blocks and sleeps a second. The figures
-/// are the peak, the memory after the frees, and the memory after the second of sleep.
+/// Measures only memory. A worker does one round, frees all blocks and sleeps for a second. The
+/// figures are the peak, the memory after the frees, and the memory after the sleep.
 experiment weighed(load const&, effort);
 
 } // namespace mallard::bench

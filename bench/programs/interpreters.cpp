@@ -1,4 +1,4 @@
-// Programs that mostly allocate: interpreters, with typical work.
+// Defines programs that mostly allocate: interpreters with typical work.
 #include <bench/programs/programs.hpp>
 
 namespace mallard::bench {

@@ -8,16 +8,16 @@
 
 namespace mallard::bench {
 
-/// Runs the program once with a library, in a folder that has its input. Its output must be the
-/// same with every malloc.
+/// Runs the program once with a preloaded library. The folder has the input of the program. The
+/// output must be the same with every malloc.
 using program_function =
     std::function<run_result(temporary_folder const&, std::string const& library)>;
 
 struct program {
     std::string name;
     std::string asks;
-    /// Writes the input and returns a function that runs the program; throws `cannot_run`. `share`
-    /// is the part of a full run's work.
+    /// Writes the input and returns a function that runs the program. Throws `cannot_run` if the
+    /// program is missing. `share` is the fraction of a full run's work.
     program_function (*prepare)(temporary_folder const&, double share);
     bool in_brief = true;
 };
@@ -25,7 +25,7 @@ struct program {
 std::vector<program> interpreters();
 std::vector<program> tools();
 
-/// A program that is one command; its standard output is the result.
+/// Makes a program from one command. Its standard output is the result.
 program_function command_line(std::vector<std::string> command);
 
 } // namespace mallard::bench

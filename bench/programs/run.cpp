@@ -46,7 +46,7 @@ run_result running_program::wait()
 
 std::string program_path(std::string const& name, std::string const& package)
 {
-    // The fixed path is used because PATH may find another version, which is a script.
+    // Uses a fixed path, because PATH may find another version that is a script.
     std::string path = "/usr/bin/" + name;
     if (access(path.c_str(), X_OK) != 0)
         throw cannot_run("there is no " + path + "; help: apt-get install " + package);

@@ -16,7 +16,8 @@ struct run_result {
     double peak_kib = 0;    ///< peak of the largest process
 };
 
-/// A running program. `command` may begin with NAME=VALUE for its environment.
+/// A running program. `command` may begin with NAME=VALUE, which sets a variable in its
+/// environment.
 class running_program {
 public:
     running_program(std::vector<std::string> const& command, std::string const& library);
@@ -29,10 +30,10 @@ private:
     process process_;
 };
 
-/// The path of a program of the distribution. Throws `cannot_run` if it is not installed.
+/// Returns the path of a program of the distribution. Throws `cannot_run` if it is not installed.
 std::string program_path(std::string const& name, std::string const& package);
 
-/// A folder that is removed when its last user is destroyed.
+/// A temporary folder. It is removed when its last user is destroyed.
 class temporary_folder {
 public:
     temporary_folder();
@@ -40,7 +41,7 @@ public:
     temporary_folder& operator=(const temporary_folder&) = delete;
     ~temporary_folder();
 
-    /// The path of a file in the folder.
+    /// Returns the path of a file in the folder.
     std::string operator/(std::string const& name) const { return (path_ / name).string(); }
 
     /// Writes a file and returns its path.

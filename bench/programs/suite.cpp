@@ -1,4 +1,5 @@
-// The programs suite measures what the choice of a malloc changes in whole programs.
+// The programs suite measures how the choice of a malloc changes the time and memory of whole
+// programs.
 #include <bench/entrants.hpp>
 #include <bench/preload/worker.hpp>
 #include <bench/programs/programs.hpp>
@@ -20,7 +21,7 @@ double share_of(effort how)
     return how.is_smoke() ? 0.005 : how.is_brief() ? 0.15 : 1;
 }
 
-/// A program, prepared on first use, and its output under glibc.
+/// A program and its output under glibc. The program is prepared on first use.
 class stage {
 public:
     stage(program p, double share) : program_(std::move(p)), share_(share) {}
@@ -56,7 +57,7 @@ experiment whole(program const& p, effort how)
         .rounds = 5,
         .with_memory = false,
         .in_brief = p.in_brief};
-    // The folder is made when a contender is first prepared.
+    // Makes the folder only when the first contender is prepared.
     auto const shared = std::make_shared<std::weak_ptr<stage>>();
     for (preload const& with : preloads()) {
         e.entrants.push_back({.name = [&with] { return with.name; },

@@ -1,4 +1,4 @@
-// A database, a compiler, a version control system and a server.
+// Defines four programs: a database, a compiler, a version control system and a server.
 #include <bench/patterns.hpp>
 #include <bench/programs/programs.hpp>
 
@@ -45,13 +45,13 @@ std::map<std::string, std::vector<int>> index_of(std::string const& text)
 
 program_function compiler(temporary_folder const& folder, double share)
 {
-    // For a small share the compiled program is small and has no headers.
+    // Compiles a small program without headers if the run is to do only a small share of the work.
     std::string const text = share < 0.1 ? "int f(int x) { return x + 1; }\n" : cpp_source;
     return command_line({program_path("g++", "g++"), "-O2", "-std=c++17", "-S", "-o", "-",
                          folder.write("work.cpp", text)});
 }
 
-// Writes commits of a few files each, as a stream for `git fast-import`.
+// Returns commits of a few files each, in the format of `git fast-import`.
 std::string history(std::size_t commits)
 {
     random_numbers random(11);
@@ -125,13 +125,13 @@ void await(std::string const& socket)
     throw cannot_run("redis-server did not open its socket");
 }
 
-// Time and memory are measured for the server, but wall time for the client.
+// Measures the time and memory of the server, but the wall time of the client.
 program_function redis(temporary_folder const&, double share)
 {
     std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));
     std::string const client = program_path("redis-benchmark", "redis-tools");
-    // redis-check-rdb is the same program as the server, and acts as the server under that name:
-    // the package redis-server would install a service.
+    // Starts the server under the name redis-check-rdb, which is the same program. The package
+    // redis-server is not used, because it would install a service.
     std::string const program = program_path("redis-check-rdb", "redis-tools");
     return [=](temporary_folder const& where, std::string const& library) {
         std::string const socket = where / "redis";

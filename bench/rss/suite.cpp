@@ -77,7 +77,8 @@ void add_mixes(std::vector<load>& all, std::size_t threads)
         {.job = "threads/generations", .count = 200});
 }
 
-// A program that allocates almost nothing. This program does not sleep for a second.
+// Measures a program that allocates almost nothing. Unlike the others, this program does not sleep
+// for a second.
 experiment nothing_at_all()
 {
     experiment e{.asks = "/bin/true: what it costs to be loaded",

@@ -1,5 +1,7 @@
-// The contenders of the seeds suite: Mallard's pool in each of its modes, the mallocs, and the
-// pools of Boost and foonathan; and the parts of the suite, one file each.
+// The contenders of the seeds suite: Mallard's pool in each of its thread modes, the mallocs, and
+// the pools of Boost and foonathan.
+//
+// Also declares the functions that make the experiments, one for each source file.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -13,8 +15,8 @@
 
 namespace mallard::bench {
 
-/// Names a pool "mallard/pool/none" instead of "mallard/none", because this suite has other kinds
-/// of contenders.
+/// Adds "pool" to the name of a pool, as in "mallard/pool/none" instead of "mallard/none", because
+/// this suite has other kinds of contenders.
 template <class Pool>
 class named_as_pool : public Pool {
 public:

@@ -1,9 +1,11 @@
 // fastalloc's table: an object is made in a pool and dropped by its handle.
 //
-// Faithful: the pool is constructed before the clock starts, for 100, 1,000 or 10,000 objects, but
-// holds only one object at a time. The figure is the median over rounds, not Criterion's estimate.
-// Corrected: the pool holds 100, 1,000 or 10,000 objects, and each step drops a random object and
-// makes another.
+// Faithful (as published): the pool is constructed before the clock starts, for 100, 1,000 or
+// 10,000 objects, but holds only one object at a time. The figure is the median over rounds, not
+// Criterion's estimate.
+//
+// Corrected: the pool holds 100, 1,000 or 10,000 objects. Each step drops a random object and makes
+// another.
 //
 // The report's Box is a std::unique_ptr here. Its row names the malloc that it uses.
 #include <bench/barrier.hpp>
@@ -102,7 +104,7 @@ private:
     pool pool_;
 };
 
-/// A pool with one chunk that never grows: the chunk holds `Capacity` objects and its header.
+/// A pool that never grows. Its only chunk has room for the header and `Capacity` objects.
 template <class T, std::size_t Capacity, sync Threads>
 class fixed_pool {
     static constexpr std::size_t bytes = Capacity * (sizeof(T) + alignof(T) + 16) + 8192;
@@ -124,7 +126,7 @@ private:
     pool pool_;
 };
 
-// A block is at least as large as a link.
+// The size of a block for a `T`, which is at least the size of the free list's link.
 template <class T>
 constexpr std::size_t block_for = std::max(sizeof(T), sizeof(void*));
 
@@ -162,7 +164,7 @@ round_function one_live(effort how, T value, std::size_t pairs)
     };
 }
 
-/// An array for handles, which is destroyed before the pool that made them.
+/// An array of handles. It is destroyed before the pool that made the handles.
 template <class C>
 class held {
 public:

@@ -28,7 +28,8 @@ struct row_of_table {
 
 constexpr std::size_t kib = 1024;
 
-// The table has 1,000 and 100 batches of 100; test_mf2 runs once.
+// The rows of the table. The two batch tests have 1,000 and 100 batches of 100, and test_mf2 runs
+// once.
 constexpr row_of_table rows[] = {
     {"json/64KiB",
      "100 blocks of 64 KiB, none written",
@@ -94,8 +95,8 @@ experiment without_traps(row_of_table const& r, effort how)
 constexpr task tiny{
     .job = "threads/hundreds", .bytes = 16, .threads = 4, .variant = 2, .times = 100'000};
 
-// Does a tenth of the report's repetitions, which would take minutes; and starts three processes
-// instead of one, so that there is a spread.
+// Does only a tenth of the report's repetitions, because all of them would take minutes. Starts
+// three processes instead of one, so that there is a spread.
 experiment tiny_as_published(effort how)
 {
     task lives = tiny;

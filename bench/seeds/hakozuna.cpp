@@ -96,7 +96,7 @@ void add_matrix(std::vector<experiment>& all, effort how)
         all.push_back(without_traps(matrix[fits], how, "/T=2", 2, 0));
 }
 
-// The report runs it for ten seconds.
+// Makes the larson case, which the report runs for ten seconds.
 experiment larson(effort how, std::size_t threads, const char* variant, std::size_t ms)
 {
     load const l{.asks = std::string("hakozuna, Larson") + (ms == 0 ? ", corrected" : "") + ": " +
@@ -135,7 +135,7 @@ experiment crossing(effort how, const char* job, const char* variant, const char
     return e;
 }
 
-// The report does not say how many steps there were.
+// The number of steps of the mixed case. The report does not say how many steps it had.
 constexpr std::size_t mixed_steps = 1'000'000;
 
 experiment mixed(effort how, std::size_t threads, bool is_faithful)

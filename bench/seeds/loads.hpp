@@ -1,4 +1,5 @@
-// The rows of hakmem's and hakozuna's tables: jobs of the worker, with each malloc preloaded.
+// Runs the rows of hakmem's and hakozuna's tables. Each row is a job of a worker process, with each
+// malloc preloaded.
 #pragma once
 
 #include <bench/preload/worker.hpp>
@@ -6,7 +7,7 @@
 
 namespace mallard::bench {
 
-/// The number of rounds for timed cases: more than a second in all.
+/// The number of rounds of timed cases, which take more than a second in total.
 inline constexpr std::size_t rounds_of_a_second = 26;
 
 /// ns_per_op is the cost for one thread: wall time * threads / operations of all threads. Without
@@ -23,7 +24,8 @@ inline std::vector<figure> costs_of_threads(std::string const& name, const char*
     return all;
 }
 
-/// Runs a load as it was published: in a new process each time, whose start is part of the time.
+/// Runs a case as it was published: each time in a new process, and the start of the process is
+/// part of the time.
 inline experiment published(load l, effort how, std::size_t rounds)
 {
     l.fresh = true;

@@ -16,7 +16,8 @@ namespace {
 
 const char* const versions[] = {"pbr-0.2.0", "pbr-0.4.0"};
 
-/// Makes the name of a case. The later version's cases for one thread have "/T=1" in their names.
+/// Makes the name of a case. In the later version of pbr, names of cases for one thread end in
+/// "/T=1".
 std::string in_table(std::string const& version, std::string const& case_name)
 {
     return version + "/" + case_name + (version == "pbr-0.4.0" ? "/T=1" : "");

@@ -5,12 +5,13 @@
 
 namespace mallard::bench {
 
-/// The resident memory in KiB; 0 if the kernel does not tell. The kernel counts in batches of pages
-/// for each CPU, so a figure may be off by about a hundred KiB.
+/// Returns the resident memory in KiB, or 0 if the kernel does not report it. The kernel counts in
+/// batches of pages for each CPU, so the result may be off by about a hundred KiB.
 std::size_t resident_kib();
 std::size_t peak_resident_kib();
 
-/// The resident memory in KiB, counted page by page, in time that grows with the memory.
+/// Returns the resident memory in KiB, counted page by page. The call takes longer the more memory
+/// is resident.
 std::size_t resident_kib_exactly();
 
 /// Resets the peak to the current memory, if the kernel allows it.

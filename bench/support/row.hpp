@@ -1,4 +1,4 @@
-// The row of a result, which every suite prints, in C++ and in Rust.
+// One result (a row). Every suite prints rows of this form, in C++ and in Rust.
 #pragma once
 
 #include <bench/support/statistics.hpp>
@@ -9,8 +9,8 @@
 
 namespace mallard::bench {
 
-/// One figure of one contender. Lower is better for every metric. A contender that cannot run the
-/// case has no figure, and a reason.
+/// One figure of one contender. Lower is better for every metric. If the contender cannot run the
+/// case, there is no figure, and `why` has the reason.
 struct row {
     std::string suite;
     std::string case_name;

@@ -6,8 +6,8 @@
 
 namespace mallard::bench {
 
-/// The median with `low` and `high`, the 10th and 90th percentiles. With fewer than ten runs these
-/// are the extremes.
+/// The median of samples, with the 10th percentile (`low`) and the 90th (`high`). With fewer than
+/// ten samples, `low` and `high` are the smallest and the largest.
 struct summary {
     double median = 0;
     double low = 0;
@@ -15,10 +15,11 @@ struct summary {
     std::size_t runs = 0;
 };
 
-/// The value at nearest rank of `sorted`, which is not empty; 0 <= fraction <= 1.
+/// Returns the value at the nearest rank. Requires that `sorted` is sorted and not empty, and that
+/// 0 <= fraction <= 1.
 double percentile(std::span<const double> sorted, double fraction);
 
-/// Returns the summary of `samples`, which must not be empty. Sorts `samples`.
+/// Sorts `samples` and returns their summary. Requires at least one sample.
 summary summarise(std::span<double> samples);
 
 } // namespace mallard::bench

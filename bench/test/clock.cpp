@@ -1,5 +1,5 @@
-// Tests the clock of the benchmarks: two chains of operations with known latency have to agree
-// about the length of a cycle.
+// Tests the clock of the benchmarks. Two chains of dependent operations with known latencies have
+// to agree about the length of a cycle.
 #include <bench/clock.hpp>
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace mallard::bench;
 
-// With ticks of 2.6 GHz and a processor of 3.9 GHz, a cycle is two thirds of a tick.
+// Assumes ticks of 2.6 GHz and a processor of 3.9 GHz. Then a cycle is two thirds of a tick.
 TEST(Clock, ComputesCyclesIfTwoChainsOfKnownLatencyAgree)
 {
     auto const cycles = cycles_per_tick(2.0, 0.66);
@@ -33,8 +33,7 @@ TEST(Clock, MeasuresAPlausibleProcessorSpeed)
     }
 }
 
-// A chain of additions of 1 cannot be used: new processors execute several of these additions in a
-// cycle.
+// Uses xor, because new processors execute several additions of 1 in a cycle.
 TEST(Clock, CountsACycleForEachOfManyDependentXors)
 {
     auto const cycles = cycles_per_ns();

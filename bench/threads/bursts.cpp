@@ -1,5 +1,5 @@
-// Cases with phases: all threads allocate many blocks, then each frees its neighbour's. Blocks that
-// one thread freed have to move to the threads that allocate next.
+// Measures phases: all threads allocate many blocks, then each frees the blocks of its neighbour.
+// The freed blocks have to move back to the threads that allocate in the next phase.
 #include <bench/barrier.hpp>
 #include <bench/clock.hpp>
 #include <bench/threads/contenders.hpp>
@@ -28,7 +28,8 @@ public:
     bursts& operator=(const bursts&) = delete;
     ~bursts() { team_.reset(); }
 
-    /// Measures one round. The time of waiting at the gates is not counted.
+    /// Measures one round. The time that threads wait for each other at the start and end of a
+    /// phase does not count.
     void round(std::span<double> out)
     {
         team_->run([this](std::size_t i) { work(i); });

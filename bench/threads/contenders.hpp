@@ -1,5 +1,6 @@
-// The contenders of the threads suite, with blocks of 64 bytes. Each contender is constructed with
-// the largest number of blocks that a thread will have to hold, which only hand-written limits use.
+// The contenders of the threads suite, with blocks of 64 bytes. The constructor of a contender gets
+// the largest number of blocks that a thread will hold. Only hand-written lower bounds use that
+// number.
 #pragma once
 
 #include <bench/contenders/foonathan.hpp>
@@ -32,8 +33,9 @@ using any_size_contenders =
                    std_sync_pool, multipool_of_mode<sync::mutex>,
                    multipool_of_mode<sync::thread_cached>>;
 
-/// All contenders, and those that `More` names. The pool for one thread runs with one thread, or
-/// with one pool for each thread; in other cases its row has the reason instead of a figure.
+/// Makes entrants for all contenders and for those in `More`. The pool for one thread takes part
+/// with one thread, or with one pool for each thread. In other cases its row has the reason instead
+/// of a figure.
 template <class... More, class Body>
 std::vector<entrant> entrants_for(demand wanted, Body body)
 {
@@ -49,8 +51,8 @@ inline std::string threads_name(std::string const& what, std::size_t threads)
     return what + "/T" + std::to_string(threads);
 }
 
-/// The figures of most cases: wall time and CPU time of one operation. Wall time is the time of all
-/// threads divided by all their operations, as in report 002.
+/// The figures of most cases: the wall time and the CPU time of one operation. Wall time is divided
+/// by the operations of all threads together.
 inline std::vector<figure> costs(std::string const& case_name, std::size_t threads,
                                  const char* variant = "")
 {
@@ -58,7 +60,7 @@ inline std::vector<figure> costs(std::string const& case_name, std::size_t threa
     return {{case_name, "ns_per_op", variant, count}, {case_name, "cpu_ns_per_op", variant, count}};
 }
 
-// The parts of the suite. Each part is a source file.
+// The functions that make the experiments of the suite, one for each source file.
 std::vector<experiment> threads_flow(effort);
 std::vector<experiment> threads_report002(effort);
 std::vector<experiment> threads_corrected(effort);

@@ -1,9 +1,11 @@
-// Threads that exist as long as a case, and the clocks around their work.
+// A group of threads that exist as long as a case, and the clocks around their work.
 //
-// All threads have started before anything is timed; between rounds the threads sleep. Wall time is
-// from the start of the first thread to the end of the last. CPU time is that of the process. So it
-// is the same whether each thread has a processor of its own or several threads share one, and it
-// does not include the time in which a thread sleeps.
+// All threads have started before anything is timed. Between rounds the threads sleep. Wall time
+// goes from the moment when the first thread starts its work to the moment when the last thread is
+// done.
+//
+// CPU time is the CPU time of the process. It is the same whether each thread has a processor or
+// several threads share one, and it does not include the time in which a thread sleeps.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -24,7 +26,7 @@ struct work_time {
     double cpu_ns = 0;
 };
 
-/// A barrier: no thread leaves before `count` threads have arrived. Waiting threads sleep.
+/// A barrier: no thread leaves until `count` threads have arrived. Waiting threads sleep.
 class gate {
 public:
     explicit gate(std::size_t count)
@@ -52,14 +54,15 @@ public:
 
     std::size_t size() const noexcept { return threads_.size(); }
 
-    /// Runs `task` in each thread, to its end.
+    /// Runs `task` in each thread, and waits until all threads have finished it.
     work_time run(work task);
 
-    /// Runs `task` in each thread for `ns`. The task has to return soon after `is_over()`.
+    /// Runs `task` in each thread for `ns`. The task has to return soon after `is_over()` becomes
+    /// true.
     work_time run_for(double ns, work task);
 
-    /// Starts the task in each thread; the first half of `run`. The caller can do something before
-    /// it calls `finish`, the second half.
+    /// Does the first half of `run`: starts the task in each thread. The caller then calls
+    /// `finish`, which does the second half, and can do something in between.
     void start(work task);
     work_time finish();
 
@@ -95,10 +98,10 @@ std::size_t repeat(crew const& team, Step step)
     return done;
 }
 
-/// The thread counts 1, 2, 4 and 8, and further doublings up to the number of processors.
+/// Returns the thread counts 1, 2, 4 and 8, and further doublings up to the number of processors.
 std::vector<std::size_t> thread_counts(std::size_t least, std::size_t most = 64);
 
-/// The length of a round of a timed case, in ns.
+/// Returns the length of a round of a timed case, in ns.
 double window_ns(effort);
 
 } // namespace mallard::bench

@@ -1,5 +1,5 @@
-// Blocks flow one way for a minute, with a few thousand in use at any time. The case shows whether
-// memory stays bounded if one thread allocates and another frees.
+// Measures blocks that flow one way for a minute, with a few thousand blocks in use at any time.
+// The case shows whether memory stays bounded if one thread allocates and another frees.
 #include <bench/support/memory_use.hpp>
 #include <bench/threads/hand_over.hpp>
 

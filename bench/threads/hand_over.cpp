@@ -1,4 +1,4 @@
-// Cases in which one thread allocates blocks and another frees them, through a queue.
+// Measures blocks that one thread allocates and another frees. A queue carries the blocks.
 #include <bench/threads/hand_over.hpp>
 
 #include <bench/clock.hpp>

@@ -1,5 +1,5 @@
-// Threads that allocate (producers) and threads that free (consumers), for the hand-over and flow
-// cases.
+// Runs threads that allocate (producers) and threads that free (consumers). The cases about
+// hand-over and flow use it.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -24,11 +24,10 @@ public:
     {
     }
 
-    /// Allocates the blocks. A separate function, not part of the construction, because the blocks
-    /// take memory.
+    /// Allocates the blocks. The constructor does not do this, because the blocks take memory.
     void make_blocks()
     {
-        // The number of blocks that are in the queue and in use by the threads at a time.
+        // Computes the largest number of blocks that can be in the queue or held by the threads.
         std::size_t const most = (batch_queue::batches + team_->size()) * batch_queue::batch_blocks;
         blocks_ = make_shared_by<C>(team_->size(), most + 1);
     }
@@ -42,7 +41,7 @@ public:
         team_->start([this](std::size_t i) { i < producers_ ? produce(i) : consume(i); });
     }
 
-    /// Writes the ns of a block: wall time and CPU time.
+    /// Writes the ns for each block: wall time and CPU time.
     void finish(std::span<double> out)
     {
         work_time const taken = team_->finish();
@@ -82,8 +81,8 @@ private:
         }
     }
 
-    // Atomic because of limit/queue-alone, which uses a block again while a slow consumer still has
-    // it. The instructions are those of an ordinary word.
+    // Returns the word as an atomic, because the contender limit/queue-alone may reuse a block that
+    // a slow consumer still has. The instructions are the same as for an ordinary word.
     static std::atomic_ref<std::uint64_t> word_of(void* block) noexcept
     {
         return std::atomic_ref(*static_cast<std::uint64_t*>(block));

@@ -1,5 +1,5 @@
-// Blocks whose first word says which thread allocated them and, if sizes are mixed, how large they
-// are.
+// Writes into the first word of each block which thread allocated it and, if sizes are mixed, how
+// large it is.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -12,7 +12,8 @@
 
 namespace mallard::bench {
 
-/// Whether a contender allocates blocks of any size; the others have 64 bytes.
+/// Whether a contender allocates blocks of any size. All other contenders allocate blocks of 64
+/// bytes.
 template <class C>
 concept any_size = requires(C& blocks) { blocks.allocate(std::size_t{64}, std::size_t{8}); };
 
@@ -38,7 +39,7 @@ void give(Blocks& blocks, void* block)
         blocks.deallocate(block);
 }
 
-/// The thread that allocated the block. Aborts if the block was overwritten.
+/// Returns the thread that allocated the block. Aborts if the block was overwritten.
 inline std::size_t owner_of(const void* block, std::size_t threads)
 {
     auto const owner = static_cast<std::uint32_t>(*static_cast<const std::uint64_t*>(block));
@@ -47,7 +48,7 @@ inline std::size_t owner_of(const void* block, std::size_t threads)
     return owner;
 }
 
-/// The counts of a thread in a round.
+/// What a thread counts in a round.
 struct alignas(128) pair_counts {
     std::size_t steps = 0;
     std::size_t freed = 0;
@@ -60,7 +61,8 @@ struct alignas(128) pair_counts {
     }
 };
 
-/// The figures: the costs of an allocation and a free, and the share of remote frees.
+/// The figures of a case: wall time and CPU time of an allocation and its free, and the share of
+/// blocks that another thread freed.
 inline std::vector<figure> costs_and_remote(std::string const& case_name, std::size_t threads)
 {
     std::vector<figure> figures = costs(case_name, threads);

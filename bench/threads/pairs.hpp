@@ -1,5 +1,5 @@
-// Threads that exist before the clock starts and stay: each allocates and frees blocks for a while,
-// and its operations are counted.
+// Measures threads that exist before the clock starts, and stay. Each thread allocates and frees
+// blocks for a while, and its operations are counted.
 #pragma once
 
 #include <bench/bulk.hpp>
@@ -12,9 +12,11 @@
 
 namespace mallard::bench {
 
-/// Each thread keeps `live` blocks and replaces a random one; or, with 0, allocates a block and
-/// frees it at once. Writes the ns of an allocation and a free: wall time / pairs of all threads,
-/// and CPU time.
+/// Each thread keeps `live` blocks and replaces a random one. If `live` is 0, it allocates a block
+/// and frees it at once.
+///
+/// Writes the ns of an allocation and its free: wall time / pairs of all threads, and CPU time /
+/// pairs.
 template <class C>
 class pairs {
 public:

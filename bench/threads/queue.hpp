@@ -1,8 +1,8 @@
-// A bounded queue that carries blocks from thread to thread, the same for all contenders.
+// A bounded queue that carries blocks from thread to thread. It is the same for all contenders.
 //
 // The queue carries 256 pointers at a time, so that the cost of its lock is negligible. A waiting
-// thread sleeps until the queue is half full or half empty, so that the cost of falling asleep is
-// not measured either. The row `limit/queue-alone` is the cost of the queue.
+// thread sleeps until the queue is half full or half empty, so that falling asleep costs little.
+// The row `limit/queue-alone` is the cost of the queue.
 #pragma once
 
 #include <bench/table.hpp>
@@ -20,7 +20,7 @@ public:
     static constexpr std::size_t batches = Batches;
     using batch = std::array<void*, batch_blocks>;
 
-    /// Opens the queue for `producers`, each of which will call `leave`.
+    /// Opens the queue for `producers` threads. Each of them has to call `leave` when it is done.
     void open(std::size_t producers) { producers_ = producers; }
 
     void push(batch const& blocks)
@@ -34,7 +34,7 @@ public:
             filled_.notify_all();
     }
 
-    /// Takes a batch. Returns false if the queue is empty and every producer has left.
+    /// Pops a batch. Returns false if the queue is empty and every producer has left.
     bool pop(batch& blocks)
     {
         std::unique_lock hold(mutex_);

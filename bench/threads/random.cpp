@@ -1,8 +1,9 @@
-// Blocks change threads at random, as in larson: each thread allocates a block, exchanges it for
-// the block in a random slot of a shared array, and frees the block from the slot.
+// Measures blocks that change threads at random, as in the benchmark larson. Each thread allocates
+// a block, exchanges it for the block in a random slot of a shared array, and frees the block from
+// the slot.
 //
-// The share of freed blocks that another thread allocated depends on scheduling: a thread that has
-// a processor for itself for a while finds mostly its own blocks. So every row has the share as
+// Scheduling decides how many of the freed blocks another thread allocated: a thread that has a
+// processor for itself for a while finds mostly its own blocks. So every row has this share as
 // `remote_percent`, and remote.cpp has cases with a fixed share.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>

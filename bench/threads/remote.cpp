@@ -1,10 +1,11 @@
-// Cases in which another thread frees a given share of the blocks, as in mt_remote.
+// Measures a fixed share of blocks that another thread frees, as in the benchmark mt_remote.
 //
-// A step allocates a block and sends it to a random other thread, or exchanges it for the block in
-// a random slot of the same thread and frees the block from the slot. Blocks are sent through a
-// ring for each pair of threads; Each thread empties its rings every 32 steps. If all rings are
-// full, the thread yields instead of freeing the block itself, so that the share is as specified
-// with any number of processors.
+// A step allocates a block. It sends the block to a random other thread, or it exchanges the block
+// for one in a random slot of the same thread and frees the block from the slot.
+//
+// Blocks are sent through a ring for each pair of threads. Each thread empties its rings every 32
+// steps. If all rings are full, the thread yields instead of freeing the block itself. So the share
+// is as specified with any number of processors.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>

@@ -1,9 +1,9 @@
-// The benchmark of the thread-policy report, as it was written.
+// The benchmark of the thread-policy report (report 002), as published.
 //
-// Concurrent: threads are started, then released by a flag on which they spin, and the clock stops
-// when the last thread was joined, so the figure includes starting and ending threads: wall time /
-// pairs of all threads. The pool for one thread is in every table, with its figure for one thread.
-// corrected.cpp has the corrected case.
+// Concurrent: threads are started, and a flag on which they spin releases them. The clock stops
+// when the last thread was joined, so the figure includes the start and end of threads. The figure
+// is wall time / pairs of all threads. The pool for one thread is in every table, with its figure
+// for one thread. corrected.cpp has the corrected case.
 //
 // Bulk and interleaved are the report's table for one thread, in CPU time as in the pool suite.
 #include <bench/threads/contenders.hpp>
@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t repeats = 9; // ten repetitions, of which the first is dropped
 constexpr std::size_t bulk_blocks = 1'000'000;
 
-/// The number of iterations of each thread. With more than four threads (the report's number), the
-/// total is that of four threads.
+/// Returns the number of iterations of each thread. If there are more than four threads (the
+/// report's number), all threads together do as many as four threads.
 std::size_t iterations(effort how, std::size_t threads)
 {
     std::size_t const most = how.is_brief() ? 100'000 : 1'000'000;

@@ -1,4 +1,5 @@
-// The timed operations of the thread-policy report, for the suites that repeat it.
+// The timed operations of the thread-policy report (report 002). Several suites repeat that
+// benchmark.
 #pragma once
 
 #include <bench/bulk.hpp>
@@ -12,7 +13,7 @@
 
 namespace mallard::bench {
 
-/// Fills a pool with free blocks, as in the report, so that its pages are touched.
+/// Makes a pool with many free blocks, as the report does, so that its pages are present.
 template <class C>
 std::unique_ptr<C> filled(table<void*>& slots)
 {
@@ -22,8 +23,9 @@ std::unique_ptr<C> filled(table<void*>& slots)
     return blocks;
 }
 
-/// Starts threads, then releases them by a flag on which they spin. Each thread does `count` pairs;
-/// the clock stops when the last thread was joined. Writes ns: wall time / pairs of all threads.
+/// Starts threads that spin on a flag, then sets the flag. Each thread does `count` pairs. The
+/// clock stops when the last thread was joined. Writes the ns of a pair: wall time / pairs of all
+/// threads.
 template <class C>
 void concurrent_round(std::size_t count, std::size_t threads, table<void*>& slots,
                       std::span<double> out)

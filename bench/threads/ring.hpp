@@ -8,7 +8,7 @@
 
 namespace mallard::bench {
 
-/// A ring for one sender and one receiver. A ring of all zeros is empty.
+/// A ring for one sender and one receiver. It is empty if all its bytes are zero.
 template <std::size_t Blocks>
 class ring {
 public:

@@ -1,5 +1,5 @@
-// The threads suite. Flow comes first because its time is fixed; the other parts share the
-// remaining time.
+// Lists the experiments of the threads suite. The flow cases are first because their time is fixed.
+// The others share the remaining time.
 #include <bench/suites.hpp>
 #include <bench/threads/contenders.hpp>
 

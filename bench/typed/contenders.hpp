@@ -216,7 +216,7 @@ inline void put(std::span<double> out, double ns)
     put_ns_and_cycles(out, ns);
 }
 
-// The parts of the suite. Each is a source file.
+// The functions that make the experiments of the suite, one for each source file.
 std::vector<experiment> typed_objects(effort);
 std::vector<experiment> typed_handles(effort);
 std::vector<experiment> typed_threads(effort);

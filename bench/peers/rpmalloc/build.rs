@@ -1,5 +1,5 @@
-//! Lets the linker take the pthread_create of src/lib.rs. The crate's object has one too, which a
-//! Rust library cannot export.
+//! Makes the linker use the pthread_create of src/lib.rs. The crate's object file defines the
+//! function too, and a Rust library cannot export that one.
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,muldefs");
 }

@@ -1,4 +1,4 @@
-//! Wraps the newest jemalloc that has a crate.
+//! Wraps jemalloc, in the newest version that has a crate.
 include!("../../forward.rs");
 use tikv_jemalloc_sys as je;
 

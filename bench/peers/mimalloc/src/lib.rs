@@ -1,4 +1,4 @@
-//! Wraps mimalloc 3, from a crate that builds it by mimalloc's own CMakeLists.
+//! Wraps mimalloc 3. Its crate builds it by mimalloc's own CMakeLists.
 include!("../../forward.rs");
 use libmimalloc_sys2 as mi;
 

@@ -18,7 +18,7 @@ extern "C" {
     fn dlsym(library: *mut c_void, name: *const u8) -> *mut c_void;
     fn pthread_key_create(key: *mut u32, at_end: unsafe extern "C" fn(*mut c_void)) -> c_int;
     fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
-    // The crate declares this function without its argument.
+    // Declares this function again, because the crate declares it without its argument.
     fn rpmalloc_thread_finalize(release_caches: c_int);
 }
 
@@ -29,7 +29,8 @@ unsafe extern "C" fn at_end(_: *mut c_void) {
     rpmalloc_thread_finalize(1);
 }
 
-/// The start function of a new thread and its argument. The new thread frees the task.
+/// What a new thread has to call: the start function and its argument. The new thread frees this
+/// object.
 struct Task(Start, *mut c_void);
 
 unsafe extern "C" fn begin(task: *mut c_void) -> *mut c_void {
@@ -49,7 +50,7 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     let next = dlsym(NEXT_LIBRARY, b"pthread_create\0".as_ptr());
     let create = std::mem::transmute::<*mut c_void, Create>(next);
-    // One thread creates a program's first thread, so this needs no lock.
+    // Makes the key without a lock, because only one thread can create a program's first thread.
     if KEY.load(Ordering::Relaxed) == u32::MAX {
         let mut key = 0;
         pthread_key_create(&mut key, at_end);

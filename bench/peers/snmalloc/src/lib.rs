@@ -2,8 +2,8 @@
 include!("../../forward.rs");
 use snmalloc_sys as sn;
 
-/// Allocates aligned memory. `sn_rust_alloc` requires a power of two, and callers may pass no other
-/// alignment.
+/// Allocates aligned memory. `sn_rust_alloc` requires that the alignment is a power of two, and so
+/// do the functions that call this one.
 unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
     sn::sn_rust_alloc(align, bytes)
 }

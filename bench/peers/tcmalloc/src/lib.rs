@@ -1,5 +1,5 @@
-//! Wraps Google's tcmalloc, from the crate that has its sources. The names here are the names of which
-//! tcmalloc's own `malloc` and operators are aliases.
+//! Wraps Google's tcmalloc, whose sources are in the crate. tcmalloc's `malloc` and operators are
+//! aliases of the functions that are named here.
 include!("../../forward.rs");
 use libtcmalloc_sys as _;
 
