@@ -13,8 +13,9 @@ pub(crate) struct ChunkHead {
     /// The core of the pool.
     core: *const (),
     pub(crate) slots: SlotRange,
-    // The fields below are used only in the first chunk of a step:
-    /// Number of the step's chunks that have a header, counted from the first chunk.
+    // The fields below are used only in the first chunk of a growth step:
+    /// Number of chunks of the growth step that have a header. These are the first chunks of the
+    /// step.
     made: Cell<u32>,
     step_bytes: Cell<usize>,
     /// First chunk of the previous step.
@@ -34,8 +35,9 @@ pub(crate) unsafe fn core_of(header: NonNull<u8>) -> *const () {
     unsafe { (&raw const (*header.cast::<ChunkHead>().as_ptr()).core).read() }
 }
 
-/// The chunks of one pool, grouped by steps. The memory of a step has one chunk or several, side by
-/// side. A chunk gets its header when its first block is needed.
+/// The chunks of one pool, grouped by growth steps. The memory of a step is one piece of memory
+/// from the source, and has one chunk or several, side by side. A chunk gets its header when its
+/// first block is needed.
 ///
 /// The source may call the pool that it serves, so no function keeps a borrow while it calls the
 /// source.
@@ -223,8 +225,8 @@ impl ChunkList {
         })
     }
 
-    /// Returns to the source the steps all of whose chunks are idle, but keeps `keep` bytes of
-    /// them.
+    /// Returns to the source the growth steps whose chunks are all idle (have no block in use), but
+    /// keeps `keep` bytes of these steps.
     pub(crate) fn give_idle<S: Source>(
         &self,
         source: &S,

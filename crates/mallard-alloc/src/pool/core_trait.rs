@@ -1,4 +1,4 @@
-//! The trait `Core`: what keeps the blocks of a pool in one thread mode.
+//! The trait `Core`: the part of a pool that manages its blocks. Each thread mode has its own core.
 
 use super::layout::SlotShape;
 use crate::{Growth, Source, Statistics, Validity};
@@ -23,8 +23,8 @@ impl LiveCursor {
         Self { step: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
 }
 
-/// Keeps the blocks of one pool in one thread mode. Chunks point to their core, so a core stays at
-/// one address from its first call to its last.
+/// Manages the blocks of one pool in one thread mode. Chunks point to their core, so a core must
+/// not move after its first call.
 ///
 /// # Safety
 /// The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads as the
@@ -70,8 +70,8 @@ pub unsafe trait Core<S: Source>: Sized {
         }
     }
 
-    /// Returns the core that allocated `block`. `shape` is the shape of the core, except for
-    /// `most`.
+    /// Returns the core that allocated `block`. `shape` is the shape of the core; only the field
+    /// `most` may differ.
     ///
     /// # Safety
     /// `block` is in use, and its core outlives `'a`.
@@ -86,8 +86,8 @@ pub unsafe trait Core<S: Source>: Sized {
         }
     }
 
-    /// Returns the next block in use. The caller allocates and frees nothing between the first call
-    /// and the last.
+    /// Returns the next block in use. Requires that nothing is allocated or freed between the first
+    /// call with a cursor and the last.
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block>;
 
     /// Frees all blocks and keeps the memory.

@@ -19,15 +19,16 @@ pub(crate) const fn words_for(slots: usize) -> usize {
 
 /// The part of a chunk's header that describes its free bits.
 ///
-/// Slots are carved in address order: a slot with a number of `carved` or more was never handed
-/// out, and no byte of such a slot was touched. A carved slot is in use, in a cache, or free. The
-/// bit of a slot is set only while the slot is free.
+/// To carve a slot is to hand it out for the first time. Slots are carved in address order: a slot
+/// with a number of `carved` or more was never handed out, and no byte of such a slot was touched.
+/// A carved slot is in use, in a cache, or free. The bit of a slot is set only while the slot is
+/// free.
 ///
 /// One thread at a time writes. Other threads may read `carved` and the bits for statistics at the
 /// same time, so these fields are atomic.
 #[repr(C)]
 pub(crate) struct Bits {
-    /// Number of words with a bit set.
+    /// Number of words that have a bit set.
     partial_words: Cell<u32>,
     /// The number of the word from which blocks were last taken.
     hint: Cell<u32>,
@@ -99,13 +100,15 @@ pub(crate) trait BitChunk: Copy {
         None
     }
 
-    /// Moves `carved` to `slot`, or past the header if the header stands at `slot`.
+    /// Sets `carved` to `slot`, or to the first slot behind the header if the header takes the
+    /// place of `slot`.
     fn carve_to(&self, slot: usize) {
         let hole = self.slots().hole();
         let slot = if slot == hole.start { hole.end } else { slot };
         self.bits().carved.store(slot as u32, Relaxed);
     }
-    /// Returns the end of the slots that may be carved together.
+    /// Returns the end of the range of slots that may be carved together. The range starts at
+    /// `carved`.
     fn carvable_end(&self) -> usize {
         let hole = self.slots().hole();
         if self.bits().carved() < hole.start {
@@ -122,8 +125,8 @@ pub(crate) trait BitChunk: Copy {
         self.bits().carved.store(0, Relaxed);
     }
 
-    /// Sets `bits` in word `w`, all of which are clear. Returns whether the chunk had no free block
-    /// before.
+    /// Sets `bits` in word `w`. Requires that all of them are clear. Returns whether the chunk had
+    /// no free block before this call.
     #[inline(always)]
     fn put_free(&self, w: usize, bits: usize) -> bool {
         let word = self.word(w);
@@ -181,7 +184,7 @@ struct Header {
     bits: Bits,
     /// The next chunk in the list of chunks with free blocks.
     next_partial: Cell<Option<PlainChunk>>,
-    /// The next chunk in the list of chunks with slots to carve.
+    /// The next chunk in the list of chunks that have slots that were never handed out.
     next_fresh: Cell<Option<PlainChunk>>,
 }
 
@@ -223,10 +226,10 @@ impl BitChunk for PlainChunk {
 }
 
 impl PlainChunk {
-    /// Writes the header behind its `ChunkHead`.
+    /// Writes the part of the header that follows the `ChunkHead`.
     ///
     /// # Safety
-    /// `header` has a `ChunkHead`, and nothing is written behind it yet.
+    /// A `ChunkHead` is written at `header`, and nothing behind it is written yet.
     unsafe fn begin(header: NonNull<u8>) -> Self {
         let chunk = Self(header.cast());
         // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
@@ -245,8 +248,9 @@ impl PlainChunk {
         self.0.as_ptr().wrapping_add(1).cast::<AtomicUsize>().wrapping_add(w)
     }
 
-    /// Calls `carve_to`, and clears the bits of the slots up to there. The bits are first written
-    /// here, so that a large chunk does not touch memory before its blocks are needed.
+    /// Calls `carve_to(slot)`, and clears the bits of the slots between the old and the new value
+    /// of `carved`. Bits are not written earlier, so that a large chunk does not touch memory
+    /// before its blocks are needed.
     fn carve(self, slot: usize) {
         let before = words_for(self.bits.carved());
         self.carve_to(slot);
@@ -257,22 +261,24 @@ impl PlainChunk {
     }
 }
 
-/// The free blocks of a pool that one thread at a time uses, except those in its magazine. Blocks
-/// that were in use before have a bit each. Blocks that were never in use follow `next`.
+/// The free blocks of a pool that one thread at a time uses. The pool's magazine (a stack of
+/// recently freed blocks) is not included. A free block that was in use before has its bit set.
+/// Blocks that were never in use are in the range from `next` on, and in chunks of the list
+/// `fresh`.
 ///
 /// Without a chunk, all pointers are null: the range is used up, and the lists are empty.
 #[repr(C)] // an allocation reads the range and the stride, which come first
 pub(crate) struct FreeBitmap {
-    /// The bump range: the slots that are handed out next when no bit is set. `next <= end`.
-    /// `limit` equals `end`, or equals `next` while there are free bits, so that free bits are used
-    /// first.
+    /// The bump range: the slots that are handed out next when no bit is set. `next <= end`. While
+    /// there are free bits, `limit` equals `next`, so that free bits are used first. Otherwise
+    /// `limit` equals `end`.
     next: Cell<*mut u8>,
     limit: Cell<*mut u8>,
     pub(crate) chunks: ChunkList,
     end: Cell<*mut u8>,
     /// List of the chunks with free bits.
     partial: Cell<Option<PlainChunk>>,
-    /// List of the chunks with slots to carve.
+    /// List of the chunks that have slots that were never handed out.
     fresh: Cell<Option<PlainChunk>>,
 }
 
@@ -316,7 +322,7 @@ impl FreeBitmap {
     }
 
     /// Opens a new bump range, unless there are free bits. `false`: there are neither free bits nor
-    /// slots to carve.
+    /// slots that were never handed out.
     pub(crate) fn refill(&self, core: *const ()) -> bool {
         if self.has_free() {
             return true;
@@ -443,7 +449,7 @@ impl FreeBitmap {
         }
     }
 
-    /// Empties the lists and the bump range. The slots left in the range count as never carved.
+    /// Empties the lists and the bump range. The slots left in the range count as never handed out.
     fn clear(&self) {
         if let (true, Some(next)) =
             (self.next.get() != self.end.get(), NonNull::new(self.next.get()))

@@ -28,9 +28,10 @@ pub struct SlotShape {
 }
 
 impl SlotShape {
-    /// Computes the shape for blocks of `layout`, in chunks of `chunk` bytes or, if that is larger,
-    /// of the power of two that holds 15 slots. A slot of 16 KiB or more that needs little
-    /// alignment gets a chunk of its own: otherwise the first slot of 16 MiB would take 256 MiB.
+    /// Computes the shape for blocks of `layout`. The size of a chunk is `chunk` bytes, or the
+    /// power of two that holds 15 slots, whichever is larger. A slot of 16 KiB or more that needs
+    /// little alignment gets a chunk of its own: otherwise a pool of 16 MiB slots would take 256
+    /// MiB for its first slot.
     #[inline(always)] // a constant wherever the type is known: 44 instructions less to drop a box
     pub(crate) const fn of(layout: Layout, chunk: usize) -> Self {
         let (bytes, align) = (layout.size(), layout.align());
@@ -78,17 +79,19 @@ pub(crate) const STEP_UNIT: usize = 64;
 ///       | 0 | 1 | 2 | ...  | hole.start ......... | hole.end | ...  |
 /// ```
 ///
-/// The header takes the place of some slots, the hole. In each of 16 neighbouring chunks it stands
-/// 256 bytes further on, because headers that are all at one offset compete for the same few cache
-/// sets (docs/decisions/0003-coloured-headers.md). Slots above `COLOURED_STRIDE_MAX` are few to a
-/// chunk, and begin behind the header.
+/// The header takes the place of some slots; the numbers of these slots are the hole. The headers
+/// of 16 neighbouring chunks stand at 16 different offsets, 256 bytes apart, because headers that
+/// are all at one offset compete for the same few cache sets
+/// (docs/decisions/0003-coloured-headers.md). A chunk has only a few slots larger than
+/// `COLOURED_STRIDE_MAX`, so these begin behind the header.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ChunkLayout {
     pub(crate) shape: SlotShape,
     /// Offset of slot 0 in its chunk: 0 if the header takes the place of slots further on.
     origin: usize,
-    /// The number floor((2^64 - 1) / stride), by which a division becomes a multiplication.
+    /// The number floor((2^64 - 1) / stride). A multiplication by this number replaces a division
+    /// by `stride`.
     reciprocal: u64,
     colours: Colours,
     /// Computes the size of the header of a chunk from the number of its slots.
@@ -202,7 +205,8 @@ impl ChunkLayout {
         layout(self.bytes_for(count), self.shape.chunk)
     }
 
-    /// Returns how many of `bytes` slots can use: whole chunks, and whole slots of the last chunk.
+    /// Returns how many of `bytes` bytes are of use for slots: those of whole chunks, and those of
+    /// whole slots in the last chunk.
     pub(crate) fn useful(&self, bytes: usize) -> usize {
         let SlotShape { stride, bytes: chunk, .. } = self.shape;
         let rest = bytes % chunk;

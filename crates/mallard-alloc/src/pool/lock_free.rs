@@ -18,23 +18,24 @@ type Block = NonNull<u8>;
 /// The first allocation takes the memory of all blocks from the source, under a lock. From then on
 /// neither an allocation nor a free locks, waits, or calls the source.
 ///
-/// The free blocks are a stack of numbers, each a chunk and a slot in 32 bits. The link of each
-/// number is in an array in the header of its chunk, so blocks are never read, and no
-/// compare-exchange is wider than a word. While a block is in use, its link is `IN_USE`.
+/// Each block has a number of 32 bits, which combines the number of its chunk and its slot. The
+/// free blocks form a linked stack of these numbers. The link of each block is in an array in the
+/// header of its chunk. So blocks are never read, and no compare-exchange is wider than a word.
+/// While a block is in use, its link is `IN_USE`.
 #[doc(hidden)]
 #[repr(C)]
 #[allow(missing_debug_implementations)] // not a public name
 pub struct LockFreeCore<S: Source> {
     layout: ChunkLayout,
-    /// How many low bits of a number are the slot.
+    /// How many low bits of a block's number hold its slot.
     slot_bits: u32,
     /// Bytes of a block, for statistics.
     block_bytes: usize,
     /// First byte of the memory; null before the memory is taken from the source.
     memory: AtomicPtr<u8>,
-    /// Whether the memory is taken from the source and all blocks were pushed.
+    /// Whether the memory was taken from the source and all blocks were pushed on the stack.
     is_filled: AtomicBool,
-    // While no other thread is inside a call, this holds between any two calls:
+    // Holds between any two calls if no other thread is inside a call:
     //
     //   live + |stack|  ==  capacity
     stack: Line<TaggedStack>,
@@ -47,7 +48,7 @@ pub struct LockFreeCore<S: Source> {
 #[repr(align(128))]
 struct Line<T>(T);
 
-// SAFETY: whatever threads share in the chunks is atomic, and one thread at a time calls the
+// SAFETY: everything in the chunks that threads share is atomic, and one thread at a time calls the
 // source.
 unsafe impl<S: Source + Send> Sync for LockFreeCore<S> {}
 // SAFETY: nothing in the core depends on the thread that made the core.
@@ -56,11 +57,11 @@ unsafe impl<S: Source + Send> Send for LockFreeCore<S> {}
 /// The link of a block in use. No link of a free block has this value.
 const IN_USE: u32 = u32::MAX;
 
-/// The header of a chunk. Behind it stand the links of the slots.
+/// The header of a chunk. The links of the slots follow in memory.
 #[repr(C)]
 struct Header {
     head: ChunkHead,
-    /// The number of slot 0.
+    /// The number of the block in slot 0.
     number: u32,
 }
 
@@ -68,7 +69,7 @@ fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + slots * size_of::<AtomicU32>()
 }
 
-/// A chunk of a pool that has not ended.
+/// The address of a chunk whose pool has not ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct NumberedChunk(NonNull<Header>);
 
@@ -126,14 +127,14 @@ impl<S: Source> LockFreeCore<S> {
         })
     }
 
-    /// Returns the chunk and the slot of a number that is on the stack, or was.
+    /// Returns the chunk and the slot of a number that is or was on the stack.
     #[inline(always)]
     fn place_of(&self, number: u32) -> (NumberedChunk, usize) {
         let chunk = (number >> self.slot_bits) as usize;
         let slot = number & ((1 << self.slot_bits) - 1);
         let at = self.memory.load(Relaxed).wrapping_add(chunk * self.layout.shape.bytes);
-        // SAFETY: the memory was stored before any number was pushed, and this chunk is in the
-        // memory.
+        // SAFETY: the field `memory` was set before any number was pushed, and this chunk is in
+        // that memory.
         let at = unsafe { NonNull::new_unchecked(at) };
         (NumberedChunk(self.layout.header_of(at).cast()), slot as usize)
     }
@@ -175,7 +176,7 @@ impl<S: Source> LockFreeCore<S> {
         Some(())
     }
 
-    /// Pushes all blocks on the empty stack, the first of them last, so that it is on top.
+    /// Pushes all blocks on the empty stack. The first block is on top afterwards.
     fn push_all(&self, chunks: &ChunkList) {
         let mut ends: Option<(u32, &AtomicU32)> = None;
         for_each_chunk(chunks, |chunk| {
@@ -193,7 +194,7 @@ impl<S: Source> LockFreeCore<S> {
         }
     }
 
-    /// Forgets the memory. No other thread may be inside a call.
+    /// Forgets the memory. Requires that no other thread is inside a call of the pool.
     fn forget(&self) {
         self.stack.0.clear();
         self.memory.store(null_mut(), Relaxed);
@@ -207,10 +208,10 @@ impl<S: Source> LockFreeCore<S> {
     }
 }
 
-/// Writes the part of a chunk's header behind its `ChunkHead`.
+/// Writes the part of a chunk's header that follows the `ChunkHead`.
 ///
 /// # Safety
-/// `header` has a `ChunkHead`, and nothing is written behind it yet.
+/// A `ChunkHead` is written at `header`, and nothing behind it is written yet.
 unsafe fn begin(header: NonNull<u8>, number: u32) {
     let chunk = NumberedChunk(header.cast());
     // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
@@ -226,8 +227,8 @@ fn for_each_chunk(chunks: &ChunkList, mut f: impl FnMut(NumberedChunk)) {
     chunks.for_each(|header| f(NumberedChunk(header.cast())));
 }
 
-// SAFETY: a block is a slot whose number is not on the stack. A pop takes a number off for one
-// thread only, and all threads may call the `&self` functions.
+// SAFETY: a block in use is a slot whose number is not on the stack. Only one thread pops a number,
+// and all threads may call the `&self` functions.
 unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         let layout = layout_of(shape);

@@ -16,9 +16,10 @@ type Block = NonNull<u8>;
 
 /// The core of `sync::Mutex`.
 ///
-/// The source is called without `lock`, so a thread that frees, or finds a free block, never waits
-/// for a thread that calls the source. Threads that need memory from the source call it one after
-/// the other, and first look for free blocks, so that one step serves all of them.
+/// No thread holds `lock` while it calls the source. So a thread that frees a block, or finds a
+/// free block, never waits for the source. Threads that need memory from the source call it one
+/// after the other. Each of them first looks for free blocks again, so that one growth step serves
+/// all of them.
 #[doc(hidden)]
 #[repr(C, align(64))]
 #[allow(missing_debug_implementations)] // not a public name

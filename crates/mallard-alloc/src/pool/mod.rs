@@ -44,8 +44,8 @@ use core::ptr::NonNull;
 /// ```
 ///
 /// Growth, memory and order of reuse are those of an [`ObjectPool`](crate::ObjectPool). A request
-/// that is smaller than a block gets a block. A request that is larger or needs more alignment fails.
-/// The end of the pool frees all blocks.
+/// that is smaller than a block gets a block. A request that is larger or needs more alignment
+/// fails. Dropping the pool frees all blocks.
 pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
@@ -113,8 +113,8 @@ impl<M: Mode> Pool<M> {
 }
 
 impl<M: Mode, S: Source> Pool<M, S> {
-    /// The largest layout that fits in a block: that of the constructor, with the size rounded up
-    /// to the alignment.
+    /// The largest layout that fits in a block: the layout that was passed to the constructor, with
+    /// the size rounded up to the alignment.
     pub fn block(&self) -> Layout {
         let shape = self.slots.shape();
         // SAFETY: size and alignment are those of a `Layout`, with the size rounded up.
@@ -142,8 +142,8 @@ impl<M: Mode, S: Source> Pool<M, S> {
     /// Frees all of `blocks`.
     ///
     /// # Safety
-    /// Each is a block of this pool in use, allocated by a request of more than 0 bytes, that
-    /// nobody uses any more.
+    /// Each entry is a block that this pool allocated for a request of more than 0 bytes. The block
+    /// was not freed since then, and nobody uses it any more.
     pub unsafe fn deallocate_batch(&self, blocks: &[NonNull<u8>]) {
         if let Some(core) = self.slots.core() {
             // SAFETY: the caller promises that the blocks may be freed.

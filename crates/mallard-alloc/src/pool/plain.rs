@@ -13,8 +13,9 @@ use core::ptr::{null_mut, NonNull};
 
 type Block = NonNull<u8>;
 
-/// The number of entries of a new magazine, and the largest number. The largest number covers the
-/// blocks that programs free before they allocate again; see `./x bench pool --case '^burst/'`.
+/// The number of entries of a new magazine, and the largest number of entries. The largest number
+/// is enough for the blocks that programs usually free before they allocate again; see `./x bench
+/// pool --case '^burst/'`.
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MAX: usize = 1024;
 /// The most bytes of blocks that a magazine may hold.
@@ -22,12 +23,13 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 
 /// A pool without its source, which each call passes as an argument.
 ///
-/// While the source works for this pool, the source itself or, under a lock, another thread may
-/// call any function. A call that would need to grow then fails; all other calls work.
+/// While the source works for this pool, any function may be called: by the source itself or, under
+/// a lock, by another thread. During that time, a call that needs memory from the source fails. All
+/// other calls work.
 ///
 /// Between any two calls, with |x| for the number of blocks in x:
 ///
-///   live + |magazine| + |free bits| + |bump range| + |not carved|  ==  capacity
+///   live + |magazine| + |free bits| + |bump range| + |never used|  ==  capacity
 #[repr(C)] // an allocation reads the magazine first, then the bump range
 pub(crate) struct PoolState {
     magazine: Magazine,
@@ -88,12 +90,13 @@ impl PoolState {
         }
     }
 
-    /// Takes a block when `pop` has none. `core` is the address that chunk headers keep.
+    /// Allocates a block after `pop` has returned none. `core` is the address that is stored in
+    /// chunk headers.
     #[cold]
     #[inline(never)]
     pub(crate) fn refill(&self, source: &impl Source, core: *const ()) -> Option<Block> {
-        // The array is taken before the chunk, because the chunk may use up the limit. If there is
-        // no memory for the chunk, the array is returned.
+        // The array of the magazine is taken before the first chunk, because the chunk may use up
+        // the limit. If there is no memory for the chunk, the array is returned.
         let is_first = !self.magazine.has_memory();
         let has_array = is_first && self.enlarge(source, self.entries_max().min(ENTRIES_FIRST));
         if !self.find_blocks(source, core) {
@@ -141,9 +144,9 @@ impl PoolState {
         self.magazine.push(block)
     }
 
-    /// Frees a block when the magazine is full. A magazine that was emptied since it was last full
-    /// is too small for this program, and doubles. Otherwise the older half of its blocks moves to
-    /// the free bits.
+    /// Frees a block when the magazine is full. If the magazine was emptied since it was last full,
+    /// it is too small for this program, and its capacity doubles. Otherwise the older half of its
+    /// blocks moves to the free bits.
     #[cold]
     #[inline(never)]
     pub(crate) fn overflow(&self, source: &impl Source, block: Block) {
@@ -174,8 +177,8 @@ impl PoolState {
         let Some(taken) = source.try_take(wanted) else { return false };
         let bytes = taken.layout.size();
         if growth.left() < bytes {
-            // The source supplied more bytes than were asked for.
-            // SAFETY: the memory was just taken, and nothing uses it.
+            // The source supplied more bytes than requested, and these exceed the limit. SAFETY:
+            // the memory was just taken, and nothing uses it.
             unsafe { source.give(taken) };
             return false;
         }
@@ -256,12 +259,12 @@ impl PoolState {
     }
 }
 
-/// The free blocks of a pool: a stack of pointers in an array apart from the blocks, so that
-/// neither push nor pop reads or writes a free block. The name is Bonwick's ("Magazines and Vmem",
-/// 2001).
+/// A stack of pointers to free blocks of a pool. The pointers are in an array of their own, so that
+/// neither push nor pop reads or writes a free block. The name is from Bonwick ("Magazines and
+/// Vmem", 2001).
 ///
-/// `low <= top <= high`. Without an array all three are null, and the magazine is empty and full at
-/// once.
+/// `low <= top <= high`. Without an array all three are null: the magazine looks empty to a pop,
+/// and full to a push.
 #[repr(C)]
 struct Magazine {
     top: Cell<*mut Block>,

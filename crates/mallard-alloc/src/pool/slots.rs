@@ -54,9 +54,9 @@ pub(crate) type CoreOf<M, S, X> = <M as Mode>::Core<Kept<S, X>>;
 
 /// The slots of one pool.
 ///
-/// The core is made in memory of the source when the first block is allocated. Chunks point to the
-/// core, and a Rust move runs no code that could update such pointers, so the core must not move
-/// with the pool.
+/// The core manages the blocks. It is made in memory of the source when the first block is
+/// allocated. Chunks point to the core, and a Rust move runs no code that could update such
+/// pointers, so the core must not move with the pool.
 pub(crate) struct Slots<M: Mode, S: Source, X = ()> {
     core: CorePtr<M>,
     /// The source and the hooks; valid while there is no core.
@@ -202,7 +202,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         &core.source().0.hooks
     }
 
-    /// Returns these slots with other hooks. There must be no core yet.
+    /// Returns these slots with other hooks. Requires that there is no core yet.
     pub(crate) fn with_hooks<Y>(mut self, hooks: Y) -> Slots<M, S, Y> {
         debug_assert!(self.core().is_none());
         // SAFETY: there is no core, so the upstream is valid; `forget` keeps it from being dropped.
@@ -315,15 +315,14 @@ impl<M: Mode> CorePtr<M> {
         self.core.load(if M::IS_SHARED { Acquire } else { Relaxed })
     }
     /// Stores the address of the core. Only the thread to which `begin` returned `true`, or a
-    /// thread that has the pool alone, may call this function.
+    /// thread with exclusive access to the pool, may call this function.
     fn set(&self, core: *mut u8) {
         self.core.store(core, Release);
     }
 
-    /// Returns whether the caller has to make the core, and then call `end`. Other threads that
-    /// call `begin` at that time wait until the core exists; this happens once for each core.
-    /// `false`: there is a core, or the source has called this pool while it supplied the core's
-    /// memory.
+    /// `true`: the caller has to make the core, and then to call `end`. Until then, other threads
+    /// that call `begin` wait; this happens once for each core. `false`: there is a core already,
+    /// or the caller is the source, which is just supplying the memory of the core.
     fn begin(&self) -> bool {
         if !M::IS_SHARED {
             if !self.get().is_null() || self.busy.load(Relaxed) {

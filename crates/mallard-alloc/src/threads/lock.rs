@@ -14,8 +14,8 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 /// ```
 ///
 /// # Safety
-/// At most one guard exists at a time. Everything written before a guard is dropped is seen after
-/// the next one is made.
+/// At most one guard exists at a time. Everything that is written before a guard is dropped is
+/// visible to the thread that makes the next guard.
 #[doc(alias("mutex", "raw_mutex"))]
 pub unsafe trait Lock {
     /// A lock that nobody holds.
@@ -65,8 +65,8 @@ impl StdLock {
 }
 
 /// A [`Lock`] that waits by reading its flag again and again, for systems without an operating
-/// system. With threads of different priority on one processor, a waiting thread may wait for ever:
-/// it keeps the processor from the thread that holds the lock.
+/// system. If threads of different priority share one processor, a waiting thread may wait for
+/// ever: while it spins, the thread that holds the lock does not run.
 ///
 /// ```
 /// use mallard::{Multipool, Spin, Synchronized};

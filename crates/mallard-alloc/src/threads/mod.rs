@@ -1,4 +1,5 @@
-//! Parts for allocators of several threads: locks, a lock-free stack, and the registry of threads.
+//! Building blocks for allocators that several threads use: locks, a lock-free stack, and the
+//! registry of threads.
 
 #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // only shared slot maps use all of it
 pub(crate) mod lock;

@@ -1,9 +1,9 @@
-//! The registry of threads: which part of each allocator a thread has, and what happens when a
-//! thread ends.
+//! The registry of threads. A thread may have a part of each allocator, for example a thread cache.
+//! The registry finds the part, and abandons it when the thread ends.
 //!
 //! An allocator has a key: an `id` that no other key ever has, and a `place` that no other key has
-//! at the same time. A thread has a table of {id, part}, indexed by place. Only its own thread
-//! reads or writes a table. When an allocator ends, its id is never used again, so the entries in
+//! at the same time. A thread has a table of {id, part}, indexed by place. Only the thread itself
+//! reads or writes its table. When an allocator ends, its id is never used again, so the entries in
 //! the tables match nothing and need not be removed.
 
 #[cfg(feature = "std")]
@@ -21,8 +21,8 @@ mod keys {
     use core::sync::atomic::AtomicUsize;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// The first fields of the part that one thread has of one allocator, for example of a thread
-    /// cache.
+    /// The first fields of a part: of the data, for example a thread cache, that one thread has in
+    /// one allocator.
     #[repr(C)]
     pub(crate) struct ThreadPart {
         /// Whether no thread owns the part. Any thread may then reclaim the part, under the lock of
@@ -53,7 +53,7 @@ mod keys {
     #[derive(Clone, Copy)]
     struct Entry {
         id: usize,
-        /// The part of the allocator with this id. Dangling if `id` is 0.
+        /// The thread's part of the allocator with this id. Dangling if `id` is 0.
         part: NonNull<ThreadPart>,
     }
 
@@ -63,9 +63,9 @@ mod keys {
     /// The head of a table. The entries of the table follow in memory.
     #[repr(C)]
     struct Table {
-        /// Bytes of all entries but one. The offset of an entry is masked with this number, so the
-        /// offset of a place beyond the table leads to the entry of another place, whose id does
-        /// not match.
+        /// The size of all entries except one, in bytes. Offsets of entries are masked with this
+        /// number. So the offset of a place beyond the end of the table becomes that of another
+        /// place, whose entry has an id that does not match.
         mask: usize,
     }
 
@@ -112,7 +112,7 @@ mod keys {
         /// The id of a key that has not been made yet. No entry has this id.
         const NO_ID: usize = usize::MAX;
 
-        /// Returns a key that has not been made yet, so no thread has a part.
+        /// Returns a key for which `make` was not called yet. No thread has a part.
         pub(crate) const fn new() -> Self {
             Self { id: AtomicUsize::new(Self::NO_ID), place_bytes: AtomicUsize::new(0) }
         }
@@ -244,8 +244,8 @@ mod keys {
     struct AtExit;
 
     impl Drop for AtExit {
-        /// Abandons all parts of this thread, and returns the thread's number. Destructors that run
-        /// after this one use allocators as a thread without a part does.
+        /// Abandons all parts of this thread, and frees the thread's number for other threads.
+        /// Destructors that run after this one use allocators without a part.
         fn drop(&mut self) {
             #[cfg(target_has_atomic = "64")]
             super::numbers::give_back();
@@ -277,11 +277,12 @@ mod keys {
 /// other thread has.
 #[cfg(target_has_atomic = "64")]
 mod numbers {
-    /// Number of thread numbers. Threads have the numbers from 1 to 63; number 0 means that a
-    /// thread has no number to itself.
+    /// How many thread numbers there are. Threads have the numbers from 1 to 63. Number 0 stands
+    /// for all threads that have no number of their own.
     pub(crate) const NUMBERS: usize = 64;
 
-    /// Number of shares for threads without a number, so that these threads seldom contend.
+    /// The number of shared caches for threads without a number. There are several, so that these
+    /// threads seldom contend.
     pub(crate) const SHARES: usize = if cfg!(feature = "std") { 8 } else { 1 };
 
     /// Returns the number of this thread.
@@ -293,8 +294,8 @@ mod numbers {
         0
     }
 
-    /// Returns the share that this thread uses while it has no number. Shares are assigned round
-    /// robin.
+    /// Returns which of the `SHARES` shared caches this thread uses while it has no number. Shared
+    /// caches are assigned to threads round robin.
     pub(crate) fn thread_share() -> usize {
         #[cfg(feature = "std")]
         return with_std::share();
@@ -361,8 +362,8 @@ mod numbers {
             0 // 63 threads have numbers; asked again next time
         }
 
-        /// Returns the number of a thread that ends. Code that runs on the thread after this call
-        /// has the number 0.
+        /// Frees the number of a thread that ends. Code that runs on the thread after this call has
+        /// the number 0.
         pub(in super::super) fn give_back() {
             let number = NUMBER.replace(0);
             if number != 0 && number != UNKNOWN {

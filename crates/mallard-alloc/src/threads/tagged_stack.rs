@@ -2,9 +2,10 @@
 
 use crate::loom::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-/// Treiber's stack (1986) of numbers, whose links are kept elsewhere. The head is a word {tag, top
-/// + 1}; a top of 0 means "empty". Each pop changes the tag, so that the compare-exchange of a
-/// thread fails if another thread has popped since the thread read the head (the ABA problem).
+/// A stack of numbers by Treiber's method (1986). The links of the numbers are stored elsewhere.
+/// The head is a word {tag, top + 1}; its second half is 0 if the stack is empty. Each pop changes
+/// the tag. So the compare-exchange of a thread fails if another thread has popped since the thread
+/// read the head. This avoids the ABA problem.
 ///
 /// The tag returns to the same value after 2^32 pops. A thread that stops between its read and its
 /// exchange for exactly 2^32 pops, and then finds the same number on top, would corrupt the list.
@@ -28,8 +29,8 @@ impl TaggedStack {
         Self { head: AtomicU64::new(0) }
     }
 
-    /// Pops the top number. `find(n)` returns the link of `n`, together with a value that this
-    /// function returns for the number that was popped.
+    /// Pops the top number. `find(n)` returns the link of `n` and some value. This function returns
+    /// the value that `find` returned for the popped number.
     #[inline(always)]
     pub(crate) fn pop<'a, R>(&self, find: impl Fn(u32) -> (&'a AtomicU32, R)) -> Option<R> {
         let mut head = self.head.load(Acquire);
@@ -97,7 +98,7 @@ mod models {
     unsafe impl Send for Pool {}
 
     impl Pool {
-        /// Makes a pool for three numbers, of which those below `count` are on the stack.
+        /// Makes a pool for three numbers. The numbers below `count` are on the stack.
         fn new(count: u32) -> Arc<Self> {
             let pool = Pool {
                 stack: TaggedStack::new(),

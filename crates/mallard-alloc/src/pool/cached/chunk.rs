@@ -15,22 +15,23 @@ use core::sync::atomic::AtomicUsize as PlainAtomicUsize;
 #[repr(align(64))]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The header of a chunk. The remote words stand behind the header; any thread sets bits in them.
-/// The free words begin at the next cache line; only the owner writes them.
+/// The header of a chunk. Two arrays of words follow the header, each with one bit for each slot.
+/// The remote words come first: any thread frees blocks by setting bits in them. The free words
+/// begin at the next cache line: only the owner writes them.
 ///
-/// A carved slot is in use, in some thread's cache, or free. A free slot has its bit set in its
-/// remote word or in its free word.
+/// A slot that was handed out before is in use, in some thread's cache, or free. A free slot has
+/// its bit set in its remote word or in its free word.
 #[repr(C)]
 pub(crate) struct Header {
     head: ChunkHead,
-    /// The owner of the chunk, a part of a thread cache. The owner never changes.
+    /// The owner of the chunk: the `ChunkOwner` in a thread cache. The owner never changes.
     owner: *const ChunkOwner,
     words: usize,
     own: Line<Own>,
     remote: Line<Remote<Header>>,
 }
 
-/// The part of the header that only the owner uses, under the lock of its chunks.
+/// The fields of the header that are used only under the lock of the chunk's owner.
 struct Own {
     bits: Bits,
     /// The next chunk in the owner's list of chunks that have free blocks.
@@ -53,7 +54,7 @@ impl Posted for Header {
     }
 }
 
-/// A chunk of a pool that has not ended.
+/// The address of a chunk whose pool has not ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CachedChunk(NonNull<Header>);
 
@@ -87,17 +88,18 @@ impl BitChunk for CachedChunk {
 
 impl CachedChunk {
     /// # Safety
-    /// `begin` wrote `header`, and its pool exists for as long as the returned chunk is used.
+    /// `begin` wrote `header`, and the pool of the chunk exists for as long as the returned chunk
+    /// is used.
     #[inline(always)]
     pub(crate) unsafe fn new(header: NonNull<u8>) -> Self {
         Self(header.cast())
     }
 
-    /// Writes the header of a chunk behind its `ChunkHead`.
+    /// Writes the part of a chunk's header that follows the `ChunkHead`.
     ///
     /// # Safety
-    /// `header` has a `ChunkHead`, and nothing is written behind it yet. `owner` exists for as long
-    /// as the chunk.
+    /// A `ChunkHead` is written at `header`, and nothing behind it is written yet. `owner` exists
+    /// for as long as the chunk.
     pub(crate) unsafe fn begin(header: NonNull<u8>, owner: *const ChunkOwner) -> Self {
         let chunk = Self(header.cast());
         let bits = Bits::new();
@@ -121,7 +123,7 @@ impl CachedChunk {
     }
 
     /// Returns the address of a word behind the header. The address is made from the chunk's
-    /// address, because a reference to the header may not be used for memory behind it.
+    /// address, because a reference to the header may not be used for memory behind the header.
     #[inline(always)]
     fn word_at(self, w: usize, offset: usize) -> NonNull<AtomicUsize> {
         let bytes = size_of::<Header>() + offset + w * size_of::<AtomicUsize>();
@@ -147,13 +149,14 @@ impl CachedChunk {
     pub(crate) fn remote_blocks(&self) -> usize {
         (0..self.words).map(|w| self.remote_word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    /// Whether the bit of `slot` is set in either of its two words.
+    /// Whether the bit of `slot` is set in its remote word or in its free word.
     pub(crate) fn has_bit(&self, slot: usize) -> bool {
         let remote = self.remote_word(slot / WORD_BITS).load(Relaxed);
         self.is_free(slot) || remote >> (slot % WORD_BITS) & 1 != 0
     }
 
-    /// Carves at most `room` blocks, and calls `write` with each, as `BitChunk::take_free` does.
+    /// Hands out at most `room` slots that were never handed out before, and calls `write` with
+    /// each block, as `BitChunk::take_free` does.
     fn carve(
         &self,
         layout: &ChunkLayout,
@@ -167,8 +170,8 @@ impl CachedChunk {
         count
     }
 
-    /// Collects the blocks of this chunk that other threads freed. The chunk was posted to its
-    /// owner.
+    /// Moves the bits of blocks that other threads freed to the free words. Requires that the chunk
+    /// was posted to its owner.
     fn collect(&self) {
         let mut summary = self.remote().take_summary();
         while summary != 0 {
@@ -185,7 +188,8 @@ impl CachedChunk {
         }
     }
 
-    /// Frees several blocks of one word. Any thread may free blocks that it owns.
+    /// Frees several blocks whose bits are in word `w`. Any thread may call this function for
+    /// blocks that it owns.
     pub(crate) fn free_remotely(&self, w: usize, bits: usize) {
         if self.remote().free(self.remote_word(w), w, bits) {
             // SAFETY: the inbox is that of the chunk's owner. The chunk is not in the inbox,
@@ -194,7 +198,8 @@ impl CachedChunk {
         }
     }
 
-    /// Marks every slot as never handed out. No other thread may be inside a call.
+    /// Marks every slot as never handed out. Requires that no other thread is inside a call of the
+    /// pool.
     pub(crate) fn reset(&self) {
         let _ = self.remote().take_summary();
         for w in 0..self.words {
@@ -220,7 +225,8 @@ impl ChunkOwner {
         self.chunks.0.lock()
     }
 
-    /// Adds to its list a chunk that is in no list, and whose owner is `self`.
+    /// Adds `chunk` to the list of this owner. Requires that the chunk is in no list, and that its
+    /// owner is `self`.
     pub(crate) fn add(&self, chunk: CachedChunk) {
         let mut chunks = self.chunks();
         chunks.count += 1;
@@ -232,12 +238,12 @@ impl ChunkOwner {
         self.chunks().count
     }
 
-    /// Sets bits of one word, all of which are clear.
+    /// Sets bits of one word. Requires that all of them are clear.
     pub(crate) fn put_free(&self, bits: Bit) {
         self.chunks().put_free(bits);
     }
-    /// Returns a function that sets bits of several words. The function locks when it is first
-    /// called, and keeps the lock.
+    /// Returns a function that sets bits of one word at each call. Its first call takes the lock of
+    /// the chunks, and the lock is held until the function is dropped.
     pub(crate) fn putter(&self) -> impl FnMut(Bit) + '_ {
         let mut chunks = None;
         move |bits| chunks.get_or_insert_with(|| self.chunks()).put_free(bits)
@@ -259,8 +265,8 @@ impl ChunkOwner {
         self.chunks().take(layout, &self.inbox.0, room, write)
     }
 
-    /// Forgets all chunks, although their headers may still point to this owner. No other thread
-    /// may be inside a call.
+    /// Forgets all chunks. Their headers may still point to this owner. Requires that no other
+    /// thread is inside a call of the pool.
     pub(crate) fn clear(&self) {
         *self.chunks() = OwnedChunks::NONE;
         self.inbox.0.clear();

@@ -1,18 +1,22 @@
-//! Remote frees: how a block that another thread frees returns to the owner of its chunk.
+//! Remote frees: how a block returns to the owner of its chunk when another thread frees the block.
 
 use crate::loom::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use core::ptr::NonNull;
 
-/// The part of a chunk's header for threads that do not own the chunk.
+/// The part of a chunk's header through which other threads than the owner free blocks of the
+/// chunk.
 ///
-/// - words, which stand apart from this part: a bit for each slot that was freed by another thread.
-/// - summary: a bit for each word (modulo `usize::BITS`) that has bits, or had some.
+/// - words (stored outside this struct): a bit for each slot, set when another thread frees the
+///   slot.
+/// - summary: a bit for each word (word number modulo `usize::BITS`), set while the word may have
+///   bits.
 ///
 /// The thread that changes a word from 0 sets the word's bit in the summary. The thread that
-/// changes the summary from 0 posts the chunk to its owner's inbox. The owner reads and clears the
-/// summary, and then the words that the summary names. So a bit is set before the owner reads its
-/// word, or else the thread that sets the first bit of that word posts the chunk again. Until the
-/// owner clears the summary, a chunk is posted only once, so one link is enough.
+/// changes the summary from 0 posts the chunk to its owner's inbox. The owner first reads and
+/// clears the summary, and then the words that the summary names. A bit that is set after the owner
+/// has cleared its word is not lost: the thread that set the first such bit found the word 0, and
+/// posts the chunk again. Until the owner clears the summary, a chunk is posted only once, so one
+/// link is enough.
 ///
 /// Every step is an atomic read-modify-write of one word. All threads agree on the order of such
 /// steps, so no fence between two words is needed.
@@ -34,8 +38,8 @@ impl<T> Remote<T> {
             && self.summary.fetch_or(1 << (at % usize::BITS as usize), AcqRel) == 0
     }
 
-    /// Reads and clears the summary, and returns it: the words of a posted chunk that the owner has
-    /// to collect.
+    /// Clears the summary of a posted chunk and returns its old value, which names the words that
+    /// the owner has to collect.
     pub(crate) fn take_summary(&self) -> usize {
         self.summary.swap(0, AcqRel)
     }
@@ -74,8 +78,9 @@ impl<T: Posted> Inbox<T> {
         }
     }
 
-    /// Whether the inbox is empty. Cheaper than `take_all`, which does not make this test itself,
-    /// because loom would then not try the orders in which other threads act before the test.
+    /// Whether the inbox is empty. This test is cheaper than `take_all`. `take_all` does not start
+    /// with the test, because loom would then not try the orders in which other threads act before
+    /// the test.
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Relaxed).is_null()
     }
@@ -85,13 +90,14 @@ impl<T: Posted> Inbox<T> {
     pub(crate) fn take_all(&self, mut f: impl FnMut(NonNull<T>)) {
         let mut at = self.head.swap(core::ptr::null_mut(), Acquire);
         while let Some(chunk) = NonNull::new(at) {
-            // SAFETY: a posted chunk exists, and its link stays until `f` takes the summary.
+            // SAFETY: a posted chunk exists, and its link does not change until `f` takes the
+            // summary.
             at = unsafe { chunk.as_ref() }.remote().next.load(Relaxed);
             f(chunk);
         }
     }
 
-    /// Forgets all chunks. No other thread may be inside a call.
+    /// Forgets all chunks. Requires that no other thread is inside a call of the pool.
     pub(crate) fn clear(&self) {
         self.head.store(core::ptr::null_mut(), Relaxed);
     }

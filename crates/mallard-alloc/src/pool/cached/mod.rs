@@ -29,13 +29,14 @@ type Block = NonNull<u8>;
 /// A cache owns its chunks for good, and outlives its thread: a new thread reclaims the whole cache
 /// (docs/decisions/0013-a-front-owns-its-chunks-for-good.md).
 ///
-/// The limit may be reached, or the source exhausted, while blocks are free in the magazines of
-/// other threads. Each magazine holds at most 1,024 blocks, at most 256 KiB, and at most a 16th of
-/// what the pool may have. A thread that finds no memory asks the other threads for these blocks,
-/// and each of them hands over its blocks at its next free.
+/// Each cache has a magazine: a stack of free blocks. When the limit is reached or the source is
+/// exhausted, blocks may still be free in the magazines of other threads. Each magazine holds at
+/// most 1,024 blocks, at most 256 KiB, and at most a 16th of the blocks that the pool may have. A
+/// thread that finds no memory asks the other threads for these blocks, and each of them hands over
+/// its blocks at its next free.
 ///
-/// A thread that has no cache, for lack of memory or because it is ending, works under the lock. A
-/// free never waits for a thread that calls the source.
+/// A thread has no cache if there was no memory for one, or if the thread is ending. Such a thread
+/// works under the lock. A free never waits for a thread that calls the source.
 #[doc(hidden)]
 #[allow(missing_debug_implementations)] // not a public name
 #[repr(C)]
@@ -49,10 +50,10 @@ pub struct CachedCore<S: Source> {
 
 // Between any two calls, with |x| for the number of blocks in x:
 //
-//   live + |magazines| + |free bits| + |remote bits| + |not carved|  ==  capacity of all chunks
+//   live + |magazines| + |free bits| + |remote bits| + |never used|  ==  capacity of all chunks
 struct Shared {
     chunks: ChunkList,
-    /// The first of the list of all caches.
+    /// The first cache in the list of all caches.
     caches: *const ThreadCache,
     cache_bytes: usize,
     // Counters of caches that no longer exist:
@@ -94,7 +95,7 @@ impl<S: Source> CachedCore<S> {
     fn grow(&self, shared: &mut Shared, cache: &ThreadCache) -> Option<Block> {
         let layout = &self.layout;
         let others = |shared| self.caches(shared).filter(|c| !core::ptr::eq(*c, cache));
-        // The cache may have been reclaimed just now; then it has blocks.
+        // If the cache was reclaimed just now, it may have blocks.
         cache
             .take(layout)
             .or_else(|| self.abandoned(shared).find_map(|c| cache.take_from(c, layout)))
@@ -109,8 +110,8 @@ impl<S: Source> CachedCore<S> {
             })
     }
 
-    /// Allocates a block for a thread without a cache. A new chunk is added to a cache without a
-    /// thread.
+    /// Allocates a block for a thread without a cache. If a new chunk is needed, the chunk is added
+    /// to a cache that no thread owns.
     fn grow_without_cache(&self, shared: &mut Shared) -> Option<Block> {
         let layout = &self.layout;
         let lent = self.abandoned(shared).find_map(|c| c.take_one(layout));
@@ -154,7 +155,8 @@ impl<S: Source> CachedCore<S> {
         }
     }
 
-    /// Sets the cache of this thread, which has none, to an abandoned cache or a new one.
+    /// Sets the cache of this thread to an abandoned cache or a new one. Requires that the thread
+    /// has no cache yet.
     fn get_cache(&self, shared: &mut Shared) -> Option<&ThreadCache> {
         if !self.key.prepare() {
             return None;
@@ -190,9 +192,10 @@ impl<S: Source> CachedCore<S> {
         self.caches(shared).filter(|c| c.is_abandoned())
     }
 
-    // --- Functions for when no other thread is inside a call, though threads may end.
+    // --- Functions that require that no other thread is inside a call. Other threads may end,
+    // though.
 
-    /// Sets the bit of every free block.
+    /// Returns all free blocks to their chunks, by setting their free bits.
     fn flush_all(&self) -> Held<'_, Shared> {
         let shared = self.shared.lock();
         self.caches(&shared).for_each(|c| c.flush_all(&self.layout));
@@ -208,7 +211,7 @@ impl<S: Source> CachedCore<S> {
     /// Returns to the source the caches for which `is_gone` returns `true`.
     fn give_caches(&self, shared: &mut Shared, is_gone: impl Fn(&ThreadCache) -> bool) {
         let mut at = core::mem::replace(&mut shared.caches, NO_CACHE);
-        // SAFETY: the cache is in the list, or was until now.
+        // SAFETY: the cache is in the list, or was in the list until this loop removed it.
         while let Some(cache) = unsafe { at.as_ref() } {
             at = cache.next();
             if !is_gone(cache) {

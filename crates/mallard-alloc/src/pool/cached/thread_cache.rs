@@ -22,15 +22,17 @@ const ENTRIES_MAX: usize = 1024;
 /// The most bytes of blocks that a magazine may hold.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
-/// The cache of one thread: a magazine of free blocks, and the chunks that the cache owns.
+/// The cache of one thread: a magazine (a stack of free blocks), and the chunks that the cache
+/// owns.
 ///
-/// Every block that the thread frees goes to the magazine, from whichever chunk it is. Only when
-/// the magazine overflows, the owners of the older half of its blocks are looked up.
+/// Every block that the thread frees is pushed on the magazine, even if another cache owns the
+/// chunk of the block. Owners are looked up only when the magazine overflows, and then for the
+/// older half of its blocks.
 ///
-/// Only the thread itself uses the magazine. While the cache is abandoned, a thread that holds the
-/// lock of the pool may use the magazine. The chunks have a lock of their own, which a thread takes
-/// once for many blocks. Other threads that find no memory elsewhere take that lock, and allocate
-/// from these chunks.
+/// Only the thread itself uses the magazine. While the cache is abandoned (its thread has ended), a
+/// thread that holds the lock of the pool may use the magazine. The chunks have a lock of their
+/// own, which a thread takes once for many blocks. Other threads that find no memory elsewhere take
+/// that lock, and allocate from these chunks.
 #[repr(C, align(64))]
 pub(crate) struct ThreadCache {
     thread: ThreadPart,
@@ -50,7 +52,7 @@ pub(crate) struct ThreadCache {
     of_pool: Line<OfPool>,
 }
 
-/// The part of a cache that is used under the lock of the pool.
+/// The fields of a cache that are used under the lock of the pool.
 struct OfPool {
     next: Cell<*const ThreadCache>,
     taken: Chunk,
@@ -68,7 +70,7 @@ impl ThreadCache {
         crate::base::bits::layout(bytes, align_of::<Self>())
     }
 
-    /// Makes an abandoned cache, and puts it before the list `next`.
+    /// Makes a cache that no thread owns yet, in front of the list `next`.
     ///
     /// # Safety
     /// `taken` is unused memory with the layout for `entries_max`.
@@ -166,7 +168,8 @@ impl ThreadCache {
         Some(unsafe { NonNull::new_unchecked((*last).load(Relaxed)) })
     }
 
-    /// Pushes a block. `false`: the magazine is full or closed, and nothing has changed.
+    /// Pushes a block. `false`: the magazine is full, or `close` was called, and nothing has
+    /// changed.
     #[inline(always)]
     pub(crate) fn try_push(&self, block: Block) -> bool {
         let top = self.top.load(Relaxed);
@@ -179,15 +182,15 @@ impl ThreadCache {
         true
     }
 
-    /// Asks that the next free returns the blocks of the magazine to their chunks. Any thread may
-    /// call this function while the cache exists.
+    /// Makes the next free by the owner of the cache return the blocks of the magazine to their
+    /// chunks. Any thread may call this function while the cache exists.
     pub(crate) fn close(&self) {
         self.high.store(null_mut(), Relaxed);
     }
 
-    /// Frees a block when `try_push` could not. A magazine that was emptied since it was last full
-    /// is too small for this program, and doubles. Otherwise the older half of its blocks returns
-    /// to their chunks.
+    /// Frees a block after `try_push` has failed. If the magazine was emptied since it was last
+    /// full, it is too small for this program, and its capacity doubles. Otherwise the older half
+    /// of its blocks returns to their chunks.
     pub(crate) fn push(&self, layout: &ChunkLayout, block: Block) {
         let is_closed = self.high.load(Relaxed).is_null();
         let (len, capacity) = (self.len(), self.capacity());
@@ -205,7 +208,7 @@ impl ThreadCache {
         }
     }
 
-    /// Returns the oldest `count` blocks to their chunks.
+    /// Moves the oldest `count` blocks of the magazine to their chunks.
     fn flush(&self, layout: &ChunkLayout, count: usize) {
         let len = self.len();
         let entries = self.entries(len);
@@ -217,8 +220,9 @@ impl ThreadCache {
         self.flushes.store(self.flushes() + 1, Relaxed);
     }
 
-    /// Sets the bits of blocks in their chunks. In chunks of other caches, the bits of remote frees
-    /// are set. The bits of neighbours are set by one write.
+    /// Returns blocks to their chunks by setting their bits: free bits in chunks of this cache, and
+    /// remote bits in chunks of other caches. Successive blocks whose bits are in one word are
+    /// returned by one write.
     fn put_home(&self, layout: &ChunkLayout, blocks: impl Iterator<Item = Block>) {
         let mut put_own = self.owner.putter();
         let mut put = |(chunk, w, bits): Bit| match core::ptr::eq(chunk.owner(), &self.owner) {
@@ -277,8 +281,9 @@ impl ThreadCache {
         NonNull::new(room[0].load(Relaxed))
     }
 
-    /// Writes to `room` blocks of this cache for another thread: those of the magazine if this
-    /// cache is abandoned, or else those of its chunks. Returns their number.
+    /// Writes blocks of this cache to the entries `room`, for another thread. The blocks are from
+    /// the magazine if this cache is abandoned, or else from the chunks of this cache. Returns the
+    /// number of blocks.
     fn lend(&self, layout: &ChunkLayout, room: &[Entry]) -> usize {
         let len = if self.is_abandoned() { self.len() } else { 0 };
         let count = len.min(room.len());
@@ -292,9 +297,9 @@ impl ThreadCache {
         count
     }
 
-    // --- Functions for when no other thread is inside a call.
+    // --- Functions that require that no other thread is inside a call.
 
-    /// Sets the bit of every free block.
+    /// Returns all free blocks to their chunks, by setting their free bits.
     pub(crate) fn flush_all(&self, layout: &ChunkLayout) {
         for block in self.blocks(self.len()) {
             let bit = bit_of(layout, block);
@@ -304,8 +309,7 @@ impl ThreadCache {
         self.owner.collect();
     }
 
-    /// Forgets all blocks and chunks, although the headers of the chunks may still point to this
-    /// cache.
+    /// Forgets all blocks and chunks. The headers of the chunks may still point to this cache.
     pub(crate) fn clear(&self) {
         self.set_len(0);
         self.owner.clear();
