@@ -24,7 +24,8 @@ namespace {
 
 struct refusals {
     std::size_t first = ~std::size_t{0}; ///< number of the first refused call, from 1
-    /// Then every `each`-th call is refused; 0: no further call.
+    /// After the first refused call, every `each`-th call is refused. 0: no further call is
+    /// refused.
     std::size_t each = 0;
     std::size_t mapping_max = ~std::size_t{0};
     bool places = false; ///< all addresses that the engine chooses are in use

@@ -1,5 +1,5 @@
-// Tests that after any interruption of a commit the file is in the state before or after the
-// commit.
+// Tests that after any interruption of a commit the file has the contents of either the old or the
+// new commit.
 #include "../support/child.hpp"
 #include "../support/choices.hpp"
 #include "../support/disk.hpp"
@@ -61,8 +61,8 @@ std::vector<std::string> history_of(std::uint64_t seed)
     return history;
 }
 
-/// Opens the file after an interruption. The state must be the one after `done` commits or, if a
-/// commit was interrupted, the one after the next commit.
+/// Opens the file after an interruption. Expects the state after `done` commits. If a commit was
+/// interrupted, the state after that commit is right, too.
 void expect_state(const std::string& path, const std::vector<std::string>& history,
                   std::size_t done)
 {

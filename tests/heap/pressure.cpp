@@ -180,7 +180,7 @@ std::size_t idle_bytes()
     return mallard::engine::the_slice_heap.now().dirty * mallard::engine::slice_bytes;
 }
 
-/// Calls malloc and free again and again until `is_so()` or 30 seconds have passed.
+/// Calls malloc and free again and again until `is_so()` is true or 30 seconds have passed.
 template <class F>
 bool in_the_end(F is_so)
 {
@@ -198,7 +198,7 @@ bool in_the_end(F is_so)
     return true;
 }
 
-/// The idle bytes after 20 of 160 MiB were freed.
+/// Allocates 160 MiB, frees 20 MiB of them, and returns the idle bytes.
 std::size_t idle_after_free()
 {
     std::vector<void*> blocks;

@@ -53,7 +53,7 @@ private:
     static void tell(void* context, mallard_sample_event event, const mallard_sample* sample)
     {
         auto& to = *static_cast<profile*>(context);
-        // Not reported, since it is allocated in a call of this function.
+        // Not reported, since the program allocates this block while the engine calls its function.
         mallard_free(mallard_malloc(100));
         to.last = *sample;
         if (event == MALLARD_SAMPLE_ALLOCATED) {

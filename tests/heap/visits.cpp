@@ -151,7 +151,8 @@ TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
     EXPECT_GT(resident_bytes(), before + (std::size_t{5} << 18));
     mallard_trim(0);
     EXPECT_LT(resident_bytes(),
-              // For the new stack, and the memory that a sanitizer keeps.
+              // One MiB of tolerance: for the stack of the new thread, and for memory that a
+              // sanitizer keeps.
               before + (std::size_t{1} << 20));
     may_end.open();
 }
@@ -195,7 +196,7 @@ TEST(visits, the_child_of_a_fork_gets_back_the_allowance_of_missing_threads)
 {
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
-    // Two more blocks are less than an eighth of the memory, which would cause visits.
+    // Growth by an eighth of the memory would cause visits. Two more blocks are less than that.
     void* in_use[20];
     for (void*& block : in_use)
         block = mallard_malloc(engine::block_bytes_max);

@@ -209,7 +209,8 @@ void on_alarm(void (*handler)(int))
     ::sigaction(SIGALRM, &action, nullptr);
 }
 
-/// Allocates under an alarm every half millisecond, until its handler has forked `count` times.
+/// Allocates while a signal arrives every half millisecond, until the handler of the signal has
+/// forked `count` times.
 void allocate_until(const volatile std::sig_atomic_t& forks, int count)
 {
     itimerval const often{{0, 500}, {0, 500}};

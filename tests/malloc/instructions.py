@@ -15,8 +15,8 @@ skipped = 77
 few, many = 1000, 11000
 
 mebibyte = 1 << 20
-# (the hot path, the checks in it): see docs/decisions/0018. For a large block, the size is checked,
-# too.
+# For each call: (instructions of its hot path, how many of them are checks). See
+# docs/decisions/0018. For a large block, the size is checked, too.
 promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8),
             ("malloc", mebibyte): (28, 6), ("free", mebibyte): (19, 8),
             ("malloc", mebibyte + 1): (64, 6), ("free", mebibyte + 1): (19, 8),

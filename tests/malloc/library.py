@@ -54,7 +54,8 @@ def names(library):
              for line in output("nm", "-D", "--defined-only", library).splitlines()
              if line.split()[-2] != "A"}
     wanted = {*family, *news, *deletes}
-    # More aliases for older programs are allowed.
+    # Further names that the library may export: Mallard's own functions, and aliases for older
+    # programs.
     others = re.compile(r"mallard_\w+|__posix_memalign|__libc_\w+|malloc_\w+|memalign_\w+")
     return ([f"{name}: is not there" for name in sorted(wanted - shown)] +
             [f"{name}: is shown" for name in sorted(shown - wanted) if not others.fullmatch(name)])

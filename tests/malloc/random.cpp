@@ -194,7 +194,7 @@ TEST(random_programs, of_many_threads_find_no_fault)
     run_program(20, 40, 2'000);
 }
 
-/// Runs with --gtest_also_run_disabled_tests.
+/// Disabled, since it takes many minutes. Run it with --gtest_also_run_disabled_tests.
 TEST(random_programs, DISABLED_of_many_minutes_find_no_fault)
 {
     for (std::uint64_t seed = 100; seed < 160; ++seed)

@@ -22,7 +22,8 @@ points_max = int(os.environ.get("POINTS", 48))
 at_once = 4  # number of values of n that are tried at the same time
 faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
           ("mremap", "ENOMEM"), ("membarrier", "EPERM"), ("prctl", "EINVAL")]
-# The call brk is left out: the kernel never fails it in this way, and glibc's malloc would die.
+# The call brk is left out, since the kernel never fails it in this way, and glibc's malloc would
+# abort.
 
 
 def run(command, preload, call, error, when):

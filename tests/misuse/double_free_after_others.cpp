@@ -8,7 +8,8 @@ int main()
         blocks;
     void* all[200];
     blocks.allocate_batch(all);
-    // The blocks that were freed first have left the array for the bitmap.
+    // The pool has moved the blocks that were freed first from its array of recent frees to its
+    // bitmap.
     blocks.deallocate_batch(all);
     blocks.deallocate(all[0]);
 }

@@ -1,17 +1,17 @@
 /* counts::shared: handles of one object that several threads copy, drop and lock.
 
-   The inlines add_strong, lock, drop_strong, drop_weak and is_sole are functions of handle_counts;
-   reset stands for shared_handle::reset and object_pool::drop_last. One load, addition or
-   compare_exchange here is one there. Three threads start with a strong handle, a weak handle, and one
-   of each. They copy, drop, lock and make weak handles in any order. A freed slot may hold another
-   object at once, so no thread may touch it.
+   The inlines add_strong, lock, drop_strong, drop_weak and is_sole are functions of
+   handle_counts; reset stands for shared_handle::reset and object_pool::drop_last. Each load,
+   addition or compare_exchange of the model is one in the code. Three threads start with a strong
+   handle, a weak handle, and one of each. They copy, drop, lock and make weak handles in any
+   order. A freed slot may hold another object at once, so no thread may touch it.
 
-   Not modelled: memory orders weaker than sequential consistency; the destruction of all objects at
-   once, by one thread; overflow.
+   Not modelled: memory orders weaker than sequential consistency. The destruction of all objects at
+   once, by one thread. Overflow.
 
-   Checked: the object is destroyed once, when there is no strong handle; the slot is freed once, after
-   that, when there is no handle and no thread reads it; lock returns no handle of a destroyed object;
-   when all handles are gone, the object is destroyed and the slot is free. */
+   Checked: the object is destroyed once, when there is no strong handle. Later the slot is
+   freed once, when there is no handle and no thread reads it. No call of lock returns a handle of
+   a destroyed object. When all handles are gone, the object is destroyed and the slot is free. */
 
 #define handles_max 2      /* number of handles of each kind and thread */
 

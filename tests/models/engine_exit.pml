@@ -1,11 +1,11 @@
 /* The engine of malloc: threads end, and other threads use the caches that the ended threads leave.
  *
- * The inlines own_cache, abandon_at_exit, reclaim_slab and flush_abandoned stand for the functions
- * of these names in src/heap/threads.cpp, and flush for the one in refill.cpp. free_a_block stands
- * for free_elsewhere and the fast path before it. Three threads start, allocate, free blocks that
- * any thread has allocated, flush the abandoned caches, and end. Some of them free a last block
- * after that. There are two caches, so one thread gets none, or a cache that another thread has
- * left.
+ * The inlines own_cache, abandon_at_exit, reclaim_slab and flush_abandoned stand for the
+ * functions of these names in src/heap/threads.cpp, and flush for the one in refill.cpp.
+ * free_a_block stands for free_elsewhere and the fast path before it. Three threads start,
+ * allocate, free blocks that any thread has allocated, flush the abandoned caches, and end. Some
+ * of them free a last block after their end has begun. There are two caches, so one thread gets
+ * none, or a cache that another thread has left.
  *
  * Left out: weaker memory than sequential consistency. More than one slab. How messages are sent
  * and slabs returned, which is one step here (see engine_remote). The bits that say which classes

@@ -3,9 +3,9 @@
    The inlines add_to_batch, push_to_inbox, splice and read_messages stand for the functions of
    these names in src/heap/remote.cpp, reclaim for reclaim_slab in threads.cpp, visit for
    splice_if_idle in visit.cpp, settle for that in cached_slabs.cpp. Each load, store and
-   compare_exchange here is one there. Two threads allocate, free blocks that either has
-   allocated, send them, read messages, reclaim the slab, and visit the abandoned cache, in any
-   order.
+   compare_exchange of the model is one in the code. Two threads allocate, free blocks that any of
+   them has allocated, send freed blocks, read messages, reclaim the slab, and visit the abandoned
+   cache, in any order.
 
    Left out: weaker memory than sequential consistency. More than one slab: a message has blocks
    of one slab. The links within a message. Free lists: blocks go to the slab at once. Threads

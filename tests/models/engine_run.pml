@@ -6,9 +6,9 @@
    frees: the program is wrong, and must be stopped. A third thread takes spans and frees them, a
    fourth purges dirty slices.
 
-   Left out: weaker memory than sequential consistency. Lists of spans, which a cache's own spans
-   go to first. A span that is allocated again with the same entry; nothing tells it from the
-   span before.
+   Left out: weaker memory than sequential consistency. Lists of spans, which a cache's own
+   spans go to first. A span that is allocated again with the same entry: nothing distinguishes the
+   new span from the old one.
 
    Properties: A slice has one holder. The slice of a holder is never purged, and its entry does
    not change. Memory that is said to be zero is zero. If two threads free a span, or one frees

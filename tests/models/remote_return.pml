@@ -1,13 +1,13 @@
 /* sync::thread_cached: blocks that other threads free return to their chunk.
 
-   The inlines free_remotely, post and collect are functions of cached_blocks. One load, store,
-   exchange, fetch_or or compare_exchange here is one there. Two threads free blocks in any order. The
-   owner collects at any time, and gives the returned blocks out once more.
+   The inlines free_remotely, post and collect are functions of cached_blocks. Each load, store,
+   exchange, fetch_or or compare_exchange of the model is one in the code. Two threads free blocks
+   in any order. The owner collects the returned blocks at any time, and allocates them once more.
 
-   Not modelled: memory orders weaker than sequential consistency; an owner whose thread ends: its
-   cache keeps the chunks.
+   Not modelled: memory orders weaker than sequential consistency. The end of the owner's
+   thread: the owner's cache then keeps the chunks.
 
-   Checked: a chunk in a list is not posted again, so lists end; at the end the owner has each freed
+   Checked: a chunk in a list is not posted again, so lists end. At the end the owner has each freed
    block once, and no word and no summary has a bit. */
 
 #define none         7

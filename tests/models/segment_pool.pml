@@ -2,16 +2,17 @@
    use holds a mark.
 
    The inlines pop and push are functions of tagged_stack; carve, try_allocate and deallocate of
-   segment_pool. One load, store or compare_exchange here is one there. Any process may free any block that
-   it sees in use, so two processes may free the same block at the same time. There are two blocks.
+   segment_pool. Each load, store or compare_exchange of the model is one in the code. Any process
+   may free any block that it sees in use, so two processes may free the same block at the same
+   time. There are two blocks.
 
-   Not modelled: memory orders weaker than sequential consistency; the wrap of the tag.
+   Not modelled: memory orders weaker than sequential consistency. The wrap of the tag.
 
-   Checked: a block is allocated once before it is freed, and freed once; an allocation returns nothing
-   only if at some moment of the call no block was free; at the end each block is in use, in the stack or
-   not carved, exactly once; each killed process loses one block at most, which is then in use without a
-   mark. No process waits for another: it only repeats a compare_exchange that failed because another one
-   succeeded. */
+   Checked: a block is allocated once before it is freed, and freed once. An allocation returns
+   nothing only if at some moment of the call no block was free. At the end each block is in use,
+   in the stack or not carved, exactly once. Each killed process loses one block at most, which is
+   then in use without a mark. No process waits for another: it only repeats a compare_exchange
+   that failed because another one succeeded. */
 
 #define blocks_max 2
 #define in_use     6

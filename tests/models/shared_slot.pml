@@ -1,17 +1,17 @@
 /* A slot of shared_slot_map: any thread inserts, holds, reads and removes, by any key.
  *
  * The inlines try_hold, let_go and try_remove are those of shared_slot, the others those of
- * shared_slot_map. A load, a store or a compare_exchange here is one there. There is only one slot,
- * so that each element replaces the previous one. Three threads share a few calls. There are fewer
- * generations than calls, so that the slot retires.
+ * shared_slot_map. Each load, store or compare_exchange of the model is one in the code. There is
+ * only one slot, so that each element replaces the previous one. Three threads share a few calls.
+ * There are fewer generations than calls, so that the slot retires.
  *
- * Left out: weaker memory than sequential consistency (shared_slot says which order it needs). The
- * pool is one bit here, which says whether the slot is free; a thread that takes the slot sees all
- * writes from before it was freed. More than one slot: slots share nothing.
+ * Left out: weaker memory than sequential consistency (shared_slot says which order it needs).
+ * The pool is one bit here, which says whether the slot is free; a thread that takes the slot sees
+ * all writes that happened before the slot was freed. More than one slot: slots share nothing.
  *
- * Checked: a key is returned once; a guard holds the element of its key, and the element is
- * whole; a read returns the element of its key, whole, or nothing; one remove of a key succeeds;
- * each element is destroyed once, when no guard holds it; at the end no guard is left, and a slot
+ * Checked: a key is returned once. A guard holds the element of its key, and the element is
+ * whole. A read returns the element of its key, whole, or nothing. One remove of a key succeeds.
+ * Each element is destroyed once, when no guard holds it. At the end no guard is left, and a slot
  * that is not live is free or retired. */
 
 #define generation_max 3

@@ -1,17 +1,17 @@
 /* sync::lock_free: a stack of block indices over one chunk, which the first allocation takes.
 
-   The inlines pop and push are functions of tagged_stack; carve, allocate_slowly, take_chunk and open
-   of lock_free_core. One load, store or compare-exchange here is one there. Threads pop and push in any
-   order: two threads that start without a chunk, and three threads of which two hold a block of a chunk
-   of three.
+   The inlines pop and push are functions of tagged_stack; carve, allocate_slowly, take_chunk
+   and open of lock_free_core. Each load, store or compare-exchange of the model is one in the
+   code. Threads pop and push in any order: two threads that start without a chunk, and three
+   threads of which two hold a block of a chunk of three.
 
-   Not modelled: memory orders weaker than sequential consistency; the wrap of the tag, which takes
-   2^32 pops between two lines of another pop; a source that fails; functions that may run only
+   Not modelled: memory orders weaker than sequential consistency. The wrap of the tag, which takes
+   2^32 pops between two lines of another pop. A source that fails. Functions that may run only
    while no other thread is inside a call.
 
-   Checked: a block has one holder; the link of a block says "in use" while the block is held and
-   nobody pops or pushes; an allocation returns nothing only if at some moment of the call no
-   block was free; at the end each block is held, in the stack or not carved, exactly once. */
+   Checked: a block has one holder. The link of a block says "in use" while the block is held and
+   nobody pops or pushes. An allocation returns nothing only if at some moment of the call no
+   block was free. At the end each block is held, in the stack or not carved, exactly once. */
 
 #define blocks_max 3
 #define none       7  /* bits of an index; in a link: "in use" */

@@ -12,11 +12,11 @@
    `frozen` stands for the flag and for the bounds of the magazines, which are closed with it
    (closable_magazine).
 
-   Not modelled: memory orders weaker than TSO; the content of a cache, except for a count of blocks.
+   Not modelled: memory orders weaker than TSO. The content of a cache, except for a count of blocks.
 
-   Checked: one thread at a time uses the content of a cache; a cache has one thread at most; its
-   blocks stay when the thread ends; the child of a fork finds no cache in use; no thread uses a cache
-   that is released; there is no deadlock. */
+   Checked: one thread at a time uses the content of a cache. A cache has one thread at most.
+   The blocks of a cache stay when its thread ends. The child of a fork finds no cache in use. No
+   thread uses a cache that is released. There is no deadlock. */
 
 #define none 7
 

@@ -1,4 +1,4 @@
-// Loaded by stress/modules.cpp: a pool with a copy of the library of its own.
+// A module that stress/modules.cpp loads: a pool, with its own copy of the library.
 #include <mallard/pool.hpp>
 #include <mallard/sync.hpp>
 

@@ -14,11 +14,13 @@
 namespace mallard::testing {
 namespace {
 
-/// Each step checks: an object lives while a handle owns it, and is destroyed once; weak handles
-/// find living objects only; a slot is in use while an object or a weak handle uses it; a failed
-/// call changes nothing.
+/// Checks after each step:
+/// - An object lives while a handle owns it, and is destroyed once.
+/// - Weak handles find living objects only.
+/// - A slot is in use while an object or a weak handle uses it.
+/// - A failed call changes nothing.
 ///
-/// An object owns only objects with larger numbers, so there are no rings, and the model can derive
+/// An object owns only objects with larger numbers. So there are no rings, and the model can derive
 /// which objects live.
 template <object_pool_options Options>
 class object_program {
@@ -272,8 +274,8 @@ private:
         roots_.push_back(std::move(one));
     }
 
-    /// Calls `end` if no handle outside the pool owns an object: an object has no owner or owns
-    /// itself.
+    /// Leaves each object without an owner, or owned by itself, so that no handle outside the pool
+    /// owns an object. Then calls `end`.
     template <class End>
     void end_all(End end)
     {

@@ -15,9 +15,11 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// Verifies after each step: every key names its element while the element is present, and nothing
-/// afterwards; a failure or an exception changes nothing; the totals add up; an iteration visits
-/// all elements in the order of slots.
+/// Checks after each step:
+/// - Every key names its element while the element is present, and nothing afterwards.
+/// - A failure or an exception changes nothing.
+/// - The totals add up.
+/// - An iteration visits all elements in the order of slots.
 template <class Map>
 class program {
     using key_type = typename Map::key_type;

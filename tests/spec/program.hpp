@@ -164,7 +164,8 @@ private:
         l.end();
     }
 
-    /// A failed call may keep memory that it took for bookkeeping, so a second attempt is compared.
+    /// Runs a line whose call may fail, and verifies that a failed call has changed no live block
+    /// or object.
     void attempt(line& l)
     {
         auto const before = lives();

@@ -26,7 +26,7 @@ constexpr manner manners[] = {
     {"ordered, check::on", reuse::ordered, check::on, sync::none},
     {"behind a mutex", reuse::lifo, check::off, sync::mutex},
     {"thread_cached", reuse::ordered, check::off, sync::thread_cached},
-    // Last, since such a pool cannot grow.
+    // This manner is the last one, since a lock-free pool cannot grow.
     {"lock_free", reuse::ordered, check::off, sync::lock_free},
 };
 constexpr std::size_t growing_manners = std::size(manners) - 1;

@@ -28,8 +28,8 @@ bool threads_may_come()
     return __tsan_init == nullptr && !has_asan();
 }
 
-/// A thread that is ending, in a round of destructors after the one in which it has abandoned its
-/// cache: its calls use the fallback cache.
+/// A thread that is ending. An earlier round of destructors has abandoned its cache, so its calls
+/// use the fallback cache.
 class late_worker {
 public:
     late_worker()
@@ -110,7 +110,8 @@ TEST(engine_forks, leave_a_child_that_works)
 }
 
 extern "C" {
-// Functions of this glibc and the next: a fork waits for this lock after its handlers.
+// Internal functions of glibc. After its handlers have run, a fork waits for the lock of these
+// functions.
 void _IO_list_lock();
 void _IO_list_unlock();
 }
@@ -136,7 +137,8 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
     require(child == "fine", "the child goes on");
 }
 
-// Guests allocate memory beyond the commit limits, and free memory after the fork.
+// Guests are threads that call the engine during a fork. They allocate beyond the commit limits,
+// and their frees take effect after the fork.
 TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
 {
     EXPECT_EQ(in_a_child([] {

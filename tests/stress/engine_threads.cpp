@@ -1,5 +1,5 @@
-// Threads of the malloc engine that start and end and free each other's blocks. The engine is
-// linked without the names of malloc.
+// Tests threads that start and end, and that free each other's blocks. The program links the malloc
+// engine under other names, beside the malloc of the C library.
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
 

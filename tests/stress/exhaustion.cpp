@@ -122,7 +122,8 @@ TYPED_TEST(shared_exhaustion, also_gives_out_the_blocks_in_the_caches_of_idle_th
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);
     std::array<puppet, threads> idle;
     for (int round = 0; round < 3; ++round) {
-        // Every thread would get cached blocks and chunks.
+        // In a pool with thread caches, this loop could leave cached blocks and chunks with every
+        // thread.
         for (std::size_t i = 0; i < expected; ++i)
             idle[i % threads]([&] {
                 auto& blocks = this->all[i / threads % threads].blocks;

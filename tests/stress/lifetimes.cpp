@@ -1,5 +1,7 @@
-// Pools end before the threads that used them, and threads end before pools; a pool is made at the
-// address of an ended pool; a thread uses more pools than its table has places.
+// Tests lifetimes:
+// - Pools end before the threads that used them, and threads end before pools.
+// - A pool is made at the address of an ended pool.
+// - A thread uses more pools than its table has places.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 

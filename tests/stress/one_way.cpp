@@ -73,8 +73,8 @@ TYPED_TEST(one_way, traffic_takes_memory_only_for_the_blocks_in_transit)
         });
     }
     EXPECT_EQ(pool->stats().blocks_live, 0U);
-    // Besides the blocks in transit and one block that each thread is handling, only the thread
-    // that frees has cached blocks when the pool grows: at most one full array.
+    // When the pool grows, only the thread that frees has cached blocks: at most one full array.
+    // All other blocks are in transit, or are the one block that each thread is handling.
     std::size_t const cached = TypeParam::threads == sync::thread_cached ? array_entries : 0;
     EXPECT_LE(this->heap.bytes_peak(), this->bytes_for(in_transit + 2 + cached));
 }

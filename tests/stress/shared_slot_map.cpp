@@ -17,7 +17,8 @@ using namespace mallard;
 constexpr std::size_t threads = 4;
 constexpr std::size_t places = 64;
 
-/// An element whose bytes all say which element it is. A torn copy mixes the bytes of two elements.
+/// An element whose bytes all contain its number. So a torn copy has bytes of two different
+/// elements.
 struct stamp {
     std::uint64_t number, again, inverse;
     explicit stamp(std::uint64_t n) : number(n), again(n), inverse(~n) {}

@@ -1,5 +1,5 @@
-// Static pools that are ready before `main` and usable until after it: in destructors of static and
-// thread-local objects, and in detached threads.
+// Static pools are ready before `main` starts, and usable after `main` returns: in destructors of
+// static and thread-local objects, and in detached threads.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -83,7 +83,7 @@ TEST(static_pools, serve_detached_threads)
                 cached.deallocate(cached.allocate());
                 watched.deallocate(watched.allocate());
             }
-            // Freed when this thread ends, if it ever does.
+            // These blocks are freed when this thread ends, if it ever ends.
             take(cached, cached_in_thread.blocks, 10);
             all_at_work.count_down();
             std::this_thread::sleep_for(std::chrono::hours(1));

@@ -12,10 +12,14 @@
 
 namespace mallard::testing {
 
-/// Verifies after each step: blocks do not overlap, are aligned, are inside the initial buffer or a
-/// chunk of the source, and keep their bytes; a rewind frees exactly the blocks younger than its
-/// mark, and destroys owned objects newest first; a failure has a reason and changes nothing; the
-/// totals add up.
+/// Verifies after each step:
+/// - Blocks do not overlap, are aligned, are inside the initial buffer or a chunk of the source,
+/// and
+///   keep their bytes.
+/// - A rewind frees exactly the blocks younger than its mark, and destroys owned objects newest
+/// first.
+/// - A failure has a reason and changes nothing.
+/// - The totals add up.
 template <class Choices, arena_options Options>
 class arena_program {
     using arena_type = arena<ref<failing_source>, Options>;
@@ -229,14 +233,14 @@ private:
         std::vector<void*> const freed = forget_since(to.age);
         arena_->rewind(to.mark);
         require(owned_.size() == to.owned, "objects owned since the mark are destroyed");
-        // Poisoned unless an older block has used that address.
+        // The freed blocks must be poisoned, unless an older block has used their address.
         for (const void* const block : freed)
             require(block < to.mark.cursor || block >= to.mark.end || is_free(block),
                     "what is rewound is poisoned");
     }
 
-    /// Of a group of eight bytes, AddressSanitizer cannot poison single bytes while others are in
-    /// use, such as the bytes after the buffer.
+    /// AddressSanitizer cannot poison single bytes of a group of eight bytes while others of the
+    /// group are in use. Such a group may lie at the end of the buffer.
     bool is_free(const void* block) const
     {
         const std::byte* const end = buffer_.data() + buffer_.size();

@@ -8,11 +8,13 @@
 
 namespace mallard::testing {
 
-/// Verifies after each step: blocks do not overlap, are aligned, are inside chunks of the source,
-/// and keep their bytes; a failure has a reason and changes nothing; the subject and the model
-/// agree on every address and on the totals.
+/// Verifies after each step:
+/// - Blocks do not overlap, are aligned, are inside chunks of the source, and keep their bytes.
+/// - A failure has a reason and changes nothing.
+/// - The subject and the model agree on every address and on the totals.
 ///
-/// The subject takes memory only from `source`, and at most `limit` bytes apart from large blocks.
+/// The subject takes memory only from `source`. It takes at most `limit` bytes, without counting
+/// large blocks.
 template <class Choices>
 class program {
 public:

@@ -72,7 +72,7 @@ public:
     std::size_t bytes_peak() const { return peak_; }
     const std::map<void*, chunk>& live() const { return live_; }
 
-    /// Whether at least one byte, or `bytes` bytes from `p` on, are in one live chunk.
+    /// Whether one live chunk contains all of the `bytes` bytes from `p` on.
     bool holds(const void* p, std::size_t bytes = 1) const
     {
         auto const after = live_.upper_bound(const_cast<void*>(p));

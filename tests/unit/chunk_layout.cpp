@@ -86,7 +86,7 @@ TYPED_TEST(masked_chunk, keeps_header_and_blocks_apart_and_inside_its_bytes)
                 std::size_t const whole = layout.whole_bytes(), align = layout.align();
                 std::byte* at = align_up(memory.data(), align);
                 for (int i = 0; i < 3; ++i, at += align_up(whole, align)) {
-                    // A chunk may end early, unless its header is coloured.
+                    // The third chunk is shorter, if the layout permits short chunks.
                     std::size_t const bytes =
                         i == 2 ? (whole + layout.least_chunk().bytes) / 2 : whole;
                     if (bytes < layout.least_chunk().bytes)

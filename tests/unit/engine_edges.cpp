@@ -33,7 +33,8 @@ TEST(engine_edges, a_thread_without_a_cache_frees_a_large_block)
     for (int i = 0; i < 10; ++i) {
         void* const block = engine::allocate_large(2 * mib, engine::slice_bytes);
         auto* const words = static_cast<void**>(block);
-        // The words would look like a mark to empty_thread_cache, which has no key.
+        // To `empty_thread_cache`, which has no key, these two words would look like those of a
+        // free block.
         words[1] = words;
         in_a_thread([&] { engine::deallocate(block); });
     }

@@ -188,8 +188,10 @@ TEST(offset_ptr, works_as_an_iterator_of_algorithms_and_ranges)
 
 // --- elements that are erased or inserted during an iteration
 
-/// Verifies that each remaining element is visited once, in the order of slots, that no element
-/// erased before its turn is visited, and that no element is visited twice.
+/// Verifies for an iteration during which elements are erased:
+/// - Each remaining element is visited once, in the order of slots.
+/// - No element is visited that was erased before its turn.
+/// - No element is visited twice.
 template <class Walk>
 void promises_of_a_walk(Walk walk)
 {

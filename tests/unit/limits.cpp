@@ -58,8 +58,8 @@ std::vector<std::size_t> limits_for(std::size_t block)
     return limits;
 }
 
-/// The documented bookkeeping of a pool for each block, in bits: one in each bitmap, or for
-/// `lock_free` a link of 4 bytes.
+/// The documented bookkeeping of a pool for each block, in eighths of a byte: one bit in each
+/// bitmap. A `lock_free` pool needs a link of 4 bytes instead.
 constexpr std::size_t eighths_beside(const pool_options& o)
 {
     std::size_t const bits = 1 + (o.checks == check::on) + (o.threads == sync::thread_cached);

@@ -122,7 +122,7 @@ TEST(pages_of_a_node, fail_for_a_node_number_beyond_any_kernel)
     EXPECT_EQ(below.last_error(), EINVAL);
 }
 
-/// Whether `preferring` and `bound` behave as documented when mbind fails with `error`.
+/// Whether the options `Preferring` and `Bound` behave as documented when mbind fails with `error`.
 template <pages_options Preferring, pages_options Bound>
 bool tells_refused_mbind(int error, const char* words)
 {

@@ -12,7 +12,6 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-// These objects are initialised at compile time.
 constinit pool<buffer<8192>, pool_options{.block = 32, .grow = growth::none(8192)}> ordered_pool;
 constinit pool<buffer<8192>,
                pool_options{.block = 32, .grow = growth::none(8192), .order = reuse::lifo}>

@@ -39,7 +39,7 @@ protected:
         blocks.clear();
     }
 
-    /// The bytes of all requests for chunks, without those for arrays of recent frees.
+    /// The bytes of each request for a chunk. Requests for arrays of recent frees do not count.
     std::vector<std::size_t> steps() const
     {
         std::vector<std::size_t> bytes;

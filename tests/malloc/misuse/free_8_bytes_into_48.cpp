@@ -5,8 +5,8 @@
 int main()
 {
     void* const block = allocate_with_room(48);
-    // Like a delete of a second base class without a virtual destructor, or of an array with a
-    // count.
+    // Frees an address that C++ programs free by mistake: by a delete through a second base class
+    // without a virtual destructor, or by a delete of an array that stores its count in front.
     set_free(at(block, 8));
     return say("nothing");
 }
