@@ -37,9 +37,9 @@ where
     pool: PhantomData<Borrows<'p, T, M, S, H>>,
 }
 
-/// The borrow that a handle holds. `*mut T` makes handles invariant in `T`: when a handle is
-/// leaked, the pool still reads what was written through it, so a handle must not become a handle
-/// of a type with a shorter lifetime.
+/// The borrow that a handle holds. `*mut T` makes handles invariant in `T`: a handle must not
+/// become a handle of a type with a shorter lifetime, because the pool still reads the object after
+/// the handle was leaked.
 pub(super) type Borrows<'p, T, M, S, H = NoHooks> = (&'p (S, H), *mut T, fn(M));
 
 // SAFETY: the object moves to another thread with the box. Dropping the box calls the pool and the
@@ -52,11 +52,11 @@ where
     H: Hooks<T> + Send + Sync,
 {
 }
-// SAFETY: with a reference to the box one gets a reference to the object, and no access to the
+// SAFETY: a reference to the box gives access to a shared reference to the object, but not to the
 // pool.
 unsafe impl<T: ?Sized + Sync, M: Mode, S: Source, H: Hooks<T>> Sync for Box<'_, T, M, S, H> {}
 
-/// Frees a slot when dropped, even if a destructor panics.
+/// A guard that frees a slot when the guard is dropped, even if a destructor panics.
 pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
     pub(crate) core: &'c C,
     pub(crate) block: NonNull<u8>,
@@ -71,7 +71,7 @@ impl<C: Core<S>, S: Source> Drop for FreesSlot<'_, C, S> {
     }
 }
 
-/// Drops an object when this value is dropped, even if a hook panics.
+/// A guard that drops an object when the guard is dropped, even if a hook panics.
 pub(crate) struct DropsObject<T: ?Sized>(pub(crate) NonNull<T>);
 
 impl<T: ?Sized> Drop for DropsObject<T> {
@@ -82,7 +82,8 @@ impl<T: ?Sized> Drop for DropsObject<T> {
     }
 }
 
-/// The core of the pool of an object, found by the object's address.
+/// Returns the core of an object's pool (the part that manages the slots). The core is found by the
+/// object's address.
 ///
 /// # Safety
 /// `object` is an object of an `ObjectPool<_, M, S, H>`, and has not been dropped. The pool
@@ -119,8 +120,8 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
     /// Makes a box from the result of `into_raw`.
     ///
     /// # Safety
-    /// `object` is the result of `into_raw` for a box of the same type, was not passed to this
-    /// function since, and its pool outlives `'p`.
+    /// `object` is the result of `into_raw` for a box of the same type, and was not passed to this
+    /// function since. The pool of the object outlives `'p`.
     #[inline(always)]
     pub unsafe fn from_raw(object: NonNull<T>) -> Self {
         Self { object, pool: PhantomData }

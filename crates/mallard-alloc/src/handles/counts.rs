@@ -30,8 +30,8 @@ impl Counts for Atomic {}
 ///     weak > 0     ==   the slot is in use
 /// ```
 ///
-/// A handle is copied from a handle, so a strong count of 0 is final. `upgrade` starts from a weak
-/// handle, so it must never change a strong count from 0 to 1.
+/// A strong handle is cloned from a strong handle, so a strong count of 0 is final. `upgrade` makes
+/// a strong handle from a weak one, so it must never change a strong count from 0 to 1.
 pub(super) struct HandleCounts<W>(W);
 
 const ONE_STRONG: u64 = 1;
@@ -85,7 +85,7 @@ impl<W: word::Word> HandleCounts<W> {
         }
     }
 
-    /// Adds a strong handle, if the object still has a strong handle. Returns whether it had.
+    /// Adds a strong handle, if the object still has one. Returns whether a handle was added.
     pub(super) fn lock(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) != 0 {
@@ -207,7 +207,8 @@ mod models {
         in_use: TrackedCell<bool>,
     }
 
-    /// Clears a flag that was set until now. No other thread may read the flag at the same time.
+    /// Clears a flag. Requires that the flag was set, and that no other thread reads the flag at
+    /// the same time.
     fn end(state: &TrackedCell<bool>) {
         // SAFETY: loom reports a data race on the cell.
         state.with_mut(|state| assert!(unsafe { mem::take(&mut *state) }));

@@ -87,8 +87,9 @@ pub struct Weak<'p, T, C: Counts = Local, M: Mode = sync::Unshared, S: Source = 
 /// A strong [`Handle`] for one thread, from an [`RcPool`](crate::RcPool).
 pub type Rc<'p, T, M = sync::Unshared, S = DefaultHeap> = Handle<'p, T, Local, M, S>;
 
-/// A strong [`Handle`] for several threads, from an [`ArcPool`](crate::ArcPool). To clone a handle
-/// takes one atomic operation. To drop one takes one as well, or none if it is the only handle.
+/// A strong [`Handle`] for several threads, from an [`ArcPool`](crate::ArcPool). Cloning a handle
+/// takes one atomic operation. Dropping a handle takes one too, or none if it is the only handle of
+/// the object.
 #[cfg(target_has_atomic = "64")]
 pub type Arc<'p, T, M, S = DefaultHeap> = Handle<'p, T, Atomic, M, S>;
 

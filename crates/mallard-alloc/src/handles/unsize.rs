@@ -26,9 +26,12 @@
 /// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
 /// ```
 ///
-/// The macro does not compile if the target type is not an unsized form of the value's type, if the
-/// box would be moved to another arena to which its own arena dereferences, or if a lifetime would
-/// become shorter:
+/// The macro does not compile in three cases:
+/// - The target type is not an unsized form of the value's type.
+/// - The box would get another allocator, to which its own allocator dereferences.
+/// - A lifetime would become shorter.
+///
+/// Examples of the three cases:
 ///
 /// ```compile_fail
 /// # use core::{alloc::Layout, ops::Deref, ptr::NonNull};

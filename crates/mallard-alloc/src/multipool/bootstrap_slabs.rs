@@ -7,16 +7,18 @@ use crate::{Source, Statistics};
 use core::cell::Cell;
 
 /// Slabs of 1, 4, 16, 64 and 256 KiB, from which blocks of any size class are cut in address order.
-/// A chunk for each class would cost a small container more than its blocks: 64 strings have 24 sizes.
+/// If each size class took a chunk for its first block, the chunks of a small container would be
+/// larger than its blocks: 64 strings, for example, have 24 different sizes.
 ///
 /// ```text
 ///     header | 40 B | 24 B | 640 B | not cut yet ...   | 5 | 2 | 4 |
 ///                                  cut                 room_end    end
 /// ```
 ///
-/// The size class of each block, its kind, is stored in one byte between `room_end` and the end of
-/// the slab. The byte of the first block comes last. So a slab can be read block by block. A freed
-/// block goes to the pool of its class.
+/// The kind of a block is the index of its size class. One byte for each block, between `room_end`
+/// and the end of the slab, stores the kind. The byte of the first block is the last byte of the
+/// slab. With these bytes, a slab can be read block by block. A freed block is added to the free
+/// list of its class.
 pub(super) struct BootstrapSlabs {
     chunks: Chunks,
     step: Cell<usize>, // bytes of the next slab
@@ -72,7 +74,8 @@ impl BootstrapSlabs {
         Self { chunks: Chunks::new(), step: Cell::new(STEP_FIRST) }
     }
 
-    /// Makes an object that never has slabs, for a multipool with a growth rule of the caller.
+    /// Makes an object that never has slabs, for a multipool whose growth rule the caller has
+    /// chosen.
     pub(super) const fn none() -> Self {
         Self { chunks: Chunks::new(), step: Cell::new(STEP_MAX + 1) }
     }
@@ -99,8 +102,8 @@ impl BootstrapSlabs {
         }
     }
 
-    /// Cuts blocks of `batch_bytes` bytes together, but at most an eighth of the slab, and at least
-    /// one block.
+    /// Cuts several blocks: `batch_bytes` bytes in all, but at most an eighth of the slab, and at
+    /// least one block.
     fn cut_off(slab: Chunk, begin: *mut u8, shape: Shape, kind: usize) -> (*mut u8, *mut u8) {
         let room = slab.room_end.get().addr() - begin.addr();
         let wanted = batch_bytes(shape).min(slab.bytes / 8) / shape.bytes;
@@ -114,8 +117,8 @@ impl BootstrapSlabs {
         (begin, end)
     }
 
-    /// Makes the next slab the current one, or takes a new slab from the source that holds several
-    /// blocks of `bytes` bytes.
+    /// Makes the next slab the current one. If there is none, takes from the source a new slab that
+    /// holds several blocks of `bytes` bytes.
     fn go_on<S: Source>(&self, source: &S, bytes: usize) -> Option<()> {
         if bytes > STEP_MAX / BLOCKS_MIN {
             return None;

@@ -1,4 +1,4 @@
-//! The chunks of one size class of a multipool, or its bootstrap slabs.
+//! A list of chunks of a multipool: those of one size class, or the bootstrap slabs.
 
 use super::list::{Elements, Link};
 use crate::base::bits::{align_up, layout};
@@ -52,7 +52,8 @@ impl Chunk {
     pub(super) fn contains(self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.data().addr()) < self.bytes
     }
-    /// Returns the bytes of the blocks that were cut. The first block has this alignment.
+    /// Returns how many bytes the blocks that were cut have in all. The first block has the
+    /// alignment `align`.
     pub(super) fn cut_bytes(self, align: usize) -> usize {
         self.cut.get().addr() - self.begin(align).addr()
     }
@@ -122,7 +123,7 @@ impl Chunks {
         self.current.set(next.as_ptr());
         Some(Chunk(next))
     }
-    /// Moves the current position before the first chunk.
+    /// Makes the first chunk the one that `advance` returns next.
     pub(super) fn rewind(&self) {
         self.current.set(null_mut());
     }

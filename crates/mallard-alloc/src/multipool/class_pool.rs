@@ -15,9 +15,9 @@ pub(super) struct Shape {
     pub(super) align: usize,
 }
 
-/// The pool of one size class, without its source, which each call passes as an argument. The pool
-/// has a list of free blocks, and a bump range of slots that were never in use. A slot is not
-/// touched before it is allocated. The bump range is the rest of a chunk, or a row of slots of a
+/// The pool of one size class. Each call passes the source as an argument. The pool has a list of
+/// free blocks, and a bump range of slots that were never in use. A slot is not touched before it
+/// is allocated. The bump range is the rest of a chunk, or several neighbouring slots of a
 /// bootstrap slab.
 ///
 /// The source may call the pool that it serves. So no function keeps a borrow while it calls the
@@ -91,8 +91,8 @@ impl ClassPool {
     /// Makes neighbouring slots the bump range.
     ///
     /// # Safety
-    /// Nobody uses the slots, they have the shape of this class, and they stay until `forget_idle`
-    /// or `reset`.
+    /// Nobody uses the slots, and they have the shape of this class. The slots exist until
+    /// `forget_idle` or `reset` is called.
     pub(super) unsafe fn add_fresh(&self, (begin, end): (*mut u8, *mut u8)) {
         let mut slot = self.fresh.replace(begin);
         let range_end = self.fresh_end.replace(end);
@@ -120,7 +120,7 @@ impl ClassPool {
         let skipped = shape.align.saturating_sub(Chunk::ALIGN); // most bytes of padding
         let least = Chunk::HEADER_BYTES + skipped + shape.bytes;
         let least = Layout::from_size_align(least, Chunk::ALIGN).ok()?;
-        // Under a limit, a step ends with the last block that fits in it.
+        // If the growth has a limit, a step has no bytes behind the last block that fits in it.
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| match limited {
             true => step - (step - least.size()) % shape.bytes,
@@ -179,8 +179,8 @@ impl ClassPool {
         self.growth.restart();
     }
 
-    /// Sorts the free blocks, and subtracts each from the number of blocks in use of its chunk, if
-    /// that chunk is in `chunks`.
+    /// Sorts the free blocks. For each free block whose chunk is in `chunks`, subtracts 1 from the
+    /// chunk's number of blocks in use.
     pub(super) fn count_free(&self, chunks: &Chunks) {
         self.free.sort();
         let mut chunk_of = chunks.finder();
@@ -194,7 +194,7 @@ impl ClassPool {
         }
     }
 
-    /// Forgets the free blocks in idle chunks.
+    /// Forgets the free blocks in idle chunks (chunks without a block in use).
     pub(super) fn forget_idle(&self, chunks: &Chunks) {
         let mut chunk_of = chunks.finder();
         self.free.remove(|block| chunk_of(block).is_some_and(Chunk::is_idle));
@@ -229,8 +229,8 @@ impl ClassPool {
             s.bytes_live += cut;
             s.bytes_idle += chunk.room_end.get().addr() - chunk.cut.get().addr();
         }
-        // The list has free blocks of slabs too. Their slabs are counted elsewhere, so the numbers
-        // here may be below 0 until the slabs are added: the subtractions wrap.
+        // The free list also has blocks of slabs. Slabs are counted elsewhere, so the numbers here
+        // may be below 0 until the slabs are added: the subtractions wrap.
         s.blocks_live = s.blocks_live.wrapping_sub(at_hand);
         s.bytes_live = s.bytes_live.wrapping_sub(at_hand * self.shape.bytes);
         s.bytes_idle += at_hand * self.shape.bytes;

@@ -88,8 +88,8 @@ impl Elements {
     /// Makes an iterator over the list that begins with `first`.
     ///
     /// # Safety
-    /// `first` is the start of a list. While the iterator is used, no element changes that it has
-    /// not passed.
+    /// `first` is the start of a list. While the iterator is used, elements that the iterator has
+    /// not passed yet do not change.
     pub(super) unsafe fn from(first: *mut Link) -> Self {
         Self { at: first }
     }
@@ -141,7 +141,7 @@ unsafe fn sorted(first: *mut Link) -> *mut Link {
 unsafe fn merged(mut a: *mut Link, mut b: *mut Link) -> *mut Link {
     let mut first = null_mut::<Link>();
     let mut last = &mut first as *mut *mut Link;
-    // SAFETY: `last` is the end of the merged list: `first`, or the link of an element.
+    // SAFETY: `last` points to `first`, or to the link of the last element of the merged list.
     unsafe {
         while !a.is_null() && !b.is_null() {
             let smaller = if a.addr() < b.addr() { &mut a } else { &mut b };

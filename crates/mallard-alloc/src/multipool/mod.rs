@@ -30,9 +30,9 @@ use large_blocks::LargeBlocks;
 /// ```
 ///
 /// With a feature such as `allocator-api2-02`, a multipool is an `Allocator`, by value and by
-/// reference: `Vec::new_in(&pool)`. Over an arena, `Multipool::new_in(&arena)`, freed blocks are
-/// used again until the arena ends, and its end frees all of them: this is Lakos's multipool over a
-/// monotonic allocator.
+/// reference: `Vec::new_in(&pool)`. With an arena as its source, `Multipool::new_in(&arena)`, a
+/// multipool reuses freed blocks, and the end of the arena frees all blocks. This is Lakos's
+/// multipool over a monotonic allocator.
 ///
 /// **Sizes.** A block is at most 7 bytes larger than the request; from 128 bytes on, it is at most
 /// 12.5 % larger (see [`size_class`]). A block that is larger than [`LARGEST`](Self::LARGEST), or
@@ -45,8 +45,9 @@ use large_blocks::LargeBlocks;
 /// source.
 ///
 /// An allocation fails when the source is exhausted; then nothing has changed. A multipool is
-/// `Send` and not `Sync`; [`Synchronized`](crate::Synchronized) puts a lock around it. A pair of
-/// calls takes about ten instructions. An empty multipool has less than 800 bytes.
+/// `Send` and not `Sync`; [`Synchronized`](crate::Synchronized) puts a lock around it. An
+/// allocation and its free together take about ten instructions. An empty multipool has less than
+/// 800 bytes.
 pub struct Multipool<S: Source = DefaultHeap> {
     cores: [Cell<NonNull<ClassPool>>; CLASSES],
     slabs: BootstrapSlabs,
@@ -229,7 +230,8 @@ impl<S: Source> Multipool<S> {
         ptr::eq(self.core(class), &ABSENT.0)
     }
 
-    /// Makes the pools of the class `first` and the seven after it. `None`: the source is exhausted.
+    /// Makes the pools of the class `first` and of the seven classes after it. `None`: the source
+    /// is exhausted.
     #[cold]
     fn make_group(&self, first: usize) -> Option<()> {
         let taken = self.source.try_take(Layout::new::<Group>())?;
@@ -256,7 +258,8 @@ impl<S: Source> Multipool<S> {
         }
     }
 
-    /// Returns the group to the source, if there is one. None of its pools has a chunk.
+    /// Returns the group to the source, if there is one. Requires that none of its pools has a
+    /// chunk.
     fn drop_group(&self, first: usize) {
         if self.is_absent(first) {
             return;
@@ -309,8 +312,8 @@ impl<S: Source> Multipool<S> {
     }
 }
 
-/// Returns the size that decides the class. A request of 0 bytes has the size 0, which has no
-/// class.
+/// Returns the size by which the class of a request is chosen. A request of 0 bytes has the size 0,
+/// which has no class.
 #[inline(always)]
 fn rounded(layout: Layout) -> usize {
     align_up(layout.size(), layout.align())

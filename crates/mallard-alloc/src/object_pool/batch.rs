@@ -96,8 +96,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Ok(values.map(|value| self.fill(unfilled.next(), || value)))
     }
 
-    /// Drops all boxes, and takes a lock once for 32 of them. The slot of a box of another pool is
-    /// freed in that pool.
+    /// Drops all boxes, and takes a lock only once for each 32 boxes. The slot of a box of another
+    /// pool is freed in that pool.
     ///
     /// ```
     /// let pool = mallard::ObjectPool::new();

@@ -54,10 +54,10 @@ use core::ptr::NonNull;
 /// std::thread::spawn(move || drop(line)).join().unwrap();
 /// ```
 ///
-/// **Memory.** The pool takes no memory before the first object. Then it takes steps of 64 KiB,
-/// doubling to 1 MiB, or of the sizes that its [`Growth`] sets. The memory of an object that was
-/// never made is not touched. Apart from the objects, a pool takes 1/8 byte for each object, 72
-/// bytes for each 64 KiB, about 300 bytes for itself, and 8 bytes for each of up to 1,024 slots
+/// **Memory.** The pool takes no memory before the first object. Then it takes memory in steps: at
+/// first 64 KiB, doubling to 1 MiB, or the sizes that its [`Growth`] sets. Memory of slots that
+/// were never used is not touched. Apart from the objects, a pool takes 1/8 byte for each object,
+/// 72 bytes for each 64 KiB, about 300 bytes for itself, and 8 bytes for each of up to 1,024 slots
 /// that were freed last. Only `trim` and `release` return memory to the source.
 ///
 /// **Panics.** If a constructor, a destructor or a hook panics, the slot is free again. No
@@ -236,7 +236,7 @@ impl<T, M: Mode> ObjectPool<T, M> {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
-    /// The shape that handles compute: without the bound of a fixed pool.
+    /// The shape that handles compute, without the maximum number of slots of a fixed pool.
     const SHAPE: SlotShape = SlotShape::of(Layout::new::<T>(), M::CHUNK);
 
     const fn new_with(sizing: Sizing, source: S, hooks: H) -> Self {

@@ -33,15 +33,15 @@ unsafe impl<T: Send, M: Mode, S: Source, H: Hooks<T>> Send for OwnedBox<T, M, S,
     Arc<ObjectPool<T, M, S, H>>: Send
 {
 }
-// SAFETY: with a reference to the box one gets a reference to the object, and a reference to the
-// pool.
+// SAFETY: a reference to the box gives access to a shared reference to the object, and to one to
+// the pool.
 unsafe impl<T: Sync, M: Mode, S: Source, H: Hooks<T>> Sync for OwnedBox<T, M, S, H> where
     Arc<ObjectPool<T, M, S, H>>: Sync
 {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
-    /// Makes a box that keeps its pool alive. `object` is from `pool`.
+    /// Makes a box that keeps its pool alive. Requires that `object` is from `pool`.
     pub(crate) fn new(object: Box<'_, T, M, S, H>, pool: &Arc<ObjectPool<T, M, S, H>>) -> Self {
         let pool = ManuallyDrop::new(Arc::clone(pool));
         Self { object: Box::into_raw(object), pool }

@@ -97,13 +97,13 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
             Err(_) => out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>())),
         }
     }
-    /// Stores the value of `key` and returns the old one. If the key is null, or older than the key
-    /// that has a value, or without memory, returns `value` in the error.
+    /// Stores the value of `key` and returns the old one. Returns `value` in the error if the key
+    /// is null, if there is a value for a newer key of the same slot, or if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         self.place(key, value)
     }
     /// Returns the value of `key`, and makes it with `make` if there is none. `None`: the key is
-    /// null or older than the key that has a value.
+    /// null, or there is a value for a newer key of the same slot.
     ///
     /// ```
     /// # use mallard::{Key32, SecondaryMap, SlotMap};

@@ -75,7 +75,7 @@ const fn words<V>() -> usize {
 }
 
 /// Loads the words of an element. If another thread replaces the element at the same time, the
-/// words may be of several elements.
+/// words may belong to different elements.
 ///
 /// # Safety
 /// `Copied::write` has written an element there before.
@@ -94,7 +94,7 @@ pub(super) unsafe fn load<V: Plain>(at: *mut V) -> MaybeUninit<V> {
     copy
 }
 
-/// Values that consist of initialised bytes alone, so that they can be copied word by word.
+/// Types whose values have no uninitialised bytes, so that the values can be copied word by word.
 ///
 /// ```
 /// #[derive(Clone, Copy)]

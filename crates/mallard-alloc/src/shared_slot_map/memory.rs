@@ -34,8 +34,8 @@ impl<V> Slot<V> {
     }
 }
 
-/// The layout of a chunk: the header of a growth step, the slots, and one magazine for each 64
-/// slots.
+/// The layout of a chunk: the header of a growth step, the slots, and one magazine (an array of the
+/// indices of free slots) for each 64 slots.
 struct ChunkLayout<K, V>(PhantomData<(K, V)>);
 
 const CHUNK_BYTES: usize = 1 << 14;
@@ -62,7 +62,7 @@ impl<K: Key, V> ChunkLayout<K, V> {
     const ALIGN: usize = if align_of::<Slot<V>>() < 128 { 128 } else { align_of::<Slot<V>>() };
     const BYTES: usize =
         align_up(Self::MAGAZINES_AT + Self::MAGAZINES * size_of::<Magazine>(), Self::ALIGN);
-    /// The number of chunks, limited by slot numbers of 31 bits.
+    /// The largest number of chunks. Slot numbers have at most 31 bits.
     const CHUNKS_MAX: usize = {
         let slots = Words::<K>::SLOTS_MAX;
         (if slots < 1 << 31 { slots } else { 1 << 31 }) / Self::SLOTS
@@ -88,8 +88,8 @@ struct Growing<S> {
     runs: Option<NonNull<StepHeader>>,
     pending: *mut u8,
     pending_count: usize,
-    /// The directory in use. Its header leads to the older directories, which other threads may
-    /// still read.
+    /// The directory in use. Its header links to the older directories, because other threads may
+    /// still read these.
     directory: Option<NonNull<Directory>>,
     room: usize,
 }
@@ -98,12 +98,12 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     /// The number of chunks. All of them are in the directory.
     count: AtomicUsize,
     directory: AtomicPtr<AtomicPtr<u8>>,
-    /// The caches, indexed by thread number. The first cache, and those after the last thread
-    /// number, are shared by threads without a number, each under a lock.
+    /// The caches, indexed by thread number. The first cache, and the caches after the last thread
+    /// number, are shared by threads without a number. Each of these caches has a lock.
     caches: [AtomicPtr<ThreadCache>; NUMBERS + SHARES - 1],
     /// Held while the memory grows. With `std`, waiting threads sleep.
     lock: Locked<()>,
-    /// The locks of the shared caches. Lock order: one of these before `lock`.
+    /// The locks of the shared caches. A thread takes one of them before it takes `lock`.
     shared: [Locked<()>; SHARES],
     growing: UnsafeCell<Growing<S>>,
     /// Makes the map invariant in `V`: values are stored through `&self`, so a map of `V` must not become
@@ -111,8 +111,8 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     marker: PhantomData<(K, UnsafeCell<V>)>,
 }
 
-/// The first number of those magazines that are in caches. Magazines with smaller numbers are in
-/// chunks.
+/// The first number of those magazines that are stored in caches. Magazines with smaller numbers
+/// are in chunks.
 const IN_CACHES: u32 = 1 << 31;
 
 /// Defines a function that is `const`, except in loom models, because loom's atomics have no
@@ -211,8 +211,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     pub(super) fn cache(&self, number: usize) -> *mut ThreadCache {
         self.caches[number].load(Ordering::Acquire)
     }
-    /// The number of elements: those that started minus those that ended, as far as this thread can
-    /// see.
+    /// The number of elements, as far as this thread can see: those that were inserted minus those
+    /// that ended.
     pub(super) fn live(&self) -> usize {
         // SAFETY: a cache stays until the map is dropped.
         let live: isize = self.caches().map(|cache| unsafe { ThreadCache::live(cache) }).sum();
@@ -266,9 +266,9 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             self.add_chunk(own, unsafe { &mut *self.growing.get() })?;
         }
     }
-    /// Takes an empty magazine, for a cache that has just pushed a full one on a stack. At any time
-    /// some stack has an empty magazine: if a thread finds none, other threads were faster, and
-    /// each of them took one.
+    /// Takes an empty magazine, for a cache that has just pushed a full one on a stack. Some stack
+    /// always has an empty magazine. If a thread finds none, other threads took magazines during
+    /// the search, so the thread searches again.
     pub(super) fn take_empty(&self, own: &ThreadCache) -> u32 {
         loop {
             match self.find(own, MagazineKind::Empty) {
@@ -277,7 +277,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             }
         }
     }
-    /// Takes a magazine, at first from the thread's own stack, so that slots stay with the thread
+    /// Takes a magazine. Searches the thread's own stack first, so that slots stay with the thread
     /// that used them last.
     fn find(&self, own: &ThreadCache, kind: MagazineKind) -> Option<u32> {
         // SAFETY: a cache stays until the map is dropped.
@@ -362,7 +362,7 @@ impl<S: Source> Growing<S> {
         NonNull::new(taken)
     }
 
-    /// Makes a directory for two times as many chunks, with the same entries.
+    /// Makes a directory for twice as many chunks, and copies the entries.
     fn make_room(&mut self) -> Option<*mut AtomicPtr<u8>> {
         let room = (2 * self.room).max(8);
         let bytes = room.checked_mul(size_of::<usize>())?.checked_add(size_of::<Directory>())?;

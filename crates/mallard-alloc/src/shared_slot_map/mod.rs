@@ -39,6 +39,9 @@ use thread_cache::CurrentCache;
 /// ```
 ///
 /// **Access.** There are three ways to read an element, and none of them waits for another thread:
+/// - [`get`](Self::get) returns a guard. It takes two locked operations.
+/// - [`with`](Self::with) calls a function under a guard.
+/// - [`read`](Self::read) returns a copy, in a map whose access is [`Copied`]. It takes no locked
 ///   operation.
 ///
 /// **Elements.** Elements do not move. Guards are shared references, so an element that several
@@ -49,11 +52,12 @@ use thread_cache::CurrentCache;
 /// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 slots at a time.
 /// The slots that it gets are at first those that it has freed itself, then those of other threads,
 /// and then new ones. So inserts and removals touch cache lines of other threads only when slots
-/// move between threads. Threads beyond the 63rd share eight caches, each under a lock whose
-/// waiters sleep. Without the feature `std`, all threads share one cache, and spin.
+/// move between threads. Threads beyond the 63rd share eight caches, each under a lock. Threads
+/// that wait for such a lock sleep. Without the feature `std`, all threads share one cache, and
+/// waiting threads spin.
 ///
-/// **Memory.** An element costs 12 bytes more than its size rounded up to 8. The map keeps its memory until
-/// it is dropped. A slot retires when its generations are used up.
+/// **Memory.** An element takes its size, rounded up to a multiple of 8 bytes, and 12 bytes more.
+/// The map keeps its memory until it is dropped. A slot retires when its generations are used up.
 ///
 /// **Errors.** Without memory, `insert` ends the program. If no slot is left, `insert` panics.
 /// `try_insert` returns the value in both cases.
@@ -382,7 +386,8 @@ impl<K: Key, V, A: Access<V>, S: Source> Drop for SharedSlotMap<K, V, A, S> {
             }
         }
         if core::mem::needs_drop::<V>() {
-            // SAFETY: nothing else uses the map. Leaked guards keep no element beyond the map.
+            // SAFETY: nothing else uses the map. A leaked guard does not keep its element alive
+            // after the map is dropped.
             let end = |slot: &Slot<V>| unsafe { slot.value().drop_in_place() };
             let slots = self.memory.slots().map(|(_, slot)| slot);
             Rest(slots.filter(|slot| slot.state.has_value()), end).end();

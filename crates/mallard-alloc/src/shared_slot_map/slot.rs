@@ -2,8 +2,8 @@
 
 use crate::loom::atomic::{AtomicU64, Ordering};
 
-/// The state of a slot. It stays readable until the map is dropped, so the slot of any key can be
-/// read.
+/// The state of a slot. The state stays readable until the map is dropped, so the slot of any key
+/// can be read.
 ///
 /// ```text
 /// { generation 32 | live 1 | guards 31 }
@@ -30,7 +30,7 @@ pub(super) struct SlotState(AtomicU64);
 const LIVE: u64 = 1 << 31;
 const GUARDS: u64 = LIVE - 1;
 /// The largest number of guards. A larger number means that guards were leaked. The number is half
-/// of what fits, because threads compare after they have counted.
+/// of the largest number that fits, because a thread first counts its guard and then compares.
 const GUARDS_MAX: u64 = GUARDS / 2;
 
 #[cold]
@@ -152,16 +152,16 @@ impl SlotState {
         self.0.compare_exchange(live, generation << 32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Sets a later generation. The caller owns the slot, and makes the change visible to other
-    /// threads by other means.
+    /// Sets a later generation. The caller owns the slot, and has to make the change visible to
+    /// other threads by other means.
     #[inline(always)]
     pub(super) fn renew(&self, generation: u64) {
         self.0.store(generation << 32, Ordering::Relaxed);
     }
 
-    /// Returns the result of `copy`, if the element was live all the time. `copy` loads with
-    /// acquire order what was stored with release order before `begin`: if `copy` loads a word of a
-    /// later element, it also sees that this element was removed before.
+    /// Returns the result of `copy`, if the element stayed live during the copy. The words that
+    /// `copy` loads with acquire order were stored with release order before `begin`. So if `copy`
+    /// loads a word of a later element, this thread also sees that the earlier element was removed.
     #[inline(always)]
     pub(super) fn read<R>(&self, generation: u64, copy: impl FnOnce() -> R) -> Option<R> {
         if !self.is(generation) {

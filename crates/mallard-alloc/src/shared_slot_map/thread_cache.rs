@@ -41,10 +41,10 @@ impl Magazine {
     }
 }
 
-/// The cache of a thread: two magazines, so that a thread whose number of free slots goes up and
-/// down by less than a magazine needs no magazine from elsewhere. Further magazines are on the
-/// stacks of the cache, where other threads find them if they have none. Other threads access only
-/// the stacks and the three counters.
+/// The cache of a thread. A magazine is an array of the indices of up to 64 free slots. A cache has
+/// two magazines. So a thread whose number of free slots goes up and down by less than 64 does not
+/// exchange magazines with other threads. Further magazines are on the stacks of the cache, and
+/// other threads may take these. Other threads access only the stacks and the three counters.
 ///
 /// There is one magazine for each 64 slots, and two more for each cache. So while a thread pushes a
 /// full magazine on a stack and holds another full one, some magazine on a stack is empty:
@@ -56,12 +56,13 @@ pub(super) struct ThreadCache {
     loaded: Cell<NonNull<Magazine>>,
     /// The number of slots in the loaded magazine.
     len: AtomicUsize,
-    /// The number of slots in the other magazine: 0, or a full magazine.
+    /// The number of slots in the other magazine: 0, or that of a full magazine.
     previous_len: AtomicUsize,
     previous: Cell<NonNull<Magazine>>,
     loaded_number: Cell<u32>,
     previous_number: Cell<u32>,
-    /// Slots that arrived in magazines, minus those that left in magazines.
+    /// The number of slots that arrived in whole magazines, minus the number of slots that left in
+    /// whole magazines.
     balance: AtomicIsize,
     own: UnsafeCell<[Magazine; 2]>,
     stacks: Stacks,
@@ -152,7 +153,8 @@ impl ThreadCache {
     fn add_to_balance(&self, more: isize) {
         self.balance.store(self.balance.load(Relaxed) + more, Relaxed);
     }
-    /// Replaces the other magazine, and returns the number of the previous one.
+    /// Replaces the magazine `previous` by the one with the number `by`. Returns the number of the
+    /// replaced magazine.
     fn exchange<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
         let magazine = memory.magazine(by);
         // SAFETY: both magazines belong to this cache.
@@ -220,8 +222,8 @@ impl ThreadCache {
 }
 
 impl<K: Key, V, S: Source> Memory<K, V, S> {
-    /// Returns the cache of the calling thread. Has to be called before a locked operation, because
-    /// a load after such an operation waits for it.
+    /// Returns the cache of the calling thread. The caller has to call this function before a
+    /// locked operation, because loads of this function would wait for an earlier locked operation.
     #[inline(always)]
     pub(super) fn current_cache(&self) -> CurrentCache {
         CurrentCache(match thread_number() {

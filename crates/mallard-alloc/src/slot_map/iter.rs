@@ -38,8 +38,8 @@ pub struct IterMut<'a, K: Key, V> {
     marker: PhantomData<&'a mut V>,
 }
 
-/// Removes the stale marks when an iteration ends, so that the next iteration need not test each
-/// slot.
+/// Clears stale marks (mark bits of free slots) when an iteration ends and this value is dropped.
+/// So the next iteration need not test each slot.
 struct End<'a, K: Key, V> {
     owed: bool,
     free_keys: &'a FreeKeys<K::Bits>,
@@ -259,11 +259,11 @@ project! { [K: Key, V, S: Source] IntoValues<K, V, S>, V, (_, value) => value }
 /// `Drain(&mut $Map, Walk)`. The map has to have the functions `take_at`, `retain` and `len`.
 macro_rules! removing_iterators {
     ($Map:ident) => {
-        // SAFETY: the walk visits only slots of the map that is in the same value.
+        // SAFETY: the walk visits only slots of the map that the iterator owns.
         unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
         // SAFETY: as for `Send`.
         unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
-        // SAFETY: the walk visits only slots of the map that is borrowed.
+        // SAFETY: the walk visits only slots of the map that the iterator borrows.
         unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
         // SAFETY: as for `Send`.
         unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
@@ -310,9 +310,9 @@ removing_iterators!(SlotMap);
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Iterator over all keys and elements, in slot order.
     ///
-    /// The iterator skips 64 unused slots at a time. `for_each`, `sum` and everything else that
-    /// uses `fold` also pass 64 used slots without testing each of them, which a `for` loop cannot
-    /// do.
+    /// The iterator skips 64 unused slots at a time. `for_each`, `sum` and all other functions that
+    /// use `fold` also visit 64 used slots at a time, without testing each of them. A `for` loop
+    /// cannot do this.
     #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.slots, self.len())
@@ -346,8 +346,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub fn into_values(self) -> IntoValues<K, V, S> {
         IntoValues(self.into_iter())
     }
-    /// Removes all elements, one after another. Detached keys stay. Dropping the iterator removes the
-    /// remaining elements. If the iterator is leaked, the remaining elements stay in the map.
+    /// Removes all elements, one after another. Detached keys stay detached. Dropping the iterator
+    /// removes the remaining elements. If the iterator is leaked, the remaining elements stay in
+    /// the map.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};

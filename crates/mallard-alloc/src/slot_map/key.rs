@@ -52,7 +52,7 @@ pub unsafe trait Key:
     /// Returns the null key, which names no element in any map.
     #[inline]
     fn null() -> Self {
-        // The null key has index 1 and generation 0, which no element has.
+        // The null key has index 1 and generation 0. No element has generation 0.
         match Self::from_bits(Self::Bits::from_u64(1)) {
             Some(key) => key,
             None => unreachable!("1 is not 0"),
@@ -172,7 +172,7 @@ impl<K: Key> Words<K> {
     pub(crate) fn after(key: K::Bits) -> K::Bits {
         K::Bits::from_u64(key.to_u64().wrapping_add(Self::ONE_GENERATION) & Self::VALUE_MAX)
     }
-    /// Returns the key in a word or in `FreeKeys`, which is not 0.
+    /// Returns the key that is stored in a word or in `FreeKeys`. Requires that the key is not 0.
     #[inline(always)]
     pub(crate) fn known(word: K::Bits) -> K {
         debug_assert!(word.to_u64() != 0);

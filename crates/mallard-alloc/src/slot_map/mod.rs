@@ -70,7 +70,8 @@ pub struct SlotMap<K: Key, V, S: Source = DefaultHeap> {
     // Every slot of a chunk is counted in exactly one term, with |x| for the size of x:
     //   live + |free_keys| + |fresh| + idle + retired + detached + slot 0  ==  present * SLOTS
     // So `len` is computed, and insert and remove count nothing.
-    /// The slots that were never used since their chunk was added: `fresh` up to `fresh_end`.
+    /// The numbers of the slots that were never used since their chunk was added: from `fresh` on,
+    /// below `fresh_end`.
     fresh: usize,
     fresh_end: usize,
     /// The number of free slots whose next key is not in `free_keys`. The chunks of these slots
@@ -194,8 +195,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Starts an element, which takes the top free key. All elements start in this function. There
-    /// has to be a free key.
+    /// Starts an element with the top free key. All elements start in this function. Requires that
+    /// there is a free key.
     #[inline(always)]
     fn place(&mut self, make: impl FnOnce(K) -> V) -> K {
         // SAFETY: `make_ready` or `refill` has made sure that there is a free key.
@@ -321,8 +322,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Adds the next key of a slot to the free keys. The slot's word is 0, the slot is marked, and
-    /// there is a place for the key.
+    /// Adds the next key of a slot to the free keys. Requires that the slot's word is 0, that its
+    /// mark bit is set, and that there is a place for the key.
     #[inline(always)]
     fn recycle(&mut self, slot: Slot<K, V>, key: K::Bits) {
         let mut next = Words::<K>::after(key);

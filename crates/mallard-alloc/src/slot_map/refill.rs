@@ -11,7 +11,8 @@ use core::alloc::Layout;
 
 /// The numbers of free keys in the first block and in the largest one, which has 4 or 8 KiB. A full
 /// block is replaced by one of twice the size. At the largest size, more blocks are added. Slots
-/// whose keys fit in no block become idle. This costs the time of another insert and removal.
+/// whose keys fit in no block become idle. To make a slot idle and later use it again takes as long
+/// as another insert and removal.
 const FREE_KEYS_FIRST: usize = 64;
 const FREE_KEYS_MAX: usize = 1024;
 
@@ -77,8 +78,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Marks the slots of a few unmarked free keys. Marking all of them would force the next
-    /// iterator to test each slot.
+    /// Sets the mark bits of the slots of a few unmarked free keys. Marking all of them would force
+    /// the next iterator to test each slot.
     fn mark_some(&mut self) {
         for &key in self.slots.free_keys.mark_some(GROUP / 2) {
             // SAFETY: the slot of a free key is in a chunk, and there is no iterator now.
@@ -181,8 +182,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Turns fresh slots into free keys. Takes only a few at a time, so that a map touches its
-    /// memory only as it grows, and takes them from one group, whose marks are in one machine word.
+    /// Turns fresh (never used) slots into free keys. Takes only a few slots at a time, so that a
+    /// map touches its memory only as it grows. All of these slots are in one group, whose mark
+    /// bits are in one machine word.
     fn take_fresh(&mut self) {
         let number = self.fresh / ChunkLayout::<K, V>::SLOTS;
         let generation = self.fresh_generation(number);
@@ -190,8 +192,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         let most = (GROUP - place % GROUP).min(self.slots.free_keys.places() / 2);
         let count = most.min(ChunkLayout::<K, V>::SLOTS - place).min(self.fresh_end - self.fresh);
         for i in (self.fresh..self.fresh + count).rev() {
-            // SAFETY: there are no free keys, and the block has places for two times as many as are
-            // pushed.
+            // SAFETY: there are no free keys, and the block has places for twice as many keys as
+            // are pushed.
             unsafe { self.slots.free_keys.push(Words::<K>::key(i, generation)) };
         }
         let first = self.slots.view.slot_of(Words::<K>::key(self.fresh, generation));
@@ -207,7 +209,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         (word.to_u64() >> K::INDEX_BITS).max(1)
     }
 
-    /// Adds a chunk. Its slots are fresh, or are idle if there are fresh slots in another chunk.
+    /// Adds a chunk. Its slots become fresh slots (never used), or idle slots if another chunk has
+    /// fresh slots.
     pub(super) fn add_chunk(&mut self) -> bool {
         let absent = |&number: &usize| self.slots.view.chunk(number).is_none();
         let number = if self.slots.present == self.slots.view.count {
@@ -267,9 +270,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Returns memory without elements to the source: the growth steps all of whose chunks are
-    /// empty. Stale keys stay stale: if slots are added again, they continue with the highest
-    /// generation of their old chunk. O(slots with memory).
+    /// Returns to the source the growth steps whose chunks are all empty. Stale keys stay stale: if
+    /// slots are added again, they continue with the highest generation of their old chunk. O(slots
+    /// with memory).
     ///
     /// The first chunk stays, and so does a chunk with a retired or detached slot.
     pub fn trim(&mut self) {

@@ -25,9 +25,10 @@ use table::Table;
 /// assert_eq!(titles.get(swan), Some(&"Queen"));
 /// ```
 ///
-/// A sparse map differs from a [`SecondaryMap`](crate::SecondaryMap) in three ways: values move
-/// when the table grows, which doubles it; iterators have no order; and a lookup costs a few cycles
-/// more.
+/// A sparse map differs from a [`SecondaryMap`](crate::SecondaryMap) in three ways:
+/// - Values move when the table grows. The table doubles its size then.
+/// - Iterators have no order.
+/// - A lookup costs a few cycles more.
 pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
     // A place is used if its word is not 0; a used place has a value. The search for a key starts
     // at the place that its index hashes to. All places from there up to the key's own place are
@@ -80,8 +81,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         }
         self.try_insert(key, value).ok().flatten()
     }
-    /// Stores the value of `key` and returns the old one. If the key is null, or older than the key
-    /// that has a value, or without memory, returns `value` in the error.
+    /// Stores the value of `key` and returns the old one. Returns `value` in the error if the key
+    /// is null, if there is a value for a newer key of the same slot, or if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         let word = key.to_bits();
         if Self::is_outdated(key) {
@@ -111,7 +112,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
     }
 
     /// Returns the value of `key`, and makes it with `make` if there is none. `None`: the key is
-    /// null or older than the key that has a value.
+    /// null, or there is a value for a newer key of the same slot.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -300,5 +301,5 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SparseSecondaryMap<K, V, S> 
     }
 }
 
-/// The value in a place, which is initialised if the word of the place is not 0.
+/// The value in a place. The value is initialised if the word of the place is not 0.
 type Place<V> = MaybeUninit<V>;

@@ -45,7 +45,7 @@ impl<K: Key, V> Table<K, V> {
         let values = unsafe { chunk.data.add(values_at).cast() };
         Some(Self { words, values, places, taken: Some(chunk), marker: PhantomData })
     }
-    /// Returns the memory to the source. The table has no values.
+    /// Returns the memory to the source. Requires that the table has no values.
     pub(super) fn give<S: Source>(self, source: &S) {
         if let Some(chunk) = self.taken {
             // SAFETY: the chunk is from `take`.
@@ -60,7 +60,7 @@ impl<K: Key, V> Table<K, V> {
         // SAFETY: the table has `places` words.
         unsafe { core::slice::from_raw_parts(self.words.as_ptr(), self.places) }
     }
-    /// Returns a mutable slice of the words. The table has memory.
+    /// Returns a mutable slice of the words. Requires that the table has memory.
     pub(super) fn words_mut(&mut self) -> &mut [K::Bits] {
         debug_assert!(self.taken.is_some());
         // SAFETY: the table has `places` words, and access is exclusive.
@@ -119,7 +119,7 @@ impl<K: Key, V> Table<K, V> {
             place = (place + 1) & (self.places - 1);
         }
     }
-    /// Stores a value in an unused place. The table has memory.
+    /// Stores a value in an unused place. Requires that the table has memory.
     pub(super) fn put(&mut self, place: usize, word: K::Bits, value: V) {
         self.words_and_values().1[place].write(value);
         self.words_mut()[place] = word;

@@ -37,7 +37,7 @@ impl<K: Key, V> ChunkLayout<K, V> {
             Words::<K>::SLOTS_MAX
         }
     };
-    /// The number of groups of a chunk: of machine words of mark bits.
+    /// The number of groups of a chunk. The mark bits of one group are in one machine word.
     pub(crate) const GROUPS: usize = Self::SLOTS.div_ceil(GROUP);
     const GROUP_BYTES: usize = size_of::<usize>();
     const MARKS_AT: usize = align_up(Self::SLOTS * Self::WORD, Self::GROUP_BYTES);
@@ -64,7 +64,7 @@ pub(crate) struct Header {
     pub(crate) idle: usize,
     /// The next chunk of a list.
     pub(crate) next: Option<NonNull<u8>>,
-    /// In the first chunk of a growth step, the size of the step in bytes. Otherwise 0.
+    /// In the first chunk of a growth step, the size of the step in bytes. In all other chunks 0.
     pub(crate) run_bytes: usize,
 }
 

@@ -72,9 +72,9 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// Makes a place for the chunk with this number, which has none yet. Among the far entries the
-    /// place is a gap, which the caller fills. `None`: there is no memory, and nothing visible has
-    /// changed.
+    /// Makes a place in the directory for a new chunk with this number. If the place is among the
+    /// far entries, it is a gap that the caller has to fill. `None`: there is no memory, and
+    /// nothing visible has changed.
     pub(super) fn make_place(&mut self, number: usize) -> Option<usize> {
         if number < self.direct {
             return Some(number);
@@ -130,8 +130,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Grows the directory to `direct` direct entries, at least as many as now, and to `room`
-    /// entries in all.
+    /// Grows the directory to `direct` direct entries (not fewer than now), and to `room` entries
+    /// in all.
     pub(super) fn make_room(&mut self, direct: usize, room: usize) -> bool {
         let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
         let entries = room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8));

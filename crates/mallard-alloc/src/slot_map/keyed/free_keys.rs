@@ -9,7 +9,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// A stack of free keys, in blocks. All blocks except the current one are full. Without memory the
-/// stack is both empty and full.
+/// stack looks empty to `pop` and full to `push`.
 ///
 /// ```text
 ///         current block                        full blocks
@@ -17,9 +17,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 /// bottom     low      top      high   stored
 /// ```
 ///
-/// Every slot has a mark bit for iterators. Live slots are marked. The slots of *marked* free keys
-/// are marked too, so that insert and remove write no bit. The slots of *unmarked* free keys are
-/// not marked.
+/// Every slot has a mark bit, by which iterators find live slots. Live slots are marked. A free key
+/// is called *marked* if its slot is marked, and *unmarked* otherwise. Slots keep their mark bit
+/// when `remove` makes their next key a marked free key, so that insert and remove write no bit.
 ///
 /// The mark of a free slot is stale: an iterator that may meet a stale mark must test each slot. At
 /// the end of the iteration it removes all stale marks (`unmark_all`), so that the next iterator
@@ -206,8 +206,8 @@ impl<W: Copy> FreeKeys<W> {
         }
     }
 
-    /// Makes up to `most` unmarked keys marked keys, and returns them. The caller marks their
-    /// slots. Before the call no key is marked, and the current block is not empty.
+    /// Makes up to `most` unmarked keys marked keys, and returns these keys. The caller has to mark
+    /// their slots. Requires that no key is marked yet, and that the current block is not empty.
     pub(crate) fn mark_some(&mut self, most: usize) -> &[W] {
         let len = self.keys().len();
         let count = most.min(len);
@@ -265,8 +265,8 @@ impl<W: Copy> FreeKeys<W> {
         }
         self.continue_in(empty, 0, 0);
     }
-    /// Makes the full block that was stored last the current one. The current block has to be
-    /// empty. It is returned if it is not needed as the spare block.
+    /// Makes the full block that was stored last the current one. Requires that the current block
+    /// is empty. Returns the empty block if it is not needed as the spare block.
     pub(crate) fn unstore(&mut self) -> Option<NonNull<Block>> {
         let mut full = self.stored?;
         let emptied = self.block;
@@ -304,7 +304,8 @@ impl<W: Copy> FreeKeys<W> {
         *self.low.get_mut() = self.bottom.wrapping_add(unmarked);
     }
 
-    /// Moves all keys to a larger block, and returns the old block. No other block is stored.
+    /// Moves all keys to a larger block, and returns the old block. Requires that no other block is
+    /// stored.
     pub(crate) fn widen(&mut self, to: NonNull<Block>) -> Option<NonNull<Block>> {
         let (len, unmarked, before) = (self.keys().len(), self.unmarked(), self.block);
         // SAFETY: the new block is larger, and does not overlap the old one.

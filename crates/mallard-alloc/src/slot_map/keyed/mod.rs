@@ -111,7 +111,7 @@ pub(crate) struct Slots<K: Key, V, S: Source> {
     entries: Option<Chunk>,
     /// The free keys of a slot map. Always empty in a secondary map.
     pub(crate) free_keys: FreeKeys<K::Bits>,
-    /// Chunks of the last growth step that are not in the directory yet.
+    /// The first of those chunks of the last growth step that are not in the directory yet.
     pending: NonNull<u8>,
     pending_count: usize,
     growth: GrowthState,
@@ -154,15 +154,16 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         Walk::new(&self.view, self.free_keys.has_stale_marks())
     }
 
-    /// Returns the address of the word from whose generation the slots of an absent chunk continue
-    /// when the chunk is added again. If the word is 0, they start with the first generation.
+    /// Returns the address of a word that is kept for each chunk that is absent. When the chunk is
+    /// added again, its slots continue from the generation of this word. If the word is 0, the
+    /// slots start with the first generation.
     pub(crate) fn resume_at(&self, number: usize) -> *mut K::Bits {
         debug_assert!(number < self.direct);
         self.view.directory.wrapping_add(self.room).cast::<K::Bits>().wrapping_add(number)
     }
 
-    /// Adds a chunk with this number, which has none yet. All words and bits of the chunk are 0.
-    /// `None`: there is no memory, and nothing visible has changed.
+    /// Adds a chunk with this number. Requires that there is none yet. All words and bits of the
+    /// chunk are 0. `None`: there is no memory, and nothing visible has changed.
     #[cold]
     #[inline(never)]
     pub(crate) fn put(&mut self, number: usize) -> Option<SlotChunk<K, V>> {
@@ -222,8 +223,9 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         self.give_aside(chunk);
     }
 
-    /// Returns to the source every growth step for all of whose chunks `is_idle` returns a word. If
-    /// a chunk is added again, its slots continue from that word. The stand-in chunk stays.
+    /// Returns to the source every growth step whose chunks are all idle. For an idle chunk,
+    /// `is_idle` returns the word from which its slots continue if the chunk is added again. The
+    /// chunk to which empty directory entries point stays.
     pub(crate) fn trim(&mut self, is_idle: impl Fn(SlotChunk<K, V>) -> Option<K::Bits>) {
         // Runs from the last chunk to the first, because removing the entry of a far chunk moves
         // later entries.

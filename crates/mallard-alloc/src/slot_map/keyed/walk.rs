@@ -17,7 +17,7 @@ pub(crate) struct Walk<K, V> {
     number: usize,
     chunk: NonNull<u8>,
     group: usize,
-    /// The marks of the current group that are not visited yet.
+    /// The mark bits of those slots of the current group that are not visited yet.
     bits: usize,
     /// Whether slots that are not live may be marked.
     stale_marks: bool,
@@ -100,8 +100,8 @@ impl<K: Key, V> Walk<K, V> {
         true
     }
 
-    /// Visits the next marked slot of the current group, which has one. Returns the slot if it is
-    /// live.
+    /// Visits the next marked slot of the current group. Requires that there is one. Returns the
+    /// slot if it is live.
     #[inline(always)]
     fn take(&mut self) -> Option<Slot<K, V>> {
         let place = self.group * GROUP + self.bits.trailing_zeros() as usize;
