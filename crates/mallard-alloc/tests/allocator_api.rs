@@ -139,7 +139,7 @@ fn an_allocator_of_another_crate_can_be_a_source() {
 /// Tests shared arenas, file arenas and segments of shared memory.
 #[test]
 #[cfg(target_os = "linux")]
-#[cfg_attr(miri, ignore)] // it maps files
+#[cfg_attr(miri, ignore)] // Miri cannot map files
 fn a_vector_grows_in_shared_arenas_files_and_segments() {
     fn grows<A: Allocator>(allocator: A) -> A {
         let mut numbers = Vec::new_in(allocator);

@@ -296,7 +296,7 @@ fn plain_values_are_send_and_sync() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore)] // it reads the sources
+#[cfg_attr(miri, ignore)] // Miri cannot read the source files
 fn every_public_type_is_checked_here() {
     let here = include_str!("auto_traits.rs").replace("\n", " ");
     for found in public_types() {

@@ -197,7 +197,7 @@ fn rows() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-#[cfg_attr(miri, ignore)] // it runs the compiler
+#[cfg_attr(miri, ignore)] // Miri cannot run the compiler
 fn lifetimes_are_as_strict_as_needed_and_no_stricter() {
     let mut program = Program { text: PRELUDE.into(), ..Program::default() };
     rows().for_each(|row| program.add_type(row));
@@ -212,7 +212,7 @@ fn lifetimes_are_as_strict_as_needed_and_no_stricter() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore)] // it reads the sources
+#[cfg_attr(miri, ignore)] // Miri cannot read the source files
 fn every_generic_public_type_is_checked_here() {
     for found in public_types().into_iter().filter(|found| found.is_generic) {
         let path = found.module.map_or(String::new(), |module| format!("{module}::")) + &found.name;

@@ -194,7 +194,7 @@ tests_of!(lock_free, sync::LockFree);
 tests_of!(thread_cached, sync::ThreadCached);
 
 #[test]
-#[cfg_attr(miri, ignore)] // many chunks
+#[cfg_attr(miri, ignore)] // takes long, because of many chunks
 fn a_growing_pool_stays_usable_after_its_source_panics() {
     a_source_that_panics_spoils_nothing::<sync::ThreadCached>();
     a_source_that_panics_spoils_nothing::<sync::Mutex>();

@@ -117,7 +117,7 @@ fn time_on_processor() -> Duration {
 
 #[test]
 #[cfg(target_os = "linux")]
-#[cfg_attr(miri, ignore)] // it has no processor
+#[cfg_attr(miri, ignore)] // Miri has no clock of CPU time
 fn threads_beyond_the_63rd_sleep_while_one_of_them_grows_the_map() {
     let (numbers_taken, done) = (Barrier::new(64), Barrier::new(64));
     std::thread::scope(|scope| {

@@ -99,7 +99,7 @@ pub(crate) use adaptor;
 /// A block that is to grow or shrink in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Change {
-    #[allow(dead_code)] // most adaptors need only the sizes
+    #[allow(dead_code)] // most adaptors use only the sizes
     pub(crate) block: NonNull<u8>,
     pub(crate) from: Layout,
     pub(crate) to: Layout,

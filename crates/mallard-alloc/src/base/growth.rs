@@ -107,7 +107,7 @@ pub(crate) struct GrowthState {
     steps: Cell<usize>,
 }
 
-#[allow(dead_code)] // not every feature uses all
+#[allow(dead_code)] // not every feature uses all functions
 impl GrowthState {
     pub(crate) const fn new(growth: Growth) -> Self {
         Self { growth, last: Cell::new(0), taken: Cell::new(0), steps: Cell::new(0) }

@@ -75,7 +75,7 @@ struct Shared<S: Source, const M: usize> {
     fallback: Blocks<M>,
 }
 
-#[repr(C, align(128))] // two lines: processors fetch them in pairs
+#[repr(C, align(128))] // two cache lines, because processors fetch lines in pairs
 struct Part<const M: usize> {
     thread: ThreadPart, // first: the thread registry stores its address
     blocks: Blocks<M>,

@@ -79,7 +79,7 @@ fn the_last_growth_step_is_cut_to_the_limit() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore)] // it ends the program where a heap would refuse
+#[cfg_attr(miri, ignore)] // Miri ends the program where a heap returns null
 fn impossible_sizes_fail() {
     let arena = Arena::new();
     arena.alloc(1_u8);
