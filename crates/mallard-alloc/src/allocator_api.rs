@@ -92,8 +92,9 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
 /// Implements one trait for one type.
 macro_rules! bridge {
     ([$($generics:tt)*] $type:ty) => {
-        // SAFETY: the blocks of a `BlockAllocator` do not overlap, are aligned, and keep their address
-        // when it is moved. No type in the list is `Clone` except the heap, of which there is only one.
+        // SAFETY: the blocks of a `BlockAllocator` do not overlap, are aligned, and keep their
+        // address when the allocator is moved. No type in the list is `Clone` except `DefaultHeap`,
+        // whose values all stand for the same heap.
         unsafe impl<$($generics)*> Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {

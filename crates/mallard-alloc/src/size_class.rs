@@ -51,7 +51,7 @@ pub const fn align(class: usize) -> usize {
 
 const TABLE_MAX: usize = 1024;
 
-/// Entry i is the class of i * 8 bytes. Two cache lines.
+/// Entry i is the class of i * 8 bytes. The table takes about two cache lines.
 static SMALL: [u8; TABLE_MAX / FINE_STEP + 1] = {
     let mut table = [0; TABLE_MAX / FINE_STEP + 1];
     let mut i = 0;

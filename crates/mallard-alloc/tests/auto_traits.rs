@@ -206,7 +206,7 @@ fn an_iterator_is_send_and_sync_like_an_iterator_of_a_vector() {
         arena::IntoIter<'static, u8, SharedArena> => send, sync;
         arena::IntoIter<'static, NotSync, SharedArena> => send, no;
         arena::IntoIter<'static, NotSend, SharedArena> => no, no;
-        // The iterators of a pool are stricter than necessary: no user has asked for more.
+        // The iterators of a pool could implement these traits, but no user has asked for it.
         object_pool::Iter<'static, u8, One, DefaultHeap, NoHooks> => no, no;
         object_pool::IterMut<'static, u8, One, DefaultHeap, NoHooks> => no, no;
         typed_arena::IterMut<'static, u8> => no, no;

@@ -34,7 +34,7 @@ fn faults_of(
 }
 
 fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
-    // SAFETY: some tests free a block wrongly on purpose; `Checked` detects the error.
+    // SAFETY: some tests free a block wrongly on purpose. `Checked` detects the error.
     unsafe { of.deallocate(block, layout(bytes)) }
 }
 

@@ -323,7 +323,7 @@ fn a_failed_write_keeps_the_previous_page() {
     let tree = Tree::with(&a_part());
     tree.run(&["report"]).ok();
     let before = tree.read(PAGE);
-    // Puts a folder in the place of the page, because root may write to every file.
+    // Makes the page unwritable by a folder of the same name. File permissions would not stop root.
     fs::create_dir(tree.path("taken")).unwrap();
     fs::create_dir(tree.path("taken/performance.html")).unwrap();
     tree.run(&["report", "--out", "taken"]).fails("cannot write taken/performance.html");

@@ -50,8 +50,9 @@ macro_rules! bridge {
         };
     };
     (for $api:ident, $allocator:ty $(, $generic:ident)?) => {
-        // SAFETY: a block stays valid until it is freed, or its heap is dropped or borrowed mutably,
-        // even if the heap value moves. `Heap` is not `Clone`; all values of `Mallard` are the same.
+        // SAFETY: a block stays valid until it is freed, or its heap is dropped or borrowed
+        // mutably, even if the heap value moves. `Heap` is not `Clone`. All values of `Mallard` are
+        // the same allocator.
         unsafe impl$(<$generic>)? $api::Allocator for $allocator {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, $api::AllocError> {

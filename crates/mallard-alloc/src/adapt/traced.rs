@@ -53,8 +53,8 @@ pub enum Event {
 /// ```
 ///
 /// The observer must not call the allocator that it observes. Around a source, the observer sees
-/// each chunk. Around an allocator, it sees each block. `Traced` is `Send` and `Sync` if allocator
-/// and observer are.
+/// each chunk. Around an allocator, the observer sees each block. `Traced` is `Send` and `Sync` if
+/// allocator and observer are.
 #[derive(Debug)]
 pub struct Traced<A, F> {
     inner: A,

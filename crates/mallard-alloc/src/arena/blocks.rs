@@ -28,8 +28,8 @@ pub(crate) struct Blocks<const M: usize> {
 
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
 
-/// A position of the cursor, and the newest chunk in use at that moment. If this chunk is still the
-/// newest, the cursor is still in the same chunk.
+/// A position of the cursor, to which a rewind returns, and the newest chunk in use at that moment.
+/// While this chunk is the newest one, the cursor is in the same chunk as then.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     used: *mut Footer,

@@ -86,7 +86,7 @@ impl Finalizers {
         struct Others<'a>(&'a Finalizers, *mut Entry);
         impl Drop for Others<'_> {
             fn drop(&mut self) {
-                // SAFETY: the promise to `run_some` holds for the rest of its list.
+                // SAFETY: what the caller promised to `run_some` holds for the rest of the list.
                 unsafe { self.0.run_until(self.1) }
             }
         }

@@ -143,9 +143,9 @@ pub(super) struct Blocks {
 
 pub(super) const FIRST_OFFSET: u64 = 64; // the offset of the first block
 
-/// A hash of the name, size and alignment of a type, to compare when one program opens a file that
-/// another program made. The hash equals `layout_hash<T>` in C++ if the name is spelled with its
-/// namespace.
+/// A hash of the name, size and alignment of a type. A program that opens a file of another program
+/// compares the hash in the file with its own. The hash equals `layout_hash<T>` in C++ if the name
+/// is spelled with its namespace.
 ///
 /// ```
 /// use mallard::layout_hash;

@@ -203,7 +203,7 @@ fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError
     Ok((state, false))
 }
 
-/// The newer header, if both are good.
+/// The valid header. If both headers are valid, the newer one.
 fn choose_header(file: &File) -> Result<State, &'static str> {
     match [0, 1].map(|copy| State::of_header(&read_header(file, copy))) {
         [Ok(first), Ok(second)] if second.sequence > first.sequence => Ok(second),
@@ -213,8 +213,8 @@ fn choose_header(file: &File) -> Result<State, &'static str> {
 }
 
 /// Applies the journal of an interrupted commit. After a complete commit, both headers are equal.
-/// If the file has no journal, or a journal of another commit, either all pages were copied, or the
-/// digest shows that some are missing.
+/// The file may have no journal, or the journal of another commit. Then either all pages were
+/// copied already, or the digest shows that some are missing.
 fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), SystemError> {
     let same = read_header(file, 0) == read_header(file, 1);
     if state.journal_pages == 0 || same || !journal_is_whole(file, state) {

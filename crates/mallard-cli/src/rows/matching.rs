@@ -165,7 +165,7 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
             groups.entry((situations::title_of(e), kind)).or_default().push(e);
         }
     }
-    // The rows of memory decide only in situations in which nothing else was measured.
+    // Rows that measure memory decide only in situations in which nothing else was measured.
     for e in costs.iter().filter(|e| e.kind() == Kind::Memory) {
         for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
             let of_time = groups.entry((situations::title_of(e), kind)).or_default();

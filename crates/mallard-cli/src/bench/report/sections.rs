@@ -55,7 +55,7 @@ impl Section {
         if !table.is_empty() {
             self.blocks.push(Block::Table(place, table));
         } else if place == Where::Both {
-            // The notes of an empty table are an answer too: that nothing was measured.
+            // An empty table still has notes. They say that nothing was measured.
             self.blocks.extend(table.notes.into_iter().map(Block::Text));
         }
         self
