@@ -350,8 +350,9 @@ public:
         marks_.rewound_to(to.number);
     }
 
-    /// Frees all blocks and keeps all memory. O(1), apart from the destructors of owned objects.
-    /// The arena starts again in its initial buffer, or else in its newest, largest chunk.
+    /// Frees all blocks and keeps all memory. The time is O(1) plus that of the destructors of
+    /// owned objects. The arena starts again in its initial buffer, or else in its newest, largest
+    /// chunk.
     void reset() noexcept
     {
         owned_.run_until(nullptr);

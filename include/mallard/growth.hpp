@@ -15,11 +15,11 @@ namespace mallard {
 ///     growth::linear(4096, 4096)        // 4, 8, 12 KiB, ...
 ///     growth::none(1 << 20)             // one step, then exhausted
 ///
-/// A request larger than the next step gets a step of its own size, which does not enlarge later
-/// steps. `limit` bounds the sum of all memory held: the last step is cut to the rest of the limit.
-/// At least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size. For this, a
-/// step under a limit ends after its last whole block, and a pool chooses the size of its chunks by
-/// the size of its blocks.
+/// A request larger than the next step gets a step of its own size. Such a step does not enlarge
+/// later steps. `limit` bounds the sum of all memory held: the last step is cut to the rest of the
+/// limit. At least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size. For
+/// this, a step under a limit ends after its last whole block, and a pool chooses the size of its
+/// chunks by the size of its blocks.
 struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step
@@ -31,12 +31,12 @@ struct growth {
     {
         return {.first = bytes, .max = bytes, .num = 1, .limit = bytes};
     }
-    /// A rule whose steps are all of `bytes`.
+    /// A rule whose steps all have `bytes` bytes.
     static constexpr growth fixed(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1};
     }
-    /// A rule whose steps grow by `add` each.
+    /// A rule by which each step has `add` bytes more than the step before.
     static constexpr growth linear(std::size_t first, std::size_t add) noexcept
     {
         return {.first = first, .num = 1, .add = add};
@@ -80,7 +80,7 @@ template <growth Growth>
 struct growth_rule {
     growth_function custom = nullptr; ///< computes each step; null: use the rule of the type
 
-    /// The rule whose `max` and `limit` apply.
+    /// The rule of the allocator's type, from which `max` and `limit` are taken.
     static constexpr const growth& bounds() noexcept { return bounds_of_type; }
     /// The step after a step of `last` bytes, for a request of `asked` bytes, before it is cut.
     constexpr std::size_t next(std::size_t last, std::size_t asked) const noexcept

@@ -59,7 +59,7 @@ concept has_acquired = requires(H& hooks, T& object) { hooks.acquired(object); }
 template <class H, class T>
 concept has_released = requires(H& hooks, T& object) { hooks.released(object); };
 
-/// Hooks whose `acquired` does not throw, or that have no `acquired`.
+/// Hooks without `acquired`, or with an `acquired` that does not throw.
 template <class H, class T>
 concept has_no_throwing_acquired = !has_acquired<H, T> || requires(H& hooks, T& object) {
     { hooks.acquired(object) } noexcept;
@@ -334,7 +334,7 @@ public:
     const Source& upstream() const noexcept { return slots_.upstream(); }
     Hooks& hooks() noexcept { return hooks_; } ///< the hooks
 
-    // --- functions for handles, which know only the address of an object
+    // --- Functions for handles. A handle knows only the address of its object.
 
     /// The pool of an object; null while the pool destroys all of its objects.
     static object_pool* owner_of(T* object) noexcept

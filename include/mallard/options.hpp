@@ -74,8 +74,8 @@ struct pool_options {
 
     /// The smallest block, and the unit of block sizes. A free list needs room for a link in each
     /// free block. Where threads free neighbouring blocks without a lock, two blocks must not share
-    /// an aligned group of 8 bytes: AddressSanitizer describes each group by one byte, which it
-    /// changes without an atomic operation.
+    /// an aligned group of 8 bytes: AddressSanitizer describes each group by one byte, and changes
+    /// this byte without an atomic operation.
     constexpr std::size_t block_min() const noexcept
     {
         bool const by_itself = threads == sync::lock_free || threads == sync::thread_cached;

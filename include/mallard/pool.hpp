@@ -198,8 +198,8 @@ public:
         return core::bytes_for(fixed_shape, count);
     }
 
-    /// Whether `owner_of` can be called: true with `Options.owned`, unless the growth has one step,
-    /// whose chunk may have any address.
+    /// Whether `owner_of` can be called: true with `Options.owned`, unless the growth has only one
+    /// step. The chunk of such a pool may have any address.
     static constexpr bool knows_owner = Options.owned && core::layout_type::by_mask;
 
     /// Sets what `owner_of` returns for all blocks. No other thread may be inside a call.

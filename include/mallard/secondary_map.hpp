@@ -202,7 +202,7 @@ public:
         for (auto& [index, e] : entries_)
             f(e.key, e.value);
     }
-    /// Erases the values for which `keep(key, value)` is false. Returns how many were erased.
+    /// Erases each value for which `keep(key, value)` returns false. Returns how many were erased.
     template <class F>
     std::size_t retain(F keep)
     {

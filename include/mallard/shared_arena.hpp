@@ -21,7 +21,7 @@ namespace mallard {
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
 /// failed call changes nothing. Any thread may call any function at any time, with one exception:
-/// during `reset`, `release` and the destructor, which free all blocks, no other thread may be
+/// `reset`, `release` and the destructor free all blocks, and during these no other thread may be
 /// inside a call. Threads may end before or after the arena. The source must not call back. Neither
 /// copied nor moved. Needs the library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
@@ -70,8 +70,8 @@ public:
         p->leave();
     }
 
-    /// Frees all blocks and keeps the memory. O(threads), apart from the destructors of owned
-    /// objects.
+    /// Frees all blocks and keeps the memory. The time is O(threads) plus that of the destructors
+    /// of owned objects.
     void reset() noexcept
     {
         owned_.run_until(nullptr);

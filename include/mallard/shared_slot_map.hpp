@@ -38,9 +38,9 @@ namespace mallard {
 /// succeeds, the number of guards only falls, and exactly one change leads to { g, 0, 0 }; the
 /// thread that makes this change owns the slot. tests/models/shared_slot.pml has the proof.
 ///
-/// `read` copies the element between two loads of the state. insert stores the words of an
-/// element with release, and read loads them with acquire. So a read that sees a word of a later
-/// element sees, in its second load of the state, that its own element was removed before.
+/// `read` copies the element between two loads of the state. insert stores the words of an element
+/// with release, and read loads them with acquire. So a read that sees a word of a later element
+/// sees, in its second load of the state, that the element of its key was removed before.
 class shared_slot {
 public:
     using word = std::uint64_t; ///< generation, whether the slot is live, and number of guards
@@ -209,8 +209,8 @@ struct shared_slot_map_options {
 ///
 /// Slots come from a pool with a cache for each thread (`sync::thread_cached`), so inserts and
 /// removes touch memory that other threads write only when a cache is empty or full. Each element
-/// costs 16 bytes beside its own size, which is rounded up to 8. Memory is kept until the end of
-/// the map. A slot retires when its generations are used up.
+/// costs 16 bytes beside its own size. This size is rounded up to a multiple of 8. Memory is kept
+/// until the end of the map. A slot retires when its generations are used up.
 ///
 /// When memory or a slot is refused, `insert` and `emplace` throw `std::bad_alloc`, and
 /// `try_emplace` returns the null key. A call that fails or throws changes nothing. The map must be

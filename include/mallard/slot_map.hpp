@@ -41,8 +41,8 @@ struct slot_map_options {
 /// of n slots lasts for at least 4,095 n elements.
 ///
 /// `insert` and `emplace` throw `std::bad_alloc`, or what the source throws, when memory is
-/// refused, or when every slot that a key can name is used or retired; the `try_` functions
-/// return the null key. A failed call, or one whose constructor throws, changes nothing. Not
+/// refused, or when every slot that a key can name is used or retired; the `try_` functions return
+/// the null key. A call that fails, or in which a constructor throws, changes nothing. Not
 /// copyable; moved and swapped in constant time. One thread at a time: for several threads see
 /// `shared_slot_map`. Constructors, destructors and the function given to `for_each` may use the
 /// map.

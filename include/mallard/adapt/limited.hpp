@@ -5,7 +5,7 @@
 
 namespace mallard {
 
-/// The most bytes and blocks that may be in use at once. Without a value there is no limit.
+/// The most bytes and blocks that may be in use at once. A member without a value means no limit.
 struct budget {
     std::size_t bytes = std::numeric_limits<std::size_t>::max();  ///< most in use at once
     std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< most in use at once

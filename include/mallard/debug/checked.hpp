@@ -43,9 +43,9 @@ struct checked_options {
 /// address.
 ///
 /// Each request is enlarged by its redzones (`room_for`), so a wrapped pool needs larger blocks.
-/// The records are on `Heap`, about 100 bytes a block, apart from the blocks. When that heap is
-/// exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and write
-/// the bytes of the block twice.
+/// The records are on `Heap`, not beside the blocks, and take about 100 bytes a block. When that
+/// heap is exhausted, the allocation fails. An allocation and its free cost about 90 ns together,
+/// and write the bytes of the block twice.
 ///
 /// For one thread at a time; with `Options.shared`, for any thread, under a lock. Neither copied
 /// nor moved.

@@ -27,7 +27,7 @@ using test_memory = pmr_resource<failing<counted<A>>>;
 /// The number is the value of `memory.calls()`, so `f` can print it or stop in a debugger there.
 ///
 /// Each call of `f` uses the allocator that `make()` returns; by default a new multipool. The idea
-/// is the exception test of BDE's `bslma::TestAllocator`, which is a macro.
+/// is that of a macro in BDE, the exception test of `bslma::TestAllocator`.
 template <class Make, class F>
     requires block_allocator<std::invoke_result_t<Make&>>
 std::size_t for_each_failure(Make make, F f)

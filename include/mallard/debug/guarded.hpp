@@ -167,8 +167,8 @@ public:
     /// The number of blocks that could not be guarded.
     [[nodiscard]] std::size_t unguarded() const noexcept { return unguarded_; }
 
-    /// The reason why the last unguarded block was not guarded: an `errno` here, and in
-    /// `last_failure` one line, which is never freed.
+    /// The reason why the last unguarded block was not guarded, as an `errno`. `last_failure` gives
+    /// the reason as one line of text, which is never freed.
     int last_error() const noexcept { return error_; }
     const char* last_failure() const noexcept { return failure_; } ///< see `last_error`
 

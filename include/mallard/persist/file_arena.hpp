@@ -312,7 +312,7 @@ public:
     ///     auto* const kept = file.root_or_make<numbers>(file.blocks());
     file_blocks& blocks() const noexcept { return image_.blocks(); }
 
-    /// Frees all blocks and removes the root. `commit` writes this to the file.
+    /// Frees all blocks and removes the root. The file changes at the next `commit`.
     void reset() noexcept { image_.reset(); }
 
     /// The root: the object from which a program finds all others. Returns null when there is no
@@ -333,8 +333,8 @@ public:
         return reinterpret_cast<T*>(blocks().at(blocks().root_));
     }
 
-    /// Makes `object`, which lies in the file, the root. Returns false when there is a root of
-    /// another type, or when the object is not in this file.
+    /// Makes `object` the root. The object must lie in the file. Returns false when there is a root
+    /// of another type, or when the object is not in this file.
     template <class T>
     bool set_root(T* object) noexcept
     {

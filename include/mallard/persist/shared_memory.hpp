@@ -119,8 +119,8 @@ public:
     /// Opens a segment, or creates it. The size of an existing segment does not change.
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
-    /// Removes the name, which can be used again at once. Processes that have mapped the segment
-    /// keep it.
+    /// Removes the name of a segment. The name can be used again at once. Processes that have
+    /// mapped the segment keep the segment.
     static system_error remove(std::string_view name) noexcept;
 
     /// Creates a segment without a name, for child processes, and for processes that receive

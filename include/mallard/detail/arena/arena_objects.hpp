@@ -90,9 +90,9 @@ public:
         return block == nullptr ? nullptr : construct<T>(block, std::forward<Args>(args)...);
     }
 
-    /// Makes a `T` whose destructor runs at the next `reset`, `release` or earlier `rewind`, or
-    /// at the end of the arena, newest object first. Costs 24 bytes beside the object, unless
-    /// the destructor is trivial.
+    /// Makes a `T` whose destructor runs at the next `reset` or `release`, at a `rewind` to an
+    /// older mark, or at the end of the arena. The newest object is destroyed first. Costs 24 bytes
+    /// beside the object, unless the destructor is trivial.
     ///
     ///     auto& file = scratch.own<std::ofstream>(path);
     template <class T, class... Args>

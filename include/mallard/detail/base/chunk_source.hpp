@@ -69,8 +69,9 @@ concept shareable = requires { requires S::any_thread; };
 
 // clang-format on
 
-// The next four functions are always inlined: a real call would return the three words of a chunk
-// in memory, and would hide a constant size, which would make the hot path of an adaptor longer.
+// The next four functions are always inlined, because a real call would make the hot path of an
+// adaptor longer: the three words of a chunk would be returned in memory, and a constant size would
+// not be known in the function.
 
 /// Takes a chunk from a source or an allocator. Returns a null chunk when the source is exhausted.
 template <source S>

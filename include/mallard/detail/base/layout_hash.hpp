@@ -33,7 +33,8 @@ constexpr const char* text_naming() noexcept
     return __PRETTY_FUNCTION__; // "... [with T = node]", "... [T = node]"
 }
 
-/// The part of `text` from the name of the type on, which is the same for different compilers.
+/// The part of `text` that begins with the name of the type. This part is the same for different
+/// compilers.
 constexpr std::string_view after_equals(std::string_view text) noexcept
 {
     return text.substr(text.find("T = "));

@@ -206,9 +206,9 @@ private:
     std::uint64_t added_ = 0;
 };
 
-/// The values of the bytes that fill memory which a caller must not read or write. The values are
-/// odd, so that they are not mistaken for pointers; large, so that they are not mistaken for
-/// counts; and no ASCII characters.
+/// The byte values with which Mallard fills memory that a caller must not use. The values are odd,
+/// so that they are not mistaken for pointers; large, so that they are not mistaken for counts; and
+/// no ASCII characters.
 namespace fill {
 inline constexpr unsigned char fresh = 0xc9;   ///< fills a block that was just allocated
 inline constexpr unsigned char freed = 0xdb;   ///< fills a freed block in quarantine

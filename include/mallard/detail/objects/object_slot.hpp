@@ -59,7 +59,7 @@ public:
     /// slot.
     bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
-    // --- functions with which one thread destroys all objects of a pool. The destructors may copy
+    // --- Functions with which one thread destroys all objects of a pool. The destructors may copy
     // and drop handles of other objects. An extra weak count makes sure that none of these handles
     // is the last one.
     void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }

@@ -23,7 +23,7 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
 
 /// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all `N` sizes are cut. If each
 /// size had a chunk of its own, a structure of few blocks would need more memory for chunks than
-/// for blocks: for example, 64 strings have 24 sizes.
+/// for blocks: for example, 64 strings may have 24 different sizes.
 ///
 /// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. Blocks are cut in
 /// batches of one size. The size class and the number of blocks of each batch are recorded in two
@@ -31,8 +31,9 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
 ///
 ///     pool_chunk, free bits | 40 B | 40 B | 24 B | 24 B | 24 B | not cut yet ... | 24x3 | 40x2 |
 ///
-/// Only `trim` uses the free bits, to find idle slabs. A block whose bit is set holds its size
-/// class. At any other time each free block is in the cache of the pool for its size.
+/// Only `trim` uses the free bits, to find idle slabs. During a trim, each block that is marked as
+/// free holds the number of its size class. At any other time each free block is in the cache of
+/// the pool for its size.
 template <std::size_t N, bool Enabled>
 class bootstrap_slabs {
     static constexpr std::size_t unit = size_class::fine_step;
@@ -74,9 +75,9 @@ public:
     {
     }
 
-    /// Cuts neighbouring blocks of size class `i` from a slab: as many as `counts` says, but no
-    /// more than the slab has room for. Returns no block if all slabs are used up, or the source is
-    /// exhausted.
+    /// Cuts neighbouring blocks of size class `i` from a slab. `counts` says how many; the number
+    /// is smaller if the slab has less room. Returns no block if all slabs are used up, or the
+    /// source is exhausted.
     template <class Source>
     std::span<std::byte> cut(Source& source, std::size_t i) noexcept
     {
@@ -137,7 +138,7 @@ public:
         write_index(block, i);
     }
     /// The last step of a trim: returns each slab whose blocks are all marked as free. Calls
-    /// `cache(block, i)` for each other marked block.
+    /// `cache(block, i)` for each marked block of the other slabs.
     template <class Source, class Cache>
     void end_trim(Source& source, Cache cache) noexcept
     {
@@ -246,8 +247,8 @@ private:
             }
     }
 
-    // The size class in a block that is marked as free: `end_trim` reads the class from there, and
-    // need not search the batches. The block is poisoned for AddressSanitizer.
+    // Writes the size class into a block that is marked as free. So `end_trim` need not search the
+    // batches for the class. The block is poisoned for AddressSanitizer.
     [[gnu::no_sanitize_address]] static void write_index(void* block, std::size_t i) noexcept
     {
         *static_cast<std::size_t*>(block) = i;
@@ -283,7 +284,7 @@ private:
         give(source, taken);
     }
 
-    /// Takes one more slab, large enough for at least `blocks_min` blocks of `bytes`.
+    /// Takes one more slab, large enough for at least `blocks_min` blocks of `bytes` bytes each.
     template <class Source>
     bool add_slab(Source& source, std::size_t bytes) noexcept
     {

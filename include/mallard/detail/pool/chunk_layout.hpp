@@ -11,9 +11,9 @@ struct slot_shape {
     std::size_t bytes;
     std::size_t align;
 
-    /// Rounds `align` up to a power of two, and `bytes` up to `least`, which is a power of two, and
-    /// to a multiple of `align`. Accepts any numbers. An `align` of 0 stands for the natural
-    /// alignment, the largest power of two up to 16 that divides `bytes`.
+    /// Rounds `align` up to a power of two. Rounds `bytes` up to a multiple of `align`, but at
+    /// least to `least`, which must be a power of two. Accepts any numbers. An `align` of 0 stands
+    /// for the natural alignment, the largest power of two up to 16 that divides `bytes`.
     static constexpr slot_shape of(std::size_t bytes, std::size_t align, std::size_t least) noexcept
     {
         bytes = align_up(std::clamp(bytes, least, bytes_max + 1), least);

@@ -210,7 +210,8 @@ public:
         return c;
     }
 
-    /// Returns every step whose chunks are all idle, except for `keep` bytes.
+    /// Returns idle memory to the source, except for `keep` bytes. Memory returns in whole growth
+    /// steps, when all chunks of a step are idle.
     template <class Source, class IsIdle>
     void give_idle(Source& source, std::size_t keep, IsIdle is_idle) noexcept
     {
@@ -246,7 +247,8 @@ public:
         growth_.restart();
     }
 
-    /// Forgets all chunks, because the source frees all memory at once by itself.
+    /// Forgets all chunks without returning them. Called when the source frees all of its memory at
+    /// once.
     void forget() noexcept
     {
         chunks_ = {};

@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// Neighbouring slots that were never handed out, and whose bits are clear. Taking a slot moves a
+/// Neighbouring slots that were never handed out. Their free bits are clear. Taking a slot moves a
 /// pointer; the slot itself is not touched.
 class bump_range {
 public:

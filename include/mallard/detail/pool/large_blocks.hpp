@@ -79,7 +79,8 @@ public:
             give(to, uncount(std::exchange(first_, first_->next)));
     }
 
-    /// Forgets all blocks, because the source frees all memory at once by itself.
+    /// Forgets all blocks without returning them. Called when the source frees all of its memory at
+    /// once.
     void forget() noexcept
     {
         first_ = nullptr;

@@ -83,7 +83,8 @@ public:
         forget();
     }
 
-    /// Forgets all memory, because the source frees all memory at once by itself.
+    /// Forgets all memory without returning it. Called when the source frees all of its memory at
+    /// once.
     constexpr void forget() noexcept
     {
         cores_.fill(&absent_);
@@ -128,8 +129,8 @@ private:
         return core.template allocate<Throws>(source);
     }
 
-    /// Makes the core of size class `i`, then allocates its first block. If that fails, the core
-    /// is dropped again.
+    /// Makes the core of size class `i`, then allocates its first block. If the allocation fails,
+    /// the core is removed again.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* make_and_refill(Source& source, std::size_t i) noexcept(!Throws)
     {

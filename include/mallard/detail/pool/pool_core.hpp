@@ -178,7 +178,8 @@ public:
         give_array(source, array);
     }
 
-    /// Forgets all memory, because the source frees all memory at once by itself.
+    /// Forgets all memory without returning it. Called when the source frees all of its memory at
+    /// once.
     void forget() noexcept
     {
         cache_ = cache();
@@ -306,8 +307,8 @@ private:
     }
 
     /// The place for the blocks of one refill. A magazine is refilled to half of its array, so that
-    /// a few frees after the refill do not overflow the array. A list, which writes a link into
-    /// each block, is refilled with the blocks that share a page.
+    /// a few frees after the refill do not overflow the array. A list is refilled with the blocks
+    /// of one page only, because it writes a link into each block.
     std::span<void*> refill_room(std::span<void*, entries_first> few) const noexcept
     {
         if constexpr (ordered) {
@@ -428,8 +429,9 @@ private:
 template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores;
 
-/// The types of which pools and multipools of one mode of `sync` are made. The modes for several
-/// threads are in <mallard/sync.hpp>, so that a program of one thread does not compile them.
+/// The types from which pools and multipools are built, for one mode of `sync`. The modes for
+/// several threads are in <mallard/sync.hpp>, so that a program of one thread does not compile
+/// them.
 template <sync Threads>
 struct pool_mode {
     static_assert(Threads == sync::none,

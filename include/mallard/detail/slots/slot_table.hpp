@@ -24,7 +24,7 @@ struct slots_in<Source, T, Key> {
     using type = chunked_slots<T, Key, Source>;
 };
 
-/// Base class of `slot_map` and `secondary_map`, which are `Self`.
+/// Base class of `slot_map` and `secondary_map`. `Self` is the derived class.
 template <class Self, class T, class Key, class Storage, check Checks>
 class slot_table {
     static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
@@ -104,7 +104,8 @@ public:
         for_each_in(*this, f, others...);
     }
 
-    /// Erases the elements for which `keep(key, value)` is false. Returns how many were erased.
+    /// Erases each element for which `keep(key, value)` returns false. Returns how many were
+    /// erased.
     ///
     ///     enemies.retain([](auto, const enemy& e) { return e.health > 0; });
     template <class F>

@@ -116,8 +116,8 @@ private:
 template <class Chunks>
 class cached_blocks;
 
-/// The header of a chunk has one bitmap, and behind it two cache lines for `remote_frees`, which
-/// the owner does not write in its hot path.
+/// The header of a chunk has one bitmap, and behind it two cache lines for `remote_frees`. The
+/// owner does not write to these two lines in its hot path.
 inline constexpr header_shape remote_header{1, 2 * cache_line_bytes};
 
 /// Sets or clears the live bit of a slot atomically; returns the old value.
@@ -141,12 +141,12 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 ///
 ///     a thread that frees:  words |= bits; if the summary lacks the word's bit: summary |= bit,
 ///     and
-///                           if the summary was 0, the thread posts the chunk
+///                           if the summary was 0, it adds the chunk to the inbox
 ///     the owner:            next = link; summary = 0; then it takes and clears the words
 ///
 /// All of these operations have one order that all threads see (seq_cst). If a bit is set too late
-/// for the owner to see, the thread that set the bit finds the summary bit cleared, and posts the
-/// chunk again. tests/models/remote_return.pml checks this.
+/// for the owner to see, the thread that set the bit finds the summary bit cleared, and adds the
+/// chunk to the inbox again. tests/models/remote_return.pml checks this.
 template <class Chunks>
 struct remote_frees {
     using word = pool_chunk::word;
@@ -204,7 +204,8 @@ public:
 
     closable_magazine magazine;
 
-    /// Removes and returns a block of the magazine or of an own chunk, or returns null.
+    /// Removes and returns a block of the magazine, or a free block of a chunk that this cache
+    /// owns. Returns null if there is none.
     void* take(const Chunks& chunks) noexcept
     {
         if (!magazine.empty())
@@ -241,8 +242,9 @@ public:
             magazine.push(block);
     }
 
-    /// Returns blocks to their chunks: sets the bits of blocks of own chunks and frees the others
-    /// remotely. Consecutive blocks whose bits are in the same word share one write.
+    /// Returns blocks to their chunks. In a chunk that this cache owns, sets the free bit of the
+    /// block. In any other chunk, calls `free_remotely`. Consecutive blocks whose bits are in the
+    /// same word share one write.
     void put_back(const Chunks& chunks, std::span<void* const> blocks) noexcept
     {
         pool_chunk* c = nullptr;
@@ -301,7 +303,7 @@ public:
         owns_chunks = true;
     }
 
-    /// Rebuilds the lists of own chunks, after chunks were returned or reset.
+    /// Rebuilds the lists of the chunks that this cache owns, after chunks were returned or reset.
     void rebuild(const Chunks& chunks) noexcept
     {
         auto const is_own = [this](pool_chunk& c) { return remote::of(&c).owner == this; };
@@ -319,11 +321,11 @@ public:
 
     chunk forget_array() noexcept { return magazine.forget_array(); }
 
-    std::size_t owns_chunks : 1 = false; // true even if no own chunk has free blocks
+    std::size_t owns_chunks : 1 = false; // true even if none of its chunks has free blocks
     std::size_t refills : 63 =
         0; // since the start; 63 bits, so that the object fits two cache lines
     event_count flushes;
-    free_bitmap<Chunks> own; // free blocks of the own chunks
+    free_bitmap<Chunks> own; // free blocks of the chunks that this cache owns
 
 private:
     /// Calls `f`, which writes blocks to an array. Loads all of these blocks except the last into

@@ -185,7 +185,8 @@ public:
         restart();
     }
 
-    /// Forgets all memory, because the source frees all memory at once by itself.
+    /// Forgets all memory without returning it. Called when the source frees all of its memory at
+    /// once.
     void forget() noexcept
     {
         this->detach_all();
@@ -253,7 +254,7 @@ private:
     {
     }
 
-    // --- slow paths. A thread never waits for a lock while it is inside its cache: the thread that
+    // --- Slow paths. A thread never waits for a lock while it is inside its cache: the thread that
     // freezes holds the lock and waits until all other threads have left their caches.
 
     /// The slow path of `allocate`: the thread's cache has no block, does not exist, or is frozen.
@@ -304,9 +305,10 @@ private:
         }
     }
 
-    /// Finds a block outside the cache `c` of this thread, or null: in abandoned caches, from the
-    /// source, or in any cache. One thread at a time runs this function, and looks into its own
-    /// cache again, because the previous thread may have moved blocks there.
+    /// Finds a block outside the cache `c` of this thread: in an abandoned cache, else in a new
+    /// chunk of the source, else in the cache of any thread. Returns null if there is none. Only
+    /// one thread at a time runs this function. A thread first looks into its own cache again,
+    /// because the previous thread may have moved blocks there.
     template <bool Throws, class Source>
     void* grow(Source& source, std::size_t i, cache* c) noexcept(!Throws)
     {
@@ -371,7 +373,7 @@ private:
         blocks::free_remotely(p.c, p.slot / pool_chunk::word_bits, pool_chunk::bit(p.slot));
     }
 
-    // --- the arrays of magazines
+    // --- Functions for the arrays of the magazines.
 
     std::size_t entries_limit(std::size_t i) const noexcept
     {
@@ -424,7 +426,8 @@ private:
             give(source, c);
     }
 
-    // --- with the lock held and all caches frozen, or while no other thread is inside a call
+    // --- The functions below require that the lock is held and all caches are frozen, or that no
+    // other thread is inside a call.
 
     template <class F>
     void for_each_size(F f) const
@@ -447,7 +450,7 @@ private:
         });
     }
 
-    /// Rebuilds the lists of own chunks of all caches.
+    /// Rebuilds, in each cache, the lists of the chunks that the cache owns.
     void rebuild() noexcept
     {
         for_each_size([this](std::size_t i, blocks& b) { b.rebuild(chunks_[i]); });
@@ -480,7 +483,7 @@ private:
         return free ? validity::invalid : validity::valid;
     }
 
-    // --- check::on
+    // --- Functions for check::on.
 
     /// Marks a block as allocated. Called inside the cache or under the lock, because the function
     /// reads the chunk of the block.

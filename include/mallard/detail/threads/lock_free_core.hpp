@@ -123,7 +123,7 @@ public:
         s.refills += growth_.steps();
     }
 
-    // --- while no other thread is inside a call
+    // --- The functions below require that no other thread is inside a call.
 
     void reset() noexcept { open(carved().blocks); }
 

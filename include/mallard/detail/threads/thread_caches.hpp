@@ -49,8 +49,8 @@ public:
         announce();
         return frozen_.load(std::memory_order_acquire) == 0;
     }
-    /// The first half of `enter`, for caches whose content itself shows that the cache is closed:
-    /// see `set_open`.
+    /// The first half of `enter`: writes, but does not test whether the list is frozen. For caches
+    /// that are closed by a change of their content: see `set_open`.
     [[gnu::always_inline]] void announce() noexcept
     {
         busy_.store(1, std::memory_order_relaxed);
@@ -61,8 +61,8 @@ public:
     thread_cache* next_in_list() const noexcept { return next_in_list_; }
     bool is_abandoned() const noexcept { return thread_ == nullptr; }
 
-    /// Opens or closes the cache: a freeze closes it and a thaw opens it. A derived type whose
-    /// thread enters by `announce` alone has a version of its own.
+    /// Opens or closes the cache: a freeze closes it and a thaw opens it. A derived type that calls
+    /// `announce` instead of `enter` has a version of its own.
     void set_open(bool) noexcept {}
 
 private:
@@ -243,7 +243,7 @@ public:
     /// Waits until the thread that has frozen the caches thaws them.
     void wait_for_thaw() const noexcept { std::lock_guard const until_then(lock); }
 
-    // --- with the lock held
+    // --- The functions below require that the lock is held.
 
     Cache& built_in() noexcept { return built_in_; }
     Cache* first() const noexcept { return static_cast<Cache*>(caches()); }
@@ -272,14 +272,16 @@ public:
         }
     }
 
-    // --- after `detach_all`, while no other thread is inside a call
+    // --- The functions below require that `detach_all` was called, and that no other thread is
+    // inside a call.
 
     template <class Source>
     void release_all(Source& source) noexcept
     {
         release_abandoned(source, [](const Cache&) { return true; });
     }
-    /// Forgets all caches and their memory, because the source frees all memory at once by itself.
+    /// Forgets all caches, and does not return their memory. Called when the source frees all of
+    /// its memory at once.
     void forget_all() noexcept
     {
         forget_caches();
