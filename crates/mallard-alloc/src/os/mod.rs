@@ -49,7 +49,7 @@ pub(crate) const MADV_HUGEPAGE: c_int = 14;
 pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const HUGE_PAGE_BYTES: usize = 1 << 21;
 
-/// An error that the operating system reported, or that Mallard found before calling it.
+/// An error that the operating system reported, or that Mallard itself found.
 ///
 /// `{}` prints one line. `{:#}` prints three lines: what happened, the state, and what to do.
 ///
