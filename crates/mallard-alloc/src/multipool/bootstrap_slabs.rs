@@ -29,9 +29,9 @@ const STEP_MAX: usize = 1 << 18;
 const STEP_FACTOR: usize = 4;
 const BLOCKS_MIN: usize = 4; // a new slab holds at least this number of the requested blocks
 
-/// Returns how many bytes of blocks are cut together: 512 for small blocks, of which a container
-/// usually has many, and 256 for larger blocks, so that a few large blocks do not use up the memory
-/// of many small ones.
+/// Returns how many bytes of blocks are cut together. The number is 512 for small blocks, because a
+/// container usually has many of these. The number is 256 for larger blocks, so that a few large
+/// blocks do not use up the memory of many small ones.
 fn batch_bytes(shape: Shape) -> usize {
     if shape.bytes <= 64 {
         512

@@ -213,7 +213,7 @@ impl ClassPool {
         for chunk in self.chunks.iter().filter(|chunk| chunk.is_idle()) {
             if chunk.bytes <= keep {
                 keep -= chunk.bytes;
-                chunk.set_in_use(1); // so the chunk stays
+                chunk.set_in_use(1); // so that the chunk stays
             }
         }
         self.forget_idle(&self.chunks);

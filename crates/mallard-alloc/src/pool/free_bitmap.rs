@@ -76,7 +76,8 @@ pub(crate) trait BitChunk: Copy {
         let words = 0..words_for(self.bits().carved());
         words.map(|w| self.word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    /// Whether every block that was ever handed out has its bit set.
+    /// Whether no block of the chunk is in use: every block that was ever handed out has its bit
+    /// set.
     fn is_idle(&self) -> bool {
         self.carved_blocks() == self.free_blocks()
     }
@@ -483,7 +484,7 @@ impl FreeBitmap {
         self.chunks.for_each(|h| {
             let chunk = self.chunk(h);
             chunk.uncarve();
-            chunk.carve(0); // past a header at the front
+            chunk.carve(0); // skips a header that takes the place of slot 0
         });
         self.list_all();
     }

@@ -157,7 +157,7 @@ impl<S: Source> LockFreeCore<S> {
         let core = (&raw const *self).cast();
         let mut header = chunks.grow(&self.source, 0, core)?;
         let memory = self.layout.base(header);
-        let numbers = 1 << self.slot_bits; // the numbers of one chunk
+        let numbers = 1 << self.slot_bits; // how many numbers a chunk has
         let mut first = 0u32;
         loop {
             // SAFETY: the list wrote the `ChunkHead`. By the layout, the header fits in the chunk.

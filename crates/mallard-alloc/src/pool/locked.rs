@@ -1,4 +1,4 @@
-//! The core of `sync::Mutex`: the state of `sync::Unshared` behind a lock.
+//! The core of `sync::Mutex`: a lock around the same state that `sync::Unshared` uses.
 
 use super::chunk_list::core_of;
 use super::core_trait::{Core, LiveCursor};

@@ -122,7 +122,7 @@ impl PoolState {
         !self.magazine.is_empty() || self.free.refill(core)
     }
 
-    /// Loads an empty magazine with free blocks, and takes the last of them. Fills half of the
+    /// Fills the empty magazine with free blocks, and takes the last of them. Fills half of the
     /// array, so that the next few frees do not overflow it.
     fn load(&self) -> Option<Block> {
         let room = self.magazine.capacity() / 2;

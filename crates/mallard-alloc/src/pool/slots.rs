@@ -63,7 +63,7 @@ pub(crate) struct Slots<M: Mode, S: Source, X = ()> {
     upstream: UnsafeCell<MaybeUninit<Upstream<S, X>>>,
     shape: SlotShape,
     sizing: Sizing,
-    /// The sum of the counters of the cores that `release` ended.
+    /// The sum of the counters of all cores that `release` has ended.
     past: Cell<Statistics>,
 }
 

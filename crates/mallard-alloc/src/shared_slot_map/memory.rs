@@ -292,7 +292,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         stack.push(number, self.link(number));
     }
 
-    /// Adds a chunk, all of whose slots are free.
+    /// Adds a chunk whose slots are all free.
     fn add_chunk(&self, own: &ThreadCache, growing: &mut Growing<S>) -> Option<()> {
         let number = self.count.load(Ordering::Relaxed);
         if number == ChunkLayout::<K, V>::CHUNKS_MAX {

@@ -236,7 +236,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some_and(|slot| slot.state.is(key.generation()))
     }
-    /// Returns a guard that keeps the element of a key alive. `None`: the key names no element.
+    /// Returns a guard of the element of a key. The guard keeps the element alive. `None`: the key
+    /// names no element.
     #[inline]
     pub fn get(&self, key: K) -> Option<Guard<'_, K, V, A, S>> {
         let slot = self.find(key)?;
@@ -274,8 +275,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
     }
-    /// Removes an element and returns it. `None`: the key names no element, or the element has a
-    /// guard. Then nothing has changed.
+    /// Removes an element and returns it. `None`: nothing has changed, because the key names no
+    /// element or because the element has a guard.
     #[inline]
     pub fn take(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;

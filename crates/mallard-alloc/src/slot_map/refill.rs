@@ -48,7 +48,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// Makes sure that there is a free key. `false`: there is none, and nothing visible has
+    /// Makes sure that there is a free key. `false`: this is impossible, and nothing visible has
     /// changed.
     #[cold]
     #[inline(never)]
@@ -87,7 +87,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Replaces the block of free keys by a larger one.
+    /// Replaces the current block of free keys by a larger one. `false`: there is no memory.
     pub(super) fn widen(&mut self, places: usize) -> bool {
         let Some(block) = self.slots.take_block(places) else { return false };
         let before = self.slots.free_keys.widen(block);
@@ -114,7 +114,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.slots.free_keys.top
     }
 
-    /// Makes the slots of `count` free keys idle. These are the keys that would be used last.
+    /// Removes the `count` free keys that would be used last, and makes their slots idle. The word
+    /// of an idle slot keeps its next key.
     fn move_to_idle(&mut self, count: usize) {
         for i in 0..count {
             let key = self.slots.free_keys.keys()[i];
@@ -138,7 +139,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.idle += 1;
     }
 
-    /// Turns idle slots into free keys until half of the block is full.
+    /// Adds the next keys of idle slots to the free keys, until half of the block is full.
     fn take_idle(&mut self) {
         let half = self.slots.free_keys.places() / 2;
         while let Some(at) = self.with_idle {
@@ -182,9 +183,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Turns fresh (never used) slots into free keys. Takes only a few slots at a time, so that a
-    /// map touches its memory only as it grows. All of these slots are in one group, whose mark
-    /// bits are in one machine word.
+    /// Adds keys of fresh (never used) slots to the free keys. Takes only a few slots at a time, so
+    /// that a map touches its memory only as it grows. All of these slots are in one group, whose
+    /// mark bits are in one machine word.
     fn take_fresh(&mut self) {
         let number = self.fresh / ChunkLayout::<K, V>::SLOTS;
         let generation = self.fresh_generation(number);
@@ -306,7 +307,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Returns the highest word of a chunk whose slots are all idle. `None` for other chunks.
+    /// Returns the highest word of the slots of a chunk, if all slots are idle. `None`: not all
+    /// slots are idle.
     fn idle_since(chunk: SlotChunk<K, V>) -> Option<K::Bits> {
         // SAFETY: the chunk is in the directory, and has a header.
         if unsafe { (*chunk.header()).idle } != ChunkLayout::<K, V>::SLOTS {

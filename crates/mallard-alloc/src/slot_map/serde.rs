@@ -35,7 +35,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             let number = i / ChunkLayout::<K, V>::SLOTS;
             let there = self.slots.view.chunk(number);
             let is_fresh = there.is_none() || (self.fresh..self.fresh_end).contains(&i);
-            // SAFETY: the place is below the number of slots of a chunk, each of which has a word.
+            // SAFETY: the place is below the number of slots of a chunk, and each slot has a word.
             let word = there.map(|c| unsafe { *c.slot(i % ChunkLayout::<K, V>::SLOTS).word() });
             next.push(match word {
                 _ if is_fresh => Words::<K>::key(i, self.fresh_generation(number)),
@@ -108,8 +108,8 @@ fn after_or_none<K: Key>(key: K::Bits) -> K::Bits {
     }
 }
 
-/// A deserialiser of a map. Its fields are the name of the data for error messages, and the type of
-/// the map.
+/// A deserialiser of a map. The first field names the data in error messages. The second field is
+/// the type of the map.
 pub(crate) struct Pairs<M>(pub(crate) &'static str, pub(crate) PhantomData<M>);
 
 impl<'de, K: Key, V: Deserialize<'de>> Visitor<'de> for Pairs<SlotMap<K, V>> {

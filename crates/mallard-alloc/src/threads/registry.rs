@@ -101,7 +101,8 @@ mod keys {
         unsafe { table.add(1).byte_add(bytes).cast() }
     }
 
-    /// The key of an allocator of which each thread may have a part.
+    /// The key of an allocator. Each thread may have a part of the allocator, for example a thread
+    /// cache.
     pub(crate) struct ThreadKey {
         id: AtomicUsize,
         /// Offset of the entry in the tables.
@@ -117,7 +118,7 @@ mod keys {
             Self { id: AtomicUsize::new(Self::NO_ID), place_bytes: AtomicUsize::new(0) }
         }
 
-        /// Returns this thread's part of the allocator, if there is one.
+        /// Returns this thread's part of the allocator (for example its cache), if there is one.
         #[inline(always)]
         pub(crate) fn find(&self) -> Option<NonNull<ThreadPart>> {
             let table = TABLE.get();
@@ -130,7 +131,7 @@ mod keys {
         }
 
         /// Makes the key, unless it was made before. The caller holds the lock of the allocator.
-        /// `false`: there is no memory, and no thread gets a part.
+        /// `false`: there is no memory, and no thread can get a part.
         fn make(&self) -> bool {
             if self.id.load(Relaxed) != Self::NO_ID {
                 return true;
@@ -154,8 +155,8 @@ mod keys {
             true
         }
 
-        /// Ends the key: no thread has a part any more, and a thread that ends later does not touch
-        /// the parts.
+        /// Ends the key. After this call no thread has a part of the allocator, so a thread that
+        /// ends later touches no part.
         pub(crate) fn end(&mut self) {
             let id = core::mem::replace(self.id.get_mut(), Self::NO_ID);
             if id != Self::NO_ID {
@@ -344,7 +345,7 @@ mod numbers {
         #[inline(never)]
         fn take_number() -> usize {
             if !watch_exit() {
-                NUMBER.set(0); // an ending thread could not return a number
+                NUMBER.set(0); // an ending thread could not free a number
                 return 0;
             }
             let mut taken = TAKEN.load(Relaxed);

@@ -250,8 +250,8 @@ impl ThreadCache {
         })
     }
 
-    /// Loads the blocks that `f` writes into the empty magazine, and takes the last of them. Fills
-    /// half of the magazine, so that the next few frees do not overflow it.
+    /// Lets `f` write blocks to the empty magazine, and takes the last of them. Fills half of the
+    /// magazine, so that the next few frees do not overflow it.
     fn load(&self, f: impl FnOnce(&[Entry]) -> usize) -> Option<Block> {
         debug_assert!(self.len() == 0);
         let room = self.entries(self.capacity() / 2);
@@ -268,13 +268,13 @@ impl ThreadCache {
         self.try_pop().or_else(|| self.load(|room| self.take_own(layout, room)))
     }
 
-    /// Loads the magazine with blocks of another cache, and takes the last of them. Needs the lock
-    /// of the pool.
+    /// Fills the magazine with blocks of the cache `other`, and takes the last of them. Requires
+    /// the lock of the pool.
     pub(crate) fn take_from(&self, other: &Self, layout: &ChunkLayout) -> Option<Block> {
         self.load(|room| other.lend(layout, room))
     }
 
-    /// Takes a single block for a thread without a cache. Needs the lock of the pool.
+    /// Takes a single block for a thread without a cache. Requires the lock of the pool.
     pub(crate) fn take_one(&self, layout: &ChunkLayout) -> Option<Block> {
         let room = [Entry::new(null_mut())];
         self.lend(layout, &room);

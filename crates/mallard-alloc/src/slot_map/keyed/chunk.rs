@@ -68,7 +68,7 @@ pub(crate) struct Header {
     pub(crate) run_bytes: usize,
 }
 
-/// The address of a chunk. A copy does not keep the chunk alive.
+/// The address of a chunk of slots. Copies are plain addresses, and do not keep the chunk alive.
 pub(crate) struct SlotChunk<K, V> {
     pub(crate) at: NonNull<u8>,
     marker: PhantomData<(K, V)>,
@@ -94,9 +94,9 @@ impl<K: Key, V> SlotChunk<K, V> {
     fn part<T>(self, at: usize) -> *mut T {
         self.at.as_ptr().wrapping_add(at).cast()
     }
-    /// Returns the mark bits of a group of slots. Live slots are marked; other slots may be marked
-    /// (see `FreeKeys`). The bits are atomic, because an iterator with a shared reference may
-    /// remove stale marks.
+    /// Returns the mark bits of a group of slots, by which iterators find slots with elements. The
+    /// bit of a slot with an element is set. The bits of other slots may be set (see `FreeKeys`).
+    /// The bits are atomic, because an iterator with a shared reference may remove stale marks.
     #[inline(always)]
     pub(crate) fn marks(self, group: usize) -> *mut AtomicUsize {
         self.part::<AtomicUsize>(ChunkLayout::<K, V>::MARKS_AT).wrapping_add(group)
@@ -123,7 +123,7 @@ impl<K: Key, V> SlotChunk<K, V> {
     }
 }
 
-/// One slot: a place in a chunk. A copy does not keep the chunk alive.
+/// One slot: a place in a chunk. Copies are plain addresses, and do not keep the chunk alive.
 pub(crate) struct Slot<K, V> {
     pub(crate) chunk: SlotChunk<K, V>,
     place: usize,
@@ -160,7 +160,7 @@ impl<K: Key, V> Slot<K, V> {
         1 << (self.place % GROUP)
     }
 
-    /// Whether the slot is live. Only the word of a live slot has an index.
+    /// Whether the slot is live (has an element). Only the word of a live slot has an index.
     ///
     /// # Safety
     /// The slot is in a chunk.
@@ -169,7 +169,7 @@ impl<K: Key, V> Slot<K, V> {
         // SAFETY: the caller meets the safety conditions of this function.
         Words::<K>::index(unsafe { *self.word() }) != 0
     }
-    /// Whether the slot is idle.
+    /// Whether the slot is idle: free, with its next key in its word instead of in `FreeKeys`.
     ///
     /// # Safety
     /// The slot is in a chunk that nothing changes at the same time.
@@ -178,7 +178,8 @@ impl<K: Key, V> Slot<K, V> {
         unsafe { *self.chunk.idle(self.place / GROUP) & self.bit() != 0 }
     }
 
-    /// Starts an element. The slot is marked, or will be marked before the next iteration.
+    /// Stores an element in the slot. Requires that the slot's mark bit is set, or will be set
+    /// before the next iteration.
     ///
     /// # Safety
     /// The slot is in a chunk that nothing else uses, and is not live.
@@ -204,16 +205,16 @@ impl<K: Key, V> Slot<K, V> {
         }
     }
 
-    /// Marks the slot.
+    /// Sets the slot's mark bit, by which iterators find the slot.
     ///
     /// # Safety
-    /// The slot is in a chunk whose marks nothing else changes.
+    /// The slot is in a chunk whose mark bits nothing else changes.
     #[inline(always)]
     pub(crate) unsafe fn mark(self) {
         // SAFETY: one slot is in one group.
         unsafe { self.mark_many(1) }
     }
-    /// Marks `count` slots, beginning with this one.
+    /// Sets the mark bits of `count` slots, beginning with this one.
     ///
     /// # Safety
     /// The conditions of `mark` hold for all these slots. `count` is at least 1, and all slots are
@@ -226,7 +227,7 @@ impl<K: Key, V> Slot<K, V> {
         let bits = (!0 >> (GROUP - count)) << (self.place % GROUP);
         marks.store(marks.load(Relaxed) | bits, Relaxed);
     }
-    /// Removes the mark.
+    /// Clears the slot's mark bit, so that iterators skip the slot.
     ///
     /// # Safety
     /// The conditions of `mark` hold.
@@ -236,7 +237,7 @@ impl<K: Key, V> Slot<K, V> {
         let marks = unsafe { &*self.chunk.marks(self.place / GROUP) };
         marks.store(marks.load(Relaxed) & !self.bit(), Relaxed);
     }
-    /// Sets the idle bit, and removes the mark.
+    /// Sets the slot's idle bit, and clears its mark bit.
     ///
     /// # Safety
     /// The slot is in a chunk that nothing else uses.

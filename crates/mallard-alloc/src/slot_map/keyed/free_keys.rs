@@ -36,8 +36,8 @@ pub(crate) struct FreeKeys<W> {
     stored_keys: usize,
     /// Whether a full block has marked keys.
     stored_marked: AtomicBool,
-    /// An empty block in reserve, so that a stack that alternates between two blocks takes no
-    /// memory.
+    /// An empty block in reserve. Because of this block, a stack whose top moves to and fro between
+    /// two blocks takes no memory.
     spare: Option<NonNull<Block>>,
     unmarking: AtomicBool,
 }
@@ -159,14 +159,14 @@ impl<W: Copy> FreeKeys<W> {
         }
     }
 
-    /// Whether some slots are marked but not live.
+    /// Whether the mark bits of some slots without an element are set.
     #[inline]
     pub(crate) fn has_stale_marks(&self) -> bool {
         self.top != self.low.load(Ordering::Acquire) || self.stored_marked.load(Ordering::Acquire)
     }
 
-    /// Removes the marks of all free keys. Other threads may iterate at the same time, and may call
-    /// this function too.
+    /// Clears the mark bits of the slots of all free keys. Other threads may iterate at the same
+    /// time, and may call this function too.
     #[cold]
     #[inline(never)]
     pub(crate) fn unmark_all<K: Key<Bits = W>, V>(&self, view: &View<K, V>) {
@@ -199,8 +199,8 @@ impl<W: Copy> FreeKeys<W> {
         let mut at = from;
         while at != to {
             // SAFETY: `at` is the address of a key, and the slot of the key is in a chunk. Nothing
-            // else changes marks, because marks are changed only by this function, which one thread
-            // at a time runs, or with exclusive access to the map.
+            // else changes mark bits: only one thread at a time runs this function, and all other
+            // changes need exclusive access to the map.
             unsafe { view.slot_of(*at).unmark() };
             at = at.wrapping_add(1);
         }

@@ -19,7 +19,7 @@ pub(crate) struct Walk<K, V> {
     group: usize,
     /// The mark bits of those slots of the current group that are not visited yet.
     bits: usize,
-    /// Whether slots that are not live may be marked.
+    /// Whether mark bits of slots without an element may be set.
     stale_marks: bool,
     marker: PhantomData<(K, V)>,
 }
@@ -49,8 +49,8 @@ impl<K: Key, V> Walk<K, V> {
         }
     }
 
-    /// Returns the next live slot. The caller may end the element of this slot, but no element may
-    /// end before the walk has returned its slot.
+    /// Returns the next live slot (slot with an element). The caller may remove the element of this
+    /// slot. No element may be removed before the walk has returned its slot.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Slot<K, V>> {
         while self.find_group() {
@@ -80,8 +80,8 @@ impl<K: Key, V> Walk<K, V> {
         sum
     }
 
-    /// Moves to the next group with unvisited marks, unless the current group has some. `false`:
-    /// there is no such group.
+    /// Moves to the next group of slots that has unvisited mark bits, unless the current group has
+    /// some. `false`: there is no such group.
     #[inline(always)]
     fn find_group(&mut self) -> bool {
         while self.bits == 0 {
