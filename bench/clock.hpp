@@ -45,8 +45,8 @@ inline std::uint64_t ticks() noexcept
 
 // The number of ns in a tick of the time-stamp counter, measured at the first call.
 double ns_per_tick();
-double ticks_of_a_reading(); ///< the least difference of two readings in a row
-double ns_of_a_step();       ///< the least by which the counter moves
+double ticks_of_a_reading(); ///< the smallest difference between two successive readings
+double ns_of_a_step();       ///< the smallest step of the counter, in ns
 
 /// Returns the number of cycles of this processor in a ns. Each call measures two chains of
 /// dependent operations with known latencies. Returns an empty value if the two chains disagree,

@@ -29,7 +29,7 @@ struct demand {
     order frees = order::forward;
     std::size_t live = 1;
     std::size_t threads = 1; ///< threads that call the contender at the same time
-    bool crosses = false;    ///< another thread than the allocating one frees a block
+    bool crosses = false;    ///< one thread frees what another allocated
 };
 
 template <class C>

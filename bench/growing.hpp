@@ -26,7 +26,7 @@ struct fresh_state {
     /// heap since the last round.
     void warm_up(bool written)
     {
-        if (alone) // a cold case, or a process whose memory is measured
+        if (alone) // the case is cold, or memory is measured
             return;
         fill(written);
         drop();

@@ -67,7 +67,7 @@ using pending_result = std::function<child_result()>;
 struct entrant {
     std::function<std::string()> name;
     std::function<round_function()> prepare;
-    int threads = 0; ///< threads of the contender, if other than the figure's
+    int threads = 0; ///< if not 0, replaces the figure's threads
     /// Starts the process that measures memory. If this is empty, the harness calls `start_child`
     /// instead.
     std::function<pending_result()> start_alone = nullptr;
@@ -86,8 +86,8 @@ struct experiment {
     std::vector<figure> figures;
     std::vector<entrant> entrants;
     std::size_t rounds = 0;     ///< the exact number of rounds; 0: as time allows
-    bool fresh_process = false; ///< each round in a new process: nothing is warm
-    std::size_t at_once = 1;    ///< processes in parallel, if speed is not measured
+    bool fresh_process = false; ///< starts each round in a new process
+    std::size_t at_once = 1;    ///< processes that run in parallel
     bool with_memory = true;    ///< measures memory in a separate process
     bool once = false;          ///< a single long round, which is not dropped
     bool in_brief = true;       ///< part of a short run
@@ -106,7 +106,7 @@ struct selection {
     std::string case_pattern;
     std::string variant_pattern;
     std::string contender_pattern;
-    std::size_t rounds = 0; ///< 0: the number of each experiment
+    std::size_t rounds = 0; ///< 0: as each experiment says
     /// Whether a row exists already, from a run that was interrupted. If this function is empty, no
     /// row exists.
     std::function<bool(std::string_view suite, figure const&, std::string const& contender)>

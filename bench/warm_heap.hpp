@@ -1,8 +1,8 @@
-// Memory that is free and that the C library keeps.
+// Keeps free memory in the C library's heap.
 //
 // glibc returns the top of its heap to the system as soon as it is free, and the next allocation
-// pays for the pages again. The "cold" cases measure this cost; all other cases measure the cost of
-// an allocator, with memory that is as present as in a program that has run for a while.
+// pays for the pages again. The "cold" cases measure this cost. All other cases measure the cost of
+// an allocator in a program that has run for a while, where the memory is already present.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -13,7 +13,7 @@
 namespace mallard::bench {
 
 /// While an object of this class exists, about `bytes` bytes of the C library's heap are free and
-/// present: a block above these bytes keeps them from being the top of the heap. Does nothing in a
+/// present. A block above these bytes keeps them from being the top of the heap. Does nothing in a
 /// process whose memory is measured.
 class warm_heap {
 public:

@@ -9,7 +9,7 @@ namespace mallard::demo {
 
 namespace {
 
-constexpr double gain_min = 0.03; // a smaller gain is not worth a change
+constexpr double gain_min = 0.03; // smaller gains do not count
 constexpr double level_max = 1 + gain_min;
 constexpr double error_max = 0.05 / (strategy_count - 1); // for each of the thirteen comparisons
 

@@ -23,15 +23,14 @@ enum class verdict { faster, no_difference, slower };
 /// tables would call one of them different. With fewer than `runs_min` runs no number is enough.
 struct comparison {
     double ratio = 1;   ///< median of now / before
-    double visible = 0; ///< smaller differences are hidden by the noise
+    double visible = 0; ///< a smaller difference would be noise
     verdict says = verdict::no_difference;
 };
 comparison compare(std::span<const double> before, std::span<const double> now);
 
 inline constexpr std::size_t runs_min = 9;
-inline constexpr double memory_ratio_max =
-    1.5; ///< strategies above are refused, unless only they gain
-inline constexpr double memory_noise_kib = 1024; ///< the kernel counts pages in batches
+inline constexpr double memory_ratio_max = 1.5;  ///< the most memory of a recommended strategy
+inline constexpr double memory_noise_kib = 1024; ///< a smaller difference is noise
 inline constexpr double utilisation_high = 0.5;
 
 struct standing {
@@ -42,9 +41,9 @@ struct standing {
     double use_ratio = 1;       ///< ratio of the use phase alone
     bench::summary peak_kib{};  ///< peak of the whole process
     bench::summary after_kib{}; ///< memory after everything is destroyed
-    double added_kib = 0;       ///< the structure's part of the peak
+    double added_kib = 0;       ///< peak memory of the structure
     double memory_ratio = 1;    ///< ratio of `added_kib` to that of AS1
-    bool is_too_large = false;  ///< above `memory_ratio_max`, by more than noise
+    bool is_too_large = false;  ///< `memory_ratio` is too large
 };
 
 /// The properties by which Lakos's talk describes a workload, each from 0 to 1. The printed report
@@ -52,14 +51,14 @@ struct standing {
 struct dimensions {
     double density = 0;     ///< D: allocations and frees for each ns of AS1's time
     double variation = 0;   ///< V: different sizes / allocations
-    double locality = 0;    ///< L: share of the use phase that local layouts save
-    double utilisation = 0; ///< U: peak of bytes in use / all allocated bytes
+    double locality = 0;    ///< L: share of use time that local layouts save
+    double utilisation = 0; ///< U: peak bytes in use / all allocated bytes
     // The talk's C and F (contention and fragmentation) are always 0 here: there is one thread, and
     // nothing else allocates.
 };
 
 struct advice {
-    std::vector<standing> standings; ///< AS1 first; all fourteen, unless interrupted
+    std::vector<standing> standings; ///< AS1 first; fewer if interrupted
     dimensions measured;
     std::size_t chosen = 0; ///< index in `standings`; 0: stay with AS1
     std::vector<std::pair<std::string, std::string>> reasons; ///< a word, and a sentence

@@ -15,7 +15,7 @@ namespace mallard::demo {
 struct measurement {
     double build = 0; ///< seconds of one round
     double use = 0;
-    double destroy = 0;              ///< seconds to destroy or wink out, the resource included
+    double destroy = 0;              ///< seconds to destroy structure and resource
     std::uint64_t start_rss_kib = 0; ///< program and text before the first allocation
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0; ///< when all is destroyed

@@ -63,7 +63,7 @@ void drain(pollfd& from, std::string& into)
 
 [[noreturn]] void become(std::span<const std::string> arguments, int out, int err)
 {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL); // the cell ends when the parent ends
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL); // kills this process if the parent ends
     auto const unblocked = noted();
     ::sigprocmask(SIG_UNBLOCK, &unblocked, nullptr);
     ::dup2(out, STDOUT_FILENO);
@@ -142,7 +142,7 @@ outcome run_self(std::span<const std::string> arguments, double seconds_max)
         result.interrupted = interrupted != 0;
         result.is_late = std::chrono::steady_clock::now() > deadline;
         if (result.interrupted || result.is_late)
-            ::kill(child, SIGKILL); // the child's ends of the pipes close too
+            ::kill(child, SIGKILL); // also closes the child's pipes
         if (ready > 0)
             for (int i = 0; i < 2; ++i)
                 if (from[static_cast<std::size_t>(i)].revents != 0)

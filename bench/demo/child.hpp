@@ -21,7 +21,7 @@ public:
 
 struct outcome {
     int status = 0;           ///< as from waitpid
-    bool is_late = false;     ///< killed because its time was over
+    bool is_late = false;     ///< killed because it took too long
     bool interrupted = false; ///< killed because the user interrupted the demo
     std::string out, err;
 

@@ -187,7 +187,7 @@ collection collect_default(std::size_t bytes_max)
         into.begin(root, bytes_max / 2);
         walk(root, [&](const fs::path& path, const std::string& unreadable) {
             if (unreadable.empty() && !into.is_full())
-                into.take(path); // files that are not text are skipped without a note
+                into.take(path); // skips files that are not text
             return !into.is_full();
         });
     }

@@ -31,7 +31,7 @@ struct collection {
     std::vector<std::string> notes; ///< "empty.txt: skipped, it is empty"
 
     std::size_t bytes() const noexcept;
-    std::uint64_t fingerprint() const noexcept; ///< equal fingerprints: the same text was measured
+    std::uint64_t fingerprint() const noexcept; ///< equal if the text is the same
 };
 
 inline constexpr std::size_t default_bytes_max = std::size_t{5} << 20;

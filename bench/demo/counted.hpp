@@ -18,10 +18,10 @@ struct profile {
     std::uint64_t allocations = 0;
     std::uint64_t frees = 0;
     std::uint64_t bytes_total = 0;   ///< all allocated bytes
-    std::uint64_t bytes_in_use = 0;  ///< at the end: 0, or the workload leaks
+    std::uint64_t bytes_in_use = 0;  ///< not 0 at the end if blocks leaked
     std::uint64_t bytes_at_peak = 0; ///< the most bytes in use at once
     std::uint64_t sizes = 0;         ///< number of different sizes
-    double class_entropy = 0;        ///< bits, over size classes; 0: all in one class
+    double class_entropy = 0;        ///< in bits; 0: all blocks in one size class
 };
 
 /// A resource that counts calls of new and delete. The resource is slow, and is never timed.

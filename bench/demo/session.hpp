@@ -14,7 +14,7 @@ namespace mallard::demo {
 /// The results of one workload.
 struct series {
     workload_words words;
-    std::uint64_t rounds = 1; ///< how often a cell builds and destroys the structure
+    std::uint64_t rounds = 1; ///< how often a process builds the structure
     answer says{};            ///< the answer of every strategy
     profile counts{};
     std::array<std::vector<measurement>, strategy_count> runs{}; ///< by strategy, then by run
@@ -27,7 +27,7 @@ struct series {
 
 struct plan {
     std::size_t runs = 25;
-    double seconds_max = 0; ///< no run begins later; 0: no limit
+    double seconds_max = 0; ///< the last moment to start a run; 0: no limit
 };
 
 struct session {

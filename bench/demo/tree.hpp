@@ -21,7 +21,7 @@ using vector_of = std::vector<T, typename S::template allocator_type<T>>;
 
 enum class part : std::uint8_t {
     document,
-    block,     ///< of source: a block in brackets; `text` is the opening bracket
+    block,     ///< in source: a block; `text` is its opening bracket
     statement, ///< text to the end of a line or to a semicolon
     word,
     string,
@@ -29,7 +29,7 @@ enum class part : std::uint8_t {
     sign,
     object, ///< an object of JSON
     array,
-    member, ///< `text` is the key; the only part is the value
+    member, ///< `text` is the key, the only child is the value
     number,
     literal
 };

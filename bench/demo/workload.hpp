@@ -12,7 +12,7 @@ namespace mallard::demo {
 
 /// The answer of a workload, which has to be the same under every strategy.
 struct answer {
-    std::uint64_t read = 0;     ///< how much of the text was read: words, bytes, phrases
+    std::uint64_t read = 0;     ///< words, bytes or phrases of the text
     std::uint64_t made = 0;     ///< how many items the structure has
     std::uint64_t found = 0;    ///< how many results the use phase found
     std::uint64_t checksum = 0; ///< checksum of all results, content included

@@ -12,7 +12,7 @@ namespace mallard::bench::lab {
 /// A library and a strategy. One process measures one such combination.
 struct part {
     std::string_view library; ///< "heap": whatever malloc is in force; "mallard/reset": in
-                              ///< a way that is not the talk's
+                              ///< a variant that is not in the talk
     int strategy = 1;
 
     bool operator==(part const&) const = default;

@@ -26,7 +26,7 @@ double seconds_of_ten_rounds(contention_cell const& cell)
         sample = (wall_ns() - from) * 1e-9 * 10 / static_cast<double>(cell.rounds);
     }
     std::ranges::sort(samples);
-    return (samples[2] + samples[3]) / 2; // the talk's program falls through to this case
+    return (samples[2] + samples[3]) / 2; // the talk's program also does this
 }
 
 /// Measures threads that exist before the clock starts and that begin together. Each thread calls

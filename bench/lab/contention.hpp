@@ -28,11 +28,11 @@ struct contention_cell {
     enum class kind : std::size_t { faithful, corrected, shared, remote, sharing };
 
     kind of = kind::corrected;
-    std::size_t operations = 0; ///< allocate, increment, free: number for each thread
+    std::size_t operations = 0; ///< number for each thread
     std::size_t block = 0;      ///< bytes
     std::size_t threads = 1;
     std::size_t rounds = 0; ///< faithful: rounds in a sample
-    double least_ns = 0;    ///< corrected: least time of all repetitions together
+    double least_ns = 0;    ///< corrected variant: least total time
 };
 
 template <class Memory>
@@ -118,7 +118,7 @@ public:
 private:
     struct place {
         ring<256> sent_here;
-        std::ptrdiff_t awaited = 0; // below 0: the neighbour is ahead
+        std::ptrdiff_t awaited = 0; // negative if the neighbour is ahead
     };
 
     bool free_all(place& here)

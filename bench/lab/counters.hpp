@@ -25,7 +25,7 @@ inline std::size_t page_faults() noexcept
 inline void keep_all_memory() noexcept
 {
     mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, -1); // never: the largest int is 2 GiB, and structures are larger
+    mallopt(M_TRIM_THRESHOLD, -1); // -1: never; no int is large enough
 }
 
 /// Measures by how much the resident memory exceeds the resident memory at construction.

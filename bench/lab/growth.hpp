@@ -32,12 +32,11 @@ enum class form { corrected, faithful, returning };
 struct growth_cell {
     std::size_t structure = 1; ///< the number n of DSn: 1 to 12
     std::size_t size = 64;     ///< elements of the outermost container
-    std::size_t elements = 0;  ///< least number inserted by all repetitions together
+    std::size_t elements = 0;  ///< least total number of insertions
     form how = form::corrected;
-    std::size_t litter = 0; ///< n: one in n blocks is freed; 1: a heap without litter
+    std::size_t litter = 0; ///< one in `litter` blocks is freed; 1: no gaps
 
-    static constexpr std::size_t inner_size =
-        128; ///< elements of each inner structure of DS5 to DS12
+    static constexpr std::size_t inner_size = 128; ///< elements of an inner structure of DS5-DS12
 
     bool is_nested() const noexcept { return structure > 4; }
     std::size_t elements_of_one() const noexcept { return is_nested() ? size * inner_size : size; }

@@ -22,9 +22,9 @@ struct locality_cell {
     std::size_t moves = 0;       ///< moves of elements in a shuffle
     std::size_t shuffles = 1;    ///< number of shuffles, with a measurement after each
     std::size_t walks = 1;       ///< walks over a subsystem before the next subsystem
-    std::size_t looks = 1;       ///< measurements: with `walks` walks, half of them, ...
-    std::size_t repetitions = 0; ///< repetitions of the talk's access phase; 0: corrected
-    std::size_t accesses = 1;    ///< corrected: least number of accesses in a sample
+    std::size_t looks = 1;       ///< measurements, each with half the walks
+    std::size_t repetitions = 0; ///< of the access phase; 0: corrected variant
+    std::size_t accesses = 1;    ///< corrected variant: least number in a sample
 
     std::size_t subsystems() const noexcept { return elements / size; }
 };

@@ -37,7 +37,7 @@ void play(part who, Cast cast, F f)
 class memory_limit {
 public:
     enum class what : int {
-        addresses = RLIMIT_AS, ///< `ulimit -v`: reserved or used, the program included
+        addresses = RLIMIT_AS, ///< address space, as `ulimit -v`
         data = RLIMIT_DATA     ///< writable memory
     };
 

@@ -12,10 +12,10 @@ namespace mallard::bench::lab {
 
 /// The parameters of one process of this benchmark.
 struct utilization_cell {
-    std::size_t total = 0;  ///< bytes requested in one life of the allocator
+    std::size_t total = 0;  ///< bytes requested from one allocator
     std::size_t active = 0; ///< bytes in use
     std::size_t block = 0;  ///< bytes of each block
-    std::size_t lives = 0;  ///< faithful: lives, without the best and worst; 0: corrected
+    std::size_t lives = 0;  ///< number of allocators; 0: corrected variant
     double least_ns = 0;    ///< corrected: the least time
 
     std::size_t count() const noexcept { return total / block; }

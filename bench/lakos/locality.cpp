@@ -29,9 +29,9 @@ std::string described(lists const& l)
 struct history {
     std::string after = {};  // "/shuffles=0.1", if it is not 5 as in the talk
     double shuffles = 5;     // moves of each element before each measurement
-    std::size_t stages = 1;  // number of stages, with one more shuffle before each
+    std::size_t stages = 1;  // number of shuffles, each then measured
     std::size_t walks = 256; // walks over a subsystem before the next subsystem
-    std::size_t looks = 9;   // measurements: with 256 walks, 128, ... 1
+    std::size_t looks = 9;   // measurements: 256 walks, 128, ... 1
 
     std::size_t moves(lists const& l) const
     {

@@ -1,4 +1,4 @@
-// Cases that allocate many blocks, then free all of them.
+// Measures many blocks that are allocated, then all freed.
 #include <bench/malloc/parts.hpp>
 #include <bench/patterns.hpp>
 

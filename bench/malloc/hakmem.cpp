@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-enum : std::size_t { a_byte, pages, all_bytes }; // how much of each block is written
+enum : std::size_t { a_byte, pages, all_bytes }; // the written part of each block
 
 load burst(const char* name, const char* what, task how)
 {

@@ -12,8 +12,8 @@ struct load {
     std::vector<figure> figures;
     task what;
     std::size_t passes = 1; ///< rounds before memory is measured
-    bool stays = false;     ///< measured while threads exist, after all frees
-    bool fresh = false;     ///< a new worker for each round: nothing is warm
+    bool stays = false;     ///< memory is measured while threads exist
+    bool fresh = false;     ///< starts a new worker for each round
     bool in_brief = true;
     double weight = 1;
 };

@@ -12,7 +12,7 @@ namespace mallard::bench {
 struct run_result {
     std::string output;
     double wall_seconds = 0;
-    double cpu_seconds = 0; ///< of the program and all processes that it started
+    double cpu_seconds = 0; ///< includes all child processes
     double peak_kib = 0;    ///< peak of the largest process
 };
 

@@ -1,15 +1,16 @@
 // hakmem's table of 2025-10-26: one thread with blocks of one size or of several sizes, and four
 // threads with small blocks.
 //
-// Faithful: each round is a new process, so the first use of memory is part of the mean; the number
-// of repetitions is that of the table. The report does not say what was written to the blocks, so
-// there is a row in which nothing is written and a row in which each page is written. In "tiny" a
-// malloc and a free are one operation each, and the start of the threads is timed; in all other
-// rows a malloc and its free are one operation.
+// Faithful (as published): each round is a new process, so the first use of memory is part of the
+// mean. The number of repetitions is that of the table. The report does not say what was written to
+// the blocks, so there is a row in which nothing is written and a row in which each page is
+// written. In the row "tiny" a malloc and a free are one operation each, and the start of the
+// threads is timed. In all other rows a malloc and its free are one operation.
 //
-// Corrected: processes and threads stay, for more than a second in total; the rows have the spread
-// of the rounds; the cost for a thread and the aggregate are separate figures; every row has page
-// faults, the peak, and the memory that is held when all blocks are free.
+// Corrected: processes and threads stay, and the measured time is more than a second in total. The
+// rows have the spread of the rounds. The cost for a thread and the cost for all threads are
+// separate figures. Every row has page faults, the peak, and the memory that is held when all
+// blocks are free.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {

@@ -1,13 +1,16 @@
-// hakozuna's tables: the remote matrix, larson, blocks that change owner, and a mixed working set.
-// ns_per_op is the cost for one thread: wall time * threads / operations of all threads. An
-// operation is a malloc and its free. The tables' figures in M ops/s are converted to ns_per_op.
+// hakozuna's tables: the remote matrix (threads that free each other's blocks), larson, blocks that
+// change owner, and a mix of sizes. ns_per_op is the cost for one thread: wall time * threads /
+// operations of all threads. An operation is a malloc and its free. The tables' figures in M ops/s
+// are converted to ns_per_op.
 //
-// Faithful matrix: 16 threads are started, for 50,000 steps each, or for 10,000 where blocks are
-// sent, because 50,000 would take minutes for each row; a block is sent to another thread through a
-// vector with a lock, which the receiving thread empties every 32 steps; there are ten processes.
-// Corrected: threads stay; blocks are sent through rings of the benchmark; the measured time is
-// more than a second in total. Further rows have 64 live blocks in each thread, and 2 threads,
-// because 16 are more than most machines have processors.
+// Faithful matrix (as published): 16 threads are started. Each does 50,000 steps, or 10,000 where
+// blocks are sent, because 50,000 would take minutes for each row. A block is sent to another
+// thread through a vector with a lock. The receiving thread empties the vector every 32 steps.
+// There are ten processes.
+//
+// Corrected matrix: threads stay. Blocks are sent through rings of the benchmark. The measured time
+// is more than a second in total. Further rows have 64 live blocks in each thread. Others have 2
+// threads, because most machines have fewer than 16 processors.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {

@@ -1,14 +1,15 @@
-// The tables of the fixed memory pool (pbr): v0.2.0, and the one-thread cases of v0.4.0, with
-// 1,000,000 blocks of 64 bytes.
+// The tables of the project "fixed memory pool" (pbr): those of v0.2.0, and the cases for one
+// thread of v0.4.0. All have 1,000,000 blocks of 64 bytes.
 //
-// Faithful: ten repetitions, of which the first is dropped; the blocks and pages of a pool exist
-// before the clock starts, those of a malloc do not; blocks are freed in the order of allocation;
-// one block is live in the interleaved case. Both versions measure in the same way, so one
-// measurement is reported under both names. The clock is the CPU time of the thread instead of wall
-// time, because other programs share the machine.
+// Faithful (as published): there are ten repetitions, of which the first is dropped. The blocks and
+// pages of a pool exist before the clock starts, but those of a malloc do not. Blocks are freed in
+// the order of allocation. One block is live in the interleaved case. Both versions measure in the
+// same way, so one measurement is reported under both names. The clock is the CPU time of the
+// thread instead of wall time, because other programs share the machine.
 //
-// Corrected: pool and malloc start in the same state (both warm; both cold, with page faults and
-// construction included); frees have other orders too; and 1 to 2^20 blocks are live.
+// Corrected: pool and malloc start in the same state. Either both are warm, or both are cold and
+// the figures include construction and page faults. Further rows free in other orders, and have 1
+// to 2^20 live blocks.
 #include <bench/seeds/contenders.hpp>
 
 namespace mallard::bench {

@@ -1,9 +1,11 @@
-// The fixed memory pool's growth in v0.5.0: the pool grows from 256 blocks of 64 bytes, doubling,
-// to a million; and the percentiles of its README.
+// The growth case of the project "fixed memory pool" (pbr) v0.5.0, and the percentiles of its
+// README. The pool grows from 256 blocks of 64 bytes to a million, by doubling.
 //
-// Faithful: no memory is allocated before, and each allocation for the percentiles is timed with
-// wall time, including the time of the reading. Corrected: the source already has the memory, and
-// the clock is the time-stamp counter, minus the time of a reading.
+// Faithful (as published): the source has no memory at the start. Each allocation for the
+// percentiles is timed with wall time, including the time of the reading.
+//
+// Corrected: the source already has the memory. The clock is the time-stamp counter, minus the time
+// of a reading.
 #include <bench/growing.hpp>
 #include <bench/seeds/contenders.hpp>
 

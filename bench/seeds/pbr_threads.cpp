@@ -1,12 +1,12 @@
-// The table of the fixed memory pool (pbr) v0.4.0 in which four threads share a pool.
+// The table of the project "fixed memory pool" (pbr) v0.4.0 in which four threads share a pool.
 //
-// Faithful: a new pool of 4,096 blocks of 64 bytes; threads are started and then released by a
-// flag, and the clock stops when the last thread was joined; each thread does 1,000,000 allocations
-// and frees; the pool for one thread is in the same table, with one thread.
+// Faithful (as published): there is a new pool of 4,096 blocks of 64 bytes. Threads are started,
+// and a flag releases them. The clock stops when the last thread was joined. Each thread does
+// 1,000,000 allocations and frees. The pool for one thread is in the same table, with one thread.
 //
-// Corrected: threads exist before the clock starts and stay, for 40 ms in each round and more than
-// a second in total; the operations of each thread are counted; there are rows with 64 live blocks;
-// and of the pools for one thread, each thread has its own.
+// Corrected: threads exist before the clock starts, and stay. They run for 40 ms in each round, and
+// for more than a second in total. The operations of each thread are counted. Further rows have 64
+// live blocks. Each thread has its own pool if the pool is for one thread.
 #include <bench/seeds/contenders.hpp>
 #include <bench/threads/pairs.hpp>
 #include <bench/threads/report002.hpp>

@@ -1,6 +1,6 @@
 // The seeds suite repeats the published benchmark tables of the projects from which Mallard grew.
-// Each table is measured as it was published, including its mistakes (faithful), and without them
-// (corrected).
+// Each table is measured twice: as it was published, including its mistakes (faithful), and without
+// the mistakes (corrected).
 #include <bench/seeds/contenders.hpp>
 #include <bench/suites.hpp>
 

@@ -17,7 +17,7 @@ struct births_alone {
 };
 
 constexpr std::size_t life_blocks = 1000; // blocks that a thread allocates
-constexpr std::size_t left_every = 10;    // of 10 blocks, a thread leaves one to others
+constexpr std::size_t left_every = 10;    // one block in 10 is left to other threads
 
 template <class C>
 class churn {

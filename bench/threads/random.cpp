@@ -49,7 +49,7 @@ private:
     {
         auto& blocks = of_thread(*blocks_, thread);
         random_numbers random(thread + rounds_ * team_->size());
-        pair_counts c; // local: on no cache line of another thread
+        pair_counts c; // on the stack, where no thread shares the line
         repeat(*team_, [&] {
             void* const fresh = take(blocks, sizes_, thread, c.steps++);
             std::atomic_ref<void*> const slot(slots_[random.below(slots_.size())]);

@@ -62,7 +62,7 @@ private:
     {
         auto& blocks = of_thread(*blocks_, thread);
         random_numbers random(thread + rounds_ * own_.size());
-        pair_counts c; // local: on no cache line of another thread
+        pair_counts c; // on the stack, where no thread shares the line
         auto const free = [&](void* block) {
             c.free(owner_of(block, own_.size()), thread);
             give(blocks, block);

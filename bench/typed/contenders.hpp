@@ -1,5 +1,6 @@
-// The contenders that make and destroy objects: `item`, of 32 bytes. Each contender is constructed
-// with the largest number of objects that it will hold, which only contenders of a fixed size use.
+// The contenders that make and destroy objects of the type `item`, which has 32 bytes. The
+// constructor of a contender gets the largest number of objects that it will hold. Only contenders
+// of a fixed size use that number.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -18,8 +19,8 @@
 
 namespace mallard::bench {
 
-/// The object that is made: four words, all written, and a destructor with an effect, so that no
-/// contender can skip it.
+/// The object that the contenders make. It has four words, all of which are written, and a
+/// destructor with an effect, so that no contender can skip the destructor.
 struct item {
     std::uint64_t id;
     std::uint64_t price;
@@ -59,7 +60,7 @@ private:
     Blocks blocks_;
 };
 
-/// Makes objects by the process's new and delete.
+/// Makes objects by the new and delete of this process.
 class items_by_new {
 public:
     static constexpr bool is_pool = false;
@@ -89,8 +90,9 @@ private:
     boost::object_pool<item> pool_;
 };
 
-/// plf::colony identifies an element by an iterator. Finding the iterator from an address searches
-/// the groups. Users of a colony keep the iterator instead, and so does this contender.
+/// Makes objects in a plf::colony, which identifies an element by an iterator. This contender keeps
+/// the iterator, as users of a colony do, because finding the iterator from an address is slow: it
+/// searches the groups of elements.
 class items_of_colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }
@@ -111,8 +113,8 @@ private:
     plf::colony<item> colony_;
 };
 
-/// A pool as in games (the idea of EASTL's fixed_pool): a fixed number of slots in one array, and a
-/// list of free slots that is null when all are in use.
+/// A pool as in games, after the idea of EASTL's fixed_pool. It has a fixed number of slots in one
+/// array, and a list of free slots. The list is null if all slots are in use.
 class items_of_fixed_pool {
 public:
     static std::string name() { return "fixed-pool"; }
@@ -179,7 +181,8 @@ private:
     object_pool<item, default_heap, Options> pool_;
 };
 
-/// Makes objects in boxes. A box that knows only the address destroys its object.
+/// Makes objects and holds each in a box. A box destroys its object, and its only member is the
+/// address of the object.
 class items_in_boxes {
 public:
     static std::string name() { return "mallard/object_pool/box"; }
@@ -206,7 +209,7 @@ using item_contenders = contender_list<
     items_of_pool<object_pool_options{}>, items_of_pool<object_pool_options{.order = reuse::lifo}>,
     items_in_boxes, items_of_pool<object_pool_options{.checks = check::on}>>;
 
-/// The figures of a case, in ns and in cycles of this processor.
+/// The figures of a case: ns, and cycles of this processor.
 inline std::vector<figure> ns_and_cycles(std::string const& case_name)
 {
     return {{case_name}, {case_name, "cycles_per_op"}};

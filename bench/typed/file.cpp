@@ -1,4 +1,4 @@
-// Measures memory that outlives the process: opening and committing it.
+// Measures memory in a file, which outlives the process. The cases are opening and committing it.
 #include <bench/clock.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -41,8 +41,8 @@ private:
     std::filesystem::path path_;
 };
 
-// Each contender is an array of words in a file. The constructor opens the file, which is then
-// closed and opened as often as needed.
+// Each contender below is an array of words in a file. The constructor makes the file. The
+// benchmark then opens and closes the file as often as needed.
 
 class in_file_arena {
 public:
@@ -73,8 +73,8 @@ private:
     file_arena file_;
 };
 
-/// A file mapped by Boost. A change reaches the file when the system writes the page, and a commit
-/// flushes all pages. Nothing is guaranteed after a crash.
+/// A file mapped by Boost. A change reaches the file when the system writes the page. A commit
+/// flushes all pages. After a crash of the system nothing is guaranteed.
 class in_boost_file {
 public:
     static std::string name() { return boost_name("interprocess", "/mapped-file"); }
@@ -95,8 +95,7 @@ private:
     std::optional<interprocess::managed_mapped_file> file_;
 };
 
-/// A file that is mapped by open and mmap, with msync for a commit: the least that a program can
-/// do.
+/// A file that is mapped by open and mmap. A commit calls msync. A program cannot do less.
 class in_mapped_file {
 public:
     static std::string name() { return "limit/mmap"; }

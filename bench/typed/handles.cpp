@@ -1,4 +1,5 @@
-// Measures handles in one thread: making and dropping them, copying them, and finding an owner.
+// Measures handles in one thread. The cases are making and dropping them, copying them, and finding
+// the pool that owns an object.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 

@@ -1,5 +1,5 @@
-// Measures objects that are made and destroyed: one at a time, many in any order, and visited in
-// between.
+// Measures objects that are made and destroyed. In some cases there is one object at a time. In
+// others there are many, which are destroyed in any order and visited before that.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -57,7 +57,7 @@ experiment burst(effort how)
             })};
 }
 
-/// A contender with `live` objects; the caller has the slots.
+/// A contender with `live` objects. Their slots are stored by the caller.
 template <class C>
 struct populated {
     explicit populated(std::size_t live)
@@ -113,7 +113,7 @@ experiment live(effort how, std::size_t count)
 
 // --- visits
 
-/// An array of owners, which a program without a pool has.
+/// An array of pointers that own objects, as in a program without a pool.
 class items_in_a_vector {
 public:
     static std::string name() { return "std::vector<unique_ptr>"; }

@@ -1,4 +1,4 @@
-// Measures elements found by key, for several threads.
+// Measures elements that several threads find by keys.
 #include <bench/threads/crew.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -16,7 +16,8 @@ namespace {
 
 using value = std::uint64_t;
 
-/// A map behind a lock that readers share, as a program without a shared map would have.
+/// A map behind a lock that several readers may hold at once. A program without a shared map would
+/// have this.
 template <class Map>
 class behind_a_lock {
 public:
@@ -116,7 +117,8 @@ public:
         }
     }
 
-    /// Runs steps for `ns`. Of 64 steps, `changes` replace an element and the others read one.
+    /// Runs steps for `ns`. In each 64 steps, `changes` steps replace an element, and the others
+    /// read one.
     void round(double ns, std::size_t changes, std::span<double> out)
     {
         std::vector<std::size_t> done(team_.size());

@@ -1,5 +1,5 @@
-// Measures elements found by key, in one thread: lookups, inserts and erases, visits, and the
-// slowest insert while a map grows.
+// Measures elements that are found by keys, in one thread: lookups, inserts and erases, visits, and
+// the slowest insert while a map grows.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -13,7 +13,7 @@ namespace {
 
 using value = std::uint64_t;
 
-/// The lower bound of a lookup: no key is stale, and one comparison checks that.
+/// A lower bound for the cost of a lookup: no key is ever stale, and one comparison checks that.
 class vector_and_compare {
 public:
     static std::string name() { return "limit/vector+compare"; }
@@ -42,7 +42,8 @@ private:
     std::vector<slot> slots_;
 };
 
-/// A slot map like most: slots in one growing array, which moves. (The idea of Rust's slotmap.)
+/// A slot map of the usual kind, after the idea of Rust's slotmap. Its slots are in one array,
+/// which moves when it grows.
 class vector_slot_map {
 public:
     static std::string name() { return "vector-slot-map"; }
@@ -121,7 +122,8 @@ private:
     key last_ = 0;
 };
 
-/// A colony, for visits only: its iterators can dangle, so they are not keys.
+/// A plf::colony, for the case that visits elements. It takes no part in other cases: its iterators
+/// can dangle, so they are not keys.
 class colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }

@@ -53,7 +53,7 @@ struct arcs {
         pool;
 };
 
-/// Boxes without a reference count, which measure the pool alone.
+/// Boxes without a reference count. They show the cost of the pool alone.
 struct boxes {
     static std::string name() { return "mallard/box/thread_cached"; }
     auto make(std::uint64_t id) { return pool.make(id, id); }
@@ -83,7 +83,7 @@ using makers =
     shared_makers::with<unique_in_heap<glibc_tag>, unique_in_heap<mimalloc_tag>,
                         unique_in_heap<jemalloc_tag>, unique_in_heap<gperftools_tag>, boxes>;
 
-/// Calls `step(contender, state of this thread)` in every thread of a crew.
+/// Calls `step(contender, state)` in several threads, each with its own state.
 template <class C, class State, class Step>
 round_function in_crew(effort how, std::size_t threads, Step step)
 {
@@ -112,7 +112,7 @@ std::vector<figure> costs(std::string const& name, std::size_t threads)
             {case_name, "cpu_ns_per_op", "", static_cast<int>(threads)}};
 }
 
-/// The 64 objects of one thread, of which a step replaces one.
+/// The 64 objects of one thread. A step replaces one of them.
 template <class C>
 struct alignas(128) own_objects {
     std::vector<decltype(std::declval<C&>().make(1))> live =

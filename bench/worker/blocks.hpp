@@ -1,4 +1,4 @@
-// The allocation functions that a worker calls, through the PLT like any program. The asm
+// The allocation functions that a worker calls. Calls go through the PLT as in any program. The asm
 // statements around an allocation and its free keep a compiler from removing both calls.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace mallard::bench {
 
-/// Returns the block. Aborts if the block is null, as most programs do.
+/// Returns `block`. Aborts if it is null, as most programs do.
 inline void* insist(void* block)
 {
     if (block == nullptr)

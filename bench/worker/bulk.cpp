@@ -1,4 +1,4 @@
-// Cases that allocate many blocks, then free all of them.
+// Measures many blocks that are allocated, then all freed.
 #include <bench/bulk.hpp>
 #include <bench/measure.hpp>
 #include <bench/page_faults.hpp>
@@ -21,8 +21,8 @@ public:
     {
     }
 
-    // Allocates all blocks, then frees them. After frees in random order, an allocator may allocate
-    // the blocks of the next round in that order.
+    // Allocates all blocks, then frees them. If the frees are in random order, the allocator may
+    // return the blocks of the next round in that order.
     void round(std::span<double> out)
     {
         auto const [taking, giving] =
@@ -91,8 +91,8 @@ public:
         blocks_ = std::make_unique<table<void*>>(t.count * (in_turn ? 1 : kinds_));
     }
 
-    // Writes the ns of a block, and the page faults of 1,000 blocks if a second figure is
-    // requested.
+    // Writes the ns for each block. If a second figure is requested, writes the page faults for
+    // each 1,000 blocks.
     void round(std::span<double> out)
     {
         double const faults = page_faults();
@@ -104,12 +104,12 @@ public:
     }
 
 private:
-    // The step from one size to the next: 8 bytes for small blocks (like strings); larger sizes
-    // double.
+    // Returns the difference from one size to the next. Small blocks, such as strings, differ by 8
+    // bytes. Larger sizes double.
     std::size_t step(std::size_t bytes) const { return task_.most <= 64 ? 8 : bytes; }
 
-    // Measures repeated passes. An untimed pass comes first, because memory may have been returned
-    // since the last round.
+    // Measures repeated passes. The first pass is not timed, because memory may have been returned
+    // to the system since the last round.
     double ns_again_and_again()
     {
         pass();
@@ -119,7 +119,7 @@ private:
         });
         return ns / static_cast<double>(blocks_of_a_pass());
     }
-    // Measures a given number of passes, the first included.
+    // Measures the number of passes that the task specifies. The first pass is timed too.
     double ns_of_so_many()
     {
         double const ns = ns_of([this] {

@@ -1,16 +1,16 @@
-// Lets an instruction counter look at one function, called many times, that calls malloc, free, or
-// nothing. `--toggle-collect=measured_call` counts only in this function.
+// Calls one function many times, so that a tool can count its instructions. The function calls
+// malloc, free, or nothing. `--toggle-collect=measured_call` counts only in this function.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/job.hpp>
 
 namespace mallard::bench {
 namespace {
 
-// The type as which every measured function is called: the argument is a word, and the result is a
-// word.
+// The type to which every measured function is cast: a function with one word as argument and
+// result.
 using word_function = std::uintptr_t (*)(std::uintptr_t);
 
-// The asm in `keep` prevents a tail call, which the counter would mistake for the end of the
+// Prevents a tail call by the asm in `keep`. The tool would mistake a tail call for the end of the
 // function.
 extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t measured_call(word_function function,
                                                                      std::uintptr_t word)
@@ -18,7 +18,7 @@ extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t measured_call(word_functi
     return keep(function(word));
 }
 
-// A function with one instruction, the return.
+// Does nothing: its only instruction is the return.
 [[gnu::naked, gnu::noinline]] std::uintptr_t nothing(std::uintptr_t)
 {
     asm("ret");

@@ -10,8 +10,8 @@
 
 namespace mallard::bench {
 
-/// Counts the steps of each thread. `tell` divides by the sum of the counts. Page faults count from
-/// construction on.
+/// Counts the steps of each thread, and the page faults since construction. `tell` divides by the
+/// sum of the steps.
 class step_counts {
 public:
     std::size_t& of(std::size_t thread) { return all_.at(thread).steps; }
@@ -24,9 +24,9 @@ public:
         return steps;
     }
 
-    /// Writes the ns of a step: wall time / steps of all threads, and CPU time / steps. If more
-    /// figures are requested, writes wall time / steps of one thread, and the page faults of 1,000
-    /// steps.
+    /// Writes the ns of a step: wall time / steps of all threads, and CPU time / steps of all
+    /// threads. If more figures are requested, also writes wall time / steps of one thread, and the
+    /// page faults for each 1,000 steps.
     void tell(work_time taken, std::size_t threads, std::span<double> out) const
     {
         double const steps = sum();
@@ -46,7 +46,8 @@ private:
     double faults_before_ = page_faults();
 };
 
-/// Each thread calls `work(thread)` for `ns`. The call returns the number of steps that were done.
+/// Calls `work(thread)` in each thread, repeatedly for `ns`. `work` returns the number of steps
+/// that it did.
 template <class Work>
 void time_crew(crew& team, double ns, std::span<double> out, Work work)
 {
@@ -59,21 +60,21 @@ void time_crew(crew& team, effort how, std::span<double> out, Work work)
     time_crew(team, window_ns(how), out, work);
 }
 
-/// The time that a task specifies, in ns. In a short run, or if the task specifies no time, returns
-/// the time of a round.
+/// Returns the time that a task specifies, in ns. In a short run, or if the task specifies no time,
+/// returns the usual time of a round.
 inline double window_ns(task const& t, effort how)
 {
     bool const is_own = t.times != 0 && how.kind == effort::size::full;
     return is_own ? static_cast<double>(t.times) * 1e6 : window_ns(how);
 }
 
-/// The number of repetitions that a task specifies; a tenth of it in a short run.
+/// Returns the number of repetitions that a task specifies, or a tenth of it in a short run.
 inline std::size_t repetitions(task const& t, effort how)
 {
     return how.count(how.is_brief() ? std::max<std::size_t>(1, t.times / 10) : t.times);
 }
 
-/// Each thread calls `work(thread)` once.
+/// Calls `work(thread)` once in each thread.
 template <class Work>
 void time_pass(crew& team, std::span<double> out, Work work)
 {
@@ -81,7 +82,8 @@ void time_pass(crew& team, std::span<double> out, Work work)
     counts.tell(team.run([&](std::size_t i) { counts.of(i) = work(i); }), team.size(), out);
 }
 
-/// Starts a thread for each `work(thread)` and joins all threads. Starts and joins are timed too.
+/// Starts threads that each call `work(thread)`, and joins them. The time includes starting and
+/// joining the threads.
 template <class Work>
 void time_lives(std::size_t threads, std::span<double> out, Work work)
 {

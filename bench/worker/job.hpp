@@ -1,4 +1,4 @@
-// The jobs of a worker. Each source file has a table of its own.
+// Declares the jobs of a worker. Each source file has a table of its jobs.
 #pragma once
 
 #include <bench/worker/task.hpp>

@@ -1,4 +1,4 @@
-// The remote matrix of hakozuna, and its mixed working set: many threads, random sizes, and a given
+// Measures hakozuna's remote matrix and its mix of sizes: many threads, random sizes, and a given
 // share of blocks that another thread frees.
 #include <bench/patterns.hpp>
 #include <bench/threads/ring.hpp>
@@ -33,9 +33,9 @@ std::size_t another(std::size_t thread, std::size_t threads, random_numbers& ran
     return threads == 1 ? 0 : (thread + 1 + random.below(threads - 1)) % threads;
 }
 
-// The matrix as hakozuna wrote it: each thread is started for a number of steps, and blocks go to
-// others through a vector with a lock. The vector's memory is that of the measured allocator, and
-// the blocks in it are freed while the lock is held.
+// The matrix as hakozuna published it: each thread is started for a number of steps. Blocks are
+// sent to other threads through a vector with a lock. The measured allocator supplies the vector's
+// memory. The blocks in the vector are freed while the lock is held.
 class through_vectors {
 public:
     through_vectors(task const& t, effort how)
@@ -101,10 +101,12 @@ private:
     std::atomic<std::size_t> sent_ = 0;
 };
 
-// The corrected matrix: threads stay, and run for a time. Blocks go to others through rings of the
-// benchmark. If all rings are full, a thread yields instead of freeing the block itself, so that
-// the share of remote frees is as specified. Each thread has `count` live blocks, of which it
-// replaces a random one; if `count` is 0, the thread frees each block at once.
+// The corrected matrix: threads stay, and run for a fixed time. Blocks are sent to other threads
+// through rings of the benchmark. If all rings are full, a thread yields instead of freeing the
+// block itself, so that the share of remote frees is as specified.
+//
+// Each thread has `count` live blocks, and each step replaces a random one. If `count` is 0, the
+// thread frees each block at once.
 class through_rings {
 public:
     explicit through_rings(task const& t) : task_(t), rings_(t.threads * t.threads)
@@ -217,8 +219,8 @@ round_function by_rings(task const& t, effort how)
     };
 }
 
-// The blocks of one thread. A step replaces a random one, or every 64th time grows it by 16 bytes,
-// and writes its first 64 bytes.
+// The blocks of one thread. A step replaces a random block, and every 64th step grows it by 16
+// bytes instead. A step writes the first 64 bytes of the block.
 class working_set {
 public:
     working_set(task const& t, effort how, std::size_t thread)
@@ -264,8 +266,8 @@ struct working_sets {
     std::deque<working_set> of;
 };
 
-// Runs steps on working sets. With `times`, threads are started for that many steps; otherwise the
-// threads stay.
+// Runs steps on the blocks of each thread. If the task specifies `times`, new threads are started
+// for that number of steps. Otherwise the threads stay.
 round_function mixed(task const& t, effort how)
 {
     auto const sets = std::make_shared<working_sets>(t, how);

@@ -1,4 +1,4 @@
-// Measures the hot path: one block, or a few, allocated and freed.
+// Measures the hot path: one block, or a few blocks, allocated and freed at once.
 #include <bench/measure.hpp>
 #include <bench/table.hpp>
 #include <bench/worker/blocks.hpp>
@@ -24,7 +24,7 @@ round_function pair(task const& t, effort how)
     };
 }
 
-// A queue of blocks: each step frees the oldest and allocates another.
+// A queue of blocks. Each step frees the oldest block and allocates another.
 class queue {
 public:
     queue(std::size_t length, std::size_t bytes) : bytes_(bytes), blocks_(length)

@@ -1,4 +1,4 @@
-// Measures the replacement of a random block by one of another size.
+// Measures the replacement of a random block by a block of another size.
 #include <bench/measure.hpp>
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/job.hpp>
@@ -20,7 +20,7 @@ round_function replace(task const& t, effort how)
     };
 }
 
-// Does the same as `replace`, with blocks of which all pages are written.
+// Does the same as `replace`, but writes to all pages of each block.
 round_function large(task const& t, effort how)
 {
     std::size_t const most = how.is_smoke() ? t.bytes : t.most;

@@ -1,5 +1,5 @@
-// Programs whose memory is measured, and not their time: the peak, the memory held when all blocks
-// are free, and the memory held a second later.
+// Jobs whose memory is measured instead of their time. The figures are the peak, the memory held
+// when all blocks are free, and the memory held a second later.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
 #include <bench/worker/job.hpp>
@@ -18,7 +18,7 @@ std::size_t total_bytes(task const& t, effort how)
     return (how.is_smoke() ? 1 : how.is_brief() ? brief : t.count) * mib;
 }
 
-/// Blocks of random sizes, with about `bytes` in total, and all pages written.
+/// Blocks of random sizes, with about `bytes` bytes in total. All their pages are written.
 class heap_of_blocks {
 public:
     heap_of_blocks(task const& t, std::size_t bytes)
@@ -108,8 +108,8 @@ round_function swings(task const& t, effort how)
     };
 }
 
-// Simulates a long life: sizes change, and some blocks of each phase stay. Sizes grow from a few
-// hundred bytes to some thousand, and fall again.
+// Simulates a program that runs for a long time. The sizes of its blocks grow from a few hundred
+// bytes to some thousand, and fall again. Some blocks of each phase stay.
 round_function fragmentation(task const& t, effort how)
 {
     std::size_t const count = how.count(t.count);

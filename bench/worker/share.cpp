@@ -9,7 +9,7 @@
 namespace mallard::bench {
 namespace {
 
-// Half of the threads allocate blocks, and the other half frees them, as in xmalloc.
+// Half of the threads allocate blocks, and the other half frees them, as in the benchmark xmalloc.
 template <class Queue>
 class stream {
 public:
@@ -42,7 +42,7 @@ private:
         return done;
     }
 
-    // Frees blocks. Returns 0, because a block counts where it is allocated.
+    // Frees blocks. Returns 0, because a block is counted by the thread that allocates it.
     std::size_t consume()
     {
         typename Queue::batch blocks;
@@ -92,9 +92,9 @@ round_function relay(task const& t, effort how)
     };
 }
 
-// As in cache-scratch, every thread writes a hundred times to a small block of its own, then frees
-// it and writes to a new block. If two blocks share a cache line, each write waits for the line. If
-// `handed`, one thread allocated the first blocks, and the others free them.
+// Every thread writes a hundred times to a small block, then frees it and writes to a new block, as
+// in the benchmark cache-scratch. If two threads have blocks in one cache line, each write waits
+// for the line. If `handed`, one thread allocated the first blocks, and the others free them.
 round_function scratch(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);

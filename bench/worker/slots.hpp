@@ -6,7 +6,7 @@
 
 namespace mallard::bench {
 
-/// `count` slots that are all full. Sizes are uniform between `least` and `most` bytes.
+/// An array of `count` blocks. The sizes are uniform between `least` and `most` bytes.
 class slots {
 public:
     slots(std::size_t count, std::size_t least, std::size_t most, std::uint64_t seed)
@@ -30,7 +30,7 @@ public:
         replace([](void* block, std::size_t bytes) { touch_byte(block, bytes); });
     }
 
-    /// Replaces a random block. `fill(block, bytes)` writes to the new one.
+    /// Replaces a random block. `fill(block, bytes)` writes to the new block.
     template <class Fill>
     void replace(Fill fill)
     {

@@ -1,4 +1,4 @@
-// Measures mixes of sizes, lifetimes and threads, as stress programs have them.
+// Measures mixes of sizes, lifetimes and threads that are usual in stress tests.
 #include <bench/patterns.hpp>
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
@@ -13,8 +13,8 @@ namespace {
 
 enum class crossing : std::size_t { never, always, every_second };
 
-// Allocates batches of blocks in order, then frees one half of the blocks in that order and the
-// other half in reverse. In some variants another thread frees a batch, as in sh8bench.
+// Allocates batches of blocks. Frees one half of a batch in the order of allocation, and the other
+// half in reverse. In some variants another thread frees a batch, as in the benchmark sh8bench.
 class batches {
 public:
     batches(task const& t, effort how) : task_(t)
@@ -43,8 +43,8 @@ private:
         random_numbers random(thread + 1);
         auto const cross = static_cast<crossing>(task_.variant);
         table<void*>* mine = &tables_[thread];
-        // A thread that ended its last round with the table of another thread continues with that
-        // table, because some other thread has the table of this one.
+        // Continues with the table that this thread last had. That may be the table of another
+        // thread, because a third thread may have this one's.
         mine = owned_[thread] == nullptr ? mine : owned_[thread];
         std::size_t done = 0;
         do {
@@ -98,8 +98,9 @@ round_function in_batches(task const& t, effort how)
         [b = std::make_shared<batches>(t, how), how](std::span<double> out) { b->round(how, out); };
 }
 
-// As in mstress, threads live for a round, and their blocks survive it. Some blocks pass through a
-// buffer that all threads share. Every byte is written.
+// Threads are started in each round, and their blocks stay after the threads have ended, as in the
+// benchmark mstress. Some blocks pass through a buffer that all threads share. Every byte is
+// written.
 class generations {
 public:
     generations(task const& t, effort how)
@@ -130,7 +131,7 @@ public:
     }
 
 private:
-    // Returns a random size: most sizes are small, one in a hundred is large, and one in ten
+    // Returns a random size. Most sizes are small, one in a hundred is large, and one in ten
     // thousand is very large.
     static std::size_t next_size(random_numbers& random)
     {

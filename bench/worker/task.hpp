@@ -7,7 +7,7 @@
 
 namespace mallard::bench {
 
-/// The name of a job, and its parameters. A job reads only those that it needs.
+/// The name of a job, and its parameters. Each job reads only some of the parameters.
 struct task {
     std::string_view job = {};
     std::size_t bytes = 0; ///< size of a block, or of the smallest
@@ -18,7 +18,7 @@ struct task {
     std::size_t times = 0;   ///< repetitions, or ms; 0 for the time of a round
 };
 
-// The requests to a worker, of one byte each, and its answers.
+// The requests to a worker. Each is one byte, and the comment says what the worker answers.
 namespace request {
 inline constexpr char round = 'r';  ///< does a round; answers its figures
 inline constexpr char memory = 'm'; ///< answers peak and present KiB, without the tables

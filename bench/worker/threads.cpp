@@ -1,4 +1,5 @@
-// Measures threads that use only their own blocks, and threads whose blocks outlive them.
+// Measures threads that use only their own blocks. In other jobs blocks outlive the threads that
+// allocated them.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
 #include <bench/worker/job.hpp>
@@ -36,8 +37,8 @@ void take_and_give_a_hundred(std::size_t bytes)
         by_malloc::give(block, bytes);
 }
 
-// Each thread allocates a hundred blocks and frees them, again and again. `variant` is the number
-// of steps counted for a pair, one or two.
+// Each thread allocates a hundred blocks and frees them, again and again. `variant` says whether an
+// allocation and its free count as one step or two.
 round_function hundreds(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);
@@ -49,7 +50,7 @@ round_function hundreds(task const& t, effort how)
     };
 }
 
-// As in hakmem's report, threads are started for a fixed number of repetitions.
+// Starts threads for a fixed number of repetitions, as in hakmem's report.
 round_function hundreds_in_a_life(task const& t, effort how)
 {
     std::size_t const times = repetitions(t, how);
@@ -62,7 +63,7 @@ round_function hundreds_in_a_life(task const& t, effort how)
     };
 }
 
-/// A crew, and slots for each of its threads.
+/// A group of threads, and an array of blocks for each of them.
 struct many_slots {
     many_slots(task const& t, effort how)
     {
@@ -85,7 +86,7 @@ round_function replace(task const& t, effort how)
     };
 }
 
-// As in larson, a thread hands its slots to a successor and ends.
+// A thread hands its blocks to a successor and ends, as in the benchmark larson.
 round_function larson(task const& t, effort how)
 {
     auto const all = std::make_shared<many_slots>(t, how);
@@ -104,7 +105,7 @@ round_function larson(task const& t, effort how)
 }
 
 constexpr std::size_t life_blocks = 1000; // blocks of a short thread
-constexpr std::size_t left_every = 10;    // one of this many is left to others
+constexpr std::size_t left_every = 10;    // one block in 10 is left to other threads
 
 /// Blocks that threads leave behind for later threads.
 class heirlooms {

@@ -42,8 +42,8 @@ void limit()
 
 void stack_and_stand_anywhere()
 {
-    // Counts the bytes that a multipool takes from the heap, at most 16 MiB, and the bytes that
-    // callers allocate from the multipool.
+    // Limits the bytes that a multipool takes from the heap to 16 MiB, and counts them. Also counts
+    // the bytes that callers allocate from the multipool.
     using heap = mallard::limited<mallard::counted<mallard::default_heap>>;
     heap source({.bytes = 16 << 20});
     mallard::pmr_resource<mallard::counted<mallard::multipool<mallard::ref<heap>>>> memory(

@@ -46,7 +46,8 @@ struct plate {
 
 constexpr mallard::file_options anywhere{.relocate = true};
 
-/// Continues the file's computation until it is done, or kills itself after `killed_at` sweeps.
+/// Continues the computation in the file until it is done. Kills its own process after `killed_at`
+/// sweeps.
 bool solve(const std::string& path, int killed_at)
 {
     mallard::file_arena file;

@@ -1,8 +1,8 @@
 // A pool of connections that several threads check out and return. A connection is opened when it
-// is needed, up to a limit, and closed when the pool of connections is destroyed.
+// is first needed, up to a limit. It is closed when the pool of connections is destroyed.
 //
-// The object_pool has the memory, and its hooks open and close connections. A box owns a connection
-// that is idle, or that exactly one thread uses.
+// The memory of the connections is in an object_pool, whose hooks open and close them. A box owns a
+// connection. The connection is idle, or exactly one thread uses it.
 #include <mallard/object_pool.hpp>
 #include <mallard/sync.hpp>
 
@@ -20,7 +20,7 @@ struct connection {
     bool open = false;
 };
 
-/// Hooks in which a program would log in and out. Any threads may call them at the same time.
+/// Hooks in which a program would log in and out. Several threads may call them at the same time.
 struct log_in_and_out {
     std::atomic<int>* open;
     std::atomic<long>* queries;
@@ -51,8 +51,8 @@ public:
     {
     }
 
-    /// Checks a connection out, and returns it in the destructor. The constructor waits while all
-    /// connections are checked out.
+    /// Checks a connection out in the constructor, and returns it in the destructor. The
+    /// constructor waits while all connections are checked out.
     class lease {
     public:
         explicit lease(connections& from) : from_(from), box_(from.check_out()) {}

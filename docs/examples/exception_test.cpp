@@ -8,7 +8,7 @@
 
 namespace {
 
-/// The function under test appends all names, or throws and leaves `to` as it was.
+/// The function under test. It appends all names, or throws and leaves `to` as it was.
 void append_all(std::pmr::vector<std::pmr::string>& to, std::size_t count)
 {
     std::pmr::vector<std::pmr::string> longer(to, to.get_allocator());
@@ -34,7 +34,7 @@ int main()
     });
     assert(points > 5); // the number of allocations, each of which failed once
 
-    // Without the test: makes the third allocation fail, and every second allocation after it.
+    // Makes allocations fail without the test: here the third, and every second one after it.
     mallard::failing<mallard::multipool<>> memory({.first = 2, .every = 2});
     void* const first = memory.allocate({8});
     void* const second = memory.allocate({8});

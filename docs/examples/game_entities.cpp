@@ -1,5 +1,5 @@
-// Entities of a game. Keys, which may be stale, find entities; components are kept in secondary
-// maps; and a loop over all entities may make and destroy entities.
+// Entities of a game. They are found by keys, which may be stale. Their components are in secondary
+// maps. A loop over all entities may make and destroy entities.
 #include <mallard/secondary_map.hpp>
 #include <mallard/slot_map.hpp>
 
@@ -45,8 +45,7 @@ public:
             bodies_);
     }
 
-    /// Erases every entity without health during a loop over the entities, and makes another entity
-    /// for each.
+    /// Loops over all entities, erases each one that has no health, and makes another in its place.
     void bury()
     {
         entities_.for_each(

@@ -1,5 +1,5 @@
-// Heaps of the malloc engine, whose blocks any thread may free, also all at once. A heap may have a
-// limit.
+// Heaps of Mallard's malloc. Any thread may free their blocks, one by one or all at once. A heap
+// may have a limit.
 #include <mallard/heap.hpp>
 #include <mallard/pmr.hpp>
 

@@ -15,7 +15,8 @@ int main()
         memory.deallocate(block, {33, 1});            // the size picks the pool
     }
     {
-        // Reuses blocks while the multipool exists; one call to the arena frees all blocks.
+        // Reuses freed blocks while the multipool exists. One call to the arena then frees all
+        // blocks.
         using resource = mallard::multipool<mallard::arena<>>;
         using string =
             std::basic_string<char, std::char_traits<char>, mallard::allocator<char, resource>>;

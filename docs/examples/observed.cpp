@@ -1,4 +1,4 @@
-// Observes events on slow paths as they happen, and reports without allocating.
+// Observes events on slow paths as they happen. Reports them without allocating.
 #include <mallard/adapt/counted.hpp>
 #include <mallard/adapt/observed.hpp>
 #include <mallard/arena.hpp>

@@ -1,8 +1,8 @@
-// A limit order book: orders wait at their price, first come, first served.
+// A limit order book: orders wait at their price, and the oldest order of a price is traded first.
 //
-// Each order is in an intrusive list of its price level, and the caller keeps the address of the
-// order. So a cancelled order is removed in O(1), and the next order uses its slot. The book makes
-// and destroys every order, so orders need no handles.
+// The orders of a price are in an intrusive list. The caller keeps the address of each order, so a
+// cancelled order is removed in O(1). The next order uses its slot. The book makes and destroys
+// every order, so orders need no handles.
 #include <mallard/object_pool.hpp>
 
 #include <algorithm>
@@ -46,12 +46,13 @@ namespace {
 
 class order_book {
 public:
-    /// Trades with the orders that wait on the other side. If a part of the amount is left, returns
-    /// an order for that part, which waits; otherwise returns null.
+    /// Trades with the orders that wait on the other side. If a part of the amount is left, makes
+    /// an order for that part, which waits, and returns it. Otherwise returns null.
     order* buy(long price, long amount) { return place(asks_, bids_, price, amount); }
     order* sell(long price, long amount) { return place(bids_, asks_, price, amount); }
 
-    /// Cancels a waiting order, in O(1). A price without orders is removed when its turn comes.
+    /// Cancels a waiting order in O(1). A price that has no orders left is removed later, when it
+    /// is the best price.
     void cancel(order* o)
     {
         o->at->remove(o);
@@ -112,8 +113,8 @@ int main()
     book.cancel(mine);
     assert(book.waiting() == 3);
 
-    // Most orders are cancelled, so the pool needs memory only for the largest number of waiting
-    // orders.
+    // Simulates trade in which most orders are cancelled. The pool needs memory only for the
+    // largest number of orders that wait at the same time.
     std::mt19937 random;
     std::vector<order*> quotes;
     for (int i = 0; i < 100'000; ++i) {

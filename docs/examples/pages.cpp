@@ -7,7 +7,7 @@
 
 int main()
 {
-    // Reserves one range of a GiB of address space, and takes memory as it is used.
+    // Reserves 1 GiB of address space, and takes memory from the system only as it is used.
     constexpr mallard::pages_options one_range{.reserve_bytes = std::size_t{1} << 30};
     mallard::arena<mallard::pages<one_range>> tables;
     auto const table = tables.make_array<int>(1'000'000);
@@ -21,7 +21,7 @@ int main()
     mallard::arena<mallard::pages<mallard::pages_options{.numa = mallard::numa::prefer(0)}>> near;
     near.make_array<int>(1000);
 
-    // Takes memory that is resident at once and never swapped.
+    // Takes memory that is resident immediately and is never swapped.
     mallard::pages<mallard::pages_options{.populate = true, .locked = true}> secrets;
     mallard::chunk const keys = secrets.try_take({4096});
     if (keys.data == nullptr)

@@ -1,5 +1,5 @@
 // A parser whose tree is in an arena. Nodes have many sizes, and one call frees all nodes without
-// running destructors. Each document uses the memory of the document before.
+// running destructors. Each document uses the memory that the document before it used.
 #include <mallard/arena.hpp>
 #include <mallard/pmr.hpp>
 
@@ -24,8 +24,8 @@ public:
 
     parser(std::string_view text, arena& memory) : text_(text), memory_(memory) {}
 
-    /// Returns null if the text is not a tree. Nodes that were made before the error are freed with
-    /// the arena.
+    /// Returns null if the text is not a tree. Resetting the arena also frees the nodes that were
+    /// made before the error.
     const tree* parse()
     {
         skip_blanks();

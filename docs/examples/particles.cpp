@@ -1,7 +1,7 @@
-// A particle system: thousands of objects in each frame that exist for a moment only.
+// A particle system: each frame makes thousands of objects that exist for a moment only.
 //
-// An object_pool reuses the slots of dead particles, so after the first frames it takes no memory.
-// It visits particles in address order, like an array.
+// An object_pool reuses the slots of dead particles, so after the first frames the pool takes no
+// more memory. It visits particles in address order, like an array.
 #include <mallard/object_pool.hpp>
 
 #include <array>
@@ -18,7 +18,8 @@ namespace {
 
 class fountain {
 public:
-    /// Makes a burst of particles in one call: makes all of them, or throws and makes none.
+    /// Makes a burst of particles in one call. The call makes all of them, or throws and makes
+    /// none.
     void emit()
     {
         std::array<particle*, 500> burst;

@@ -15,7 +15,7 @@ struct message {
     char text[60];
 };
 
-/// The root, which both processes find in the segment. A mailbox has numbers of blocks and no
+/// The object that both processes find in the segment. A mailbox has numbers of blocks and no
 /// pointers.
 struct mailbox {
     explicit mailbox(mallard::shared_memory& segment) : messages(segment, 100) {}
@@ -39,7 +39,8 @@ struct mailbox {
     std::atomic<std::uint32_t> waiting{none};
 };
 
-/// Opens the mailbox. Each process calls this first, in any order.
+/// Opens the mailbox, or makes it if the other process did not do that yet. Each process calls this
+/// function first.
 mailbox& open_mailbox(mallard::shared_memory& segment)
 {
     if (segment)

@@ -1,4 +1,5 @@
-// Blocks that a signal handler allocates and frees: a lock_free pool never waits.
+// Blocks that a signal handler allocates and frees. That is safe because a lock_free pool never
+// waits.
 #include <mallard/pool.hpp>
 #include <mallard/sync.hpp>
 

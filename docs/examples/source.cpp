@@ -21,8 +21,8 @@ int main()
         assert(from_pmr.try_allocate({8192, 8}) != nullptr);
     }
     {
-        // A source that is a member by value is owned. `ref` borrows a source that other allocators
-        // use too.
+        // An allocator owns a source that is a member by value. `ref` borrows a source that other
+        // allocators use too.
         mallard::arena<> shared;
         mallard::pool<mallard::ref<mallard::arena<>>> small(16, 0, shared);
         mallard::pool<mallard::ref<mallard::arena<>>> large(64, 0, shared);
@@ -31,8 +31,8 @@ int main()
         assert(a != b && shared.stats().bytes_live >= small.stats().bytes_taken);
     }
     {
-        // Uses the bytes on the stack first, then the heap. With the source `null`, uses the bytes
-        // only.
+        // Uses the bytes on the stack first, then the heap. If the source is `null`, uses only the
+        // bytes on the stack.
         std::array<std::byte, 512> bytes;
         mallard::arena<> spills(bytes);
         mallard::arena<mallard::null> fixed(std::span<std::byte>(bytes).first(0));

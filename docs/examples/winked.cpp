@@ -10,8 +10,8 @@
 using arena = mallard::pmr_resource<mallard::arena<>>;
 using word_index = std::pmr::map<std::pmr::string, std::pmr::vector<int>>;
 
-// Winking out does not compile if memory would leak: the characters of a std::string are on the
-// heap.
+// Winking out a structure does not compile if memory would leak. Here a vector of std::string would
+// leak, because the characters are on the heap.
 static_assert(mallard::is_winkable<word_index, arena>);
 static_assert(!mallard::is_winkable<std::pmr::vector<std::string>, arena>);
 

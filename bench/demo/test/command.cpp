@@ -116,7 +116,7 @@ TEST(demo_command, rejects_unknown_arguments_in_three_lines)
 
 TEST(demo_command, leaves_no_process_behind_when_interrupted)
 {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // orphans of the demo become children of this test
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // adopts processes that the demo leaves behind
     folder const in;
     auto const file = in.file("tiny.cpp", tiny);
     auto const out = in.path() + "/out";
