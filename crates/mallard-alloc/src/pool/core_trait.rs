@@ -31,7 +31,7 @@ impl LiveCursor {
 /// mode allows may call the `&self` functions at once.
 #[doc(hidden)]
 pub unsafe trait Core<S: Source>: Sized {
-    /// Makes a core without memory.
+    /// Makes a core that has no memory for blocks yet.
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self;
 
     /// Returns how many bytes from the source hold `count` blocks with their headers. The size of

@@ -341,7 +341,7 @@ impl FreeBitmap {
         true
     }
 
-    /// Takes the memory of one step from the source.
+    /// Takes the memory of one growth step from the source.
     pub(crate) fn grow(&self, source: &impl Source, core: *const ()) {
         if let Some(header) = self.chunks.grow(source, 0, core) {
             // SAFETY: `grow` wrote the `ChunkHead`.
@@ -390,8 +390,8 @@ impl FreeBitmap {
         count
     }
 
-    /// Sets the bits of blocks, and does not touch the blocks. The bits of neighbours that are
-    /// freed together are set by one write.
+    /// Sets the bits of blocks, and does not touch the blocks. Successive blocks whose bits are in
+    /// one word are freed by one write.
     pub(crate) fn put_free(&self, blocks: &[Block]) {
         let layout = *self.layout(); // a copy: the writes of bits do not change it
         let mut at: (Option<PlainChunk>, usize, usize) = (None, 0, 0);
@@ -489,7 +489,8 @@ impl FreeBitmap {
         self.list_all();
     }
 
-    /// Returns to the source every step whose blocks are all free, but keeps `keep` bytes of them.
+    /// Returns to the source every growth step whose blocks are all free, but keeps `keep` bytes of
+    /// these steps.
     pub(crate) fn give_idle(&self, source: &impl Source, keep: usize) {
         self.clear();
         self.chunks.give_idle(source, keep, |h| self.chunk(h).is_idle());

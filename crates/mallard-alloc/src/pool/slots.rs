@@ -17,13 +17,13 @@ type Block = NonNull<u8>;
 /// How many bytes a pool takes from its source at a time, and in all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sizing {
-    /// The default: steps of 64 KiB at first, doubling to 1 MiB.
+    /// The default: growth steps of 64 KiB at first, doubling to 1 MiB.
     Usual,
     /// The rule that the caller has chosen.
     Growth(Growth),
-    /// As `Usual`, but the first step holds this number of slots.
+    /// As `Usual`, but the first growth step holds this number of slots.
     First(usize),
-    /// Exactly this number of slots, in one step; the pool never grows.
+    /// Exactly this number of slots, in one growth step. The pool never grows after this step.
     Fixed(usize),
 }
 

@@ -48,8 +48,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// Makes sure that there is a free key. `false`: this is impossible, and nothing visible has
-    /// changed.
+    /// Makes sure that there is a free key. `false`: no free key can be added, and nothing visible
+    /// has changed.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&mut self) -> bool {

@@ -282,8 +282,8 @@ mod numbers {
     /// for all threads that have no number of their own.
     pub(crate) const NUMBERS: usize = 64;
 
-    /// The number of shared caches for threads without a number. There are several, so that these
-    /// threads seldom contend.
+    /// The number of shared caches for threads without a number. With `std` there are several, so
+    /// that these threads seldom contend.
     pub(crate) const SHARES: usize = if cfg!(feature = "std") { 8 } else { 1 };
 
     /// Returns the number of this thread.
