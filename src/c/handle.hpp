@@ -29,7 +29,8 @@ struct origin {
     }
 };
 
-/// Makes a `Handle` from an origin, a growth and `arguments`. Null if the source has no memory.
+/// Makes a `Handle` from an origin, a growth and the other `arguments`. Null if the source has no
+/// memory.
 template <class Handle, class... Arguments>
 Handle* make_handle(const char* function, const choice& chosen, Arguments... arguments) noexcept
 {

@@ -10,7 +10,7 @@
 
 namespace std {
 
-// Called by a std::mutex if the lock was destroyed, or is held by the same thread.
+// A std::mutex calls this if the lock was destroyed, or is held by the same thread.
 void __throw_system_error(int error)
 {
     (mallard::fatal_message() << "mallard: a lock failed with error "
@@ -21,7 +21,7 @@ void __throw_system_error(int error)
         .stop();
 }
 
-// Called by the headers of libstdc++ if they are compiled with -D_GLIBCXX_ASSERTIONS.
+// The headers of libstdc++ call this if they are compiled with -D_GLIBCXX_ASSERTIONS.
 [[noreturn]] void __glibcxx_assert_fail(const char* file, int line, const char* function,
                                         const char* condition) noexcept
 {
@@ -41,7 +41,7 @@ extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) no
     return __cxa_thread_atexit_impl(f, object, dso);
 }
 
-// Called if a virtual function has no definition. Every handle defines all of them.
+// A call of a virtual function without a definition ends here. Every handle defines all of them.
 extern "C" [[noreturn]] void __cxa_pure_virtual()
 {
     __builtin_trap();

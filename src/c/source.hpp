@@ -40,11 +40,11 @@ public:
     chunk try_take_handle(layout l) noexcept;
     void give_handle(chunk c) noexcept;
 
-    /// The unused bytes of a buffer.
+    /// The number of unused bytes of a buffer.
     std::size_t bytes_left() const noexcept { return left_.size(); }
 
-    /// Records why an allocation failed: the last failure of this source in this thread, or else
-    /// the limit.
+    /// Records why an allocation failed. The reason is the last failure of this source in this
+    /// thread or, if there is none, the limit.
     [[gnu::cold]] mallard_error fail_allocation(const char* function,
                                                 std::size_t limit) const noexcept;
 

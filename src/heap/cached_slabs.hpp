@@ -8,7 +8,8 @@
 
 namespace mallard::engine {
 
-/// Takes a new slab for this class. The slab becomes `queue.fresh`. False: out of memory.
+/// Takes a new slab for this class and makes it `queue.fresh`, the slab that is being carved.
+/// False: out of memory.
 bool take_slab(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
 
 /// Takes a span that holds one block of `bytes`. Sets `zero` to whether the block reads as zero.
@@ -20,7 +21,7 @@ void* take_span(thread_cache& cache, std::size_t bytes, bool& zero) noexcept;
 /// `cache_policy::carve`.
 void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
 
-/// Puts all free blocks of a slab onto the list of its class.
+/// Moves all free blocks of a slab onto the free list of its class.
 void take_free_blocks(thread_cache& cache, slab& s) noexcept;
 
 /// Returns a block to its slab, or a span to its source.

@@ -1,10 +1,11 @@
 // What a fork does with the engine's locks, and what other threads do during the fork.
 //
 // The child of a fork has one thread. To leave the child a consistent state, the thread that forks
-// takes all locks before the fork, and opens them after it. But between its handlers and the fork
-// the C library waits for locks of its own. It waits for the list of all streams: `fflush(NULL)`
-// holds that list while it waits for one stream, and `getline` holds the lock of that stream while
-// it calls malloc. So a thread that may hold such a lock must not wait for the thread that forks.
+// takes all locks before the fork, and opens them after it. But after the thread's fork handlers
+// have run, and before the fork itself, the C library waits for locks of its own. One of them is
+// the lock of the list of all streams. `fflush(NULL)` holds that lock while it waits for one
+// stream, and `getline` holds the lock of that stream while it calls malloc. So a thread that may
+// hold such a lock must not wait for the thread that forks.
 //
 // Therefore no thread waits for a lock that a fork keeps (`os::lock::keep`). A thread that wants
 // such a lock becomes a guest: it takes the lock of guests instead, and the fork does not end

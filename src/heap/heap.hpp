@@ -6,9 +6,9 @@
 //   confined   one thread allocates, without a lock
 //   shared     any thread allocates, under a lock
 //
-// Any thread frees and reallocates blocks of any heap, since entries of slices say which heap a
-// block belongs to. A thread that may not use the heap's lists sends the block to the heap's inbox
-// at once. The thread does not collect blocks of heaps in a batch: the heap might be released
+// Any thread frees and reallocates blocks of any heap, since the map entry of a slice says which
+// heap owns its blocks. A thread that may not use the heap's lists sends the block to the heap's
+// inbox at once. The thread does not collect blocks of heaps in a batch: the heap might be released
 // before the batch is sent, and sending would write to freed memory.
 //
 // tests/models/engine_release.pml models this for Spin.

@@ -31,7 +31,7 @@ std::size_t bin_of(std::size_t slices) noexcept
 }
 static_assert(chunk_slices_max == 256); // the last bin, number 13, is for this length
 
-/// Adds a free span to its bin. The record of its last slice points back to the first.
+/// Adds a free span to its bin. The record of the span's last slice points back to its first slice.
 void put(heap& h, reservation& r, std::size_t slice, std::size_t slices) noexcept
 {
     slab& s = r.slabs[slice];

@@ -81,7 +81,8 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
     if (at == nullptr)
         return nullptr;
     std::byte* const start = align_up(at, align);
-    // If the system refuses to unmap an end, the end stays mapped and untouched.
+    // Unmap the ends of the mapping that alignment does not need. If the system refuses, they stay
+    // mapped and untouched.
     if (start != at)
         os::unmap(at, static_cast<std::size_t>(start - at));
     os::unmap(start + bytes, align - static_cast<std::size_t>(start - at));
@@ -149,7 +150,7 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     if (whole == m->bytes)
         return p;
     std::size_t const before = m->bytes;
-    if (!the_limits.try_charge(whole)) // the old and the new size are both charged during the call
+    if (!the_limits.try_charge(whole)) // during the call both the old and the new size count
         return nullptr;
     std::byte* const moved = os::remap(m->start, before, whole);
     the_limits.uncharge(moved == nullptr ? whole : before);

@@ -1,15 +1,15 @@
 // Frees of blocks whose slab belongs to another thread's cache.
 //
-// A thread collects such blocks in batches, one batch for each of a few slabs, and sends a batch as
-// one message: the batch's last block, which records the first block and the number of blocks, is
-// pushed onto the inbox of the cache that owns the slab. The owner splices a batch into its slab
-// without touching the blocks in between. (Batches per slab: snmalloc, and BatchIt, ISMM 2024;
-// splicing in constant time: rpmalloc.)
+// A thread collects such blocks in batches, one batch for each of a few slabs. It sends a batch as
+// one message. The last block of the batch records the first block and the number of blocks. To
+// send the batch, the thread pushes this last block onto the inbox of the cache that owns the slab.
+// The owner splices a batch into its slab without touching the blocks in between. (Batches per
+// slab: snmalloc, and BatchIt, ISMM 2024; splicing in constant time: rpmalloc.)
 //
 // An inbox is a stack. All threads push single messages, and the owner takes all messages at once,
 // so there is no ABA problem. Blocks of a message count as used, so their slab stays where it is.
-// But the slab's owner may change when its thread ends. So a message has no address but that of its
-// slab, and a thread that reads a message of a slab that is not its own forwards the message.
+// But the slab's owner may change when its thread ends. So a message is addressed to its slab only,
+// and a thread that reads a message of a slab that is not its own forwards the message.
 //
 // tests/models/engine_remote.pml models this protocol for Spin.
 #pragma once

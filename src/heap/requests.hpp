@@ -53,8 +53,8 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 /// The class comes from the slice's entry all the same, so a wrong size cannot misplace a block. A
 /// large block freed with a small size is detected, and a small block freed with a large size. A
 /// small block freed with another small size is not detected: programs with a missing virtual
-/// destructor do that. Not for blocks with an alignment above 16, which may be larger than the
-/// caller asked for.
+/// destructor do that. Must not be called for blocks with an alignment above 16: they may be
+/// larger than the caller asked for.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
     thread_cache* const cache = shown_cache();

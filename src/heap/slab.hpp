@@ -77,7 +77,7 @@ struct alignas(64) slab {
     std::byte* start = nullptr;
     void* free = nullptr; ///< list of free blocks, linked like the lists of a thread cache
     std::uint32_t used = 0;
-    std::uint32_t carved = 0; ///< the blocks after these were never used
+    std::uint32_t carved = 0; ///< number of blocks, from the first on, that were ever used
     std::uint32_t slices = 0;
     std::uint32_t back = 0; ///< in the record of a later slice: distance to the first slice
     slab* next = nullptr;   ///< in the owner's list of slabs of this class with free blocks

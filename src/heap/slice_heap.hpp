@@ -31,8 +31,7 @@ struct usage {
 /// Spans of one class that were freed a moment ago, newest first. The next allocation of the class
 /// takes one without a search, and touches the same pages. The slices of a cached span are `used`
 /// in the bits and `dirty` in `usage`. An allocation that finds nothing flushes all span caches and
-/// searches again. A decay tick flushes the spans
-/// that the interval did not need.
+/// searches again. A decay tick flushes the spans that the interval did not need.
 struct span_cache {
     slab* first = nullptr;
     std::uint32_t count = 0;

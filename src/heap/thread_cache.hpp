@@ -186,8 +186,9 @@ inline void empty_lists(thread_cache& cache) noexcept
 /// null, to whether the block reads as zero.
 [[gnu::noinline]] void* allocate_span(std::size_t bytes, thread_cache* cache,
                                       bool* zero = nullptr) noexcept;
-/// Frees every address that the other functions do not free: null, a span, a large block, a sampled
-/// block, a block of a heap, a block outside the first reservation, an address that is no block.
+/// Frees an address that none of the other functions handles: null, a span, a large block, a
+/// sampled block, a block of a heap, or a block outside the first reservation. Stops the process if
+/// the address is no block.
 [[gnu::noinline]] void free_rare(void* block, thread_cache* cache) noexcept;
 
 // The functions of frees.cpp:

@@ -94,9 +94,9 @@ constexpr cache_policy policy_of_threads{.take_slices = take_slices,
 // --- the end of a thread ---------------------------------------------------------------
 
 /// The round of destructors in which the cache is abandoned. The C library calls the destructors of
-/// thread-specific data again, up to four times, while there are values. By the second round most
-/// of the blocks that other destructors free have been freed. The destructor also runs in time for
-/// a thread whose first allocation is in round one or two.
+/// thread-specific data again, up to four times, while thread-specific values are set. By the
+/// second round most of the blocks that other destructors free have been freed. The destructor also
+/// runs in time for a thread whose first allocation is in round one or two.
 constexpr std::uintptr_t exit_rounds = 2;
 
 void abandon_at_exit(thread_cache& cache) noexcept;

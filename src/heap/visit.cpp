@@ -105,7 +105,7 @@ bool is_visited(const thread_cache& cache) noexcept
     return cache.wanted.load(std::memory_order_relaxed) != 0;
 }
 
-/// Whether the thread was in no slow path since the last call for this cache.
+/// Whether the thread has entered no slow path since the last call of this function for its cache.
 bool is_idle(thread_cache& cache) noexcept
 {
     std::uint32_t const now = cache.slow_paths.load(std::memory_order_relaxed);

@@ -94,8 +94,8 @@ std::size_t malloc_usable_size(void* block) noexcept
     return block == nullptr ? 0 : malloc_family::usable_bytes(block, "malloc_usable_size");
 }
 
-/// Does not check the size, unlike a sized delete: after realloc to a smaller size a block may be
-/// larger than its class says, if memory was short or the block's heap belongs to another thread.
+/// Ignores the size, which a sized delete would check. After a realloc to a smaller size a block
+/// may still be the larger one, if memory was short or the block's heap belongs to another thread.
 void free_sized(void* block, std::size_t) noexcept
 {
     malloc_family::deallocate(block);

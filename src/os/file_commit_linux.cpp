@@ -126,7 +126,7 @@ bool file_image::prepare(file_state& next) noexcept
     return sync();
 }
 
-/// Finds changed pages by their checksums, if the system has no pagemap.
+/// Finds changed pages by their checksums. Used if the system has no pagemap.
 bool file_image::compare(file_group& group, std::size_t count) noexcept
 {
     if (count != 0 && !read_checksums(now_.file, group))
@@ -196,8 +196,8 @@ void file_image::let_go() noexcept
         });
     });
     std::uint64_t const pages = now_.state.pages;
-    // Replace mappings beyond the new end before the file shrinks: touching them later would be a
-    // SIGBUS.
+    // Replace mappings beyond the new end of the file before the file shrinks: touching these
+    // mappings later would raise SIGBUS.
     if (pages < now_.mapped &&
         ::mmap(page(pages), (now_.mapped - pages) * page_bytes, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)

@@ -241,8 +241,8 @@ bool file_image::choose_header() noexcept
 }
 
 /// Completes an interrupted commit from its journal. After a complete commit both headers are
-/// equal. If the headers differ and the journal is not whole, the journal's pages were copied
-/// already; if they were not, the digest will not match.
+/// equal. If the headers differ and the journal is damaged, the pages of the journal should be in
+/// their places already. Otherwise the digest will not match.
 bool file_image::recover() noexcept
 {
     file_state const& state = now_.state;

@@ -16,7 +16,7 @@ struct page_buffer {
     std::byte data[buffer_pages * page_bytes];
 };
 
-/// Calls `f(done)`, a read or write from the offset `done`, until all bytes are moved.
+/// Repeats `f(done)`, which reads or writes from the offset `done` on, until all bytes are moved.
 template <class F>
 bool move_all(std::size_t bytes, F f) noexcept
 {

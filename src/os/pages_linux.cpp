@@ -372,8 +372,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, why_not_locked(error));
     }
-    // The system reserves huge pages for all nodes together. A touch of a page for which its node
-    // has no huge page is a SIGBUS. So touch all pages now if they are bound to a node.
+    // The system reserves huge pages for all nodes together. Touching a page raises SIGBUS if the
+    // page's node has no huge page left. So touch all pages now if they are bound to a node.
     bool const at_once = options_.populate || (set_aside && options_.numa.strict);
     if (at_once && !populate(data, bytes))
         return refuse(errno, options_.populate

@@ -44,8 +44,8 @@ struct process {
 
 inline constexpr int start_bits = 26;
 
-/// Identifies a process in 48 bits, never 0 or 1: the process id, which the system soon reuses, and
-/// the start time, which repeats after a week.
+/// Identifies a process by 48 bits, which are never 0 or 1. The bits combine the process id with
+/// the start time: the system soon reuses a process id, and the start time repeats after a week.
 inline std::uint64_t mark_of_process(pid_t pid, const process& p) noexcept
 {
     return static_cast<std::uint64_t>(pid) << start_bits |

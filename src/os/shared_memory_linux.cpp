@@ -112,7 +112,7 @@ system_error failure_of_new_file(int error) noexcept
     return failure_of_file(error);
 }
 
-/// Allocates the memory of the file now, so that no later access is a SIGBUS for lack of memory.
+/// Allocates the memory of the file now, so that no later access raises SIGBUS for lack of memory.
 system_error set_aside(int descriptor, std::size_t bytes) noexcept
 {
     rlimit limit{};

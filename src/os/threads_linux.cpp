@@ -165,7 +165,8 @@ private:
         for (thread_cache* c = t.caches; c != nullptr;) {
             std::lock_guard const alone(c->list_->lock);
             c->thread_ = nullptr;
-            // In the child of a fork: the fork may have interrupted a call.
+            // In the child of a fork, mark the cache as not in use: the fork may have interrupted a
+            // call.
             c->busy_.store(0, std::memory_order_relaxed);
             c = c->next_of_thread_;
         }

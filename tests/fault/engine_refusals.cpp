@@ -107,7 +107,7 @@ void run_program(std::uint64_t seed, bool may_fail)
     in_a_thread([&] { market.clear(); });
 }
 
-/// Checks that all committed memory is free, as one span in the only reservation.
+/// Checks that all committed memory is free: it has to form one span in the only reservation.
 void expect_nothing_lost()
 {
     // The free of the block unmaps mappings that the system refused to unmap before.
@@ -177,7 +177,8 @@ TEST(engine_refusals, with_another_error_are_survived)
     survive_each(2, EPERM, 11);
 }
 
-/// Counts live samples, as a profile would, and shortens the sampling distance each time.
+/// Counts live sampled blocks, as a heap profile would. Shortens the mean sampling distance at each
+/// call.
 void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
 {
     *static_cast<std::size_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : ~std::size_t{0};
@@ -204,7 +205,8 @@ TEST(engine_refusals, are_survived_while_blocks_are_sampled)
             << "first " << first;
 }
 
-// The threads get no cache of their own, share the fallback cache, and get a cache later.
+// At first the threads get no cache of their own and share the fallback cache. Later they get
+// caches.
 TEST(engine_refusals, are_survived_by_threads)
 {
     for (std::size_t each : {1U, 2U, 3U, 5U})

@@ -271,7 +271,7 @@ TEST(a_full_dev_shm, makes_creation_fail_and_leaves_no_file)
                   require_refused(shared_memory::create("third", 2 << 20), ENOSPC, "full");
                   require_refused(shared_memory::open("second"), ENOENT, "no segment");
                   static_cast<void>(required(shared_memory::create("rest", 512 << 10)));
-                  // All memory of the segment can be written, although the disk is full.
+                  // All memory of the segment can be written, although the disk is full by now.
                   std::size_t const bytes = first.stats().bytes_idle;
                   std::memset(first.allocate({bytes, 1}), 1, bytes);
               }),

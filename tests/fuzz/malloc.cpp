@@ -185,7 +185,7 @@ private:
         return heap;
     }
 
-    /// Chooses a heap and confines it to this thread.
+    /// Chooses one of the heaps, and confines that heap to this thread.
     mallard_heap* some_heap()
     {
         mallard_heap* const heap = heaps_[choose_(heaps_.size())];

@@ -17,7 +17,7 @@ using mallard::shared_heap;
 using mallard::testing::in_threads;
 using mallard::testing::rounds;
 
-/// Passes blocks from one thread to another, one at a time.
+/// Passes blocks from one thread to another thread, one block at a time.
 class mailbox {
 public:
     bool put(void* block)

@@ -53,7 +53,7 @@ TEST(blocks, outlive_the_thread_that_allocated_them)
         end_of(blocks[i]);
 }
 
-/// Each thread frees a block that another thread left, and leaves a new block.
+/// Each thread frees a block that another thread has left for it, and leaves a new block.
 TEST(blocks, are_freed_by_any_thread)
 {
     constexpr std::size_t slots = 512, steps = 40'000;

@@ -57,7 +57,7 @@ private:
     A a_;
 };
 
-/// The model: the counts that the adaptors must report.
+/// The model of the adaptors: the counts that they must report.
 class ledger {
 public:
     /// Whether the budget and the failure rule allow a call.

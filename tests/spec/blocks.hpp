@@ -19,7 +19,7 @@ public:
         std::byte* end() const { return begin + std::max(asked.bytes, std::size_t{1}); }
     };
 
-    /// Adds a new block and verifies its address.
+    /// Adds a new block to the model, and verifies its address.
     void add(const std::string& name, void* at, layout l, const failing_source& source)
     {
         block const b{static_cast<std::byte*>(at), l, static_cast<unsigned char>(7 * all_.size())};

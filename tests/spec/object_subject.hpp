@@ -162,7 +162,7 @@ private:
         return found->second;
     }
 
-    /// Drops all boxes before all objects are destroyed.
+    /// Drops all boxes. Called before all objects are destroyed.
     void let_go()
     {
         if constexpr (!counted)

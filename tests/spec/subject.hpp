@@ -42,7 +42,7 @@ public:
     virtual void verify() const = 0;
 };
 
-/// The growth rule of the line that makes an allocator, with defaults for missing words.
+/// Parses the growth rule in the line that makes an allocator. Missing words have their defaults.
 inline growth growth_from(line& l, growth rule)
 {
     while (!l.empty()) {

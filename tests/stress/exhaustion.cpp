@@ -1,4 +1,4 @@
-// A pool at its limit allocates every block that it has, whichever threads call it.
+// A pool at its limit can allocate every block that it has, whichever threads call it.
 #include "../support/kinds.hpp"
 #include "../support/threads.hpp"
 

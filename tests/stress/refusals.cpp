@@ -30,7 +30,7 @@ private:
     std::size_t refusals_ = 0;
 };
 
-/// A source that has memory for chunks only, and none for arrays and thread caches.
+/// A source that has memory for chunks, but none for arrays and thread caches.
 class chunks_only : public counting_source {
 public:
     chunk try_take(layout l) noexcept

@@ -1,4 +1,4 @@
-// A key finds its element or nothing while other threads insert and remove elements.
+// A key finds either its own element or nothing, while other threads insert and remove elements.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
@@ -38,7 +38,7 @@ struct counted_stamp : stamp {
     }
 };
 
-/// Keys that threads exchange; some of them are stale.
+/// The keys that threads exchange. Some of the keys are stale.
 template <class Map>
 struct board {
     using key_type = typename Map::key_type;

@@ -39,7 +39,7 @@ public:
             ::kill(pid_, SIGKILL);
     }
 
-    /// Waits for the exit. Returns "fine", or a description of the failure.
+    /// Waits until the child exits. Returns "fine", or a description of the failure.
     std::string end()
     {
         if (pid_ < 0)

@@ -64,7 +64,7 @@ public:
         ::operator delete(data - c.align, std::align_val_t{2 * c.align});
     }
 
-    /// All requests, including failed ones.
+    /// The layouts of all requests, including failed ones.
     const std::vector<layout>& asked() const { return asked_; }
     std::size_t calls() const { return asked_.size(); }
     std::size_t gives() const { return gives_; }

@@ -15,8 +15,8 @@ using namespace mallard;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// The heap, with a record of its peak of bytes in use. Fails requests larger than the address
-/// space, for which the heap of AddressSanitizer would abort.
+/// A source over the heap that records its peak of bytes in use. It fails requests larger than the
+/// address space, since the heap of AddressSanitizer would abort.
 class heap_of_peak {
 public:
     chunk try_take(layout l) noexcept
@@ -49,8 +49,8 @@ std::vector<std::size_t> limits_for(std::size_t block)
         limits.push_back(blocks * block * 10 / 9 + 1);
     for (std::size_t bytes = 8192; bytes <= 4 * mib; bytes = bytes * 7 / 4)
         limits.push_back(bytes);
-    // Below 8 KiB the chunk header takes too large a part of the limit; above the maximum a test
-    // takes too long.
+    // Remove limits below 8 KiB, where the chunk header takes too large a part of the limit, and
+    // limits above the maximum, where a test takes too long.
     std::erase_if(limits, [&](std::size_t limit) {
         return limit < 8192 || limit < block || limit > std::max(4 * mib, 40 * block) ||
                limit / block > 30'000;

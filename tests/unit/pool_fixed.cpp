@@ -42,7 +42,7 @@ TEST(pool_fixed, is_ready_before_any_code_runs)
     expect_service(static_multipool, 1000);
 }
 
-/// A case of the tests: `count` blocks of `block` bytes.
+/// One case of the tests: a pool of `count` blocks of `block` bytes.
 struct capacity {
     std::size_t block, align, count;
 };
@@ -114,7 +114,8 @@ TYPED_TEST(pool_fixed, in_a_buffer_holds_as_many_blocks_as_bytes_for_promises_at
 {
     for_each_capacity([]<capacity C>() {
         using pool = bounded_pool<TypeParam, C, buffer<enough<TypeParam, C>>>;
-        // The addresses are multiples of the alignment of the pool, not of its blocks.
+        // The addresses are multiples of the alignment of the pool object, not of the alignment of
+        // its blocks.
         constexpr std::size_t step = alignof(pool), places = 8;
         std::unique_ptr<std::byte[]> const memory(new std::byte[sizeof(pool) + places * step]);
         for (std::size_t place = 0; place < places; ++place) {

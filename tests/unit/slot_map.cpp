@@ -46,7 +46,7 @@ TYPED_TEST(a_slot_map, finds_nothing_for_a_made_up_key)
     std::vector<key<8, 4>> live;
     auto const expect_only_those = [&] {
         std::size_t found = 0;
-        // Two bits more than the index of a key has.
+        // Two bits more than the index in a key has.
         for (std::uint32_t value = 0; value < 1U << 14; ++value)
             found += numbers.contains(key<8, 4>(value));
         EXPECT_EQ(found, live.size());
