@@ -17,7 +17,7 @@ inline constexpr bool is_pair<std::pair<First, Second>> = true;
 
 /// Whether the constructor arguments of a `U` contain an allocator already: after
 /// `std::allocator_arg`, or as the last argument. Arguments from `std::scoped_allocator_adaptor`
-/// do.
+/// contain one.
 template <class U, class... Args>
 inline constexpr bool has_allocator = false;
 template <class U, class... Args>
@@ -28,7 +28,7 @@ inline constexpr bool has_allocator<U, Args...> = [] {
            std::uses_allocator_v<U, std::tuple_element_t<sizeof...(Args) - 1, all>>;
 }();
 
-/// Whether `construct` adds an allocator `A` to the arguments `Args` of a `U`.
+/// Whether `construct` adds an allocator `A` to the constructor arguments `Args` of a `U`.
 template <class U, class A, class... Args>
 struct wants_allocator
     : std::bool_constant<std::uses_allocator_v<U, A> && !has_allocator<U, Args...>> {};
@@ -71,7 +71,8 @@ public:
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
 
-    /// An allocator over `from`. Implicit, so a container can be given the resource itself.
+    /// An allocator over `from`. The conversion is implicit, so `from` itself can be passed to the
+    /// constructor of a container.
     allocator(A& from) noexcept : from_(&from) {}
     template <class U>
     allocator(const allocator<U, A>& other) noexcept : from_(&other.resource())

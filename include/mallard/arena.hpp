@@ -300,8 +300,9 @@ public:
             cursor_ = p;
     }
 
-    /// Grows or shrinks a block in place. Only the last block can grow, within its chunk. Returns
-    /// false when the block cannot change; nothing has changed then.
+    /// Grows or shrinks a block in place. Only the block that was allocated last can grow, and only
+    /// within its chunk. Returns false, and changes nothing, when the block cannot grow or shrink
+    /// in place.
     ///
     ///     if (!scratch.try_expand(text, {16, 1}, {32, 1})) ... // allocate anew, and copy
     [[nodiscard]] bool try_expand(void* block, layout from, layout to) noexcept
@@ -333,9 +334,9 @@ public:
     }
 
     /// Frees all blocks that were allocated after the mark, and keeps the memory. Bytes that an
-    /// older block gained by `try_expand` since the mark are freed too. O(chunks since the mark).
-    /// With `check::on`, a rewind to a stale mark stops the process, if the most recent rewind to
-    /// an older mark made the mark stale.
+    /// older block gained by `try_expand` since the mark are freed too. O(chunks since the mark). A
+    /// mark is stale after a rewind to an older mark. With `check::on`, a rewind to a stale mark
+    /// stops the process if the most recent rewind to an older mark made the mark stale.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))

@@ -26,7 +26,7 @@ struct growth {
     std::size_t num = 2, den = 1, add = 0;                       ///< next = last * num / den + add
     std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< most bytes of all memory held
 
-    /// A rule with a single step of `bytes`.
+    /// A rule with a single step of `bytes` bytes.
     static constexpr growth none(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1, .limit = bytes};

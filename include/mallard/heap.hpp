@@ -73,13 +73,13 @@ inline constinit mallard_fresh nothing_fresh{};
 /// A heap is a part of the malloc engine, so the program must link libmallard-malloc.so
 /// (mallard::malloc) or libmallard-malloc.a (mallard::malloc_static).
 ///
-/// A heap has chunks of its own, the first of 64 KiB, each twice as large as the one before, up to
-/// 4 MiB; blocks above 1 MiB have memory of their own. `release` returns all memory to the engine,
-/// for the rest of the program. `reset` keeps the chunks. The time of a `reset` does not depend on
-/// the number of blocks. A heap without blocks takes less than 4 KiB, so thousands of heaps are
-/// fine. A block is at most a quarter larger than requested, and at least 16 bytes. A size class
-/// takes 16 KiB or more of a chunk at a time, and touches its pages as needed; for a few blocks of
-/// each of many sizes, a `multipool` is smaller.
+/// A heap has chunks of its own. The first chunk has 64 KiB, and each later chunk is twice as large
+/// as the one before, up to 4 MiB. Blocks above 1 MiB have memory of their own. `release` returns
+/// all memory to the engine, for the rest of the program. `reset` keeps the chunks. The time of a
+/// `reset` does not depend on the number of blocks. A heap without blocks takes less than 4 KiB, so
+/// thousands of heaps are fine. A block is at most a quarter larger than requested, and at least 16
+/// bytes. Each size class takes 16 KiB or more of a chunk at a time, and touches its pages as
+/// needed. A `multipool` needs less memory for a few blocks of each of many sizes.
 ///
 /// `free`, `realloc` and `malloc_usable_size` accept blocks of a heap too. `realloc` keeps a block
 /// in its heap.

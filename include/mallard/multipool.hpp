@@ -12,7 +12,7 @@ namespace mallard {
 ///     memory;
 struct multipool_options {
     std::size_t largest = 32768; ///< bytes of the largest block that comes from a pool
-    /// The members from here on are as in `pool_options`, and apply to each pool.
+    /// This member and the members below are as in `pool_options`, and apply to each pool.
     std::size_t chunk = std::size_t{1} << 16;
     /// The first and the largest step of each pool.
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};

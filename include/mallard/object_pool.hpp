@@ -17,7 +17,7 @@ namespace mallard {
 ///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
 struct object_pool_options {
     mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
-    /// The members from here on are as in `pool_options`. The growth must be a constant: not
+    /// This member and the members below are as in `pool_options`. The growth must not be
     /// `at_run_time`.
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
@@ -85,18 +85,19 @@ inline constexpr wink_out_t wink_out{}; ///< the value to pass
 ///     using meshes = mallard::object_pool<mesh, mallard::default_heap,
 ///                                         mallard::object_pool_options{.counts = counts::local}>;
 ///
-/// Chunks, growth, order of reuse and threads are those of a `pool`; several threads need
-/// <mallard/sync.hpp>. `make` throws what the source throws, or `std::bad_alloc`; `try_make`
-/// returns an empty handle instead. If a constructor throws, both let the exception pass and the
-/// slot is free again. `T` may have any size and alignment, but must not be const.
+/// Chunks, growth, order of reuse and threads are as in `pool`. A pool for several threads needs
+/// <mallard/sync.hpp>. When memory is exhausted, `make` throws what the source throws, or
+/// `std::bad_alloc`; `try_make` returns an empty handle. If a constructor throws, both functions
+/// let the exception pass, and the slot is free again. `T` may have any size and alignment, but
+/// must not be const.
 ///
-/// Bytes beside an object: 8 with `counts`; 8 if the growth has one step, for the address of the
-/// pool; otherwise none. The sum is rounded up to a multiple of alignof(T).
+/// An object has 8 bytes more with `counts`, and 8 bytes more for the address of the pool if the
+/// growth has only one step. The sum is rounded up to a multiple of alignof(T).
 ///
 /// Handles must not outlive the pool. Objects may hold handles of each other. When all objects are
 /// destroyed at once, the order is unspecified. The destructor of an object may then `lock` weak
-/// handles to find objects that still live; it must not use other objects, nor call the pool.
-/// Destructors and hooks never run under a lock.
+/// handles, to find objects that were not destroyed yet. It must not use objects that it finds in
+/// another way, and must not call the pool. Destructors and hooks never run under a lock.
 ///
 /// With `check::on`, `destroy` stops the process if its argument is not an object of this pool, or
 /// is destroyed already, or has other handles.

@@ -139,8 +139,8 @@ public:
         return core_.owns(p) || large_.owns(p);
     }
 
-    /// Whether `p` is a single block of this pool that is in use. O(log chunks) with `check::on`;
-    /// otherwise the recently freed blocks are searched too.
+    /// Whether `p` is a single block of this pool that is in use. O(log chunks) with `check::on`.
+    /// Without `check::on`, the recently freed blocks are searched too.
     [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
 
     /// Calls `f(void*)` for each single block in use, in address order. `f` may free its argument,

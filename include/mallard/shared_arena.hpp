@@ -141,7 +141,8 @@ private:
             return p.blocks.try_allocate(l);
     }
 
-    /// Slow path: the thread has no arena yet, or another thread has frozen it.
+    /// Slow path of an allocation: the thread has no arena yet, or another thread keeps all threads
+    /// out of their arenas for a moment.
     template <bool Throws>
     MALLARD_COLD void* begin(layout l) noexcept(!Throws)
     {

@@ -360,8 +360,8 @@ private:
     {
         return pool_.upstream().number_of(block);
     }
-    /// The slot that the key addresses, or null. The range test folds away for keys of 32 or 64
-    /// bits.
+    /// The slot that the key addresses, or null. For keys of 32 or 64 bits, the compiler removes
+    /// the range test.
     shared_slot* slot_of(Key k) const noexcept
     {
         return k.value() > Key::value_max ? nullptr : at(k.index());

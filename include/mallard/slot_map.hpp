@@ -271,8 +271,9 @@ private:
         return true;
     }
 
-    /// Pushes the slot, with its next key, onto the free list. Returns true, as `retire` does, so
-    /// that compilers turn the call of `retire` into a jump.
+    /// Pushes the slot, with its next key, onto the free list. If the slot has no next key, retires
+    /// the slot. Always returns true, like `retire`, so that the call of `retire` compiles to a
+    /// jump.
     bool recycle(std::size_t i, word k) noexcept
     {
         word next = words_of::after(k);
@@ -305,7 +306,7 @@ private:
         return recycle(k.index(), k.value());
     }
 
-    // Of slots 1 to end_:  size + retired + detached + |list from free_ on| == end_ - 1
+    // Slots 1 to end_ - 1:  size + retired + detached + |list from free_ on|  ==  end_ - 1
     std::size_t retired_ = 0;
     std::size_t detached_ = 0;
 };

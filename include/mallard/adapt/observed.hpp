@@ -34,15 +34,15 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 ///     mallard::pool<mallard::observed<mallard::default_heap, log>> nodes(64);
 ///
 /// Wrap the source to see growth; wrap the allocator to see failures, and the blocks left at the
-/// end. An observed allocator keeps its hot path: `allocate` gains no instruction, `try_allocate`
-/// gains one test.
+/// end. The hot path of an observed allocator stays short: `allocate` has no instruction more, and
+/// `try_allocate` has one test more.
 ///
 /// An observer must not throw, and must not call the observed allocator. It may use other
 /// allocators, lock and write. The thread that caused the event calls the observer, and `observed`
-/// holds no lock during the call. A pool for several threads holds its growth lock around the
-/// events of its source, unless the source is `shareable`; other threads can still free blocks, and
-/// allocate blocks without growth. If several threads call `observed`, all of them call the
-/// observer.
+/// holds no lock during the call. A pool for several threads holds its growth lock while it calls
+/// the source, and so during the events of the source, unless the source is `shareable`. Meanwhile
+/// other threads can still free blocks, and allocate blocks without growth. If several threads call
+/// `observed`, all of them call the observer.
 ///
 /// Neither copied nor moved, so `destroyed` is called once. A pool that moves can borrow an
 /// `observed` source by `ref`.

@@ -141,9 +141,9 @@ public:
         return is_guarded(p) || this->upstream().owns(p);
     }
 
-    /// For a handler of SIGSEGV: reports the block that contains the address, or contained it, to
-    /// the `fault_handler`. Returns false when there is none. O(blocks). Takes no lock, because the
-    /// thread that holds the lock may be the one that faulted.
+    /// For a handler of SIGSEGV: finds the guarded block, in use or freed, that contains or
+    /// contained the address, and passes it to the `fault_handler`. Returns false when there is no
+    /// such block. O(blocks). Takes no lock, because the thread that faulted may hold the lock.
     ///
     ///     void on_segv(int, siginfo_t* info, void*) { orders.explain(info->si_addr); ... }
     bool explain(const void* address) const noexcept

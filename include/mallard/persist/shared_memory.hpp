@@ -22,8 +22,8 @@ struct system_error {
     explicit operator bool() const noexcept { return error != 0; } ///< whether there is an error
 };
 
-/// A number below 2^48 with a 16-bit checksum in one word, for atomic changes. A stray write is
-/// detected, except in one case of 65,536.
+/// A number below 2^48 and its 16-bit checksum, both in one word, so that one atomic store changes
+/// both. Of 65,536 stray writes, one is not detected, on average.
 class checked_number {
 public:
     /// The word for `number`, which must be below 2^48.
@@ -57,7 +57,7 @@ struct segment_header {
     /// 0: there is no root. `root_is_ready`: the root is constructed. Any other value: the checked
     /// number of the process that constructs the root.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
-    std::atomic<std::uint64_t> root{0};      ///< a `checked_number`: its offset; 0: not allocated
+    std::atomic<std::uint64_t> root{0};      ///< `checked_number` of its offset; 0: not allocated
     std::atomic<std::uint64_t> root_hash{0}; ///< `layout_hash` of the type of the root
 
     /// Whether a word is a `checked_number` with a right checksum, and its offset lies behind the

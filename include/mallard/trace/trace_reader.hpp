@@ -79,8 +79,8 @@ public:
 private:
     static constexpr std::size_t record_bytes = sizeof(mallard_trace_record);
 
-    /// Why the header cannot be read, or "". Tests the fields in the order in which they can be
-    /// trusted.
+    /// Returns the reason why the header cannot be read, or "". Tests the fields in the order in
+    /// which they can be trusted.
     const char* failure_of(std::span<const std::byte> bytes) noexcept
     {
         static constexpr unsigned char magic[] = {0x89, 'M', 'T', 'R', 'A', 'C', 'E', '\n'};

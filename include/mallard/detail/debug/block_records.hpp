@@ -4,8 +4,9 @@
 //     checked    | redzone |   block   | redzone |           in memory of the wrapped allocator
 //     guarded    | redzone     |   block   | r | ////////    in pages before an inaccessible page
 //
-// The two differ in where a block lies in its memory, and in what happens to a freed block:
-// `checked` fills it with a pattern, `guarded` takes its pages away.
+// `checked` and `guarded` differ in where a block lies in its memory, and in what happens to a
+// freed block: `checked` fills the block with a pattern, and `guarded` takes the pages of the block
+// away.
 #pragma once
 
 #include <mallard/debug/fault.hpp>
@@ -243,9 +244,9 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 }
 
 /// Builds and inspects redzones, and reports faults. All bytes of a chunk outside its block are
-/// redzone, except for bytes that an alignment above 64 KiB leaves in front of the block. Each
-/// allocation and each free records up to `Frames` calls. When the fault handler returns, a bad
-/// free has changed nothing, and overwritten bytes are filled again.
+/// redzone. The exception are bytes that an alignment above 64 KiB leaves in front of the block.
+/// Each allocation and each free records up to `Frames` calls of the call stack. When the fault
+/// handler returns, a bad free has changed nothing, and overwritten bytes are filled again.
 ///
 /// `register_block` and `validate_free` are always inlined: a recorded call stack starts above the
 /// function that records it, and this function must be one of the adaptor.

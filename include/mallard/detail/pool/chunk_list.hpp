@@ -276,7 +276,7 @@ private:
                 throw_bad_alloc();
             return {};
         }
-        // The size of a whole chunk, or else all bytes that the limit has left.
+        // Takes a whole chunk, or all bytes that the limit has left if these are fewer.
         std::size_t const most = std::min(this->whole_bytes(), growth_.left());
         return take_step<Throws>(
             source, growth_, least, std::max(most, least.bytes),

@@ -180,8 +180,8 @@ public:
     /// Removes and returns the range of fresh slots, as if their blocks had been allocated.
     bump_range take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
-    /// Forgets all chunks. The fresh slots that are left count again as slots that were never
-    /// carved.
+    /// Forgets all chunks. Before that, marks the slots that are left in the bump range as never
+    /// carved in the header of their chunk.
     void clear(const List& chunks) noexcept
     {
         pool_chunk* const c = fresh_.is_used_up() ? nullptr : chunks.find(fresh_.next());

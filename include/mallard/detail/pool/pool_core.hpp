@@ -283,8 +283,8 @@ private:
         return mark_allocated(free_.has_recycled() ? recycle() : free_.carve(chunks_));
     }
 
-    /// Makes a block ready: one that was freed, else a fresh one, else one of a new chunk. Returns
-    /// false, or throws, if the source is exhausted.
+    /// Makes a block ready: a block that was freed, else a fresh block, else a block of a new
+    /// chunk. Returns false, or throws, if the source is exhausted.
     template <bool Throws, class Source>
     bool replenish(Source& source) noexcept(!Throws)
     {
