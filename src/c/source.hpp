@@ -19,8 +19,8 @@ struct source_choice {
     std::size_t buffer_bytes = 0;
 };
 
-/// A source that is chosen at run time. Each take tests which source was chosen; the test is cheap
-/// compared with the take.
+/// A source that is chosen at run time. Each request for memory tests which source was chosen. The
+/// test is cheap compared with the request.
 class chosen_source {
 public:
     /// Several threads may use the source. malloc needs no lock; the caller's functions and buffer

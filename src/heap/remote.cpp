@@ -24,7 +24,7 @@ std::uint64_t& record_of(slab& s, void* last) noexcept
     return words[s.shape().bytes > sizeof(free_block) ? 2 : 1];
 }
 
-/// The next message of an inbox. A message is named by its last block.
+/// Returns the message that follows `last` in an inbox. A message is identified by its last block.
 void* next_message(const void* last, std::uint64_t key) noexcept
 {
     std::uintptr_t const next = static_cast<const free_block*>(last)->guarded ^ mark_for(last, key);

@@ -45,7 +45,8 @@ struct reservation {
 
     std::size_t commit_limit() const noexcept { return slices.load(std::memory_order_relaxed); }
 
-    /// The slice of an address; at least `slices` if the address is not in this reservation.
+    /// The index of the slice that contains an address. At least `slices` if the address is not in
+    /// this reservation.
     std::size_t slice_of(const void* p) const noexcept
     {
         return (reinterpret_cast<std::uintptr_t>(p) - base) / slice_bytes;

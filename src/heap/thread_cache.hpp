@@ -104,8 +104,9 @@ struct alignas(128) thread_cache {
     thread_cache* next_of_all = nullptr;
     std::atomic<thread_cache*>* shown_at = nullptr; ///< address of the thread's `my_cache`
     sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on
-    /// First block of a list that a visitor took while an operation may have been under way. The
-    /// thread decides later whether the visitor took the list or the thread still has it.
+    /// The first block of a list that a visitor took, if an operation of the thread may have been
+    /// under way. The thread finds out later whether the visitor took the list in time, or the
+    /// thread still has it.
     void* in_doubt = nullptr;
 
     /// Messages from other threads: a stack of batches, each linked by its last block.
@@ -286,8 +287,9 @@ private:
     thread_cache& cache_;
 };
 
-/// If a decay interval has passed, shrinks the lists of this cache. Once in each interval of the
-/// process, also returns memory of the slice heap to the system. Defined in decay.cpp.
+/// If a decay interval has passed, shrinks the lists of this cache. The first cache for which this
+/// happens in an interval also returns idle memory of the slice heap to the system. Defined in
+/// decay.cpp.
 [[gnu::cold, gnu::noinline]] void decay_if_due(thread_cache& cache) noexcept;
 
 /// Counts a slow path. Every 64th one reads the clock.

@@ -25,8 +25,8 @@ std::size_t length(const void* block, std::uint64_t key) noexcept
     return count;
 }
 
-/// Counts the blocks of a list whose first block may have been allocated in the meantime. Stops
-/// after `most` + 1 blocks.
+/// Counts the blocks of a list. Its thread may have allocated the first block in the meantime.
+/// Stops after `most` + 1 blocks.
 std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t key) noexcept
 {
     std::size_t count = 0;

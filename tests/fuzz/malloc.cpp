@@ -1,5 +1,5 @@
-// Runs the input as a program over the malloc engine: three threads in lock step, two of which
-// start and end, three heaps, and sometimes a memory limit.
+// Runs the input as a program over the malloc engine, with three heaps and sometimes a memory
+// limit. Three threads run the program in lock step. Two of them start and end during the program.
 #include "../../src/heap/requests.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../support/choices.hpp"

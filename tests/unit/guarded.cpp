@@ -261,7 +261,7 @@ TEST(guarded, guards_one_allocation_in_one_in)
     EXPECT_EQ(blocks.upstream().stats().blocks_live, 0);
 }
 
-/// A correct random program in which sometimes a byte in the gap is changed.
+/// A correct random program. Sometimes the test changes a byte in the gap beside a block.
 TEST(guarded, keeps_blocks_intact_and_finds_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 5; ++seed) {

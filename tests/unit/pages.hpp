@@ -90,7 +90,8 @@ inline void limit(int resource, rlim_t bytes)
     ::setrlimit(static_cast<__rlimit_resource_t>(resource), &now);
 }
 
-/// Whether a test may limit memory: not under ThreadSanitizer, which needs memory in a child.
+/// Whether a test may limit memory. False under ThreadSanitizer, which needs additional memory in a
+/// child process.
 inline bool may_refuse_memory()
 {
     return __tsan_init == nullptr;
