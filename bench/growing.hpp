@@ -56,7 +56,7 @@ struct fresh_state {
     std::optional<C> blocks;
 };
 
-// A pool grows from 256 blocks, doubling, to a million blocks.
+// The case of a growing pool: it grows from 256 blocks to a million, by doubling.
 inline constexpr std::size_t growth_count = 1'000'000;
 inline constexpr std::size_t growth_bytes = 64;
 inline constexpr std::size_t growth_first = 256;

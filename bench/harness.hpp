@@ -26,7 +26,7 @@ namespace mallard::bench {
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
     bool alone = false;   ///< this process measures the memory of one contender
-    std::size_t less = 0; ///< divides the work of each laboratory cell by 2^less
+    std::size_t less = 0; ///< in lakos1 to lakos5, divides work by 2^less
 
     bool is_smoke() const noexcept { return kind == size::smoke; }
     bool is_brief() const noexcept { return kind == size::brief; }
@@ -61,7 +61,7 @@ struct child_result {
     std::string why = {};             ///< if not empty, the reason why the contender could not run
 };
 
-/// Waits for a process, and returns its result.
+/// A function that waits for a process and returns its result.
 using pending_result = std::function<child_result()>;
 
 struct entrant {
@@ -101,7 +101,7 @@ struct suite {
     double minutes = 6; ///< approximate duration of a full run
 };
 
-/// Which suites, cases and contenders are run.
+/// Says which suites, cases and contenders are to be run.
 struct selection {
     std::string case_pattern;
     std::string variant_pattern;

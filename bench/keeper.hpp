@@ -1,4 +1,4 @@
-// Saves the finished rows of a run, so that an interruption does not lose them.
+// Saves the finished rows of a run, so that they are not lost if the run is interrupted.
 #pragma once
 
 #include <bench/harness.hpp>

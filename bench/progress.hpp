@@ -32,7 +32,8 @@ public:
     void advance(double by) { done_ += by; }
 
 private:
-    // Estimates the remaining time: each remaining part takes as long as the parts so far.
+    // Estimates the remaining time. Assumes that each remaining experiment takes as long as the
+    // mean of the finished ones.
     std::string left() const
     {
         if (done_ < total_ / 200)

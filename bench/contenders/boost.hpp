@@ -33,7 +33,7 @@ private:
     boost::pool<> pool_{Bytes};
 };
 
-/// Boost's pool with an ordered list: each free searches the list for the block's place.
+/// Boost's pool with an ordered free list. Each free searches the list for the place of the block.
 template <std::size_t Bytes>
 class boost_ordered_pool {
 public:

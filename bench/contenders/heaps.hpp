@@ -10,8 +10,8 @@
 
 namespace mallard::bench {
 
-/// Pointers to a malloc and its free. A call through a pointer costs as much as a call through the
-/// PLT.
+/// Pointers to a malloc and its free. (Calling through a pointer costs as much as a normal call to
+/// a shared library, through the PLT.)
 struct heap_functions {
     void* (*allocate)(std::size_t) = nullptr;
     void (*release)(void*) = nullptr;

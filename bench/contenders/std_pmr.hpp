@@ -1,4 +1,5 @@
-// The resources of libstdc++'s <memory_resource>, called through the abstract base, as intended.
+// The resources of libstdc++'s <memory_resource>. They are called through their abstract base,
+// which is the intended use.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -14,7 +15,8 @@ inline std::string std_pmr_name(const char* resource)
     return "libstdc++-pmr-" + std::to_string(_GLIBCXX_RELEASE) + "/" + resource;
 }
 
-/// A resource that is called through a pointer which hides its type from the compiler.
+/// A resource whose type the compiler does not know, because it is called through a pointer to its
+/// base.
 template <class Resource>
 class behind_base {
 public:
@@ -70,7 +72,7 @@ public:
 template <std::size_t Bytes>
 using std_pool_blocks = blocks_from<std_pool, Bytes>;
 
-/// The standard's pool resource that any thread may call.
+/// The pool resource of the standard library that any thread may call.
 class std_sync_pool : public behind_base<std::pmr::synchronized_pool_resource> {
 public:
     static std::string name() { return std_pmr_name("sync-pool"); }

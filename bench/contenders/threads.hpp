@@ -130,8 +130,8 @@ struct pool_of_mode {
             pool<default_heap,
                  pool_options{.block = Bytes, .grow = grow, .threads = Threads, .order = Order}>;
 
-        /// Constructs the pool. A lock_free pool does not grow, so it needs the capacity; the pools
-        /// of other modes need no capacity.
+        /// Constructs the pool. A lock_free pool does not grow, so it needs the capacity. The pools
+        /// of other thread modes need no capacity.
         static pool_type make([[maybe_unused]] std::size_t capacity)
         {
             if constexpr (Threads == sync::lock_free)

@@ -1,4 +1,4 @@
-//! Records which compiler builds the suite. The compiler is the last part of `machine` in each row.
+//! Records which compiler builds the suite. Rows print it at the end of `machine`.
 
 use std::process::Command;
 

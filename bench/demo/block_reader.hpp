@@ -116,7 +116,8 @@ private:
         return at == text.npos ? text.size() : at + end.size();
     }
 
-    /// The length of a string with both quotes; 0 if the string does not end on its line.
+    /// Returns the length of a string with both quotes, or 0 if the string does not end on its
+    /// line.
     static constexpr std::size_t string_length(std::string_view text) noexcept
     {
         for (std::size_t i = 1; i < text.size() && text[i] != '\n'; ++i) {

@@ -74,8 +74,8 @@ public:
 
     bool is_full() const noexcept { return place_bytes_left_ == 0; }
 
-    /// Reads a file and adds its text. Returns the reason why the file was left out; empty if the
-    /// file was added.
+    /// Reads a file and adds its text. If the file is left out, returns the reason. If it is added,
+    /// returns an empty string.
     std::string take(const fs::path& path)
     {
         std::string text;

@@ -67,7 +67,7 @@ private:
     std::map<std::size_t, double> by_size_;
 };
 
-/// Has the interface of a strategy, with the number 0, and counts allocations.
+/// A substitute for a strategy that counts allocations. Its number is 0.
 struct counted {
     static constexpr int number = 0;
     static constexpr std::string_view name = "counted";

@@ -16,7 +16,7 @@ public:
     }
 };
 
-/// The reason why `text` is not JSON; empty if `text` is JSON.
+/// Returns the reason why `text` is not JSON, or an empty string if it is JSON.
 std::string json_fault(std::string_view text);
 
 template <class S>
@@ -192,7 +192,7 @@ private:
             put(0x80 | (code >> 6 * i & 0x3f));
     }
 
-    /// Returns the next character that is not white space; '\0' at the end.
+    /// Returns the next character that is not white space, or '\0' at the end of the text.
     char peek() noexcept
     {
         while (at_ < text_.size() &&

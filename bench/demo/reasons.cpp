@@ -65,7 +65,7 @@ std::string because_text(const advice& a, const profile& counts)
         d.density, 1 / std::max(d.density, 1e-9));
 }
 
-/// Says why the fastest strategy is not recommended, if it is not.
+/// If the fastest strategy is not recommended, says why.
 void add_fastest(const advice& a, std::vector<std::pair<std::string, std::string>>& reasons)
 {
     auto const fastest =
@@ -94,7 +94,7 @@ void add_fastest(const advice& a, std::vector<std::pair<std::string, std::string
                               : "asks for no more"));
 }
 
-/// Says what low utilisation costs an arena, if the figures show a cost.
+/// Says what low utilisation (U) costs an arena. Says nothing if the figures show no cost.
 void add_slowest_arena(const advice& a, std::vector<std::pair<std::string, std::string>>& reasons)
 {
     auto const slowest =

@@ -54,7 +54,7 @@ void put_labelled(const std::string& label, std::string_view sentence)
     put(line);
 }
 
-/// Puts words such as "arena, type parameter, wink-out" into three columns.
+/// Formats words such as "arena, type parameter, wink-out" as three columns.
 std::string in_columns(std::string_view words)
 {
     std::string text;
@@ -66,7 +66,7 @@ std::string in_columns(std::string_view words)
     return text;
 }
 
-/// Draws `share` of a bar of ten characters, in steps of an eighth of a character.
+/// Draws a bar of ten characters, of which `share` is filled, in steps of an eighth of a character.
 std::string bar(double share)
 {
     constexpr int width = 10;

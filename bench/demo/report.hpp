@@ -9,7 +9,7 @@
 
 namespace mallard::demo {
 
-/// A workload for which every strategy ran at least once, and the advice for it.
+/// The results of a workload for which every strategy ran at least once, and the advice for it.
 struct finding {
     const series* measured;
     advice advised;

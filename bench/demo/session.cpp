@@ -111,7 +111,8 @@ private:
     {
         auto const seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-        // Assumes that the next run takes as long as the runs before it.
+        // Stops before a run that would end too late. Assumes that it takes as long as the mean of
+        // the earlier runs.
         result_.out_of_time = plan_.seconds_max > 0 && run > 0 &&
                               seconds + seconds / static_cast<double>(run) > plan_.seconds_max;
         return result_.out_of_time;

@@ -1,4 +1,4 @@
-// The fourteen strategies as values, for tables and advice.
+// Lists the fourteen strategies as values, for tables and advice.
 #pragma once
 
 #include <bench/demo/strategy.hpp>

@@ -1,4 +1,4 @@
-// The fourteen allocation strategies of Lakos's talk, by number, for templates.
+// The fourteen allocation strategies of Lakos's talk, as templates that are selected by number.
 #pragma once
 
 #include <mallard/pmr.hpp>

@@ -40,7 +40,7 @@ struct node {
     string_of<S> text;
     vector_of<S, node> parts;
 
-    /// A node with an empty text and no parts, in the memory of `allocator`.
+    /// Makes a node without text and without children, in the memory of `allocator`.
     template <class Allocator>
     node(part kind, std::string_view words, const Allocator& allocator)
         : is(kind), text(words, allocator), parts(allocator)

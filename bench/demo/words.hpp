@@ -20,7 +20,8 @@ constexpr bool in_word(char c) noexcept
     return word_characters[static_cast<unsigned char>(c)];
 }
 
-/// The length of the word at the start of `text`; 0 if there is none.
+/// Returns the length of the word at the start of `text`, or 0 if `text` does not start with a
+/// word.
 constexpr std::size_t word_length(std::string_view text) noexcept
 {
     std::size_t length = 0;

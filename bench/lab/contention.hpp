@@ -42,7 +42,7 @@ void take_and_give(Memory& memory, contention_cell const& cell)
         memory.deallocate(increment(memory.allocate(cell.block)), cell.block);
 }
 
-/// Constructs, uses and destroys an allocator that only one thread uses.
+/// Constructs, uses and destroys an allocator. Only one thread uses it.
 template <class Memory>
 void live_alone(contention_cell const& cell)
 {

@@ -159,8 +159,8 @@ public:
             once();
     }
 
-    /// Runs one repetition. Before the structure is destroyed, calls `see(state, block, bytes)` for
-    /// each of its blocks.
+    /// Runs one repetition. Calls `see(state, block, bytes)` for each block of the structure just
+    /// before the structure is destroyed.
     void once(inspect see = nullptr, void* state = nullptr)
     {
         Memory memory({buffer_.all(), cell_.largest_block()});

@@ -11,8 +11,8 @@
 
 namespace mallard::bench::lab {
 
-/// Makes gaps in the heap: allocates 2^16 blocks of 1 to 1,024 bytes, and frees a random one in
-/// `freed_of`. The destructor frees the rest. (After G. Bleaney's Benchmark V.)
+/// Makes gaps in the heap: allocates 2^16 blocks of 1 to 1,024 bytes, and frees one in every
+/// `freed_of`, chosen at random. The destructor frees the rest. (After G. Bleaney's Benchmark V.)
 class litter {
 public:
     /// Makes the gaps. Makes none and returns an empty value if `freed_of` is 0.

@@ -40,7 +40,8 @@ public:
     void release() noexcept {}
 };
 
-/// A resource whose type is hidden from the compiler behind its abstract base.
+/// A resource whose type the compiler does not know, because it is called through a pointer to its
+/// base.
 template <class Base, template <class> class Allocator>
 class behind {
 public:
@@ -217,8 +218,8 @@ private:
     foonathan_stack_on_buffer stack_;
 };
 
-/// foonathan's pools, one for each power of two up to 4 KiB, as in the talk; larger requests go to
-/// the heap.
+/// foonathan's pools, one for each power of two up to 4 KiB, as in the talk. The heap serves larger
+/// requests.
 class foonathan_pools {
 public:
     explicit foonathan_pools(budget) {}

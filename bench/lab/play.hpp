@@ -25,7 +25,7 @@ void play(part who, Cast cast, F f)
         throw not_played("nobody plays that strategy");
 }
 
-/// Increments the first byte of a block, as the talk does. The byte may be uninitialised.
+/// Increments the first byte of a block, as the talk's program does. The byte may be uninitialised.
 [[gnu::always_inline]] inline void* increment(void* block) noexcept
 {
     auto* const first = static_cast<unsigned char*>(keep(block));

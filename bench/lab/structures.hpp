@@ -56,7 +56,7 @@ struct same_address {
     }
 };
 
-/// Hashes one word of each element; the order of the elements does not matter.
+/// Hashes one word of each element. The result does not depend on the order of the elements.
 struct hash_of_content {
     template <class T>
     std::size_t operator()(T const& inner) const

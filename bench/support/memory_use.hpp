@@ -14,7 +14,7 @@ std::size_t peak_resident_kib();
 /// is resident.
 std::size_t resident_kib_exactly();
 
-/// Resets the peak to the current memory, if the kernel allows it.
+/// Sets the peak to the present memory, if the kernel allows that.
 void restart_peak_resident();
 
 } // namespace mallard::bench

@@ -45,7 +45,7 @@ std::vector<entrant> entrants_for(demand wanted, Body body)
     return entrants_of(all_contenders::with<More...>{}, wanted, body);
 }
 
-/// Adds the number of threads to a case name: "/T4".
+/// Adds the number of threads to a case name, as "/T4".
 inline std::string threads_name(std::string const& what, std::size_t threads)
 {
     return what + "/T" + std::to_string(threads);

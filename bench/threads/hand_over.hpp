@@ -14,7 +14,7 @@
 
 namespace mallard::bench {
 
-/// Runs producers and consumers. Between rounds no block is in use.
+/// Runs producers and consumers. No block is in use between two rounds.
 template <class C>
 class hand_over {
 public:

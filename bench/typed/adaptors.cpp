@@ -1,4 +1,4 @@
-// Measures the time that each adaptor adds to an allocation and its free.
+// Measures how much time each adaptor adds to an allocation and its free.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 

@@ -102,7 +102,8 @@ private:
 using maps = contender_list<behind_a_lock<hash_map>, behind_a_lock<plain_slot_map>,
                             shared_map<way::guard>, shared_map<way::read>>;
 
-/// A thousand elements that all threads read. Each thread has 64 more, which it replaces.
+/// A map with a thousand elements that all threads read, and 64 more for each thread, which that
+/// thread replaces.
 template <class C>
 class workload {
 public:

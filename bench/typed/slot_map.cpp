@@ -13,7 +13,8 @@ namespace {
 
 using value = std::uint64_t;
 
-/// A lower bound for the cost of a lookup: no key is ever stale, and one comparison checks that.
+/// A lower bound for the cost of a lookup. No key is ever stale here, but each lookup makes the one
+/// comparison that finding a stale key needs.
 class vector_and_compare {
 public:
     static std::string name() { return "limit/vector+compare"; }
@@ -217,8 +218,8 @@ experiment get(effort how, std::size_t count)
             })};
 }
 
-/// Replaces all elements. The function is not inlined, so that a map's fields are in memory as in a
-/// program.
+/// Replaces all elements. The function is not inlined, so that the compiler reads the fields of the
+/// map from memory, as in a program.
 template <class C>
 [[gnu::noinline]] void replace_all(C& map, table<typename C::key>& keys)
 {

@@ -57,7 +57,7 @@ round_function burst(task const& t, effort how)
     };
 }
 
-// Thread 0 allocates, thread 1 frees the blocks, and thread 0 stays without work.
+// Thread 0 allocates blocks and thread 1 frees them. Then thread 0 stays without work.
 round_function idle_owner(task const& t, effort how)
 {
     struct state {
@@ -78,7 +78,7 @@ round_function idle_owner(task const& t, effort how)
     };
 }
 
-// Starts threads, each of which allocates a block and then waits.
+// Starts threads that each allocate a block and then wait.
 round_function idle_threads(task const& t, effort how)
 {
     std::size_t const threads = how.is_smoke() ? 8 : t.threads;
@@ -118,8 +118,8 @@ round_function fragmentation(task const& t, effort how)
         table<void*> live(count);
         random_numbers random(13);
         for (std::size_t i = 0; i < steps; ++i) {
-            // Each phase uses only a part of the slots, so the blocks in the other slots stay for a
-            // long time.
+            // Uses only some of the slots in each phase, so that the blocks in the others stay for
+            // a long time.
             std::size_t const phase = i * 16 / steps;
             std::size_t const most = std::size_t{128} << (phase % 8);
             void*& block = live[(phase * count / 16 + random.below(count / 2)) % count];

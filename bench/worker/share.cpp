@@ -66,7 +66,7 @@ round_function hand_over(task const& t, effort how)
     };
 }
 
-// One thread allocates ten thousand blocks; afterwards, another thread frees all of them.
+// One thread allocates ten thousand blocks. Then another thread frees all of them.
 round_function relay(task const& t, effort how)
 {
     struct state {

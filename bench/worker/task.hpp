@@ -15,7 +15,7 @@ struct task {
     std::size_t count = 0; ///< number of blocks
     std::size_t threads = 1;
     std::size_t variant = 0; ///< a choice whose meaning depends on the job
-    std::size_t times = 0;   ///< repetitions, or ms; 0 for the time of a round
+    std::size_t times = 0;   ///< repetitions, or ms; 0: time of a round
 };
 
 // The requests to a worker. Each is one byte, and the comment says what the worker answers.

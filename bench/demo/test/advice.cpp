@@ -59,7 +59,7 @@ std::string reason(const series& s, std::string_view word)
     return {};
 }
 
-/// `count` run times near `seconds`.
+/// Returns `count` run times near `seconds`.
 std::vector<double> around(double seconds, std::size_t count = runs)
 {
     std::vector<double> all(count, seconds);

@@ -107,7 +107,7 @@ impl<From: Copy + 'static, To: Copy + 'static> Program for Change<From, To> {
     }
 }
 
-/// Frees the last block, or the block before it.
+/// Frees either the newest block, or the block allocated before that one.
 #[derive(Clone, Copy)]
 struct GiveBack {
     is_last: bool,

@@ -135,7 +135,7 @@ fn growing() -> Vec<Experiment> {
     all
 }
 
-/// Makes the experiments that resemble parts of programs.
+/// Makes the experiments whose pattern of making and dropping objects resembles real programs.
 fn programs() -> Vec<Experiment> {
     let waves = |capacity, start, renewed, frames| Waves { capacity, start, renewed, frames };
     vec![

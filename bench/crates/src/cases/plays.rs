@@ -118,7 +118,7 @@ pub struct Slots<T: Object, P: Objects<T>> {
     count: usize,
 }
 
-/// Aborts the process if a contender panics while a handle's place is empty.
+/// Aborts the process if a contender panics while a place has no handle.
 struct NoUnwinding;
 
 impl Drop for NoUnwinding {

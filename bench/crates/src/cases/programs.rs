@@ -11,7 +11,7 @@ use std::hint::black_box;
 /// A program that makes and drops objects of a pool in each pass. No object is left at the end of a
 /// pass.
 pub trait Program<T: Object>: Copy + 'static {
-    /// Whether the program drops an object while others stay.
+    /// Whether the program drops an object while other objects are live.
     const TAKES_BACK: bool = true;
 
     fn plan(self) -> Plan;

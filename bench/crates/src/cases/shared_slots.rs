@@ -67,7 +67,7 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// Each thread inserts elements and removes them. As published, each pass has a new map; in the
+/// Each thread inserts elements and removes them. As published, each pass has a new map. In the
 /// corrected variant the map stays.
 #[derive(Clone, Copy)]
 struct InsertRemove {

@@ -1,4 +1,4 @@
-//! Runs fastalloc's programs of several threads, all of which make objects in one pool.
+//! Runs fastalloc's programs in several threads. All threads make objects in one pool.
 
 use crate::contenders::mallard_objects::{MallardFixed, MallardPool};
 use crate::contenders::objects::{Object, Objects, Plan};

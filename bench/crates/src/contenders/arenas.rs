@@ -14,7 +14,7 @@ pub trait Arena: Sized + 'static {
     fn new() -> Self;
     /// Makes an arena with room for `bytes` bytes.
     fn with_room(bytes: usize) -> Self;
-    /// Frees everything, and keeps as much memory as the crate can.
+    /// Frees everything. Keeps as much memory as the crate can keep.
     fn reset(&mut self);
 
     fn alloc<T>(&self, value: T) -> &mut T;
@@ -36,19 +36,19 @@ pub trait Arena: Sized + 'static {
     ///
     /// # Safety
     ///
-    /// `block` is live and has this layout.
+    /// `block` must be live and have this layout.
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout);
     /// Grows a block.
     ///
     /// # Safety
     ///
-    /// `block` is live and has the layout `from`; `to` is not smaller.
+    /// `block` must be live and have the layout `from`. `to` must not be smaller.
     unsafe fn grow(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>>;
     /// Shrinks a block.
     ///
     /// # Safety
     ///
-    /// `block` is live and has the layout `from`; `to` is not larger.
+    /// `block` must be live and have the layout `from`. `to` must not be larger.
     unsafe fn shrink(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>>;
 }
 

@@ -40,7 +40,7 @@ impl Plan {
 pub trait Objects<T: Object>: Sized + 'static {
     type Handle<'p>;
 
-    /// Whether one object can be freed before all others.
+    /// Whether the pool can free a single object.
     const TAKES_BACK: bool = true;
 
     fn name() -> String;
@@ -59,9 +59,9 @@ pub trait Objects<T: Object>: Sized + 'static {
     fn clear(&mut self) {}
 }
 
-/// A type of objects that the programs make.
+/// A type whose objects the benchmark programs make.
 pub trait Object: Clone + Default + Poolable + Send + Sync + 'static {
-    /// The static pool that heapless needs for each type.
+    /// The static pool for this type. The crate heapless needs one for each type.
     type Heapless: BoxPool<Data = Self> + 'static;
 
     /// Makes the `i`-th object.

@@ -14,7 +14,8 @@ use std::ops::DerefMut;
 
 const DOES_NOT_GROW: Why = "it does not grow";
 
-/// Implements the access functions by dereference, for handles that drop their objects.
+/// Implements the functions that access an object by dereferencing its handle. Used for handles
+/// that drop their objects.
 macro_rules! by_deref {
     () => {
         #[inline(always)]

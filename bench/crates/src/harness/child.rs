@@ -19,8 +19,8 @@ pub struct Memory {
     pub after_kib: f64,
 }
 
-/// The duration of the passes before memory is read, in ns: long enough for a pool to grow to its
-/// final size.
+/// How long passes run until memory is read, in ns. That is enough for a pool to grow to its final
+/// size.
 const PASSES_NS: f64 = 2e5;
 
 pub fn start(experiment: usize, entrant: usize, effort: Effort) -> Option<Child> {

@@ -5,7 +5,8 @@ use std::io::Read;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns the resident memory in KiB, counted page by page; 0 if the kernel does not report it.
+/// Returns the resident memory in KiB, counted page by page. Returns 0 if the kernel does not
+/// report it.
 pub fn resident_kib() -> f64 {
     kib_of("/proc/self/smaps_rollup", "\nRss:")
 }
@@ -56,7 +57,7 @@ pub fn load_code() {
     }
 }
 
-/// Resets the peak to the present resident memory, if the kernel allows it.
+/// Sets the peak to the present resident memory, if the kernel allows that.
 pub fn restart_peak_resident() {
     let _ = std::fs::write("/proc/self/clear_refs", "5\n");
 }

@@ -19,7 +19,8 @@ pub mod row;
 pub mod statistics;
 pub mod trial;
 
-/// The amount of work: a full run, a short one, or just enough to see that a case works.
+/// How much work a run does: a full run, a short run, or a smoke run, which only shows that every
+/// case works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     Full,
@@ -134,7 +135,7 @@ pub fn timed(mut pass: impl FnMut() + 'static) -> Body {
     })
 }
 
-/// The experiments and contenders that a run selects.
+/// Says which experiments and contenders are to be run.
 #[derive(Default)]
 pub struct Selection {
     pub case: Option<regex::Regex>,

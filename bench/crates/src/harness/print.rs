@@ -84,7 +84,7 @@ fn number(value: f64) -> String {
 }
 
 /// Collects the figures in which Mallard's best contender is more than a tenth worse than the best
-/// peer.
+/// other contender.
 #[derive(Default)]
 pub struct Losses {
     compared: usize,

@@ -1,4 +1,4 @@
-//! Runs one experiment: rounds of all its contenders, then their memory.
+//! Runs one experiment. First measures rounds of all its contenders, then their memory.
 
 use super::child::{self, Memory};
 use super::clock::wall_ns;

@@ -106,7 +106,7 @@ struct types {
     using ordered = std::map<string, V, std::less<>, allocator<std::pair<const string, V>>>;
 };
 
-/// Builds an index in containers of containers, and erases parts of it on the way.
+/// Builds an index in nested containers, and erases some elements while building it.
 template <class S>
 std::size_t answer(typename S::resource_type& memory)
 {
