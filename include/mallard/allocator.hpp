@@ -91,8 +91,8 @@ public:
             from_->deallocate(first, layout_of<T>(count));
     }
 
-    /// Constructs an element that takes an allocator, and passes this allocator on. Other elements
-    /// do not have this function, so containers may treat them as trivial.
+    /// Constructs an element that takes an allocator, and passes this allocator on. This function
+    /// does not exist for other elements, so that containers may treat them as trivial.
     template <class U, class... Args>
         requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args...>::value)
     void construct(U* at, Args&&... args)

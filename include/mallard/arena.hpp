@@ -210,10 +210,10 @@ public:
 /// chunks. When the source refuses a step, the arena tries half the step, then a quarter, and so on
 /// down to the size of the request.
 ///
-/// `deallocate` frees the last block, and does nothing for any other block. No destructor runs for
-/// objects made by `make`; see `winked` for whole containers. `allocate` throws `std::bad_alloc`,
-/// or what the source throws; `try_allocate` returns null. A failed call changes nothing. One
-/// thread at a time.
+/// `deallocate` frees the block that was allocated last, and does nothing for any other block. No
+/// destructor runs for objects made by `make`; see `winked` for whole containers. `allocate` throws
+/// `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A failed call changes
+/// nothing. One thread at a time.
 ///
 /// The oldest chunked bump allocator with marks that we know of: Hanson, "Fast allocation and
 /// deallocation of memory based on object lifetimes", 1990.
@@ -352,8 +352,8 @@ public:
     }
 
     /// Frees all blocks and keeps all memory. The time is O(1) plus that of the destructors of
-    /// owned objects. The arena starts again in its initial buffer, or else in its newest, largest
-    /// chunk.
+    /// owned objects. The arena starts again in its initial buffer. Without an initial buffer, it
+    /// starts again in its newest chunk, which is the largest.
     void reset() noexcept
     {
         owned_.run_until(nullptr);

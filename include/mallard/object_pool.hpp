@@ -127,7 +127,7 @@ class object_pool {
 
 public:
     using value_type = T;
-    /// The handle of a single owner, which destroys the object.
+    /// The only handle of an object. Its destructor destroys the object.
     using box = mallard::box<T, object_pool>;
     /// A reference-counted handle, for one thread at a time: needs `counts::local`.
     using rc = shared_handle<T, object_pool>;
@@ -255,7 +255,7 @@ public:
     {
         make_all<true>(out, args...);
     }
-    /// Like `make_batch`, but returns false if there is no memory; then no object was made.
+    /// Like `make_batch`, but returns false, and makes no object, if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args&...>
     [[nodiscard]] bool try_make_batch(std::span<T*> out,

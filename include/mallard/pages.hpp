@@ -127,7 +127,7 @@ public:
     }
 
     /// Commits at least the first `bytes`, zeroed. The first call fixes the alignment. Returns
-    /// false when the system refuses; nothing has changed then.
+    /// false, and changes nothing, when the system refuses.
     bool commit(std::size_t bytes, std::size_t align) noexcept
     {
         if (bytes <= bytes_)

@@ -16,8 +16,8 @@ namespace mallard {
 /// The arena of a thread grows as an `arena` does: the first chunk has 1 KiB, and each later chunk
 /// is four times as large as the one before, up to 16 MiB. A limit in the growth applies to each
 /// thread's arena. When a thread ends, the next new thread continues with the arena of the ended
-/// thread. `deallocate` frees the last block of the calling thread, and does nothing for any other
-/// block.
+/// thread. `deallocate` frees the block that the calling thread allocated last, and does nothing
+/// for any other block.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
 /// failed call changes nothing. Any thread may call any function at any time, with one exception:
@@ -59,7 +59,7 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
-    /// Frees the block if it is the last one of the calling thread; otherwise does nothing.
+    /// Frees the block if the calling thread allocated it last; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto* const p = static_cast<thread_arena*>(arenas_.mine());

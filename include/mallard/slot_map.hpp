@@ -32,8 +32,8 @@ struct slot_map_options {
 ///   any source   `slot_map<T, key32, default_heap>`: chunks of 16 KiB; a lookup has one more
 ///                load
 ///   fixed<N>     N slots inside the object, which is then neither copied nor moved
-/// The first element takes the first memory. Each element costs a word (4 bytes for `key32`) and
-/// a bit beside its own size. Memory is kept until the end of the map, because it records which
+/// A map takes no memory before the first element. Each element costs a word (4 bytes for `key32`)
+/// and a bit beside its own size. Memory is kept until the end of the map, because it records which
 /// keys are stale.
 ///
 /// The slot that was erased last is used next. When all generations of a slot are used up, the slot

@@ -229,7 +229,7 @@ using adapt_if =
     typename std::conditional_t<On, std::type_identity<Adaptor>,
                                 std::type_identity<typename Adaptor::upstream_type>>::type;
 
-/// Constructs an `A`, which may be an adaptor, from the arguments of the wrapped object.
+/// Constructs an `A` from the arguments of the wrapped object. `A` may be an adaptor or not.
 template <class A, class... Args>
 A adapted(Args&&... args)
 {

@@ -18,7 +18,7 @@ struct failures {
     std::size_t count = 1;     ///< how many calls in a row fail
     std::size_t every = 0;     ///< the failures repeat after this many calls; 0: no repetition
 
-    /// Whether call `number`, counted from 1, fails.
+    /// Whether call `number` fails. The first call has number 0.
     constexpr bool operator()(layout, std::size_t number) const noexcept
     {
         return number >= first && (every == 0 ? number - first : (number - first) % every) < count;
@@ -32,8 +32,8 @@ concept failure_rule = requires(R& rule, layout l, std::size_t number) {
 };
 
 /// Fails the calls that its rule selects, as if memory were exhausted. A call that fails in this
-/// way does not call the wrapped object. Tests use it to see what a program does when an allocation
-/// fails.
+/// way does not call the wrapped object. Tests use `failing` to see what a program does when an
+/// allocation fails.
 ///
 ///     mallard::failing<mallard::multipool<>> memory({.first = 3});
 ///

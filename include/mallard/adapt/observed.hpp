@@ -17,7 +17,7 @@ concept allocator_observer = requires(O& o, layout l) { o.exhausted(l); };
 template <class O>
 concept end_observer = requires(O& o, const snapshot& s) { o.destroyed(s); };
 
-/// An observer with a member that applies to `Inner`.
+/// An observer with at least one member that `observed<Inner>` can call.
 template <class O, class Inner>
 concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
                       (block_allocator<Inner> && allocator_observer<O>) || end_observer<O>;

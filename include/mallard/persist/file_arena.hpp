@@ -55,8 +55,8 @@ class file_image;
 ///     numbers* const kept = file.root_or_make<numbers>(file.blocks());
 ///
 /// Allocates by moving a cursor, up to `max_bytes` of the arena, without a system call.
-/// `deallocate` frees the last block, and does nothing for any other block. Alignments above 2 MiB
-/// are lost when the file is relocated. One thread at a time.
+/// `deallocate` frees the block that was allocated last, and does nothing for any other block.
+/// Alignments above 2 MiB are lost when the file is relocated. One thread at a time.
 class file_blocks : private arena_objects<file_blocks> {
     friend class arena_objects<file_blocks>;
     friend class file_arena;
@@ -260,8 +260,8 @@ class file_arena : private arena_objects<file_arena> {
 public:
     constexpr file_arena() noexcept = default;
 
-    /// Closes the open file, if any, and opens another. Returns false when the file is refused;
-    /// then no file is open, and `last_failure` gives the reason.
+    /// Closes the open file, if any, and opens another. Returns false when the new file is refused.
+    /// In this case no file is open, and `last_failure` gives the reason.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
         bool const opened = image_.open(path, options);

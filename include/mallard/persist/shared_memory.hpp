@@ -98,11 +98,11 @@ inline constinit segment_header no_segment;
 /// `segment_pool` are valid in every process.
 ///
 /// Blocks are allocated by moving a cursor, with one compare-exchange each. Blocks are zeroed,
-/// except where `deallocate` freed an earlier block. `deallocate` frees the last block, and does
-/// nothing for any other block. Alignments up to 2 MiB are supported. The header takes 192 bytes.
-/// Any thread of any process may call `root` and allocate at any time. A process that is stopped or
-/// killed delays no other process, unless it is inside the constructor of the root. Movable. Needs
-/// the library.
+/// except where `deallocate` freed an earlier block. `deallocate` frees the block that was
+/// allocated last, and does nothing for any other block. Alignments up to 2 MiB are supported. The
+/// header takes 192 bytes. Any thread of any process may call `root` and allocate at any time. A
+/// process that is stopped or killed delays no other process, unless it is inside the constructor
+/// of the root. Movable. Needs the library.
 ///
 /// Every process that opens the segment can change its contents: a stray write, or a truncation of
 /// the file, harms all processes. Opening verifies the whole header; blocks are not verified.

@@ -285,7 +285,8 @@ public:
 
     static void fill_freed(record& r) noexcept { paint(r.data, r.bytes, fill::freed); }
 
-    /// Removes a block. Returns its memory, which is no longer poisoned for sanitizers.
+    /// Removes the record of a block. Returns the memory of the block, which is no longer poisoned
+    /// for sanitizers.
     chunk remove(record& r) noexcept
     {
         chunk const taken = r.taken;

@@ -80,15 +80,16 @@ public:
     }
     constexpr std::size_t whole_bytes() const noexcept { return least_chunk().bytes; }
 
-    /// The part of `bytes` that whole blocks can use; at least the bytes of the least chunk.
-    /// Without a limit the chunk takes all of `bytes`.
+    /// Returns the part of `bytes` that a chunk uses. Without a limit, a chunk uses all of `bytes`.
+    /// Under a limit, it uses the part that holds whole blocks, but at least the bytes of the least
+    /// chunk.
     constexpr std::size_t useful_bytes(std::size_t bytes, bool is_limited) const noexcept
     {
         if (!is_limited)
             return bytes;
         return std::clamp(bytes_for(shape_, fit(bytes, 0).count), least_chunk().bytes, bytes);
     }
-    /// Bytes of the first chunk in a range of `bytes`.
+    /// Bytes of the first chunk in a range of `bytes` bytes.
     static constexpr std::size_t bytes_of_chunk(std::size_t bytes) noexcept { return bytes; }
 
     /// Writes the header of a chunk of `bytes` bytes that begins at `at`.
@@ -191,8 +192,8 @@ public:
     {
         return bytes >= whole_ ? bytes / whole_ * whole_ : bytes - (bytes - first_) % shape_.bytes;
     }
-    /// Bytes of the first chunk in a range of `bytes`: all bytes, unless another chunk fits after
-    /// it.
+    /// Bytes of the first chunk in a range of `bytes` bytes: all of them, unless a second chunk
+    /// fits in the range.
     constexpr std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
     {
         std::size_t const next = align_up(whole_, align_);
@@ -302,8 +303,9 @@ using chunks_of =
                        masked_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>,
                        plain_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>>;
 
-/// How the chunks of one pool are laid out: the same for all of them, and constant. `Tail`: the
-/// contents of their headers beside the free bits and, with `check::on`, the live bits.
+/// How the chunks of one pool are laid out. All chunks of a pool have the same layout, which never
+/// changes. `Tail`: the contents of their headers beside the free bits and, with `check::on`, the
+/// live bits.
 template <pool_options Options, header_shape Tail = header_shape{0}>
 class chunk_layout : public chunks_of<Options, Tail> {
     using base = chunks_of<Options, Tail>;

@@ -187,8 +187,8 @@ public:
 
     void for_each(auto f) const { chunks_.for_each(f); }
 
-    /// Adds a chunk, from the rest of the last step or from a new one. Returns null, or throws,
-    /// if the source is exhausted; then nothing has changed.
+    /// Adds a chunk, from the rest of the last growth step or from a new step. Returns null or
+    /// throws, and changes nothing, if the source is exhausted.
     template <bool Throws, class Source>
     MALLARD_COLD pool_chunk* add_chunk(Source& source) noexcept(!Throws)
     {

@@ -482,8 +482,8 @@ private:
     os::growing_range words_, values_, bits_;
 };
 
-/// Storage of a `slot_map` in reserved address space, `BytesMax` at most. The default. Needs the
-/// library.
+/// Storage of a `slot_map` in at most `BytesMax` bytes of reserved address space. This is the
+/// default storage. Needs the library.
 ///
 ///     mallard::slot_map<enemy, mallard::key32, mallard::reserved<1 << 30>> enemies;
 template <std::size_t BytesMax = std::size_t{1} << 36>

@@ -139,9 +139,8 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 /// in the inbox from the moment when its summary becomes nonzero until the owner clears the
 /// summary. It is never in the inbox twice, so one link is enough.
 ///
-///     a thread that frees:  words |= bits; if the summary lacks the word's bit: summary |= bit,
-///     and
-///                           if the summary was 0, it adds the chunk to the inbox
+///     a thread that frees:  words |= bits; if the summary lacks the bit of the word:
+///                           summary |= bit, and if the summary was 0, adds the chunk to the inbox
 ///     the owner:            next = link; summary = 0; then it takes and clears the words
 ///
 /// All of these operations have one order that all threads see (seq_cst). If a bit is set too late
@@ -264,9 +263,10 @@ public:
         put_back_word(c, at, bits);
     }
 
-    /// Frees blocks of a chunk that this thread does not own. The function still writes to the
-    /// header after the owner may have taken the bit. So a chunk is returned to the source only
-    /// while no thread is in this function, under a freeze and the lock.
+    /// Frees blocks of a chunk that this thread does not own. The function may still write to the
+    /// header of the chunk when the owner has already reused the freed blocks. So a chunk is
+    /// returned to the source only while no thread is in this function: under the lock, with all
+    /// caches frozen.
     static void free_remotely(pool_chunk* c, std::size_t at, word bits) noexcept
     {
         remote& r = remote::of(c);
@@ -276,7 +276,7 @@ public:
             r.owner->post(c, r);
     }
 
-    /// Moves the blocks that other threads freed to the bitmap.
+    /// Moves to the free bitmap the bits of the blocks that other threads freed.
     void collect() noexcept
     {
         pool_chunk* c =

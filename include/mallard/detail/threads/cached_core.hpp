@@ -254,8 +254,9 @@ private:
     {
     }
 
-    // --- Slow paths. A thread never waits for a lock while it is inside its cache: the thread that
-    // freezes holds the lock and waits until all other threads have left their caches.
+    // --- Slow paths. A thread never waits for a lock while it is inside its cache. Otherwise there
+    // would be a deadlock: the thread that freezes the caches holds the lock, and waits until all
+    // other threads have left their caches.
 
     /// The slow path of `allocate`: the thread's cache has no block, does not exist, or is frozen.
     template <bool Throws, class Source>

@@ -150,8 +150,8 @@ public:
         c.next_in_list_ = std::exchange(caches_, &c);
     }
 
-    /// Takes all caches away from their threads. No thread may be inside a call of the allocator,
-    /// but threads may end during the call.
+    /// Takes all caches away from their threads. Requires that no other thread is inside a call of
+    /// the allocator. Threads may end during this call.
     void detach_all() noexcept;
 
     /// Freezes all caches: until `thaw`, the caller may use the content of every cache. The caller
