@@ -6,8 +6,9 @@
 
 namespace mallard::bench {
 
-/// Forces the compiler to compute `value`. After this call the compiler must assume that `value`
-/// may have any value, and that any memory whose address other functions know has changed.
+/// Forces the compiler to compute `value`. The compiler must then assume that the result may be any
+/// value. It must also assume that all memory whose address is known outside the current function
+/// has changed.
 template <class T>
 [[gnu::always_inline]] inline T keep(T value) noexcept
 {

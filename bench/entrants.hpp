@@ -1,5 +1,5 @@
-// Makes the entrants of an experiment from a list of contender types and one measured function,
-// which is compiled once for each type.
+// Makes the entrants of an experiment (contenders, each with its prepared case) from a list of
+// contender types and one measured function. The function is compiled once for each type.
 #pragma once
 
 #include <bench/harness.hpp>

@@ -41,7 +41,8 @@ struct fresh_state {
                 touch(slots[i], i);
         }
     }
-    // Frees all blocks: by the destructor of a pool, but one by one on a heap.
+    // Frees all blocks. A pool frees them in its destructor, and on a heap they are freed one by
+    // one.
     void drop()
     {
         for (std::size_t i = 0; !is_pool<C> && i < slots.size(); ++i)

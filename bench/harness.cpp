@@ -164,8 +164,8 @@ private:
         }
     }
 
-    // Measures memory with two processes at a time. They may slow each other down, because memory
-    // does not depend on speed.
+    // Measures memory in two processes at a time. Running side by side does no harm, because the
+    // memory does not depend on the speed.
     void measure_memory(progress& shown)
     {
         if (what_.fresh_process || !what_.with_memory)

@@ -26,8 +26,8 @@ auto heading_of(row const& r)
     return std::tuple(r.case_name, r.variant, r.metric);
 }
 
-// Whether a row is the wall time of a threaded case. Such a case counts by its CPU time, which is
-// in another row.
+// Whether a row is the wall time of a case with several threads. Rankings use the CPU time of such
+// a case, which is in another row.
 bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
 {
     return std::ranges::any_of(rows, [&](row const& other) {

@@ -54,7 +54,8 @@ private:
     boost::pool<> pool_{Bytes};
 };
 
-/// Boost.Container has its own abstract base class, which is not std::pmr::memory_resource.
+/// Calls a resource through the abstract base class of Boost.Container. That class is not
+/// std::pmr::memory_resource.
 template <class Resource>
 class behind_boost_base {
 public:

@@ -103,9 +103,9 @@ private:
     std::byte* cursor_;
 };
 
-/// Measures what a case costs without an allocator: each thread returns the same `capacity` blocks
-/// in turn, and ignores frees. So a block that the caller keeps while `capacity` other blocks are
-/// allocated is returned a second time.
+/// Measures what a case costs without an allocator. Each thread has `capacity` blocks, which
+/// `allocate` returns in turn. Frees are ignored, so a block that the caller keeps for `capacity`
+/// allocations is returned a second time.
 template <class Tag, std::size_t Bytes>
 class recycler {
 public:

@@ -16,7 +16,7 @@
 
 namespace mallard::bench {
 
-/// A pool whose block size is part of its type, which is the fastest form.
+/// A pool whose block size is part of its type. This is the fastest form.
 template <reuse Order, check Checks = check::off>
 struct pool_of_constant {
     template <std::size_t Bytes>

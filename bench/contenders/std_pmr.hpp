@@ -1,5 +1,5 @@
-// The resources of libstdc++'s <memory_resource>. They are called through their abstract base,
-// which is the intended use.
+// The resources of libstdc++'s <memory_resource>. They are called through their abstract base, as
+// the standard intends.
 #pragma once
 
 #include <bench/barrier.hpp>

@@ -15,7 +15,7 @@ namespace mallard::demo {
 
 enum class verdict { faster, no_difference, slower };
 
-/// Compares two strategies by a sign test, which no single bad run decides. Each run of `now` is
+/// Compares two strategies by a sign test, so that no single bad run decides. Each run of `now` is
 /// compared with the run of `before` that was made next to it.
 ///
 /// The two differ if their medians are 3 % apart and enough runs agree. "Enough" is chosen as

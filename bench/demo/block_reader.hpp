@@ -37,7 +37,7 @@ private:
         }
     }
 
-    /// Reads tokens up to the end of the line or a semicolon, but at least one.
+    /// Reads tokens up to the end of the line or a semicolon. Reads at least one token.
     void statement(node<S>& into, std::size_t depth)
     {
         line_is_fresh_ = true;

@@ -124,7 +124,8 @@ private:
             fail("expected a value");
     }
 
-    /// Decodes a string into `decoded_`, whose capacity is reused: only the node allocates.
+    /// Decodes a string into `decoded_`. The capacity of `decoded_` is reused, so only the node
+    /// allocates memory.
     std::string_view string()
     {
         decoded_.clear();

@@ -52,7 +52,7 @@ struct strategy {
                                          "multipool<arena>, abstract base",
                                          "multipool<arena>, abstract base, wink-out"}[Number - 1];
 
-    /// The resource of AS1 and AS2, which use the heap: an object without members.
+    /// The resource of AS1 and AS2. Both use the heap, so this object has no members.
     struct global {
         void release() noexcept {}
     };

@@ -49,9 +49,9 @@ public:
         }
     }
 
-    /// Repeats `moves` times: removes the first element of a random subsystem and appends one to a
-    /// subsystem, each in turn. The value moves and the node does not, because each list keeps its
-    /// own nodes.
+    /// Moves values between subsystems, `moves` times: from the front of a random subsystem to the
+    /// back of another. The subsystems receive values in turn. Only the value moves: each list
+    /// keeps its own nodes.
     void shuffle(std::size_t moves)
     {
         std::uniform_int_distribution<std::size_t> any(0, parts_.size() - 1);

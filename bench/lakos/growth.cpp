@@ -94,7 +94,7 @@ experiment corrected(cell const& c, effort how)
 }
 
 // Makes the variant in which glibc returns memory to the system. Strategies with wink-out are left
-// out, because a wink-out returns the same memory to the heap.
+// out: they would return the same memory as the same strategies without wink-out.
 experiment returning(cell const& c, effort how)
 {
     std::size_t const exponent = wanted_elements(how, 24);

@@ -1,4 +1,4 @@
-// Measures many blocks that are allocated, then all freed.
+// Measures allocating many blocks and then freeing all of them.
 #include <bench/malloc/parts.hpp>
 #include <bench/patterns.hpp>
 

@@ -34,7 +34,7 @@ struct populated {
         touch(slot, value);
     }
 
-    /// Reads the blocks, to bring them back into the caches after the rounds of other contenders.
+    /// Reads the blocks, because other contenders may have evicted them from the caches.
     void visit() const
     {
         for (void* const slot : slots)

@@ -20,8 +20,8 @@ preload of_debian()
     return p;
 }
 
-// Makes the name of a peer with the version of its crate, which peers/Cargo.lock has. Google's
-// tcmalloc has no releases, so its name has the month of its sources.
+// Makes the name of a peer with the version of its crate, from peers/Cargo.lock. Google's tcmalloc
+// has no releases, so its name has the month of its sources.
 preload of_crate(const char* name, const char* file)
 {
     std::string const library = program_folder() + "/peers/release/" + file;

@@ -38,7 +38,7 @@ T const& black_box(T const& value) noexcept
     return value;
 }
 
-// --- the contenders, which make objects, for a given number of objects at a time
+// --- the contenders: each makes objects, for a given number of objects at a time
 
 /// `new` and `delete`.
 template <class T>
@@ -126,7 +126,7 @@ private:
     pool pool_;
 };
 
-// The size of a block for a `T`, which is at least the size of the free list's link.
+// The size of a block for a `T`. It is at least the size of the free list's link.
 template <class T>
 constexpr std::size_t block_for = std::max(sizeof(T), sizeof(void*));
 

@@ -99,7 +99,7 @@ void add_matrix(std::vector<experiment>& all, effort how)
         all.push_back(without_traps(matrix[fits], how, "/T=2", 2, 0));
 }
 
-// Makes the larson case, which the report runs for ten seconds.
+// Makes the larson case. (The report runs it for ten seconds.)
 experiment larson(effort how, std::size_t threads, const char* variant, std::size_t ms)
 {
     load const l{.asks = std::string("hakozuna, Larson") + (ms == 0 ? ", corrected" : "") + ": " +

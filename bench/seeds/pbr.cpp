@@ -41,7 +41,7 @@ std::vector<figure> bulk_in_both(const char* variant)
     return all;
 }
 
-// Reports the same two figures under the names of the other version.
+// Reports the same two figures again, under the names of the other version.
 template <class C, bulk_start Start>
 round_function bulk_of_both(effort how)
 {

@@ -12,8 +12,8 @@
 
 namespace mallard::bench {
 
-/// Whether a contender allocates blocks of any size. All other contenders allocate blocks of 64
-/// bytes.
+/// Whether a contender allocates blocks of any size. Contenders for which this is false allocate
+/// blocks of 64 bytes.
 template <class C>
 concept any_size = requires(C& blocks) { blocks.allocate(std::size_t{64}, std::size_t{8}); };
 

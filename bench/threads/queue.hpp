@@ -1,8 +1,8 @@
 // A bounded queue that carries blocks from thread to thread. It is the same for all contenders.
 //
 // The queue carries 256 pointers at a time, so that the cost of its lock is negligible. A waiting
-// thread sleeps until the queue is half full or half empty, so that falling asleep costs little.
-// The row `limit/queue-alone` is the cost of the queue.
+// thread sleeps until the queue is half full or half empty. So threads fall asleep rarely, and that
+// cost is negligible too. The row `limit/queue-alone` is the cost of the queue.
 #pragma once
 
 #include <bench/table.hpp>

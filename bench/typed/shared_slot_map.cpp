@@ -102,8 +102,8 @@ private:
 using maps = contender_list<behind_a_lock<hash_map>, behind_a_lock<plain_slot_map>,
                             shared_map<way::guard>, shared_map<way::read>>;
 
-/// A map with a thousand elements that all threads read, and 64 more for each thread, which that
-/// thread replaces.
+/// A map with a thousand elements that all threads read. Each thread has 64 further elements, and
+/// replaces them.
 template <class C>
 class workload {
 public:

@@ -1,4 +1,4 @@
-// Measures many blocks that are allocated, then all freed.
+// Measures allocating many blocks and then freeing all of them.
 #include <bench/bulk.hpp>
 #include <bench/measure.hpp>
 #include <bench/page_faults.hpp>
@@ -78,8 +78,8 @@ void touch_as(touches how, void* block, std::size_t bytes)
     }
 }
 
-// Allocates `count` blocks of each size, then frees the blocks in the same order. Each size is
-// twice the size before. A pass handles all sizes together, or one size after the other.
+// Allocates `count` blocks of each size, then frees them in the same order. Each size is twice the
+// size before. A pass either handles all sizes together, or handles one size after the other.
 class burst {
 public:
     burst(task const& t, effort how, bool in_turn)

@@ -47,7 +47,7 @@ namespace {
 class order_book {
 public:
     /// Trades with the orders that wait on the other side. If a part of the amount is left, makes
-    /// an order for that part, which waits, and returns it. Otherwise returns null.
+    /// an order for that part and returns it. That order waits. Otherwise returns null.
     order* buy(long price, long amount) { return place(asks_, bids_, price, amount); }
     order* sell(long price, long amount) { return place(bids_, asks_, price, amount); }
 

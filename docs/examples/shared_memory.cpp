@@ -39,7 +39,7 @@ struct mailbox {
     std::atomic<std::uint32_t> waiting{none};
 };
 
-/// Opens the mailbox, or makes it if the other process did not do that yet. Each process calls this
+/// Opens the mailbox, or makes it if the other process has not made it yet. Each process calls this
 /// function first.
 mailbox& open_mailbox(mallard::shared_memory& segment)
 {

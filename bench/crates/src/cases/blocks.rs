@@ -1,5 +1,5 @@
-//! Repeats the second benchmark of bumpalo and blink-alloc, which uses an arena as an `Allocator`
-//! and makes texts in it.
+//! Repeats the second benchmark of bumpalo and blink-alloc. It uses an arena as an `Allocator`, and
+//! makes texts in an arena.
 
 use super::arenas::{everyone, fresh, grown, kept, only_reset, Program};
 use crate::contenders::arenas::{Arena, Blink, BumpScope, Bumpalo, Via};
@@ -78,7 +78,8 @@ fn blocks() -> Vec<Experiment> {
     all
 }
 
-/// Reallocates a block for one type as a block for another type, which is larger or smaller.
+/// Allocates a block for one type, then reallocates it for another type. The other type is larger
+/// or smaller.
 #[derive(Clone, Copy)]
 struct Change<From, To>(PhantomData<(From, To)>);
 
@@ -201,7 +202,7 @@ enum Text {
     Slice(usize),
     Collect(usize),
     /// Formats a text of the given number of letters. bumpalo's benchmark always has 13 letters,
-    /// because it states only a maximum.
+    /// because it uses the number only as a maximum.
     Format(usize),
 }
 
@@ -293,7 +294,8 @@ fn lives() -> Vec<Experiment> {
         "A new arena gives 10,007 blocks for a u32, growing on the way, and goes. ns of one block",
         everyone!(fresh, For::<u32>(PhantomData)),
     );
-    // Sets a longer batch for the reset, which takes only about 20 ns of a pass of 10,000 ns.
+    // Sets a longer batch for the reset, because a reset takes only about 20 ns of a pass of 10,000
+    // ns.
     vec![first, reset.batch_ns(2e4), again.ops(BLOCKS), new.ops(BLOCKS)]
 }
 

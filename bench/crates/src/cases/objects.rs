@@ -88,7 +88,7 @@ fn outside<T: Object, G: Program<T>>(name: &str, asks: &str, program: G) -> Expe
     Experiment::new(case, asks, everyone::<T>(Outside(program))).ops(program.ops())
 }
 
-/// Makes the experiments on orders of making and dropping.
+/// Makes the experiments that differ in the order in which objects are made and dropped.
 fn lives() -> Vec<Experiment> {
     let mut all = Vec::new();
     for count in [10, 100, 1000] {
@@ -119,7 +119,7 @@ fn lives() -> Vec<Experiment> {
 }
 
 /// Makes the experiments on growth. In fastalloc's benchmark the pool grows only in the first pass.
-/// In the others each pass has a new pool, so each pass measures growth.
+/// In the other experiments each pass has a new pool, so each pass measures growth.
 fn growing() -> Vec<Experiment> {
     let mut all = Vec::new();
     let linear = Growing { growth: Growth::Linear { add: 100, most: 1000 } };

@@ -1,5 +1,5 @@
-//! Measures values that several threads find by keys at the same time, which is what the crate
-//! sharded-slab is for.
+//! Measures values that several threads find by keys at the same time. The crate sharded-slab is
+//! made for that.
 
 use crate::contenders::maps::{self, Value};
 use crate::contenders::shared_maps::{Locked, Sharded, SharedMap};

@@ -148,7 +148,7 @@ impl Arena for bumpalo::Bump {
     by_allocator!(allocator_api2::alloc, |a| a);
 }
 
-/// An arena of bump-scope, which allocates upward or downward.
+/// An arena of the crate bump-scope. `UP` says whether it allocates upward or downward.
 pub struct BumpScope<const UP: bool>(
     bump_scope::Bump<bump_scope::alloc::Global, bump_scope::settings::BumpSettings<1, UP>>,
 );

@@ -6,7 +6,7 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// Mallard's arena, which aligns blocks to at least `M`.
+/// Mallard's arena. It aligns blocks to at least `M`.
 pub struct MallardArena<const M: usize>(mallard::Arena<DefaultHeap, M>);
 
 impl<const M: usize> Arena for MallardArena<M> {

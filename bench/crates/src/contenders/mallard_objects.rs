@@ -77,7 +77,7 @@ impl<T: Object, M: Named> Objects<T> for MallardFixed<T, M> {
     by_deref!();
 }
 
-/// An arena for objects of one type, which are freed together.
+/// An arena for objects of one type. All objects are freed together.
 pub struct MallardArenaOfOne<T>(mallard::TypedArena<T>);
 
 impl<T: Object> Objects<T> for MallardArenaOfOne<T> {

@@ -3,7 +3,8 @@
 
 use super::row::Row;
 
-/// The fields that are the same in all rows of one table, which differ only in their contender.
+/// The fields that are the same in all rows of one table. The rows of a table differ only in their
+/// contender.
 fn heading(r: &Row) -> (&str, &str, &str) {
     (&r.case, &r.variant, &r.metric)
 }

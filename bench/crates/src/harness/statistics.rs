@@ -3,7 +3,7 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub median: f64,
-    /// The 10th percentile of the samples; `high` is the 90th. With fewer than ten samples, `low`
+    /// The 10th percentile of the samples. (`high` is the 90th.) With fewer than ten samples, `low`
     /// and `high` are the smallest and the largest.
     pub low: f64,
     pub high: f64,

@@ -144,8 +144,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Measures memory with two processes at a time. They may slow each other down, because memory
-    /// does not depend on speed.
+    /// Measures memory in two processes at a time. Running side by side does no harm, because the
+    /// memory does not depend on the speed.
     fn measure_memory(&mut self) {
         let able: Vec<usize> =
             (0..self.lanes.len()).filter(|l| self.lanes[*l].why.is_none()).collect();
