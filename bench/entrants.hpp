@@ -1,5 +1,6 @@
-// Makes the entrants of an experiment (contenders, each with its prepared case) from a list of
-// contender types and one measured function. The function is compiled once for each type.
+// Makes the entrants of an experiment from a list of contender types and one measured function. An
+// entrant is a contender with the function that prepares the case for it. The measured function is
+// compiled once for each type.
 #pragma once
 
 #include <bench/harness.hpp>

@@ -58,9 +58,9 @@ struct node {
 template <class S>
 using forest = vector_of<S, node<S>>;
 
-/// The greatest depth of a tree. Blocks of source that are deeper become siblings, and deeper JSON
-/// is refused. The limit exists because destroying a tree recurses, and a file of a million
-/// brackets must not overflow the stack.
+/// The greatest depth of a tree. The contents of deeper blocks of source are added to the block
+/// around them, and deeper JSON is refused. The limit exists because destroying a tree recurses,
+/// and a file of a million brackets must not overflow the stack.
 inline constexpr std::size_t depth_max = 200;
 
 } // namespace mallard::demo
