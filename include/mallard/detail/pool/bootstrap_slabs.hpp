@@ -301,7 +301,8 @@ private:
         slab->slots = static_cast<std::byte*>(taken.data) +
                       pool_chunk::header_bytes(taken.bytes / unit, header_shape{1});
         slab->slots_end = static_cast<std::byte*>(taken.data) + taken.bytes;
-        slab->count = static_cast<std::uint32_t>(slab->slots_end - slab->slots) / unit;
+        slab->count = static_cast<std::uint32_t>(
+            static_cast<std::size_t>(slab->slots_end - slab->slots) / unit);
         slab->source_chunk = taken;
         make_fresh(*slab);
         (open_ == nullptr ? first_ : open_->next_fresh) = slab;
