@@ -118,7 +118,11 @@ struct pool_of_mode {
         }
 
         explicit of(std::size_t capacity) : of(capacity, 1) {}
-        of(std::size_t capacity, std::size_t threads) : pool_(make(capacity * threads)) {}
+        // Twice the capacity, and more for few blocks: besides the blocks that a case keeps, each
+        // thread has blocks on their way to other threads.
+        of(std::size_t capacity, std::size_t threads) : pool_(make(2 * capacity * threads + 16384))
+        {
+        }
 
         void* allocate() { return pool_.allocate(); }
         void deallocate(void* block) { pool_.deallocate(block); }
