@@ -98,7 +98,7 @@ trace_file::trace_file(const char* path) noexcept : pid_(process_id())
         .start_unix = static_cast<std::uint64_t>(unix_time.count()),
         .clock = mallard_trace_clock_monotonic,
         .pid = pid_,
-        .reserved = 0,
+        .sample_bytes = 0,
     };
     file_ = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file_ < 0) {

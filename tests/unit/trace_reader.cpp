@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <source_location>
 
@@ -25,10 +26,18 @@ TEST(trace_reader, reads_the_golden_trace)
     EXPECT_EQ(trace.header().pid, 42);
     EXPECT_EQ(trace.header().clock, mallard_trace_clock_monotonic);
     auto const events = events_of(trace);
-    EXPECT_EQ(ops_of(events),
-              (std::vector{mallard_trace_name, mallard_trace_thread, mallard_trace_allocate,
-                           mallard_trace_allocate, mallard_trace_allocate, mallard_trace_deallocate,
-                           mallard_trace_lost, mallard_trace_reset, mallard_trace_end}));
+    EXPECT_EQ(
+        ops_of(events),
+        (std::vector{
+            mallard_trace_name,         mallard_trace_thread,     mallard_trace_allocate,
+            mallard_trace_allocate,     mallard_trace_allocate,   mallard_trace_deallocate,
+            mallard_trace_process,      mallard_trace_module,     mallard_trace_thread_start,
+            mallard_trace_thread,       mallard_trace_malloc,     mallard_trace_calloc,
+            mallard_trace_realloc_from, mallard_trace_realloc_to, mallard_trace_posix_memalign,
+            mallard_trace_free,         mallard_trace_memory,     mallard_trace_cpu,
+            mallard_trace_checkpoint,   mallard_trace_thread_end, mallard_trace_process_end,
+            mallard_trace_thread,       mallard_trace_lost,       mallard_trace_reset,
+            mallard_trace_end}));
     EXPECT_EQ(events[0].name, "orders of the day, and of the night");
     EXPECT_EQ(events[2].t, 1100);
     EXPECT_EQ(events[2].addr, 0x7f0000001000);
@@ -40,6 +49,33 @@ TEST(trace_reader, reads_the_golden_trace)
     EXPECT_EQ(events[4].flags, mallard_trace_dur_cut);
     EXPECT_EQ(events[4].align, 4096);
     EXPECT_NE(std::string(trace.remark()).find("missing"), std::string::npos); // two events
+}
+
+std::vector<std::uint64_t> addresses_in(std::span<const std::byte> frames)
+{
+    std::vector<std::uint64_t> addresses(frames.size() / sizeof(std::uint64_t));
+    std::memcpy(addresses.data(), frames.data(), frames.size());
+    return addresses;
+}
+
+TEST(trace_reader, reads_the_texts_and_call_stacks_of_the_golden_trace)
+{
+    auto const bytes = golden();
+    trace_reader trace(bytes);
+    auto const events = events_of(trace);
+    EXPECT_EQ(events[6].name, "start /usr/bin/orders");
+    EXPECT_EQ(events[7].name, "555555560000 1000 0123456789abcdef /usr/bin/orders of the day");
+    trace_event const& first = events[10];
+    EXPECT_EQ(first.thread, 0);
+    EXPECT_EQ(first.flags, mallard_trace_from_new);
+    EXPECT_EQ(mallard_trace_kept(first.stack), 0);
+    EXPECT_EQ(addresses_in(first.frames),
+              (std::vector<std::uint64_t>{0x555555550111, 0x555555550222, 0x555555550333,
+                                          0x555555550444, 0x555555550555}));
+    EXPECT_EQ(mallard_trace_kept(events[11].stack), 3);
+    EXPECT_EQ(addresses_in(events[11].frames), (std::vector<std::uint64_t>{0x555555550666}));
+    EXPECT_TRUE(events[12].frames.empty());
+    EXPECT_EQ(events[15].flags, mallard_trace_from_new | mallard_trace_sized);
 }
 
 TEST(trace_reader, packs_a_record_as_in_the_golden_trace)
@@ -55,7 +91,7 @@ TEST(trace_reader, packs_a_record_as_in_the_golden_trace)
     EXPECT_EQ(std::memcmp(bytes.data() + 64 + 32 * 4, expected, sizeof expected), 0);
 }
 
-TEST(trace_reader, reads_all_events_before_a_cut_anywhere)
+TEST(trace_reader, reads_every_whole_event_of_a_trace_cut_at_any_byte)
 {
     auto const whole = golden();
     std::size_t events_before = 0;
@@ -97,7 +133,7 @@ TEST(trace_reader, survives_arbitrary_bytes)
         for (std::size_t changes = 1 + choose(8); changes > 0; --changes)
             bytes[64 + choose(bytes.size() - 64)] = static_cast<std::byte>(choose(256));
         trace_reader trace(bytes);
-        EXPECT_LE(events_of(trace).size(), 13);
+        EXPECT_LE(events_of(trace).size(), bytes.size() / 32);
     }
 }
 

@@ -1,10 +1,10 @@
-/* The format of a trace file of allocations, for C99 and C++. Only types and small functions:
+/* The format of a stream of allocation events, for C99 and C++. Only types and small functions:
  * spec/trace_format.md says how they are used.
  *
  *     header, record, record, ...
  *
  * Header and records are written as they are in memory, in the byte order of the machine, which the
- * header records. A file whose writer was killed is valid up to its last whole record.
+ * header records. A stream whose writer was killed is valid up to its last whole record.
  */
 #ifndef TRACE_FORMAT_H
 #define TRACE_FORMAT_H
@@ -38,7 +38,8 @@ typedef struct mallard_trace_header {
     uint64_t start_unix;    /**< the same moment, in nanoseconds since 1970 */
     uint32_t clock;         /**< enum mallard_trace_clock */
     uint32_t pid;           /**< the number of the process */
-    uint64_t reserved;      /**< 0 */
+    uint64_t sample_bytes;  /**< 0: every call is recorded; otherwise the mean number of allocated
+                                 bytes between two sampled ones */
 } mallard_trace_header;
 
 /** The kinds of records. A reader skips unknown kinds. */
@@ -46,18 +47,62 @@ enum mallard_trace_op {
     mallard_trace_allocate = 1,   /**< an allocation returned `addr`; 0: the allocation failed */
     mallard_trace_deallocate = 2, /**< `addr` is about to be freed */
     mallard_trace_reset = 3,      /**< all blocks of `stack` are about to be freed */
-    /* The recorder of calls of malloc and its family uses the numbers 16 to 47. */
+
+    /* Calls of malloc and its family. `stack` is a call stack: see mallard_trace_kept. */
+    mallard_trace_malloc = 16,             /**< malloc returned `addr` */
+    mallard_trace_calloc = 17,             /**< calloc; `size` is the product */
+    mallard_trace_aligned_alloc = 18,      /**< aligned_alloc */
+    mallard_trace_memalign = 19,           /**< memalign */
+    mallard_trace_posix_memalign = 20,     /**< posix_memalign */
+    mallard_trace_valloc = 21,             /**< valloc */
+    mallard_trace_pvalloc = 22,            /**< pvalloc */
+    mallard_trace_realloc_from = 24,       /**< realloc or reallocarray is about to resize `addr` */
+    mallard_trace_realloc_to = 25,         /**< that call returned `addr`; 0: the block before it is
+                                                in use as before */
+    mallard_trace_free = 32,               /**< `addr` is about to be freed */
+    mallard_trace_free_sized = 33,         /**< free_sized; `size` is what the caller said */
+    mallard_trace_free_aligned_sized = 34, /**< free_aligned_sized; as the caller said */
+    mallard_trace_family_first = 16,       /**< the first op of malloc's family */
+    mallard_trace_family_last = 47,        /**< the last op that is set aside for the family */
+
+    /* What the events belong to. A text of `size` characters follows in the next records. */
+    mallard_trace_module = 48,       /**< code is mapped at `addr`; `stack` is the process */
+    mallard_trace_process = 49,      /**< process `stack`, whose system id is `addr`, begins */
+    mallard_trace_process_end = 50,  /**< process `stack` ended with the status `addr` of wait */
+    mallard_trace_thread_start = 51, /**< thread `stack`, whose system id is `addr`, begins in the
+                                          process `dur` */
+    mallard_trace_thread_end = 52,   /**< thread `stack` ends */
+    mallard_trace_memory = 53,       /**< memory of process `stack`: numbers, as a text */
+    mallard_trace_cpu = 54,          /**< thread `stack` has used `addr` nanoseconds of CPU time */
+    mallard_trace_checkpoint = 55,   /**< all events published before `t` are before this record;
+                                          `addr` is `t` in nanoseconds since the header's start */
+
     mallard_trace_thread = 60, /**< the thread of the next events is `addr` */
     mallard_trace_name = 61,   /**< the name of `stack`: `size` characters in the next records */
-    mallard_trace_lost = 62,   /**< `size` events are missing here */
+    mallard_trace_lost = 62,   /**< `size` events are missing here, for the reason `stack` */
     mallard_trace_end = 63     /**< the last record: `addr` records are before it, `size` events are
                                   missing; if it is absent, the writer was killed or had no room */
 };
 
 /** The flags of a record. */
 enum mallard_trace_flag {
-    mallard_trace_size_cut = 1, /**< the size is 2^40 - 1 or more */
-    mallard_trace_dur_cut = 2   /**< the duration is 2^32 - 1 or more */
+    mallard_trace_size_cut = 1,    /**< the size is 2^40 - 1 or more */
+    mallard_trace_dur_cut = 2,     /**< the duration is 2^32 - 1 or more */
+    mallard_trace_from_new = 4,    /**< the caller was operator new or operator delete */
+    mallard_trace_array = 8,       /**< its form for arrays: new[] or delete[] */
+    mallard_trace_nothrow = 16,    /**< its form with std::nothrow */
+    mallard_trace_sized = 32,      /**< its form with a size: `size` is what the caller said */
+    mallard_trace_aligned = 64,    /**< its form with an alignment */
+    mallard_trace_stack_cut = 128, /**< the call stack lacks outer frames */
+    mallard_trace_stack_gap = 256  /**< the call stack lacks frames between kept and fresh ones */
+};
+
+/** The reason why events are missing: `stack` of a record of the kind mallard_trace_lost. */
+enum mallard_trace_loss {
+    mallard_trace_loss_unknown = 0, /**< the writer could not say */
+    mallard_trace_loss_full = 1,    /**< the buffer was full, and the writer was told not to wait */
+    mallard_trace_loss_nested = 2,  /**< a signal handler allocated while an event was written */
+    mallard_trace_loss_write = 3    /**< the stream could not be written, as on a full disk */
 };
 
 /** One event. An allocation is written after the call, a free before the call. So no two blocks in
@@ -67,7 +112,7 @@ typedef struct mallard_trace_record {
     uint64_t t;     /**< the end of an allocation, or the start of a free */
     uint64_t addr;  /**< the block */
     uint64_t what;  /**< from the lowest bit: size 40, log2 of the alignment 6, op 6, flags 12 */
-    uint32_t stack; /**< the number of a call stack, or of a traced allocator */
+    uint32_t stack; /**< a call stack, or the number of a traced allocator: see the op */
     uint32_t dur;   /**< the duration of the call; 0 if it was not measured, as for a free */
 } mallard_trace_record;
 
@@ -86,6 +131,42 @@ static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, un
     }
     return size | align_bits << mallard_trace_align_shift | op_bits << mallard_trace_op_shift |
            flag_bits << mallard_trace_flags_shift;
+}
+
+/** Returns the member `stack` of an event of malloc's family. The call stack of the event consists
+ * of the outermost `kept` frames of the call stack before it on the same thread, and of `fresh`
+ * inner frames. Their return addresses follow the event, outermost first, four to a record, the
+ * last filled with 0. Both numbers are at most 65,535. Both are 0 if no call stack is known.
+ */
+static inline uint32_t mallard_trace_pack_stack(uint32_t kept, uint32_t fresh)
+{
+    return kept << 16 | fresh;
+}
+
+/** The number of outer frames in `stack` that are those of the event before it on the thread. */
+static inline uint32_t mallard_trace_kept(uint32_t stack)
+{
+    return stack >> 16;
+}
+
+/** The number of frames in `stack` whose return addresses follow the event. */
+static inline uint32_t mallard_trace_fresh(uint32_t stack)
+{
+    return stack & 0xffff;
+}
+
+/** Whether `op` is a call of malloc's family. */
+static inline int mallard_trace_is_family(unsigned op)
+{
+    return op >= mallard_trace_family_first && op <= mallard_trace_family_last;
+}
+
+/** Whether a text of `size` characters follows a record of the kind `op`. */
+static inline int mallard_trace_has_text(unsigned op)
+{
+    return op == mallard_trace_module || op == mallard_trace_process ||
+           op == mallard_trace_thread_start || op == mallard_trace_memory ||
+           op == mallard_trace_name;
 }
 
 /** The size in `what`, in bytes. */

@@ -12,18 +12,19 @@
 
 namespace mallard {
 
-/// One event of a trace. `thread` comes from an earlier record.
+/// One event of a stream. `thread` comes from an earlier record.
 struct trace_event {
     mallard_trace_op op;   ///< what happened
     std::uint64_t t;       ///< time, by the clock of the header
     std::uint64_t addr;    ///< the block; see mallard_trace_op
     std::uint64_t bytes;   ///< bytes of the block; for a name, its length
     std::uint64_t align;   ///< alignment of the block
-    std::uint32_t stack;   ///< a call stack, or a traced allocator
+    std::uint32_t stack;   ///< a call stack, or a traced allocator; see mallard_trace_op
     std::uint32_t dur;     ///< the duration of the call
     std::uint32_t thread;  ///< the calling thread
     unsigned flags;        ///< bits of mallard_trace_flag
-    std::string_view name; ///< the name, for mallard_trace_name only
+    std::string_view name; ///< the text of a name, process, thread, module or memory record
+    std::span<const std::byte> frames; ///< the return addresses of `stack`: see mallard_trace_fresh
 };
 
 /// Reads the events of a trace in memory, in the order of the file.
@@ -133,13 +134,16 @@ private:
                   .dur = r.dur,
                   .thread = event_.thread,
                   .flags = mallard_trace_flags(r.what),
-                  .name = {}};
+                  .name = {},
+                  .frames = {}};
+        if (mallard_trace_is_family(event_.op) != 0)
+            return take_frames();
+        if (mallard_trace_has_text(event_.op) != 0)
+            return take_name();
         switch (event_.op) {
         case mallard_trace_thread:
             event_.thread = static_cast<std::uint32_t>(r.addr);
             return true;
-        case mallard_trace_name:
-            return take_name();
         case mallard_trace_end:
             is_at_end_ = true;
             if (event_.addr != read_ - 1)
@@ -154,22 +158,45 @@ private:
 
     bool take_name() noexcept
     {
-        std::uint64_t const records = (event_.bytes + record_bytes - 1) / record_bytes;
-        if (rest_.size() / record_bytes < records) {
-            rest_ = rest_.first(0);
+        std::optional const text = take_bytes(event_.bytes);
+        if (!text) {
             remark_ = "the trace ends inside a name: it is whole up to there";
             return false;
         }
-        event_.name = {reinterpret_cast<const char*>(rest_.data()), event_.bytes};
+        event_.name = {reinterpret_cast<const char*>(text->data()), text->size()};
+        return true;
+    }
+
+    bool take_frames() noexcept
+    {
+        std::optional const frames =
+            take_bytes(mallard_trace_fresh(event_.stack) * sizeof event_.t);
+        if (!frames)
+            remark_ = "the trace ends inside a call stack: it is whole up to there";
+        event_.frames = frames.value_or(std::span<const std::byte>());
+        return frames.has_value();
+    }
+
+    /// The next `bytes`, which fill whole records, or nothing if fewer are left.
+    std::optional<std::span<const std::byte>> take_bytes(std::uint64_t bytes) noexcept
+    {
+        std::uint64_t const records = (bytes + record_bytes - 1) / record_bytes;
+        if (rest_.size() / record_bytes < records) {
+            rest_ = rest_.first(0);
+            return {};
+        }
+        std::span const found = rest_.first(bytes);
         rest_ = rest_.subspan(records * record_bytes);
         read_ += records;
-        return true;
+        return found;
     }
 
     // A later writer may add kinds of records without a new version.
     static bool is_known(mallard_trace_op op) noexcept
     {
         return (op >= mallard_trace_allocate && op <= mallard_trace_reset) ||
+               mallard_trace_is_family(op) != 0 ||
+               (op >= mallard_trace_module && op <= mallard_trace_checkpoint) ||
                (op >= mallard_trace_thread && op <= mallard_trace_end);
     }
 

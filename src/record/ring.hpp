@@ -1,0 +1,110 @@
+// The ring: memory that a recorded program and the command `mallard record` share.
+//
+//     page 0      ring_header
+//     page 1 on   ring_segment[segments]
+//     then        segments x segment_bytes of records
+//
+// The command creates the ring as a memory file and starts the program with the environment
+// variable MALLARD_RING, which names the file. The recorder maps the file once, while it is loaded.
+// Each thread of the program takes a segment from the stack of free segments, appends records to
+// that segment alone, and seals the segment when the segment is full. The command reads the records
+// while the program runs, and pushes each sealed segment back when all its records are read. So no
+// thread waits for another, and what a killed program has appended can be read.
+//
+// Who writes what:
+//   - the command writes the fields up to `recording`, before the program starts; later only
+//     `recording`;
+//   - the thread that popped a segment writes the segment's fields and records, until it seals the
+//     segment;
+//   - the command resets a sealed segment before it pushes the segment. It does the same with the
+//     segments of a thread or process that ended without sealing them.
+//
+// crates/mallard-cli/src/record/ring.rs has the same types. `version` changes with any of them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mallard::record {
+
+constexpr std::uint32_t ring_version = 1;
+constexpr std::size_t segment_bytes = 16384; // 512 records
+constexpr std::size_t segment_records = segment_bytes / 32;
+constexpr std::size_t segment_table_offset = 4096;
+
+/// What a thread does when no segment is free.
+enum ring_on_full : std::uint32_t {
+    ring_wait = 0, ///< waits until the command has pushed one
+    ring_drop = 1, ///< drops events, and counts them in `lost_full`
+};
+
+/// How much of a call stack is recorded.
+enum ring_stacks : std::uint32_t {
+    ring_no_stacks = 0,
+    ring_caller = 1,         ///< the return address of the call alone
+    ring_frame_pointers = 2, ///< the chain of frame pointers
+    ring_unwound = 3,        ///< all frames, by the unwind tables
+};
+
+enum ring_follow : std::uint32_t {
+    ring_follow_fork = 1, ///< the child of a fork is recorded as a process of its own
+    ring_follow_exec = 2, ///< the program that a recorded process executes is recorded
+};
+
+/// The first page of the ring.
+struct ring_header {
+    unsigned char magic[8]; ///< 89 'M' 'R' 'I' 'N' 'G' 0D 0A
+    std::uint32_t version;
+    std::uint32_t segments;     ///< number of segments
+    std::uint64_t data_offset;  ///< where the first segment begins; a multiple of 4,096
+    std::uint32_t on_full;      ///< ring_on_full
+    std::uint32_t stacks;       ///< ring_stacks
+    std::uint32_t free_stacks;  ///< 1: frees have call stacks as well
+    std::uint32_t follow;       ///< bits of ring_follow
+    std::uint64_t sample_bytes; ///< 0: all events; else the mean bytes between sampled allocations
+    std::uint32_t time_calls;   ///< one call in `time_calls` is timed; a power of two
+    std::atomic<std::uint32_t> recording; ///< 0: events are not recorded now
+
+    /// The stack of free segments: in the low half the index of the top segment plus 1, or 0 if the
+    /// stack is empty. The high half grows with each push, so that a compare-exchange fails if the
+    /// top segment was popped and pushed meanwhile (ABA).
+    alignas(64) std::atomic<std::uint64_t> free_segments;
+
+    alignas(64) std::atomic<std::uint64_t> lost_full; ///< events dropped because the ring was full
+    std::atomic<std::uint64_t> lost_nested; ///< events of signal handlers that interrupted a write
+    std::atomic<std::uint64_t> waits;       ///< times that a thread waited for a segment
+    std::uint64_t reserved;                 ///< 0
+    std::atomic<std::uint32_t> processes;   ///< number of processes so far
+    std::atomic<std::uint32_t> threads;     ///< number of threads so far, of all processes
+    std::atomic<std::uint32_t> attached;    ///< 1: a recorder has mapped the ring
+    std::atomic<std::uint32_t> refused;     ///< errno-like reason why a recorder did not start
+};
+
+/// What a thread does with a segment.
+enum segment_state : std::uint32_t {
+    segment_free = 0,
+    segment_in_use = 1,
+    segment_sealed = 2, ///< `count` does not change any more
+};
+
+/// The description of one segment. The records themselves are at
+/// data_offset + index * segment_bytes.
+struct alignas(64) ring_segment {
+    std::atomic<std::uint32_t> count; ///< records that can be read; stored with release order
+    std::atomic<std::uint32_t> state; ///< segment_state; sealed with release order
+    std::atomic<std::uint32_t> next;  ///< on the free stack: the segment below, plus 1; 0: none
+    std::uint32_t thread;             ///< number of the thread, from ring_header::threads
+    std::uint32_t process;            ///< number of the process, from ring_header::processes
+    std::uint32_t sequence;           ///< 0 for the first segment of a thread, then 1, 2, ...
+    std::uint32_t system_thread;      ///< gettid()
+    std::uint32_t system_process;     ///< getpid()
+    unsigned char padding[32];
+};
+
+static_assert(sizeof(ring_header) == 192 && sizeof(ring_segment) == 64);
+static_assert(offsetof(ring_header, free_segments) == 64);
+static_assert(offsetof(ring_header, lost_full) == 128);
+static_assert(offsetof(ring_header, attached) == 168);
+
+} // namespace mallard::record
