@@ -65,8 +65,8 @@ private:
     entry* newest_ = nullptr;
 };
 
-/// Makes objects in the arena `A`, which derives from this class. No constructor runs while
-/// the arena holds a lock.
+/// Makes objects in the arena `A`, which derives from this class. The arena holds no lock while a
+/// constructor runs.
 template <class A>
 class arena_objects {
 public:
@@ -108,8 +108,8 @@ public:
         }
     }
 
-    /// Runs `f()` later: at the time when an object that `own` made at this point would be
-    /// destroyed.
+    /// Runs `f()` at the next `reset` or `release`, at a `rewind` to an older mark, or at the end
+    /// of the arena. Deferred functions and destructors of objects made by `own` run newest first.
     ///
     ///     scratch.defer([&] { log << "request done\n"; });
     template <std::invocable F>

@@ -1,8 +1,9 @@
 // Tells AddressSanitizer and Valgrind which bytes are free.
 //
-// AddressSanitizer is told in every program that is built with it. Valgrind is told only with
-// `check::on`: a client request costs about a dozen instructions even when Valgrind does not run,
-// more than the whole hot path of a pool. Neither build option changes the layout of a type.
+// Every build with AddressSanitizer does so. Calls to Valgrind are compiled only with the pool
+// option `check::on`: even when Valgrind does not run, such a call costs about a dozen
+// instructions, more than the whole hot path of a pool. Types have the same layout with and without
+// AddressSanitizer.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -78,8 +79,8 @@ inline void report_errors(bool) noexcept {}
 
 namespace mallard {
 
-/// Marks `bytes` bytes from `p` on as free: an access is reported as a bug. `ChecksOn` is true with
-/// `check::on`.
+/// Marks `bytes` bytes from `p` on as free: AddressSanitizer reports an access as a bug.
+/// `ChecksOn`: Valgrind reports it, too.
 template <bool ChecksOn>
 inline void poison(const void* p, std::size_t bytes) noexcept
 {
@@ -97,8 +98,8 @@ inline void unpoison(const void* p, std::size_t bytes) noexcept
         valgrind::unpoison(p, bytes);
 }
 
-/// Turns the error reports of Valgrind off for a C++ scope in which an allocator reads free memory:
-/// the links of its lists.
+/// Turns Valgrind's error reports off during a C++ scope. An allocator needs this scope to read the
+/// links of its free lists, which are in free blocks.
 template <bool ChecksOn>
 class no_valgrind_reports {
 public:

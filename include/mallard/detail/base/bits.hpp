@@ -60,10 +60,10 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 ///     void* const block = memory.allocate({100, 16});
 ///     memory.deallocate(block, {100, 16});
 ///
-/// `align` must be a power of two: the constructor stops the process otherwise, so allocators need
-/// no check. With a constant the check costs nothing. `bytes` may be any number: a block of 0 bytes
-/// has an address of its own, and an allocation with an absurdly large size fails, as if memory
-/// were exhausted.
+/// `align` must be a power of two. The constructor stops the process if it is not, so allocators
+/// need not check; for a constant `align` the check costs nothing. `bytes` may be any number: a
+/// block of 0 bytes has an address of its own, and a size above `bytes_max` fails like exhausted
+/// memory.
 class layout {
 public:
     std::size_t bytes;

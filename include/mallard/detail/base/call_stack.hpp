@@ -27,8 +27,8 @@ void print_how_to_read(std::span<void* const> calls) noexcept;
 
 } // namespace os
 
-/// A recorded call stack, and functions to print it. A program that records no calls does not refer
-/// to the functions above, and links nothing of src/os.
+/// A recorded call stack, and functions to print it. The functions are pointers, so that a program
+/// that records no calls links nothing of src/os.
 struct call_stack {
     struct printer {
         void (*calls)(const char* what, std::span<void* const>) noexcept;

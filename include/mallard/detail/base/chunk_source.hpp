@@ -55,7 +55,8 @@ concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
     a.trim(keep);
 };
 
-/// A source that knows the largest chunk that it can supply. Growth steps are cut to that size.
+/// A source that knows the largest chunk that it can supply. An allocator that grows asks for at
+/// most that size.
 template <class S>
 concept bounded = requires(const S& s) {
     { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
@@ -122,10 +123,11 @@ template <source S>
         to.deallocate(c.data, {c.bytes, c.align});
 }
 
-/// Takes the next growth step of an allocator from the source. The step has at least `wish` bytes
-/// if the limit allows that. The step is cut to `useful(bytes)`, and to the largest chunk that the
-/// source can supply. If the source refuses a step, the function tries half of it, and so on, down
-/// to `least`. Returns null, or throws, if the limit or the source refuses `least` too.
+/// Takes the next chunk for an allocator that grows. The growth rule in `state` chooses the size:
+/// at least `wish` bytes if the limit allows that. The size is then reduced to what the source can
+/// supply, and to `useful(bytes)`, the part that the allocator can use. If the source refuses, the
+/// function asks for half as much, and so on down to `least`. Returns null or throws if even
+/// `least` exceeds the limit, or if the source refuses it.
 template <bool Throws, source S, growth G, class Useful>
 chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
                 Useful useful) noexcept(!Throws)
@@ -151,8 +153,8 @@ chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
     return taken;
 }
 
-/// Fails a request whose size is so large that adding a header would overflow. Calls the source all
-/// the same, so that the exception of the source is thrown.
+/// Fails a request to whose size no header can be added without overflow. Calls the source with the
+/// request, so that the source throws its own exception.
 template <bool Throws, source S>
 chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
 {

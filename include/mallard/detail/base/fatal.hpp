@@ -82,8 +82,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
         .stop();
 }
 
-/// Reports a bad free of the address `pointer`, and stops the process. The address lies in the slot
-/// of `bytes` bytes at `slot`, and the slot has no block in use. `carved`: the slot was used
+/// Reports a bad free of `pointer` and stops the process. `pointer` lies in the slot of `bytes`
+/// bytes at `slot`, but is not the start of a block in use. `carved`: the slot has held a block
 /// before.
 [[noreturn, gnu::cold, gnu::noinline]] inline void
 fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool carved) noexcept

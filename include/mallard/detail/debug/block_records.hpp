@@ -5,8 +5,8 @@
 //     guarded    | redzone     |   block   | r | ////////    in pages before an inaccessible page
 //
 // `checked` and `guarded` differ in where a block lies in its memory, and in what happens to a
-// freed block: `checked` fills the block with a pattern, and `guarded` takes the pages of the block
-// away.
+// freed block: `checked` fills the block with a pattern, and `guarded` makes its pages
+// inaccessible.
 #pragma once
 
 #include <mallard/debug/fault.hpp>
@@ -20,14 +20,14 @@ namespace mallard {
 
 /// A record for each block, found by the address of the block in constant time. The records lie
 /// apart from the blocks, where an overrun cannot reach them. The records and their hash table are
-/// allocated from pools over `Heap`. Only `add` can fail. A table that cannot grow still works, but
-/// gets slower.
+/// allocated from pools over `Heap`. Only `add` can fail. If there is no memory for a larger hash
+/// table, the old table stays in use and lookups get slower.
 ///
 /// A block is live, then perhaps in quarantine (freed by the caller, but not yet freed in the
 /// wrapped allocator), then removed. Between any two calls:
 ///
 ///     count  ==  |live| + |quarantine|  ==  records in all buckets
-///     a record is in `quarantine`  ==  its is_free
+///     a record is in `quarantine`  ==  its member is_free
 ///
 /// The blocks of all records have different addresses, because the memory of a block in quarantine
 /// cannot be allocated again.
@@ -175,8 +175,9 @@ private:
 
     void insert(record& r) noexcept { r.next_in_bucket = std::exchange(bucket_of(r.data), &r); }
 
-    /// Makes the table eight times as large. Each growth inserts all records again, so growth
-    /// should be rare. The first bucket is a member of this class, so a table always exists.
+    /// Makes the hash table eight times as large: each growth inserts all records again, so growth
+    /// should be rare. A table always exists, because the first one, of one bucket, is a member of
+    /// this class.
     void grow() noexcept
     {
         layout const wanted = layout_of<bucket>(8 * size_);
@@ -208,8 +209,7 @@ private:
 };
 
 /// The byte values with which Mallard fills memory that a caller must not use. The values are odd,
-/// so that they are not mistaken for pointers; large, so that they are not mistaken for counts; and
-/// no ASCII characters.
+/// unlike pointers; large, unlike most counts; and above 0x7f, unlike ASCII characters.
 namespace fill {
 inline constexpr unsigned char fresh = 0xc9;   ///< fills a block that was just allocated
 inline constexpr unsigned char freed = 0xdb;   ///< fills a freed block in quarantine
@@ -243,13 +243,14 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
     return i;
 }
 
-/// Builds and inspects redzones, and reports faults. All bytes of a chunk outside its block are
-/// redzone. The exception are bytes that an alignment above 64 KiB leaves in front of the block.
-/// Each allocation and each free records up to `Frames` calls of the call stack. When the fault
-/// handler returns, a bad free has changed nothing, and overwritten bytes are filled again.
+/// Builds and inspects redzones, and reports faults. All bytes of a chunk behind its block, and up
+/// to 64 KiB in front of the block, are redzone. Each allocation and each free records up to
+/// `Frames` calls of the call stack. If the fault handler returns, a bad free has no effect, and
+/// overwritten redzones are filled again.
 ///
-/// `register_block` and `validate_free` are always inlined: a recorded call stack starts above the
-/// function that records it, and this function must be one of the adaptor.
+/// `register_block` and `validate_free` are always inlined into the adaptor's functions. A recorded
+/// call stack starts at the caller of the function that records it, so it starts at the caller of
+/// the adaptor.
 template <std::size_t Frames, source Heap>
 class block_inspector {
     using records_type = block_records<Frames, Heap>;
@@ -301,10 +302,10 @@ public:
         records_.live().for_each([this](record& r) { remove(r); });
     }
 
-    /// The record of a block that is about to be freed. Reports a bad free and returns null when
-    /// `block` is free already or no block. `block` may be any address, because no memory is read
-    /// there until a record of the block was found. Reports a wrong layout and overwritten redzones
-    /// as well.
+    /// Returns the record of a block that is about to be freed. Reports a bad free and returns null
+    /// if `block` is free already or is not a block. `block` may be any address: memory at that
+    /// address is read only after its record was found. Also reports a wrong layout and overwritten
+    /// redzones.
     [[gnu::always_inline]] record* validate_free(const void* block, layout said) noexcept
     {
         record* const r = records_.find(block);

@@ -11,15 +11,15 @@
 namespace mallard {
 
 /// The number of handles of one object, in one word: {weak, strong}. All strong handles together
-/// hold one weak count. The object is destroyed with the last strong handle; the slot is freed with
-/// the last weak one.
+/// count as one weak handle. The last strong handle destroys the object; the last weak handle frees
+/// the slot.
 ///
 ///     strong > 0   ==   the object lives
 ///     weak > 0     ==   the slot is in use
 ///
-/// Only a thread with a strong handle may copy one, so a strong count of 0 is final: `lock`, whose
-/// caller has no strong handle, must never raise the count from 0. tests/models/arc.pml checks
-/// this.
+/// Only a thread with a strong handle may copy one, so nobody can copy a handle once the strong
+/// count is 0. `lock`, whose caller has a weak handle only, must therefore never raise the count
+/// from 0. tests/models/arc.pml checks this.
 template <counts Kind>
 class handle_counts {
     using word = std::uint64_t;
@@ -30,13 +30,13 @@ class handle_counts {
                                      << 29; // 2^29 more counts are possible before a flag changes
     static constexpr word at_the_end = word{1} << 30; // the object was alive at `begin_end`
     static constexpr word after_the_end =
-        word{1} << 31; // and it was destroyed since then; makes the word negative
+        word{1} << 31; // and is destroyed by now; the strong half is negative
 
 public:
     std::size_t strong() const noexcept { return load() % at_the_end; }
     bool is_alive() const noexcept { return is_alive(load()); }
-    /// Whether there is only one handle. Then no other thread can copy a handle, so the last handle
-    /// may be dropped without an atomic write.
+    /// Whether there is only one handle. If so, no other thread can copy it, and the caller may
+    /// drop it without an atomic write.
     bool is_sole() const noexcept { return load() == one_strong + one_weak; }
 
     void add_strong() noexcept { stop_at_overflow(add(one_strong)); }
@@ -59,9 +59,10 @@ public:
     /// slot.
     bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
-    // --- Functions with which one thread destroys all objects of a pool. The destructors may copy
-    // and drop handles of other objects. An extra weak count makes sure that none of these handles
-    // is the last one.
+    // --- Functions with which one thread destroys all objects of a pool, in passes over all slots:
+    // `begin_end`, then `die_at_end`, and `finish_end` if the memory is kept. The destructors may
+    // copy and drop handles of other objects. `begin_end` adds a weak count to each slot, so that
+    // no dropped handle is the last one and frees a slot during the passes.
     void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }
     /// Makes `lock` fail from now on. Returns true if the object was alive until now: the caller
     /// has to destroy the object.
@@ -71,8 +72,8 @@ public:
         word_ += lived; // if set, the addition carries into `after_the_end`
         return lived != 0;
     }
-    /// Removes the extra weak count. Returns true if no weak handle is left: the caller has to free
-    /// the slot.
+    /// Removes the weak count that `begin_end` added. Returns true if no weak handle is left: the
+    /// caller has to free the slot.
     bool finish_end() noexcept
     {
         word_ = (word_ & ~half) - ((word_ & after_the_end) != 0 ? 2 : 1) * one_weak;
@@ -131,8 +132,8 @@ public:
     static constexpr bool finish_end() noexcept { return true; }
 };
 
-/// The memory of one slot. `Owner`: the slot holds the address of its pool, because its chunk does
-/// not.
+/// The memory of one slot. `Owner`: the slot itself stores the address of its pool, because the
+/// header of its chunk does not.
 template <class T, counts Kind, bool Owner>
 struct object_slot {
     struct no_owner {};

@@ -1,4 +1,4 @@
-// The first memory of a multipool: slabs that hold blocks of every size.
+// The first memory of a multipool: slabs that hold blocks of several sizes.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>
@@ -22,8 +22,8 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
 }();
 
 /// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all `N` sizes are cut. If each
-/// size had a chunk of its own, a structure of few blocks would need more memory for chunks than
-/// for blocks: for example, 64 strings may have 24 different sizes.
+/// size had a chunk of its own from the start, a few blocks of many sizes would waste most of their
+/// chunks: for example, 64 strings may have 24 different sizes.
 ///
 /// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. Blocks are cut in
 /// batches of one size. The size class and the number of blocks of each batch are recorded in two
@@ -31,9 +31,9 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
 ///
 ///     pool_chunk, free bits | 40 B | 40 B | 24 B | 24 B | 24 B | not cut yet ... | 24x3 | 40x2 |
 ///
-/// Only `trim` uses the free bits, to find idle slabs. During a trim, each block that is marked as
-/// free holds the number of its size class. At any other time each free block is in the cache of
-/// the pool for its size.
+/// Outside of `trim`, each free block of a slab is in the cache of the pool for its size, and the
+/// free bits are unused. During a trim, the free bits say which blocks are free, so that idle slabs
+/// are found; each block that is marked as free holds the number of its size class.
 template <std::size_t N, bool Enabled>
 class bootstrap_slabs {
     static constexpr std::size_t unit = size_class::fine_step;
@@ -101,7 +101,7 @@ public:
             bytes = count * shape.bytes;
         }
         slab.carved = static_cast<std::uint32_t>(slot_of(slab, first + bytes));
-        // The bytes may have been part of a block before a reset.
+        // These bytes may have been part of a block before a reset, and are poisoned then.
         unpoison<false>(last, sizeof(batch));
         *last = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(count)};
         return {first, bytes};
@@ -247,8 +247,9 @@ private:
             }
     }
 
-    // Writes the size class into a block that is marked as free. So `end_trim` need not search the
-    // batches for the class. The block is poisoned for AddressSanitizer.
+    // Writes the size class into a block that is marked as free, so that `end_trim` need not search
+    // the batches for the class. AddressSanitizer must not see the write, because the block is
+    // poisoned.
     [[gnu::no_sanitize_address]] static void write_index(void* block, std::size_t i) noexcept
     {
         *static_cast<std::size_t*>(block) = i;

@@ -108,8 +108,8 @@ public:
         std::size_t count; // 0: the chunk is too small for one slot
     };
     /// Computes where the slots of a chunk of `bytes` bytes lie. `address` is the address of the
-    /// chunk modulo the alignment of the slots. The source is asked for the alignment of the header
-    /// only: with a larger alignment, a small source would lose bytes between two chunks.
+    /// chunk modulo the alignment of the slots. Chunks are only as aligned as their header: with a
+    /// larger alignment, a small source would lose bytes between two chunks.
     constexpr placement fit(std::size_t bytes, std::size_t address) const noexcept
     {
         std::size_t const stride = shape_.bytes;
@@ -134,15 +134,14 @@ private:
 /// aligned to `align()`, a power of two, and all its blocks begin within the first `align()`
 /// bytes.
 ///
-/// Small blocks: `align()` is the size of a whole chunk. In up to 64 neighbouring chunks, each
-/// header lies 1 KiB further into its chunk than the header before, in place of some slots. Headers
-/// at the same offset would compete for the same few cache sets
+/// Small blocks: `align()` is the size of a whole chunk. The header lies in place of some slots. In
+/// up to 64 neighbouring chunks, each header lies 1 KiB further into its chunk than the one before,
+/// because headers at the same offset would compete for the same few cache sets
 /// (docs/decisions/0003-coloured-headers.md).
 ///
 /// Blocks above `coloured_stride_max`, and pools of few chunks: the header comes first, so a chunk
-/// may end early where a limit or a source has no more memory. A block of `alone_min` bytes or more
-/// has a chunk for itself. Such a chunk is aligned as the header needs, and as large as header and
-/// block.
+/// may be cut short where a limit or a source has no more memory. A block of `alone_min` bytes or
+/// more has a chunk for itself, as large as header and block.
 template <header_shape Header>
 class masked_chunks {
 public:
@@ -185,9 +184,9 @@ public:
     {
         return {first_ == 0 ? align_ : saturating_add(first_, shape_.bytes), align_};
     }
-    /// Bytes of a chunk that does not end early.
+    /// Bytes of a chunk that is not cut short.
     constexpr std::size_t whole_bytes() const noexcept { return whole_; }
-    /// The part of `bytes` that chunks can use. `bytes` is at least that of the least chunk.
+    /// The part of `bytes` that chunks can use. Requires at least the bytes of `least_chunk()`.
     constexpr std::size_t useful_bytes(std::size_t bytes, bool) const noexcept
     {
         return bytes >= whole_ ? bytes / whole_ * whole_ : bytes - (bytes - first_) % shape_.bytes;
@@ -246,19 +245,19 @@ private:
     static constexpr std::size_t colours = 64;
     static constexpr std::size_t coloured_stride_max = 512;
     // Coloured headers (at a different offset in each chunk) are used only if the limit allows at
-    // least this number of chunks. A chunk with such a header cannot end early, so up to one chunk
-    // of the limit is lost.
+    // least this number of chunks. A chunk with such a header cannot be cut short, so up to one
+    // chunk of the limit is lost.
     static constexpr std::size_t coloured_chunks_min = 32;
     // A chunk of several blocks has at least `blocks_min` blocks, and loses less than one block at
     // its end.
     static constexpr std::size_t blocks_min = 15;
-    // From this block size on, a header and its alignment cost less than the loss of up to a block
-    // at the end of a chunk.
+    // From this size on, each block has a chunk for itself. Its header and alignment cost less than
+    // the up to one block that is lost at the end of a chunk of several blocks.
     static constexpr std::size_t alone_min = 16384;
 
-    /// Bytes of a chunk: `wish`, or less under a low limit, but enough to be worth a header.
-    /// Returns one chunk for the whole limit if headers are large and the last of several chunks
-    /// could be wasted.
+    /// Bytes of a chunk: `wish`, or less under a low limit, but enough to be worth a header. If the
+    /// limit is low and headers are large, one chunk gets the whole limit, because the last of
+    /// several chunks could be wasted.
     constexpr std::size_t chunk_bytes(std::size_t wish, std::size_t limit) const noexcept
     {
         std::size_t const most = std::max(wish, step);
@@ -286,10 +285,10 @@ private:
     std::size_t first_ = 0; // offset of the first block; 0: it differs by chunk
 };
 
-/// Whether a mask of any block address finds the header of the chunk. False for a pool that never
-/// grows, because its only chunk may have any address. False also for pools with free lists, unless
-/// `owner_of` has to find the owner of a block: these pools look for chunks on slow paths only, in
-/// the tree.
+/// Whether the header of a chunk is found by masking the address of a block. Not for a pool that
+/// never grows, because its only chunk may have any address. Not for a pool with free lists either:
+/// such a pool searches chunks on slow paths only, in its tree. But if `owner_of` has to find the
+/// owner of a block, a pool with free lists uses the mask, too.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();

@@ -120,7 +120,8 @@ class chunk_list : public chunk_layout<Options, Tail> {
         static constexpr void* is = nullptr;
     };
 
-    // The unused part at the end of the last growth step: whole chunks that have no header yet.
+    // The unused end of the last growth step (the memory that one call of the source returned):
+    // whole chunks that have no header yet.
     struct rest {
         std::byte* next = nullptr;
         std::byte* end = nullptr;
@@ -175,8 +176,8 @@ public:
         }
     }
 
-    /// A function object that works like `place_of`, with a copy of the layout. A caller that
-    /// writes to bitmaps between two calls need not load the layout again.
+    /// A function object that works like `place_of`, with a copy of the layout. After a caller has
+    /// written to a bitmap, the compiler need not load the layout again.
     auto finder() const noexcept
     {
         if constexpr (by_mask)

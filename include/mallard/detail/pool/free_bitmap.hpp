@@ -1,5 +1,5 @@
-// The free blocks of a pool that are not in its cache. Each is a set bit in the header of its
-// chunk, or lies in a range of slots that were never handed out.
+// The free blocks of a pool that are not in its cache. A block that was freed is a set bit in the
+// header of its chunk. A block that was never handed out lies in a range of such slots.
 #pragma once
 
 #include <mallard/detail/pool/chunk_list.hpp>
@@ -28,8 +28,8 @@ public:
         return std::exchange(next_, next_ + stride);
     }
 
-    /// Makes `can_carve()` false. Used while there are blocks that were freed before, because these
-    /// are allocated first.
+    /// Makes `can_carve()` false until `resume`. The range is paused while there are blocks that
+    /// were freed before: these are allocated first.
     void pause() noexcept { limit_ = next_; }
     void resume() noexcept { limit_ = end_; }
 
@@ -44,8 +44,8 @@ private:
     std::byte* end_ = nullptr;
 };
 
-/// The free blocks of some chunks of a `chunk_list`, whose type is `List`. Without a chunk, no
-/// block is free.
+/// The free blocks of a set of chunks. The chunks belong to a `chunk_list` of type `List`. A new
+/// object has no chunks.
 template <class List>
 class free_bitmap {
     using word = pool_chunk::word;
@@ -138,7 +138,7 @@ public:
     void put_back(const List& chunks, std::span<void* const> blocks) noexcept
     {
         auto const place_of =
-            chunks.finder(); // by value: bits are written between two of its calls
+            chunks.finder(); // has its own copy of the layout, which the writes below cannot change
         word* last = nullptr;
         word bits = 0;
         for (void* const block : blocks) {
@@ -180,8 +180,8 @@ public:
     /// Removes and returns the range of fresh slots, as if their blocks had been allocated.
     bump_range take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
-    /// Forgets all chunks. Before that, marks the slots that are left in the bump range as never
-    /// carved in the header of their chunk.
+    /// Forgets all chunks. First returns the slots that are left in the bump range to their chunk,
+    /// as slots that were never carved.
     void clear(const List& chunks) noexcept
     {
         pool_chunk* const c = fresh_.is_used_up() ? nullptr : chunks.find(fresh_.next());

@@ -9,7 +9,7 @@
 
 namespace mallard {
 
-/// The start of a stack: a new block becomes the first.
+/// The start of a list that is a stack: a freed block becomes the first.
 struct stack_top {
     void* first = nullptr;
 
@@ -20,18 +20,18 @@ struct stack_top {
     static constexpr void popped(const void*) noexcept {}
 };
 
-/// The start of a list whose first blocks are a queue. A new block is inserted behind the queue, in
-/// front of all other blocks, and becomes part of the queue if the queue is not full. Blocks that
-/// are freed in address order are then allocated in address order, and a list whose nodes come and
-/// go stays in the order of memory. A stack reverses each sequence, and soon no two neighbours of
-/// the list are neighbours in memory: docs/decisions/0027. The queue has at most 64 blocks, and at
-/// most a page of bytes, so that blocks that are freed and allocated in turn stay in the
-/// processor's cache.
+/// The start of a list whose first blocks are a queue. A freed block is inserted behind the queue,
+/// in front of all other blocks, and becomes part of the queue if the queue is not full. So blocks
+/// that were freed in address order are allocated in address order, and a program's linked list
+/// stays in the order of memory while its nodes are freed and allocated again. A stack would
+/// reverse each sequence, and soon no two neighbours of the linked list would be neighbours in
+/// memory: docs/decisions/0027. The queue has at most 64 blocks, and at most a page of bytes, so
+/// that blocks that are freed and allocated in turn stay in the processor's cache.
 struct queue_top {
     static constexpr std::size_t blocks_max = 64;
 
     void* first = nullptr;
-    void** behind = &first; // the link of the queue's last block
+    void** behind = &first; // where the queue ends: the link of its last block, or `first`
     std::uint32_t room = 0; // free places in the queue; `most` when the queue is empty
     std::uint32_t most = 0;
 
@@ -77,9 +77,9 @@ struct queue_top {
     }
 };
 
-/// A list of free blocks. The list needs no memory beside the blocks, and the fewest instructions.
-/// But a pop reads the block, and this read misses the processor's cache if the block was not used
-/// for a long time.
+/// A list of free blocks. It needs no memory beside the blocks, and fewer instructions than a
+/// magazine. But a pop reads the block, which misses the processor's cache if the block was not
+/// used for a long time.
 template <bool ChecksOn, class Top = stack_top>
 class free_list {
 public:
@@ -93,7 +93,7 @@ public:
     }
     constexpr void made_for(std::size_t block_bytes) noexcept { top_.made_for(block_bytes); }
 
-    /// The memory of the array: none, because a list, unlike a magazine, has no array.
+    /// Always null: a magazine has an array here, a list has none.
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 

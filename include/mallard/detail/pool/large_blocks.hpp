@@ -10,10 +10,11 @@ namespace mallard {
 
 /// A list of large blocks, which can be returned to the source one by one, or all at once.
 ///
-/// Each block has a footer behind it, so that alignment needs no room in front of the block. The
-/// arguments of `allocate` are numbers instead of a `layout`: for a cold call g++ 12 would compose
-/// a `layout` in vector registers before the hot path has decided whether to call. `Mutex` protects
-/// the list, and is never held while the source is called.
+/// The record of a block is a footer behind it: a header would need padding in front of an aligned
+/// block. `Mutex` protects the list, and is never held while the source is called.
+///
+/// `allocate` takes two numbers instead of a `layout`. For a `layout`, g++ 12 fills vector
+/// registers in the hot path of the caller, even if this function is then not called.
 template <class Mutex = no_mutex>
 class large_blocks {
     struct footer {

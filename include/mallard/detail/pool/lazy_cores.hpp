@@ -7,15 +7,16 @@
 namespace mallard {
 
 /// A `Core` (a pool without its source) for each of `N` size classes. A class that is never used
-/// costs one pointer. Cores are made in groups of neighbours, in memory from the source, and stay
-/// until all memory is released: docs/decisions/0026.
+/// costs one pointer. The cores of eight neighbouring classes are made together, in memory from the
+/// source, and stay until all memory is released: docs/decisions/0026.
 ///
-/// No call on a hot path tests whether its core exists. A core that was not made yet is represented
-/// by `absent_`, which all multipools share: `absent_` never has a block, so only `refill` has to
-/// test. No thread writes to `absent_`.
+/// The hot path does not test whether a core exists. Until a core is made, its pointer points to
+/// `absent_`, an empty core that all multipools share. An allocation finds no block there and calls
+/// `refill`, which tests. No thread writes to `absent_`.
 ///
-/// The first blocks of all classes are cut from shared slabs. A core takes chunks of its own only
-/// when the slabs are used up. Its cache contains blocks of slabs and of chunks.
+/// The first blocks of all classes are cut from slabs that the classes share (bootstrap_slabs.hpp).
+/// A core takes chunks of its own only when the slabs are used up. The cache of a core may hold
+/// blocks of slabs and blocks of chunks.
 template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores {
     static constexpr std::size_t group_size = 8;

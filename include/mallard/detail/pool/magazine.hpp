@@ -99,8 +99,8 @@ protected:
     constexpr void set_top(void** to) noexcept { top_ = to; }
 
 private:
-    // array() <= top <= high. In a magazine without an array all three are null. Then allocations
-    // find it empty, and frees find it full.
+    // array() <= top_ <= high_. Without an array all three are null: the magazine is both empty and
+    // full, so allocations and frees take their slow paths.
     Top top_{nullptr};
     void** high_ = nullptr;
     chunk memory_;

@@ -19,11 +19,11 @@ struct header_shape {
 ///     slots                    header, free bits, (live bits)    slots_end
 ///       | 0 | 1 | 2 | ...  | hole_begin ......... | hole_end | ...  |
 ///
-/// Slots are carved lazily, in address order: neither a slot from `carved` on nor its bit has ever
-/// been written, so the operating system need not provide their pages. The block of a carved slot
-/// is in use, or in the cache of the pool, or free in this chunk. The free bit is set only if the
-/// block is free in this chunk. The slots from `hole_begin` to `hole_end` are covered by the
-/// header; there are none if the header lies in front of the slots.
+/// Slots are carved (handed out for the first time) in address order. In a new chunk, the slots
+/// from `carved` on and their bits were never written, so the operating system need not provide
+/// their pages yet. The block of a carved slot is in use, or in the cache of the pool, or free in
+/// this chunk; only in the last case its free bit is set. The header covers the slots from
+/// `hole_begin` to `hole_end`. If the header lies in front of the slots, it covers none.
 struct pool_chunk {
     using word = std::uint64_t;
     static constexpr std::size_t word_bits = 64;
@@ -40,7 +40,7 @@ struct pool_chunk {
     pool_chunk* left; // links of chunk_tree
     pool_chunk* right;
     pool_chunk* next_fresh; // list of the chunks with carved < count
-    chunk source_chunk;     // what the source gets back; null unless this chunk is the first in it
+    chunk source_chunk;     // the memory from the source; null unless this chunk is the first in it
     void* owner;            // the object_pool; only with `pool_options::owned`
 
     std::byte* begin() const noexcept { return slots; }
@@ -51,7 +51,7 @@ struct pool_chunk {
     /// The second bitmap, with `check::on`: a bit is set while its block is in use.
     word* live_bits() noexcept { return free_bits() + words_for(count); }
     const word* live_bits() const noexcept { return free_bits() + words_for(count); }
-    /// The bytes behind `maps` bitmaps.
+    /// The first byte behind the first `maps` bitmaps.
     std::byte* behind(std::size_t maps) noexcept
     {
         return reinterpret_cast<std::byte*>(free_bits() + maps * words_for(count));
@@ -80,8 +80,8 @@ struct pool_chunk {
         return slot < carved && !(hole_begin <= slot && slot < hole_end);
     }
 
-    /// Calls `f(slot)` for each carved slot whose free bit is clear, in address order. Reads whole
-    /// words of bits, so that a walk of few blocks in a large chunk does not test every slot.
+    /// Calls `f(slot)` for each carved slot whose free bit is clear, in address order. Tests 64
+    /// slots at a time, so that a walk over few blocks in a large chunk is fast.
     template <class F>
     void for_each_used(F f) const
     {

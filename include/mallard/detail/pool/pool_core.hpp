@@ -25,9 +25,9 @@ bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Th
     return true;
 }
 
-/// Blocks of one size, for one thread at a time. While the core calls a source to grow, the core
-/// may be called again, to allocate and to free without growth: `locked_core` does so for other
-/// threads.
+/// Blocks of one size, for one thread at a time. During a call of its source, the core may be
+/// called again, to allocate or free without growth. `locked_core` uses this: it releases its lock
+/// during the call, so that other threads go on.
 template <pool_options Options>
 class pool_core {
     static_assert(is_power_of_two(Options.chunk), "the chunk of a pool is a power of two");
@@ -86,7 +86,7 @@ public:
     {
         return allocate_or([this]() noexcept { return refill_without_growth(); });
     }
-    /// As `allocate_without_growth`, but only while the cache is empty and no fresh block is ready.
+    /// The same, for a caller that has found the cache empty and no fresh block ready.
     void* refill_without_growth() noexcept
     {
         return free_.replenish(chunks_) ? take_ready() : nullptr;
@@ -130,7 +130,7 @@ public:
         free_.add(slots);
         return mark_allocated(free_.carve(chunks_));
     }
-    /// Whether `p` is free, and in the cache or the bump range. O(blocks in the cache).
+    /// Whether `p` is a free block in the cache or the bump range. O(blocks in the cache).
     bool has_cached(const void* p) const noexcept { return cache_.has(p) || free_.fresh().has(p); }
 
     bool owns(const void* p) const noexcept { return chunks_.find(p) != nullptr; }
@@ -306,9 +306,9 @@ private:
         return room[count - 1];
     }
 
-    /// The place for the blocks of one refill. A magazine is refilled to half of its array, so that
-    /// a few frees after the refill do not overflow the array. A list is refilled with the blocks
-    /// of one page only, because it writes a link into each block.
+    /// The array into which a refill writes blocks. A magazine is refilled to half of its array, so
+    /// that a few frees after the refill do not overflow the array. A list is refilled with the
+    /// blocks of one page only, because it writes a link into each block.
     std::span<void*> refill_room(std::span<void*, entries_first> few) const noexcept
     {
         if constexpr (ordered) {
@@ -343,8 +343,8 @@ private:
 
     std::size_t entries_limit() const noexcept
     {
-        // The array may have at most a 64th of a limit. `bytes_for` counts one array of
-        // `entries_first` for a pool of one chunk.
+        // The array may take at most a 64th of the pool's limit. A pool of one chunk is an
+        // exception: its `bytes_for` includes the array.
         std::size_t const limit = chunks_.growth().limit();
         std::size_t most = entries_max;
         if constexpr (!list::single_chunk)
@@ -380,8 +380,9 @@ private:
             give(source, array);
     }
 
-    /// Empties the cache and returns its array. The caller returns the array after the chunks: the
-    /// array was taken before them, and a `buffer` can reuse only the memory that was taken last.
+    /// Empties the cache and returns its array, for the caller to free. The caller frees the chunks
+    /// first: the array was taken before the chunks, and a `buffer` can reuse only the memory that
+    /// was taken last.
     chunk forget_cache() noexcept
     {
         chunk const array = cache_.memory();

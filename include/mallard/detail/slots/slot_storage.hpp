@@ -1,5 +1,5 @@
-// Storage of the slots of a slot map, with a word for each slot: in ranges of address space, in
-// chunks of a source, or inside the map itself.
+// Storage for the slots of a slot map: in reserved ranges of address space, in chunks of a source,
+// or inside the map itself. Each slot has a value and a word.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -13,7 +13,7 @@
 
 namespace mallard {
 
-/// The word beside the value of each slot. Its state follows from its two fields:
+/// The word of a slot. It has two fields, {generation, index}, which say what state the slot is in:
 ///
 ///     live        { generation, own index }     the key of the element
 ///     free        { generation, another index } the next key of the next free slot
@@ -24,7 +24,8 @@ namespace mallard {
 ///
 /// One comparison of a whole key with the word of the slot that it addresses says whether the
 /// element is alive, because only a live word holds the index of its own slot. The list of free
-/// slots is in the same words, so each key is ready before an element needs the key.
+/// slots is in the same words: the word of a free slot is the key that the next free slot will
+/// have, so an insert computes no key.
 ///
 /// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none". The null key is 0,
 /// like a fresh word, but it addresses slot 0, whose word is not 0.
@@ -92,7 +93,7 @@ std::size_t index_in_array(const void* value, const void* first, std::size_t cou
 //   grow<Throws>()  adds slots. Returns false or throws when memory is refused; then nothing has
 //                   changed
 
-/// Slots for `Count` values inside the object itself. Neither copied nor moved.
+/// Slots for `Count` values inside the object itself. Can be neither copied nor moved.
 template <class T, class Key, std::size_t Count>
 class fixed_slots {
     using words_of = slot_words<Key>;
@@ -332,10 +333,10 @@ private:
 /// a range of address space that is reserved for all slots that a key can name, or for the slots
 /// that fit in `BytesMax`. Growth doubles the committed part of each range by a system call,
 /// without a copy; the system adds pages when they are touched. When the system refuses the address
-/// space, the map tries a quarter of the size, then a sixteenth, and so on down to one first step.
+/// space, the map asks for a quarter, then a sixteenth, and so on down to `slots_first` slots.
 ///
-/// The words are stored apart from the values. Access to a value that is in no cache costs one more
-/// cache line, but no padding is needed between word and value: see docs/decisions/0015.
+/// The words are stored apart from the values. So no padding is needed between word and value, but
+/// a lookup that misses the processor's cache loads one more cache line: see docs/decisions/0015.
 template <class T, class Key, std::size_t BytesMax>
 class reserved_slots {
     using words_of = slot_words<Key>;
@@ -344,7 +345,8 @@ class reserved_slots {
     static constexpr std::size_t slot_bytes = sizeof(word) + sizeof(T) + 1;
     static constexpr std::size_t slots_max = std::min(
         words_of::slots_max, std::max(std::bit_floor(BytesMax / slot_bytes), std::size_t{2}));
-    /// The slots of the first step: a page of words, or 64 KiB of values if these are fewer slots.
+    /// The number of slots that are committed first: as many as have a page of words or 64 KiB of
+    /// values, whichever number is smaller.
     static constexpr std::size_t slots_first =
         std::min(slots_max, std::clamp(std::bit_floor((std::size_t{1} << 16) / sizeof(T)),
                                        std::size_t{2}, page_bytes / sizeof(word)));

@@ -1,4 +1,4 @@
-// The base of slot_map and secondary_map: lookup by key, and walks over live slots.
+// The base class of slot_map and secondary_map: lookup by key, and iteration over live slots.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -13,7 +13,7 @@
 
 namespace mallard {
 
-/// The storage class for a storage argument: a tag such as `reserved<>` names its own class; for a
+/// The class that stores the slots. A tag such as `reserved<>` names this class itself; for a
 /// source it is `chunked_slots`.
 template <class Storage, class T, class Key>
 struct slots_in {
@@ -45,8 +45,8 @@ public:
     using iterator = iterator_of<false>;
     using const_iterator = iterator_of<true>;
 
-    /// The element of a key, or null when the key is null, stale, or of another map. Any key is
-    /// safe.
+    /// The element of a key, or null if the key is null or stale. Any key is safe, even of another
+    /// map.
     ///
     ///     if (enemy* const e = enemies.get(target)) e->health -= 1;
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
@@ -127,8 +127,8 @@ public:
     /// The slots. `storage().last_failure()` says why the system refused memory to `reserved<>`.
     const slots_type& storage() const noexcept { return slots_; }
 
-    /// Bits of the slots in group `w` (64 slots) that may have a value. Used by `for_each` of
-    /// another map.
+    /// One bit for each of the 64 slots of group `w`: 1 if the slot may have a value. `for_each` of
+    /// another map calls this.
     slot_bits candidates(std::size_t w) const noexcept
     {
         return w * slots_per_bits < end_ ? slots_.bits_at(w) : 0;
@@ -148,7 +148,7 @@ protected:
     {
         std::size_t const i = slots_.bounded(k.value());
         if (slots_.word_of(i) == k.value())
-            [[likely]] // a branch, so the load of the value is early
+            [[likely]] // a branch lets the processor load the value before the comparison
             return slots_.value_of(i);
         return nullptr;
     }
@@ -173,8 +173,8 @@ protected:
         slots_.bits_at(i / slots_per_bits) |= slot_bit(i);
         size_ += 1;
     }
-    /// Destroys the value of slot `i`. The caller writes the word afterwards. A destructor that
-    /// uses the map finds no element in the slot.
+    /// Destroys the value of slot `i`. If the destructor looks the key up, it finds no element. The
+    /// caller writes the slot's word afterwards.
     void end_life(std::size_t i) noexcept
     {
         if constexpr (!std::is_trivially_destructible_v<T>)

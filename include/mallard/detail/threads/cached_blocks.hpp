@@ -11,8 +11,8 @@
 
 namespace mallard {
 
-/// A word that one thread may read while another writes it. A load or store is an ordinary
-/// instruction.
+/// A word that one thread may read while another writes it. Loads and stores are relaxed, so they
+/// compile to ordinary instructions.
 template <class T>
 class relaxed {
 public:
@@ -36,17 +36,18 @@ private:
     T value_;
 };
 
-/// A magazine (an array of free blocks) that another thread can close while the owner thread goes
-/// on using it. In a closed magazine, the comparisons that each call makes anyway fail.
+/// A magazine (an array of free blocks) that another thread can close while the owner thread uses
+/// it. Each call of the owner compares `top` with a bound anyway; in a closed magazine this
+/// comparison fails.
 ///
 /// The owner may call `try_pop` and `try_push` at any time between `thread_cache::announce` and
 /// `leave`. All other functions are for a thread that may use the content of the cache (see
 /// `thread_cache`).
 ///
-/// A thread that closes the magazine writes the two bounds, and then waits until the owner has
-/// left. If the owner has read an old bound, the other thread waits for the owner to leave. If the
-/// owner reads a new bound, the call of the owner fails. In this case the owner does not use `top`,
-/// even if it read `top` while the other thread wrote `top`.
+/// A thread that closes the magazine writes both bounds, and then waits until the owner has called
+/// `leave`. An owner that has read an old bound finishes its call before the closing thread goes
+/// on. An owner that reads a new bound fails its call. The closing thread may write `top` at that
+/// moment; this is safe, because the owner does not use the `top` that it has read.
 class closable_magazine : public basic_magazine<relaxed<void**>> {
     using base = basic_magazine<relaxed<void**>>;
     using address = std::uintptr_t;
@@ -98,8 +99,8 @@ public:
         return left;
     }
 
-    /// Removes the array and returns its memory. Afterwards allocations find the magazine empty,
-    /// and frees find it full, whether it is open or closed.
+    /// Removes the array and returns its memory. Afterwards the magazine is both empty and full,
+    /// whether it is open or closed.
     chunk forget_array() noexcept
     {
         chunk const left = memory();
@@ -116,8 +117,9 @@ private:
 template <class Chunks>
 class cached_blocks;
 
-/// The header of a chunk has one bitmap, and behind it two cache lines for `remote_frees`. The
-/// owner does not write to these two lines in its hot path.
+/// The space that `remote_frees` needs in the header of a chunk: one bitmap, a cache line for its
+/// members, and up to a cache line of padding before them. The hot path of the owner writes to none
+/// of these.
 inline constexpr header_shape remote_header{1, 2 * cache_line_bytes};
 
 /// Sets or clears the live bit of a slot atomically; returns the old value.
@@ -135,17 +137,18 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 ///     words     a bit for each slot that another thread freed
 ///     summary   a bit for each word (modulo 64) that may have bits
 ///
-/// The inbox of an owner is the list of its chunks in which other threads freed blocks. A chunk is
-/// in the inbox from the moment when its summary becomes nonzero until the owner clears the
-/// summary. It is never in the inbox twice, so one link is enough.
+/// The inbox of an owner is the list of its chunks in which other threads freed blocks. The thread
+/// that makes a chunk's summary nonzero adds the chunk; the owner removes the chunk before it
+/// clears the summary. So a chunk is never in the inbox twice, and one link is enough.
 ///
 ///     a thread that frees:  words |= bits; if the summary lacks the bit of the word:
 ///                           summary |= bit, and if the summary was 0, adds the chunk to the inbox
 ///     the owner:            next = link; summary = 0; then it takes and clears the words
 ///
-/// All of these operations have one order that all threads see (seq_cst). If a bit is set too late
-/// for the owner to see, the thread that set the bit finds the summary bit cleared, and adds the
-/// chunk to the inbox again. tests/models/remote_return.pml checks this.
+/// All threads see these operations in one order (seq_cst), so no bit is lost. Suppose that a
+/// thread sets a bit after the owner took that word. The owner cleared the summary before, so this
+/// thread or another one sets the summary bit again, and adds the chunk to the inbox again.
+/// tests/models/remote_return.pml checks this.
 template <class Chunks>
 struct remote_frees {
     using word = pool_chunk::word;

@@ -30,13 +30,13 @@ struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
 };
 
 /// Blocks of `N` sizes. A thread allocates from its own cache and frees to its own cache, without a
-/// lock or an atomic read-modify-write. A cache receives chunks one at a time and owns them until
-/// they are returned to the source.
+/// lock or an atomic read-modify-write. Each chunk is owned by one cache, from the time when it is
+/// taken until it is returned to the source.
 ///
 /// When its cache is empty, a thread looks for blocks in this order: blocks that other threads
 /// freed into its chunks; abandoned caches; the source; the caches of all threads, frozen for the
-/// moment. So an allocation fails only if no block is free in any cache or chunk. If there is no
-/// memory for a thread's cache, the thread works under the lock, slowly.
+/// moment. So an allocation fails only if no block is free in any cache or chunk. A thread for
+/// whose cache there is no memory works under the lock, slowly.
 template <pool_options Options, std::size_t N>
 class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using cache = pool_thread_cache<Options, N>;
@@ -52,7 +52,7 @@ class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using base::next;
     static constexpr bool checks_on = chunks::checks_on;
     static constexpr std::size_t entries_min =
-        4; // an array is large enough for a node of later_source
+        4; // so that an array has room for a node of `later_source` when it is returned
     static constexpr std::size_t entries_first = 64;
     static constexpr std::size_t entries_max = 1024;
 
@@ -254,9 +254,9 @@ private:
     {
     }
 
-    // --- Slow paths. A thread never waits for a lock while it is inside its cache. Otherwise there
-    // would be a deadlock: the thread that freezes the caches holds the lock, and waits until all
-    // other threads have left their caches.
+    // --- Slow paths. A thread never waits for a lock while it is inside its cache, since that
+    // could deadlock: a thread that freezes the caches holds the lock, and waits until all other
+    // threads have left their caches.
 
     /// The slow path of `allocate`: the thread's cache has no block, does not exist, or is frozen.
     template <bool Throws, class Source>
@@ -308,8 +308,8 @@ private:
 
     /// Finds a block outside the cache `c` of this thread: in an abandoned cache, else in a new
     /// chunk of the source, else in the cache of any thread. Returns null if there is none. Only
-    /// one thread at a time runs this function. A thread first looks into its own cache again,
-    /// because the previous thread may have moved blocks there.
+    /// one thread at a time runs this function. It first looks into the thread's own cache again,
+    /// because other threads may have freed blocks of its chunks during the wait.
     template <bool Throws, class Source>
     void* grow(Source& source, std::size_t i, cache* c) noexcept(!Throws)
     {
@@ -328,7 +328,7 @@ private:
                 block = take_new(i, fresh, c, to);
         if (block == nullptr)
             block = take_from_all(i, to);
-        if constexpr (Throws) // lets the exception of the source pass
+        if constexpr (Throws) // asks once more, so that the source throws its own exception
             if (block == nullptr)
                 block = take_new(i, chunks_[i].template add_chunk<true>(from), c, to);
         if (block != nullptr)
@@ -476,7 +476,7 @@ private:
         std::size_t const slot = all.slot_of(c, p);
         if (all.slot_address(c, slot) != p)
             return validity::invalid;
-        if constexpr (checks_on) // with checks, this needs no freeze
+        if constexpr (checks_on) // live bits are atomic, so no freeze is needed
             return c->is_live(slot) ? validity::valid : validity::invalid;
         freeze_guard const frozen(*this);
         bool free = !is_carved(all, c, slot) || c->is_free(slot) || remote::of(c).has(slot);

@@ -7,9 +7,9 @@
 namespace mallard {
 
 /// A `pool_core` behind a lock. The lock is released while the source is called, so a thread that
-/// frees, or finds a free block, never waits for a thread that grows the pool. Threads grow one at
-/// a time, and each looks for a free block again before it calls the source: so one growth step can
-/// serve all waiting threads.
+/// frees, or finds a free block, never waits for a thread that grows the pool. Threads grow the
+/// pool one at a time. Each looks for a free block again before it calls the source, so one new
+/// chunk can serve all waiting threads.
 template <pool_options Options>
 class alignas(cache_line_bytes) locked_core {
 public:
@@ -123,8 +123,9 @@ public:
     }
 
 private:
-    /// The source that a free uses to enlarge the array of recently freed blocks. Fails instead of
-    /// waiting for a thread that grows the pool; then a later free enlarges the array.
+    /// The source with which a free enlarges the magazine (the array of recently freed blocks).
+    /// Fails while another thread grows the pool, instead of waiting; a later free then enlarges
+    /// the array.
     template <class Source>
     class impatient_source {
     public:

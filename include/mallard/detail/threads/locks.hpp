@@ -12,8 +12,8 @@ namespace mallard {
 template <bool Shared>
 using mutex_if = std::conditional_t<Shared, std::mutex, no_mutex>;
 
-/// A source for a core behind a lock: releases the lock while the source is called, and locks again
-/// afterwards, even after an exception.
+/// A source for an allocator behind a lock. Releases the lock of the caller, calls the real source,
+/// and locks again, even after an exception.
 template <source Source>
 class unlocked_source {
 public:

@@ -13,11 +13,11 @@ namespace mallard {
 /// the caller's: `link_of(i)` is an atomic 32-bit word. It holds 1 + the index below `i` in the
 /// stack, or `in_use` while `i` is not in the stack.
 ///
-/// A thread may read the link of an index that another thread has just popped. In this case the
-/// compare-exchange of the thread fails: each pop adds 1 to the tag, so the head differs even if
-/// the same index is on top again (ABA). The tag wraps after 2^32 pops: a thread that is suspended
-/// between its read of the head and its compare-exchange for exactly 2^32 pops, and then finds the
-/// same index on top, would corrupt the stack. tests/models/stack.pml checks pop and push.
+/// A thread may read the link of an index that another thread has just popped. The first thread's
+/// compare-exchange then fails: each pop adds 1 to the tag, so the head differs even if the same
+/// index is on top again (ABA). The tag wraps after 2^32 pops: a thread that is suspended between
+/// its read of the head and its compare-exchange for exactly 2^32 pops, and then finds the same
+/// index on top, would corrupt the stack. tests/models/stack.pml checks pop and push.
 class tagged_stack {
 public:
     using index = std::uint32_t;

@@ -1,6 +1,7 @@
 // The thread caches of one shared allocator: the cache of each thread, and how a thread finds its
-// cache. The functions that run when a thread ends and at a fork are in src/os/threads_linux.cpp,
-// so `sync::thread_cached` and `shared_arena` need the library; all other modes are headers.
+// cache. The functions that run when a thread ends and at a fork are in src/os/threads_linux.cpp.
+// So `sync::thread_cached` and `shared_arena` need the library; all other modes of `sync` are
+// header-only.
 #pragma once
 
 #include <mallard/detail/threads/locks.hpp>
@@ -61,8 +62,9 @@ public:
     thread_cache* next_in_list() const noexcept { return next_in_list_; }
     bool is_abandoned() const noexcept { return thread_ == nullptr; }
 
-    /// Opens or closes the cache: a freeze closes it and a thaw opens it. A derived type that calls
-    /// `announce` instead of `enter` has a version of its own.
+    /// Opens or closes the cache: a freeze closes it and a thaw opens it. A derived type whose
+    /// calls use `announce` instead of `enter` needs its own `set_open`, which makes those calls
+    /// fail.
     void set_open(bool) noexcept {}
 
 private:
@@ -77,8 +79,9 @@ private:
     // of the list; a reader needs only one of the two locks.
     os::thread_table* thread_ = nullptr;
     thread_cache* next_of_thread_ = nullptr;
-    // The last member, so that the data that a call writes in a derived cache begin on the same
-    // cache line: processors combine neighbouring stores of whole words (docs/decisions/0014).
+    // These members are last, so that the data which a call writes in a derived cache begin on
+    // their cache line: processors combine neighbouring stores of whole words
+    // (docs/decisions/0014).
     alignas(cache_line_bytes) std::atomic<flag> busy_{0};
     std::atomic<flag> frozen_{0};
 };
@@ -100,8 +103,8 @@ struct alignas(cache_line_bytes) thread_table : listed<thread_table> {
 /// The table of a thread without caches. No thread writes to it.
 extern thread_table empty_thread_table;
 
-/// This thread's table. Uses 8 of the few bytes that a program has for thread-local data of the
-/// initial-exec model.
+/// This thread's table. Takes 8 of the limited bytes of thread-local data that a library loaded at
+/// run time may use with the initial-exec model.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local thread_table* this_thread_table;
 
 } // namespace os
@@ -109,8 +112,8 @@ extern thread_table empty_thread_table;
 /// All thread caches of one shared allocator, and the allocator's locks.
 ///
 /// Locks, in the order in which a thread takes them:
-///   growing    held during every call of the source, so a fork that holds the lock knows
-///              that no thread is inside the source
+///   growing    held during every call of the source, so that no thread is inside the source
+///              while a fork holds this lock
 ///   (the lock of the registry, inside the functions below)
 ///   lock       for all data that the threads share; the source is not called under it
 class thread_cache_list
@@ -134,9 +137,10 @@ public:
         return t.caches_of[at];
     }
 
-    /// Returns this thread's cache when `mine` returned null. Either the thread has a cache, but
-    /// another list uses the same place in the table; or the thread reclaims an abandoned cache.
-    /// Returns null if there is neither, or no memory for the table of a new thread.
+    /// Returns this thread's cache after `mine` returned null. The thread may have a cache that
+    /// `mine` could not see, because another list uses the same place in the table. Otherwise the
+    /// thread reclaims an abandoned cache. Returns null if there is neither, or no memory for the
+    /// table of a new thread.
     thread_cache* find_or_reclaim() noexcept;
 
     /// Makes `fresh` this thread's cache. Returns false if there is no memory for the thread's
@@ -194,7 +198,7 @@ private:
         0; // the index in every table; set when the first cache is in use
 };
 
-/// Freezes a list for its lifetime. The caller holds the lock of the list.
+/// Freezes a list as long as the guard exists. The caller holds the lock of the list.
 class freeze_guard {
 public:
     explicit freeze_guard(const thread_cache_list& list) noexcept : list_(list) { list_.freeze(); }
