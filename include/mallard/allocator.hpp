@@ -32,7 +32,8 @@ inline constexpr bool has_allocator<U, Args...> = [] {
 template <class U, class A, class... Args>
 struct wants_allocator
     : std::bool_constant<std::uses_allocator_v<U, A> && !has_allocator<U, Args...>> {};
-/// A pair gets the allocator unless one of its two halves has an allocator already.
+/// A pair gets the allocator, unless the arguments of one of its halves contain an allocator
+/// already.
 template <class First, class Second, class... Args>
 struct pair_wants_allocator : std::true_type {};
 template <class First, class Second, class... X, class... Y>
@@ -59,10 +60,11 @@ inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
 ///
 /// Two such allocators are equal if they allocate from the same `A`. An allocator is not propagated
 /// by copy assignment, move assignment or swap of a container; a copy of a container allocates from
-/// the same `A`. Elements that take such an allocator get this allocator, as with `std::pmr`. With
-/// `std::scoped_allocator_adaptor` they get the inner allocator. `A` must outlive all blocks, and
-/// its thread rule applies to the container. `allocate` throws `std::bad_alloc`, also for a count
-/// that exceeds the address space. `deallocate` does nothing over an arena.
+/// the same `A`. As with `std::pmr`, elements that use such an allocator are constructed with the
+/// allocator of their container. Under `std::scoped_allocator_adaptor` they are constructed with
+/// the inner allocator. `A` must outlive all blocks, and its thread rule applies to the container.
+/// `allocate` throws `std::bad_alloc`, also for a count that exceeds the address space.
+/// `deallocate` does nothing over an arena.
 template <class T, block_allocator A>
 class allocator {
 public:
@@ -97,7 +99,8 @@ public:
         requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args...>::value)
     void construct(U* at, Args&&... args)
     {
-        // libstdc++ 12 constructs a pair only from nothing, from two values or from another pair.
+        // Makes a pair first: libstdc++ 12 can construct a pair with an allocator only from
+        // nothing, from two values or from another pair.
         if constexpr (is_pair<U> && sizeof...(Args) == 1 &&
                       !(is_pair<std::remove_cvref_t<Args>> && ...))
             construct(at, U(std::forward<Args>(args)...));

@@ -15,12 +15,13 @@ namespace mallard {
 ///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
 ///     a;
 struct arena_options {
-    /// Grows by 4x. With doubling, the freed steps would exceed glibc's trim threshold, and their
-    /// pages would be faulted in again (docs/decisions/0023).
+    /// Each step is four times the last. If steps doubled, glibc would return the freed steps to
+    /// the system, because they exceed its trim threshold, and would fault the pages in again
+    /// (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
-    std::size_t min_align =
-        1; ///< the least alignment of blocks; makes requests of less alignment shorter
-    check checks = check::off; ///< verify the order of rewinds; tell Valgrind about free memory
+    std::size_t min_align = 1; ///< the least alignment of blocks; an allocation with at most this
+                               ///< alignment takes fewer instructions
+    check checks = check::off; ///< verify the order of rewinds, and mark free memory for Valgrind
 };
 
 /// The header of a chunk of an arena. The header lies at the end of the chunk, so the first block
@@ -38,7 +39,7 @@ struct arena_chunk {
     /// The size of the memory for blocks.
     std::size_t bytes() noexcept { return static_cast<std::size_t>(end() - begin()); }
 
-    /// The address of a block of layout `l` in the empty chunk, or null when the block does not
+    /// Where a block of layout `l` would be if the chunk were empty; null when the block does not
     /// fit.
     std::byte* place(layout l) noexcept
     {
@@ -103,7 +104,7 @@ public:
         return nullptr;
     }
 
-    /// Makes all used chunks that are newer than `last` idle.
+    /// Moves all used chunks that are newer than `last` to the idle list.
     void retire_until(arena_chunk* last) noexcept
     {
         if (used_ == last)
@@ -114,7 +115,7 @@ public:
         oldest->next = std::exchange(idle_, std::exchange(used_, last));
     }
 
-    /// Makes all used chunks idle, in constant time.
+    /// Moves all used chunks to the idle list, in constant time.
     void retire_all() noexcept
     {
         if (used_ != nullptr)
@@ -166,7 +167,7 @@ class mark_numbers {
 public:
     std::size_t next() noexcept { return ++last_; } ///< the number of a new mark
 
-    /// Records a rewind to the mark `number`, which makes all later marks stale.
+    /// Records a rewind to the mark with this number, which makes all later marks stale.
     constexpr void rewound_to(std::size_t number) noexcept
     {
         if (number == last_)
@@ -174,7 +175,7 @@ public:
         valid_ = number;
         stale_max_ = last_;
     }
-    /// Whether a rewind to an older mark has made the mark `number` stale.
+    /// Whether the mark with this number is stale, because of a rewind to an older mark.
     bool is_stale(std::size_t number) const noexcept
     {
         return valid_ < number && number <= stale_max_;
@@ -187,7 +188,7 @@ private:
     std::size_t stale_max_ = 0;
 };
 
-/// The version without checks: marks have no numbers.
+/// Without checks, marks have no numbers.
 template <>
 class mark_numbers<false> {
 public:
@@ -205,18 +206,18 @@ public:
 ///
 /// The first block takes a chunk of 1 KiB from the source. Each later chunk is four times as large
 /// as the one before, up to 16 MiB. A request larger than the next step gets a chunk of its own
-/// size. Of the new and the current chunk, the one with more free bytes becomes the current chunk.
-/// So a large block does not waste the rest of the current chunk, and does not enlarge later
-/// chunks. When the source refuses a step, the arena tries half the step, then a quarter, and so on
-/// down to the size of the request.
+/// size. Such a chunk does not enlarge later chunks. Of the new and the current chunk, the one with
+/// more free bytes becomes the current chunk, so a large block does not waste the rest of the
+/// current chunk. When the source refuses a step, the arena tries half the step, then a quarter,
+/// and so on down to the size of the request.
 ///
 /// `deallocate` frees the block that was allocated last, and does nothing for any other block. No
 /// destructor runs for objects made by `make`; see `winked` for whole containers. `allocate` throws
 /// `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A failed call changes
 /// nothing. One thread at a time.
 ///
-/// The oldest chunked bump allocator with marks that we know of: Hanson, "Fast allocation and
-/// deallocation of memory based on object lifetimes", 1990.
+/// The oldest description that we know of a bump allocator with chunks and marks is: Hanson, "Fast
+/// allocation and deallocation of memory based on object lifetimes", 1990.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class arena : public arena_objects<arena<Source, Options>> {
     friend class arena_objects<arena>;
@@ -251,15 +252,14 @@ public:
     {
         begin_again();
     }
-    /// An arena that uses the bytes of the caller first, with a growth rule that is known at run
-    /// time.
+    /// An arena that uses the bytes of the caller first, with a growth rule.
     constexpr explicit arena(std::span<std::byte> initial, growth_argument<Options.grow> rule,
                              Source from = Source())
         : source_(std::move(from)), initial_(whole_units(initial)), growth_(rule)
     {
         begin_again();
     }
-    /// An arena with a growth rule that is known at run time, or a custom one.
+    /// An arena with a growth rule: see `growth_argument`.
     constexpr explicit arena(growth_argument<Options.grow> rule, Source from = Source())
         : source_(std::move(from)), growth_(rule)
     {
@@ -333,10 +333,11 @@ public:
         return {chunks_.used(), cursor_, end_, owned_.newest(), marks_.next()};
     }
 
-    /// Frees all blocks that were allocated after the mark, and keeps the memory. Bytes that an
-    /// older block gained by `try_expand` since the mark are freed too. O(chunks since the mark). A
-    /// mark is stale after a rewind to an older mark. With `check::on`, a rewind to a stale mark
-    /// stops the process if the most recent rewind to an older mark made the mark stale.
+    /// Frees all blocks that were allocated after the mark, and keeps the memory. If an older block
+    /// has grown by `try_expand` since the mark, the added bytes are freed too. O(chunks since the
+    /// mark). A rewind makes all later marks stale. With `check::on`, a rewind to a mark that was
+    /// made stale by the most recent such rewind stops the process; older stale marks may go
+    /// unnoticed.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))
@@ -386,8 +387,8 @@ public:
         return is_inside(initial_, p) || chunks_.owns(p);
     }
 
-    /// The statistics, computed by a walk of all chunks. Unused bytes at the end of a full chunk
-    /// count as live.
+    /// The statistics, computed by a walk of all chunks. Unused bytes at the end of a used chunk
+    /// count as live, except in the current chunk.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.bytes_idle = room(cursor_, end_),
@@ -430,8 +431,8 @@ private:
         return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
-    // Needs no test for "no chunk yet": without a chunk, cursor and end are both null. A size that
-    // wraps around when it is rounded up to min_align does not fit anyway.
+    // There is no test for an arena without a chunk: cursor and end are null then, so nothing fits.
+    // There is no overflow test for `align_up` either: a size so large does not fit.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -456,16 +457,16 @@ private:
 
     [[gnu::always_inline]] bool fits(std::byte* p, std::size_t bytes) const noexcept
     {
-        // Adding a small constant cannot wrap, because no chunk reaches into the last page of the
-        // address space. The addition is one instruction shorter than the subtraction below.
+        // For a small constant size, an addition is one instruction shorter than the subtraction
+        // below. It cannot wrap, because no chunk reaches into the last page of the address space.
         if (__builtin_constant_p(bytes <= page_bytes) && bytes <= page_bytes)
             return reinterpret_cast<std::uintptr_t>(p) + bytes <=
                    reinterpret_cast<std::uintptr_t>(end_); // p may be null
         return p <= end_ && bytes <= room(p, end_);
     }
 
-    /// Slow path: allocates from an idle chunk with enough free bytes, or from a new chunk. The
-    /// arguments are two numbers because passing a `layout` cost 0.6 ns here.
+    /// Slow path: allocates from an idle chunk with enough free bytes, or from a new chunk. Takes
+    /// two numbers, because passing a `layout` made the call 0.6 ns slower.
     template <bool Throws>
     MALLARD_COLD void* grow(std::size_t bytes, std::size_t align) noexcept(!Throws)
     {
@@ -488,7 +489,7 @@ private:
             return refuse_absurd<Throws>(source_, {l.bytes, align});
         std::size_t const bytes = align_up(l.bytes + (l.bytes == 0), arena_chunk::align);
         layout const least(bytes + sizeof(arena_chunk), align);
-        // Under a growth limit, a step ends after the last whole block of this size.
+        // Under a growth limit, the step is cut to a whole number of blocks of this size.
         std::size_t const each = align_up(rounded(l.bytes), l.align);
         return take_step<Throws>(source_, growth_, least, least.bytes, [&](std::size_t step) {
             return growth_.is_limited() ? step - (step - least.bytes) % each : step;
@@ -514,7 +515,7 @@ private:
         }
     }
 
-    // Only reads the chunks, because they may be in sealed (read-only) pages.
+    // Does not write to the chunks, because they may be in sealed (read-only) pages.
     void give_all(arena_chunk* c) noexcept
     {
         while (c != nullptr) {
@@ -541,8 +542,9 @@ private:
 
     static void poison_all(arena_chunk* c) noexcept { poison<checks_on>(c->begin(), c->bytes()); }
 
-    // Between any two calls, cursor_..end_ is free memory at the end of the initial buffer or of a
-    // used chunk. In an arena without memory both pointers are null, as if a chunk were full.
+    // Between any two calls, the bytes from cursor_ to end_ are free memory at the end of the
+    // initial buffer or of a used chunk. In an arena without memory both pointers are null, as if
+    // the chunk were full.
     [[no_unique_address]] Source source_{};
     std::byte* cursor_ = nullptr;
     std::byte* end_ = nullptr;

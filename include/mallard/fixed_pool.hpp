@@ -20,9 +20,9 @@ struct fixed_pool_of {
 };
 
 /// A pool with room for `Count` blocks of `Block` bytes inside the object itself. The pool never
-/// uses the heap. A static fixed_pool can be constant-initialised. Where alignment leaves a gap,
-/// one more block may fit. An allocation with a layout that does not fit a block fails, because all
-/// of the memory is for blocks.
+/// uses the heap. A static fixed_pool can be constant-initialised. Padding for alignment may leave
+/// room for one block more than `Count`. An allocation with a layout that does not fit a block
+/// fails, because the buffer has room for blocks only.
 ///
 ///     constinit mallard::fixed_pool<48, 100> timers;
 template <std::size_t Block, std::size_t Count, reuse Order = reuse::lifo,

@@ -1,4 +1,5 @@
-// Growth rules: the bytes that an allocator takes from its source in each step.
+// Growth rules: how many bytes an allocator takes from its source at a time. A step is the memory
+// of one such request.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -8,7 +9,8 @@
 
 namespace mallard {
 
-/// A growth rule: the bytes of each step are last * num / den + add, and at most `max`.
+/// A growth rule. The next step has `last * num / den + add` bytes, where `last` is the step
+/// before, but at most `max`.
 ///
 ///     growth{}                          // 4 KiB, doubling to 1 MiB
 ///     growth{.first = 1 << 16, .num = 3, .den = 2}
@@ -16,10 +18,10 @@ namespace mallard {
 ///     growth::none(1 << 20)             // one step, then exhausted
 ///
 /// A request larger than the next step gets a step of its own size. Such a step does not enlarge
-/// later steps. `limit` bounds the sum of all memory held: the last step is cut to the rest of the
-/// limit. At least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size. For
-/// this, a step under a limit ends after its last whole block, and a pool chooses the size of its
-/// chunks by the size of its blocks.
+/// later steps. `limit` bounds all memory that the allocator holds: the last step is cut to what is
+/// left of the limit. If the limit is 8 KiB or more, blocks of any size can fill at least nine
+/// tenths of it. To make this possible, a step under a limit ends after its last whole block, and a
+/// pool fits the size of its chunks to the size of its blocks.
 struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step
@@ -42,8 +44,8 @@ struct growth {
         return {.first = first, .num = 1, .add = add};
     }
 
-    /// The value for the options of an allocator whose growth rule is an argument of the
-    /// constructor.
+    /// A placeholder in the options of an allocator. The constructor then takes the growth rule as
+    /// an argument.
     static constexpr growth at_run_time() noexcept
     {
         return {.den = std::numeric_limits<std::size_t>::max()};
@@ -68,8 +70,9 @@ struct growth {
     }
 };
 
-/// A custom rule, as an argument of a constructor: returns the next step from the bytes of the last
-/// step (0 at first) and of the request. `max` and `limit` still apply.
+/// A custom rule, passed to a constructor. Returns the bytes of the next step. `last` is the size
+/// of the step before (0 at first), and `asked` is the size of the request. `max` and `limit` still
+/// apply.
 ///
 ///     auto by_pages = [](std::size_t, std::size_t asked) noexcept { return asked + 4096; };
 ///     mallard::arena<> scratch(by_pages);
@@ -80,7 +83,7 @@ template <growth Growth>
 struct growth_rule {
     growth_function custom = nullptr; ///< computes each step; null: use the rule of the type
 
-    /// The rule of the allocator's type, from which `max` and `limit` are taken.
+    /// The rule in the type of the allocator. Its `max` and `limit` bound a custom function too.
     static constexpr const growth& bounds() noexcept { return bounds_of_type; }
     /// The step after a step of `last` bytes, for a request of `asked` bytes, before it is cut.
     constexpr std::size_t next(std::size_t last, std::size_t asked) const noexcept
@@ -117,7 +120,7 @@ public:
     /// A state without memory, whose steps follow `given`.
     constexpr explicit growth_state(growth_argument<Growth> given) noexcept : rule_{given} {}
 
-    /// The next step by the rule and its `max`, but without regard to `limit`.
+    /// The bytes of the next step, cut to `max` but not to `limit`.
     constexpr std::size_t rule(std::size_t asked) const noexcept
     {
         return std::min(rule_.next(last_, asked), rule_.bounds().max);
@@ -129,9 +132,9 @@ public:
         return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());
     }
 
-    /// Records that the source supplied `bytes` for a step of `step` bytes. A step that was
-    /// enlarged for one request does not enlarge later steps. A step that was cut to its useful
-    /// part does not make later steps smaller.
+    /// Records that the source supplied `bytes` for a step of `step` bytes. A step that one large
+    /// request has enlarged does not enlarge later steps. `step` is the size before the step was
+    /// cut to whole blocks, so this cut does not make later steps smaller.
     constexpr void took(std::size_t bytes, std::size_t step) noexcept
     {
         taken_ += bytes;
@@ -140,15 +143,15 @@ public:
     }
     constexpr void took(std::size_t bytes) noexcept { took(bytes, bytes); }
 
-    /// Whether the limit allows `bytes` more for bookkeeping: memory outside the steps counts
-    /// towards the limit too.
+    /// Whether the limit allows `bytes` more for bookkeeping. This memory does not belong to a
+    /// step, but counts towards the limit.
     constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= left(); }
     /// Records that `bytes` were taken for bookkeeping.
     constexpr void took_aside(std::size_t bytes) noexcept { taken_ += bytes; }
     /// Records that `bytes` were returned to the source.
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
-    /// The state at construction.
+    /// A copy with the same rule and no memory, as at construction.
     constexpr growth_state anew() const noexcept
     {
         growth_state fresh;

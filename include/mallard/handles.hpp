@@ -15,10 +15,10 @@ namespace mallard {
 ///     order_t* raw = order.leak();       // now the caller has to destroy the object
 ///     orders.destroy(raw);               // or orders.adopt(raw), which returns a box
 ///
-/// A box contains the address of the object and nothing else: a mask of the address finds the
-/// chunk, and the chunk names the pool. A box can be moved but not copied, and must not outlive its
-/// pool. One thread at a time may use a box. If the pool is for several threads, any thread may
-/// destroy a box.
+/// A box contains only the address of the object. A mask of the address gives the chunk of the
+/// pool, and the chunk has the address of the pool. A box can be moved but not copied, and must not
+/// outlive its pool. One thread at a time may use a box. If the pool is for several threads, any
+/// thread may destroy a box.
 template <class T, class Pool>
 class box {
 public:
@@ -74,10 +74,10 @@ private:
 ///     auto again = mesh;                      // one more owner
 ///     mallard::weak watcher = mesh;           // not an owner
 ///
-/// There is no control block: the count stands in the slot. A handle must not outlive its pool.
-/// Threads may copy and drop an `arc` at the same time, each with a handle of its own. A copy costs
-/// one atomic operation. A drop costs one atomic operation too. If the handle is the only one of
-/// its object, a drop costs none.
+/// There is no control block: the count is in the slot, behind the object. A handle must not
+/// outlive its pool. Threads may copy and drop arcs of one object at the same time, but each thread
+/// needs an `arc` of its own. A copy costs one atomic operation, and so does a drop. Dropping the
+/// only handle of an object costs none.
 template <class T, class Pool>
 class shared_handle {
 public:
@@ -107,7 +107,8 @@ public:
     /// Drops this handle; destroys the object if this handle was the last owner.
     void reset() noexcept
     {
-        // Not in the class body, since objects may hold handles of their own incomplete type.
+        // Tested here and not in the class body: an object may have a handle of its own type as a
+        // member, and that type is incomplete there.
         static_assert(Pool::shares != counts::none,
                       "rc, arc and weak need .counts = counts::local or counts::shared in the "
                       "options of the object_pool");
@@ -165,9 +166,9 @@ private:
 ///     if (auto owner = watcher.lock())    // empty once the object is destroyed
 ///         owner->draw();
 ///
-/// A weak handle keeps the slot in use, but does not keep the object alive. If many such handles
-/// outlive their objects, a `slot_map` with keys needs less memory. A weak handle must not outlive
-/// its pool.
+/// A weak handle keeps the slot in use, but does not keep the object alive. If many weak handles
+/// outlive their objects, use the keys of a `slot_map` instead: they keep no slot in use. A weak
+/// handle must not outlive its pool.
 template <class T, class Pool>
 class weak {
 public:

@@ -1,4 +1,5 @@
-// Heaps: separate parts of the malloc engine that can be freed all at once.
+// Heaps: allocators of the malloc engine with memory of their own, whose blocks can be freed all at
+// once.
 #pragma once
 
 #include <mallard/c/malloc.h>
@@ -15,7 +16,7 @@ namespace mallard {
 
 /// The threads that may allocate from a heap. Any thread may free.
 enum class sharing {
-    one_thread, ///< the thread that made the heap or adopted it last; no lock
+    one_thread, ///< only the thread that made the heap, or called `adopt` last; no lock
     any_thread  ///< any thread, under a lock
 };
 
@@ -23,12 +24,14 @@ enum class sharing {
 ///
 ///     mallard::heap request({.limit = 64 << 20}); // allocate throws above 64 MiB
 struct heap_options {
-    std::size_t limit_soft =
-        0; ///< calls `met` above this limit, and again only after a fall by a quarter
-    std::size_t limit = 0; ///< calls `met`, then fails the allocation that would exceed it
+    /// Calls `met` when the heap exceeds this limit. Calls it again only after the heap was below
+    /// three quarters of the limit.
+    std::size_t limit_soft = 0;
+    /// Fails an allocation that would exceed this limit, after a call of `met`.
+    std::size_t limit = 0;
     /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread that
     /// reached a limit. The function may use the heap, except `reset` and `release`, and must not
-    /// throw. A failed allocation is tried once more after the call.
+    /// throw. The function may free blocks: after the call, the allocation is tried once more.
     mallard_limit_met met = nullptr;
     void* context = nullptr; ///< the first argument of `met`
 };
@@ -41,7 +44,8 @@ struct heap_statistics : statistics {
 
 namespace detail {
 
-/// Entry i is the size class for requests of at most 16 i bytes, and the size of its blocks.
+/// A size class and the size of its blocks. Entry i of `fresh_classes` is the class for requests of
+/// at most 16 * i bytes.
 struct fresh_class {
     std::uint16_t index;
     std::uint16_t bytes;
@@ -58,7 +62,8 @@ inline constexpr auto fresh_classes = [] {
     return all;
 }();
 
-/// Has no blocks. Used for a moved-from heap, or for a heap of another version of the library.
+/// Has no fresh blocks, so each call uses the slow path. Used for a moved-from heap, and when the
+/// loaded library has another version.
 inline constinit mallard_fresh nothing_fresh{};
 
 } // namespace detail
@@ -70,27 +75,28 @@ inline constinit mallard_fresh nothing_fresh{};
 ///     std::free(block);      // in any thread; or request.deallocate(block)
 ///     request.release();     // frees all other blocks
 ///
-/// A heap is a part of the malloc engine, so the program must link libmallard-malloc.so
-/// (mallard::malloc) or libmallard-malloc.a (mallard::malloc_static).
+/// A heap uses the malloc engine, so the program must link libmallard-malloc.so (mallard::malloc)
+/// or libmallard-malloc.a (mallard::malloc_static).
 ///
 /// A heap has chunks of its own. The first chunk has 64 KiB, and each later chunk is twice as large
 /// as the one before, up to 4 MiB. Blocks above 1 MiB have memory of their own. `release` returns
-/// all memory to the engine, for the rest of the program. `reset` keeps the chunks. The time of a
-/// `reset` does not depend on the number of blocks. A heap without blocks takes less than 4 KiB, so
-/// thousands of heaps are fine. A block is at most a quarter larger than requested, and at least 16
-/// bytes. Each size class takes 16 KiB or more of a chunk at a time, and touches its pages as
-/// needed. A `multipool` needs less memory for a few blocks of each of many sizes.
+/// all memory to the engine, so the rest of the program can use it. `reset` keeps the chunks. The
+/// time of both depends only on the number of chunks and of blocks above 1 MiB. A heap without
+/// blocks takes less than 4 KiB, so thousands of heaps are fine. A block is at most a quarter
+/// larger than requested, and at least 16 bytes. Each size class takes 16 KiB or more of a chunk at
+/// a time, but touches only the pages that it needs. For a few blocks of each of many sizes, a
+/// `multipool` needs less memory.
 ///
 /// `free`, `realloc` and `malloc_usable_size` accept blocks of a heap too. `realloc` keeps a block
 /// in its heap.
 ///
 /// A `heap` belongs to one thread; `adopt` makes the calling thread the owner. Other threads may
-/// call only `deallocate`, `owns` and `free`; another thread that allocates stops the process. Any
+/// call only `deallocate`, `owns` and `free`. If another thread allocates, the process stops. Any
 /// thread may call all functions of a `shared_heap`. No other thread may use blocks of the heap
 /// when `reset`, `release` or the destructor is called.
 ///
-/// `allocate` throws `std::bad_alloc`, and `try_allocate` returns null, when the system refuses
-/// memory or the limit is reached, and always in a moved-from heap. A failed call changes nothing.
+/// When the system refuses memory or the limit is reached, `allocate` throws `std::bad_alloc`, and
+/// `try_allocate` returns null. A moved-from heap always fails so. A failed call changes nothing.
 template <sharing Threads>
 class basic_heap {
 public:
@@ -152,14 +158,15 @@ public:
     void trim(std::size_t keep = 0) noexcept { mallard_heap_trim(handle_, keep); }
 
     /// Makes the calling thread the owner of the heap. The previous owner must not be inside a call
-    /// of the heap, and must know of the change before its next call.
+    /// of the heap, and must make its next call after this one, synchronised for example by a
+    /// mutex.
     void adopt() noexcept
         requires(!any_thread)
     {
         mallard_heap_adopt(handle_);
     }
 
-    /// Sets new limits. Memory that the heap holds already stays.
+    /// Sets new limits. If the heap already holds more, it keeps that memory.
     void limit(const heap_options& to) noexcept
     {
         mallard_heap_limit(handle_, to.limit_soft, to.limit, to.met, to.context);
@@ -206,7 +213,8 @@ private:
         return mallard_heap_create(&o);
     }
 
-    /// A block that was never used, or null if there is none or another thread owns the heap.
+    /// Returns a block that was never used. Returns null if there is none, or if another thread
+    /// owns the heap.
     [[gnu::always_inline]] void* take_fresh(std::size_t bytes) noexcept
     {
         detail::fresh_class const c = detail::fresh_classes[(bytes + 15) / 16];

@@ -19,10 +19,10 @@ namespace mallard {
 ///     enemy_key target;                                     // the null key: names nothing
 ///     std::uint32_t const sent = target.value();
 ///
-/// A default key is null. Index 0 and generation 0 are reserved for it, so a map with `IndexBits`
-/// has 2^IndexBits - 1 slots, each for 2^GenerationBits - 1 elements. `Tag` makes the keys of
-/// different maps different types. Any integer may become a key: an integer that no map has
-/// returned as a key names nothing.
+/// A default key is null. Index 0 and generation 0 occur only in the null key, so a map has at most
+/// 2^IndexBits - 1 slots, and each slot can hold 2^GenerationBits - 1 elements, one after the
+/// other. `Tag` makes the keys of different maps different types. Any integer can be converted to a
+/// key; if no map has returned that integer, the key names nothing.
 ///
 /// Layout: the index is in the low bits, the generation above it. Keys are ordered as integers: by
 /// generation first.
@@ -41,9 +41,9 @@ public:
         IndexBits; ///< number of bits of the index, which are the lowest bits
     /// Bits of the generation, above the index.
     static constexpr unsigned generation_bits = GenerationBits;
-    /// Selects the index in the integer.
+    /// The bits of the index.
     static constexpr raw_type index_mask = (raw_type{1} << IndexBits) - 1;
-    /// The integer that increases the generation by one.
+    /// The number that, added to a key's integer, increases the generation by one.
     static constexpr raw_type one_generation = raw_type{1} << IndexBits;
     /// The largest integer that is a key.
     static constexpr raw_type value_max = std::numeric_limits<raw_type>::max() >>
@@ -69,11 +69,11 @@ private:
     raw_type value_ = 0;
 };
 
-/// The usual key, 4 bytes: a million slots, each for 4,095 elements.
+/// The usual key, 4 bytes: a million slots, each for 4,095 elements in turn.
 using key32 = key<20, 12>;
 
 /// The key for large or long-lived maps, 8 bytes: four billion slots, each for four billion
-/// elements.
+/// elements in turn.
 using key64 = key<32, 32>;
 
 } // namespace mallard

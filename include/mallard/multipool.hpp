@@ -12,7 +12,7 @@ namespace mallard {
 ///     memory;
 struct multipool_options {
     std::size_t largest = 32768; ///< bytes of the largest block that comes from a pool
-    /// This member and the members below are as in `pool_options`, and apply to each pool.
+    /// As in `pool_options`, for each pool. The same is true of the members below.
     std::size_t chunk = std::size_t{1} << 16;
     /// The first and the largest step of each pool.
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
@@ -20,10 +20,11 @@ struct multipool_options {
     reuse order = reuse::lifo; ///< which free block a pool allocates next
     std::size_t cached_bytes = std::size_t{1}
                                << 18; ///< most bytes of the blocks in one thread's array
-    check checks = check::off;        ///< verify calls; tell Valgrind about free blocks
+    check checks = check::off;        ///< verify calls, and mark free blocks for Valgrind
 
-    /// Whether the first blocks may come from shared slabs. False if each block has to lie in a
-    /// chunk of its size class, or if the growth rule was changed.
+    /// Whether all pools share a few slabs for their first blocks. False if the growth rule was
+    /// changed. False with `reuse::ordered` and `check::on`, which need each block in a chunk of
+    /// its size class.
     constexpr bool has_slabs() const noexcept
     {
         return grow == multipool_options{}.grow && order != reuse::ordered && checks == check::off;
@@ -46,13 +47,14 @@ struct multipool_options {
 ///     mallard::multipool<> memory;                   // chunks from the heap
 ///     mallard::multipool<mallard::arena<>> memory;   // Lakos's Multipool<Monotonic>
 ///
-/// A block is at most 7 bytes, or from 128 bytes up at most 12.5 %, larger than requested (see
-/// `size_class`). A block above `largest()`, or aligned to more than a cache line, is allocated
-/// from the source alone, and freed to the source. The first blocks of all sizes are cut from
-/// shared slabs of 1, 4, 16, 64 and 256 KiB; a size that needs more then takes chunks of its own,
-/// of 2 KiB, growing by 4x to 1 MiB. With `check::on`, `reuse::ordered` or a growth in `Options`
-/// there are no slabs. A limit in the growth is for each size; to bound the sum of all sizes, wrap
-/// the source in `limited`.
+/// A block below 128 bytes is at most 7 bytes larger than requested, and any other pooled block at
+/// most 12.5 % larger (see `size_class`). A block above `largest()`, or aligned to more than a
+/// cache line, is a large block: it comes directly from the source, and a free returns it to the
+/// source. The first blocks of all sizes are cut from shared slabs of 1, 4, 16, 64 and 256 KiB.
+/// When the slabs are used up, each size takes chunks of its own: the first step has 2 KiB, and
+/// each later step four times as much, up to 1 MiB. With `check::on`, `reuse::ordered` or a growth
+/// in `Options` there are no slabs. A limit in the growth applies to each size separately; to limit
+/// all sizes together, wrap the source in `limited`.
 ///
 /// `deallocate` needs the layout that was requested. `allocate` throws `std::bad_alloc`, or what
 /// the source throws; `try_allocate` returns null. A failed call changes nothing. For one thread at
@@ -129,8 +131,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and returns all memory to the source. If the source can free everything at
-    /// once, as an arena that the multipool owns can, this is one call.
+    /// Frees every block and returns all memory to the source. A source that can free everything at
+    /// once, such as an arena that the multipool owns, is released by one call.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -170,7 +172,8 @@ private:
 
     static constexpr bool is_large(layout l) noexcept
     {
-        // A size near the end of the address space rounds up to 0, and is large too.
+        // A size near the end of the address space wraps to 0 when it is rounded up. The
+        // subtraction makes it huge again.
         return size_class::rounded(l) - 1 >= largest() || l.align > align_max;
     }
 

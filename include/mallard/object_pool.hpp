@@ -17,14 +17,14 @@ namespace mallard {
 ///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
 struct object_pool_options {
     mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
-    /// This member and the members below are as in `pool_options`. The growth must not be
+    /// As in `pool_options`. The same is true of the members below. The growth must not be
     /// `at_run_time`.
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free slot is used next
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of slots in one array
-    check checks = check::off; ///< verify calls; tell Valgrind about free slots
+    check checks = check::off; ///< verify calls, and mark free slots for Valgrind
 
     /// The options of the pool of slots, each of `bytes` bytes at a multiple of `align`.
     constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
@@ -41,13 +41,14 @@ struct object_pool_options {
     }
 };
 
-/// The default hooks of an `object_pool`: none. Hooks of your own are a type with one or both of
+/// The default hooks of an `object_pool`: none. Hooks are functions that the pool calls with each
+/// new and each dying object: a type with one or both of
 ///
 ///     void acquired(T& object);          // after the constructor
 ///     void released(T& object) noexcept; // before the destructor
 ///
 /// If `acquired` throws, the object is destroyed. The thread that makes or destroys the object
-/// calls the hooks, under no lock.
+/// calls the hooks, without holding a lock.
 struct no_hooks {};
 
 // clang-format off
@@ -70,7 +71,7 @@ template <class H, class T>
 concept hooks_for = std::same_as<H, no_hooks> || has_acquired<H, T> || has_released<H, T>;
 // clang-format on
 
-/// An argument of `clear` and `release`: the objects are forgotten without their destructors.
+/// An argument of `clear` and `release`, which then free the objects without running destructors.
 struct wink_out_t {};
 inline constexpr wink_out_t wink_out{}; ///< the value to pass
 
@@ -88,19 +89,20 @@ inline constexpr wink_out_t wink_out{}; ///< the value to pass
 /// Chunks, growth, order of reuse and threads are as in `pool`. A pool for several threads needs
 /// <mallard/sync.hpp>. When memory is exhausted, `make` throws what the source throws, or
 /// `std::bad_alloc`; `try_make` returns an empty handle. If a constructor throws, both functions
-/// let the exception pass, and the slot is free again. `T` may have any size and alignment, but
-/// must not be const.
+/// free the slot and pass the exception on. `T` may have any size and alignment, but must not be
+/// const.
 ///
-/// An object has 8 bytes more with `counts`, and 8 bytes more for the address of the pool if the
-/// growth has only one step. The sum is rounded up to a multiple of alignof(T).
+/// A slot has the bytes of its object, 8 bytes more with `counts`, and 8 bytes more for the address
+/// of the pool if the growth has only one step. The sum is rounded up to a multiple of alignof(T).
 ///
-/// Handles must not outlive the pool. Objects may hold handles of each other. When all objects are
-/// destroyed at once, the order is unspecified. The destructor of an object may then `lock` weak
-/// handles, to find objects that were not destroyed yet. It must not use objects that it finds in
-/// another way, and must not call the pool. Destructors and hooks never run under a lock.
+/// Handles must not outlive the pool. Objects may hold handles of each other. When `clear`,
+/// `release` or the destructor of the pool destroys all objects, the order is unspecified. Then the
+/// destructor of an object may use another object only if `lock` of a weak handle returns it,
+/// because others may be destroyed already; and it must not call the pool. Destructors and hooks
+/// never run under a lock.
 ///
-/// With `check::on`, `destroy` stops the process if its argument is not an object of this pool, or
-/// is destroyed already, or has other handles.
+/// With `check::on`, `destroy` stops the process if its argument is not a live object of this pool,
+/// or has other handles.
 template <class T, source Source = default_heap,
           object_pool_options Options = object_pool_options{}, class Hooks = no_hooks>
 class object_pool {
@@ -114,9 +116,9 @@ class object_pool {
 
     static constexpr bool checks_on = Options.checks == check::on;
     static constexpr bool counted = Options.counts != counts::none;
-    // A handle knows only the address of its object. A mask of the address finds the chunk, whose
-    // header names the pool. In a pool of one chunk a mask does not work, so each slot names the
-    // pool.
+    // A handle stores only the address of its object. A mask of the address gives the chunk, and
+    // the header of the chunk has the address of the pool. The chunk of a pool with only one chunk
+    // may have any address, so there each slot has the address of the pool.
     static constexpr bool pool_in_slot = Options.grow.is_single();
     using slot = object_slot<T, Options.counts, pool_in_slot>;
     using slots = pool<Source, Options.of_slots(sizeof(slot), alignof(slot))>;
@@ -142,7 +144,7 @@ public:
     {
         set_owner(this);
     }
-    /// A pool over `from`. `rule` replaces the growth of the options; null keeps it.
+    /// A pool over `from`. `rule` computes the growth steps; null means the growth of the options.
     constexpr explicit object_pool(Source from, growth_function rule = nullptr,
                                    Hooks hooks = Hooks()) noexcept
         : slots_(std::move(from), rule), hooks_(std::move(hooks))
@@ -296,8 +298,8 @@ public:
             });
         set_owner(this);
     }
-    /// Forgets all objects without destructors or hooks, and keeps the memory. No handle may be
-    /// left, not even a weak one.
+    /// Frees all objects without calling destructors or hooks, and keeps the memory. No handle may
+    /// be left, not even a weak one.
     void clear(wink_out_t) noexcept { slots_.reset(); }
 
     /// Destroys all objects and returns all memory to the source. No handle may be left, not even a
@@ -320,8 +322,8 @@ public:
     /// Statistics of the slots. A destroyed object that a weak handle refers to counts as in use.
     [[nodiscard]] statistics stats() const noexcept { return slots_.stats(); }
 
-    /// Source bytes that are enough for `count` objects, in a pool of one chunk. The growth in the
-    /// type does not matter:
+    /// Source bytes that are enough for `count` objects, in a pool of one chunk. The result is the
+    /// same for every `growth::none`:
     ///
     ///     constexpr std::size_t bytes = object_pool<order, null, object_pool_options{
     ///                                       .grow = growth::none(1)}>::bytes_for(100);
@@ -335,7 +337,7 @@ public:
     const Source& upstream() const noexcept { return slots_.upstream(); }
     Hooks& hooks() noexcept { return hooks_; } ///< the hooks
 
-    // --- Functions for handles. A handle knows only the address of its object.
+    // --- Functions for handles. A handle stores only the address of its object.
 
     /// The pool of an object; null while the pool destroys all of its objects.
     static object_pool* owner_of(T* object) noexcept
@@ -346,9 +348,8 @@ public:
             return static_cast<object_pool*>(slots::owner_of(object));
     }
 
-    /// Destroys the object and frees its slot. Finds the pool before the destructor runs, because
-    /// the address of the object is the only way to the pool. Does nothing while the pool itself
-    /// destroys all objects.
+    /// Destroys the object and frees its slot. Does nothing while the pool itself destroys all
+    /// objects: until it has finished, `owner_of` returns null.
     static void drop(T* object) noexcept
     {
         if (object_pool* const pool = owner_of(object); pool != nullptr) [[likely]]
@@ -385,7 +386,7 @@ private:
     {
         if constexpr (!pool_in_slot)
             slots_.set_owner(owner);
-        else if (!std::is_constant_evaluated()) // in a constant expression there is no object yet
+        else if (!std::is_constant_evaluated()) // in a constant expression, the pool is empty
             for_each_slot([owner](slot& s) { s.owner = owner; });
     }
 
@@ -470,14 +471,14 @@ private:
     void check_sole(T* object) noexcept
     {
         check_live(object);
-        if (!handles_of(object)
-                 .is_alive()) // the object is destroyed, but a weak handle keeps the slot
+        if (!handles_of(object).is_alive()) // a weak handle keeps the slot of a destroyed object
             fatal_double_free(object, sizeof(slot));
         if (!handles_of(object).is_sole())
             fatal_shared_destroy(object);
     }
 
-    // A slot in use has an object, or a weak handle of a destroyed object: see `handle_counts`.
+    // A slot is in use while it has an object, or a destroyed object with a weak handle: see
+    // `handle_counts`.
     slots slots_;
     [[no_unique_address]] Hooks hooks_{};
 };
@@ -498,8 +499,8 @@ using arc_pool =
     object_pool<T, Source,
                 object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>;
 
-// Short names for the handles of these pools. An object that holds handles of its own type uses
-// these names before `T` is complete.
+// Short names for the handles of these pools. A class can have members of these types that refer to
+// objects of the same class, because `T` may be incomplete.
 template <class T, class Pool = object_pool<T>>
 class box;
 template <class T, class Pool = rc_pool<T>>

@@ -11,38 +11,41 @@ namespace mallard {
 ///                                            .threads = mallard::sync::thread_cached};
 ///     constinit mallard::pool<mallard::default_heap, shared> messages;
 ///
-/// The modes for several threads need <mallard/sync.hpp>. In all of these modes, growth never holds
-/// a lock that a free needs. One thread at a time calls the source, unless the source is
-/// `shareable`. The source must not call the pool.
+/// The modes for several threads need <mallard/sync.hpp>. In all of these modes, a free never waits
+/// for a thread that takes memory from the source. One thread at a time calls the source, unless
+/// the source is `shareable`. The source must not call the pool.
 enum class sync {
     none,  ///< one thread at a time
     mutex, ///< any thread; each call holds a lock
     /// Any thread may call, and so may a signal handler; a thread that is suspended inside a call
-    /// holds up no other thread. For pools that do not grow (`growth::none`): the first allocation
-    /// takes the only chunk under a lock, and no later call locks, waits or calls the source. Call
-    /// `trim` only while no other thread is inside a call; `stats` is exact only then. The block
-    /// freed last is allocated first, whatever `order` says. A block has at least 8 bytes, and 4
-    /// bytes more for its link. Not for a multipool.
+    /// holds up no other thread. Only for pools that do not grow (`growth::none`). The first
+    /// allocation takes the only chunk under a lock. Later calls neither lock nor wait nor call the
+    /// source. Call `trim` only while no other thread is inside a call; `stats` is exact only then.
+    /// `order` has no effect: the block freed last is allocated first. A block has at least 8
+    /// bytes, and its link takes 4 bytes more, outside the block. Not for a multipool, which grows.
     lock_free,
     /// Any thread may call; most calls use a cache of the thread and take no lock. Blocks that
     /// another thread frees return to their chunk. A thread caches at most 1,024 free blocks, and
-    /// at most `cached_bytes` bytes of free blocks. An allocation fails only if no thread has a
-    /// free block. `order` has no effect; blocks are multiples of 8 bytes. Caches and their arrays
-    /// come on top of the limit of the growth. The child of a fork can use the pool. Needs the
-    /// library.
+    /// at most `cached_bytes` bytes of free blocks. Before an allocation fails, the free blocks in
+    /// the caches of other threads are used. `order` has no effect; blocks are multiples of 8
+    /// bytes. The memory of caches does not count towards the limit of the growth. The child of a
+    /// fork can use the pool. Needs the library.
     thread_cached
 };
 
 /// Which free block a pool allocates next.
 enum class reuse {
-    lifo,    ///< the block freed last; links are in the free blocks: the shortest code
-    ordered, ///< first recently freed blocks, from an array; then others in address order, from a
-             ///< bitmap: free blocks are never read, so frees in random order stay fast
-    fifo     ///< the block freed first among the last 64; links are in the free blocks: lists
-             ///< whose nodes come and go stay in the order of memory
+    /// The block freed last, from a linked list through the free blocks: the shortest code.
+    lifo,
+    /// First the recently freed blocks, from an array; then the others in address order, from a
+    /// bitmap. Free blocks are never read, so frees in random order stay fast.
+    ordered,
+    /// The block freed first among the last 64, from a linked list through the free blocks. Linked
+    /// lists whose nodes come and go then keep their nodes in address order.
+    fifo
 };
 
-/// Whether calls are verified, and Valgrind is told about free blocks. See `pool` and `arena`.
+/// Whether an allocator verifies calls and marks free blocks for Valgrind. See `pool` and `arena`.
 enum class check {
     off, ///< no checks: the shortest code
     on   ///< a wrong call stops the process with a message
@@ -52,7 +55,7 @@ enum class check {
 enum class validity {
     miss,   ///< not in a chunk of the pool
     valid,  ///< the first byte of a block in use
-    invalid ///< in a chunk, but inside a block, free, or never allocated
+    invalid ///< in a chunk of the pool, but inside a block, free, or never allocated
 };
 
 /// Options of `pool`.
@@ -69,8 +72,9 @@ struct pool_options {
     reuse order = reuse::ordered;               ///< which free block is allocated next
     std::size_t cached_bytes = std::size_t{1}
                                << 18; ///< most bytes of the blocks in one thread's array
-    check checks = check::off;        ///< verify calls; tell Valgrind about free blocks
-    bool owned = false; ///< `owner_of` finds the pool's owner; chunks are aligned as for `ordered`
+    check checks = check::off;        ///< verify calls, and mark free blocks for Valgrind
+    /// Lets `owner_of` find the owner of a block; aligns chunks as for `reuse::ordered`.
+    bool owned = false;
 
     /// The smallest block, and the unit of block sizes. A free list needs room for a link in each
     /// free block. Where threads free neighbouring blocks without a lock, two blocks must not share
@@ -82,7 +86,7 @@ struct pool_options {
         return by_itself || order != reuse::ordered ? sizeof(void*) : 1;
     }
 
-    /// These options with another order.
+    /// A copy of these options with the order `another`.
     constexpr pool_options with(reuse another) const noexcept
     {
         pool_options changed = *this;
@@ -109,9 +113,11 @@ struct statistics {
     std::size_t bytes_idle = 0;  ///< bytes in chunks that are not in use
     std::size_t bytes_taken = 0; ///< bytes taken from the source: live, idle and bookkeeping
     std::size_t chunks = 0;      ///< chunks held, used or idle
-    std::size_t growths = 0; ///< growth steps since construction, without arrays and large blocks
-    /// How often, since construction, an empty cache was refilled: with free blocks, slots to
-    /// carve, or a new chunk. For an arena: how often the arena started another chunk.
+    /// Growth steps since construction; arrays and large blocks are not counted.
+    std::size_t growths = 0;
+    /// How often, since construction, an empty cache was refilled, from free blocks, from slots
+    /// that were never used, or from a new chunk. For an arena: how often the arena started another
+    /// chunk.
     std::size_t refills = 0;
     /// How often, since construction, a full cache returned the older half of its blocks.
     std::size_t flushes = 0;

@@ -28,9 +28,9 @@ struct numa {
     /// Memory of that node while the node has free memory, otherwise memory of another node.
     static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
 
-    /// Memory of that node, or no chunk. If the node runs out of memory when pages are touched
-    /// later, the system kills a process; with `populate`, the memory is allocated or refused at
-    /// once.
+    /// Memory of that node, or no chunk. Memory is allocated when a page is first touched: if the
+    /// node has none at that time, the system kills a process. With `populate`, all pages are
+    /// touched in `try_take`, which then returns null instead.
     static constexpr numa bind(int node) noexcept { return {.node = node, .strict = true}; }
 
     friend constexpr bool operator==(numa, numa) = default;
@@ -43,9 +43,9 @@ struct pages_options {
     mallard::huge huge = mallard::huge::none; ///< which huge pages to use
     mallard::numa numa = {};                  ///< the memory nodes that may hold the pages
     bool guard = false;                       ///< an inaccessible page before and after each chunk
-    bool populate = false;         ///< touch all pages in `try_take`, not by page faults later
-    bool locked = false;           ///< never swap a touched page out (mlock); see `ulimit -l`
-    std::size_t reserve_bytes = 0; ///< one range of address space for all chunks; 0: none
+    bool populate = false; ///< touch all pages in `try_take`, so that later accesses do not fault
+    bool locked = false;   ///< lock touched pages in memory (mlock); see `ulimit -l`
+    std::size_t reserve_bytes = 0; ///< size of one address range for all chunks; 0: no range
 };
 
 namespace os {
@@ -132,7 +132,8 @@ public:
     {
         if (bytes <= bytes_)
             return true;
-        // No chunk is ever returned, so each chunk begins at the end of the chunk before.
+        // Extends the range: this class returns no chunk, so each new chunk begins where the chunk
+        // before ends.
         chunk const more = pages_.try_take({bytes - bytes_, bytes_ == 0 ? align : 1});
         if (more.data == nullptr)
             return false;
@@ -170,12 +171,13 @@ private:
 /// request for 100 bytes gets 4 KiB, or 2 MiB with huge pages. Any alignment is honoured. When the
 /// system refuses, the chunk is null, and nothing stays mapped.
 ///
-/// With `reserve_bytes`, all chunks lie in one range of address space. The first take reserves the
-/// range, at the cost of a bit of memory for each page. `take` returns the lowest free place that
-/// fits, so the chunks of a fresh range follow each other without a gap, or with one guard page in
-/// between. `give` returns the pages to the system at once, and frees the place for later chunks.
-/// When no place is left, `try_take` returns a null chunk. The destructor of the source unmaps the
-/// range and all its chunks; without a range, chunks that were not returned by `give` stay mapped.
+/// With `reserve_bytes`, all chunks lie in one range of address space. The first `try_take`
+/// reserves the range, at the cost of a bit of memory for each page. Each chunk is at the lowest
+/// free address that fits, so the chunks of a fresh range follow each other without a gap, or with
+/// one guard page in between. `give` returns the pages to the system at once, and their addresses
+/// can be used for later chunks. When the range is full, `try_take` returns a null chunk. The
+/// destructor of the source unmaps the range and all its chunks; without a range, chunks that were
+/// not returned by `give` stay mapped.
 ///
 /// For one thread at a time. Movable: the moved-from source is like a new source.
 template <pages_options O = pages_options{}>
@@ -193,9 +195,9 @@ public:
     /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return source_.last_error(); }
 
-    /// What the system refused last and what to do about it: one line, which is never freed. Also
-    /// set when `try_take` succeeded, but the system refused advice: `huge::madvise` on a kernel
-    /// without transparent huge pages, or `numa::prefer` of a node that does not exist.
+    /// What the system refused last and what to do about it: one line, which is never freed. Two
+    /// refusals do not make `try_take` fail, but are reported here: `huge::madvise` on a kernel
+    /// without transparent huge pages, and `numa::prefer` of a node that does not exist.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:

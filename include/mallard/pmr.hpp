@@ -34,7 +34,8 @@ public:
     using std::pmr::memory_resource::allocate;
     using std::pmr::memory_resource::deallocate;
 
-    /// The resource from which this one takes its memory. Only if the source is a memory resource.
+    /// The resource from which this one takes its memory. Exists only if the source is a memory
+    /// resource.
     std::pmr::memory_resource* upstream_resource() const noexcept
         requires requires(const A& a) { a.upstream().resource(); }
     {
@@ -74,9 +75,10 @@ namespace pmr {
 ///     mallard::pmr::arena scratch(buffer, sizeof buffer);
 ///     std::pmr::vector<int> v(&scratch);
 ///
-/// The first chunk holds at least `initial_size` bytes. After a buffer of the caller, the next
-/// chunk is four times as large as the buffer. No chunk is smaller than 1 KiB. Each chunk is larger
-/// than the one before, up to 16 MiB, or up to the size of the first chunk if that is larger.
+/// The first chunk holds at least `initial_size` bytes. The first chunk after a buffer of the
+/// caller is four times as large as the buffer. No chunk is smaller than 1 KiB. Each chunk is
+/// larger than the one before, up to 16 MiB, or up to the size of the first chunk if that is
+/// larger.
 class arena : public pmr_resource<
                   mallard::arena<pmr_source, arena_options{.grow = growth::at_run_time()}>> {
     static constexpr growth usual = arena_options{}.grow;
@@ -124,8 +126,8 @@ private:
 ///     mallard::pmr::pool nodes(64);
 using pool = pmr_resource<mallard::pool<pmr_source>>;
 
-/// Base of `multipool` and `shared_multipool`: constructors and members of the standard's pool
-/// resources.
+/// Base of `multipool` and `shared_multipool`: has the constructors and members of the standard's
+/// pool resources.
 ///
 /// `pool_options` are accepted and have no effect: `options()` returns the actual values.
 template <class Multipool>

@@ -21,8 +21,8 @@ namespace mallard {
 /// A block has no header. Memory beside the blocks: 1/8 byte for each block, 104 bytes for each
 /// chunk, and with `reuse::ordered` 8 bytes for each recently freed block.
 ///
-/// `reuse::ordered` (the default) and `reuse::lifo` differ when frees scatter: see `reuse`.
-/// Chunks stay until `trim`, `release` or the end of the pool.
+/// `reuse::ordered` (the default) is faster than `reuse::lifo` when many blocks are freed in random
+/// order: see `reuse`. Chunks stay until `trim`, `release` or the end of the pool.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; the `try_` forms return null. A
 /// failed call changes nothing. To free a block that is not of this pool, or that is free already,
@@ -30,15 +30,15 @@ namespace mallard {
 /// call and one bit for each block.
 ///
 /// For one thread at a time, unless `Options.threads` says otherwise. A pool for several threads
-/// needs <mallard/sync.hpp>, and is neither copied nor moved. Any thread may call any function of
-/// such a pool at any time, except `for_each`, `reset`, `release` and the destructor: call these
-/// only while no other thread is inside a call.
+/// needs <mallard/sync.hpp>, and is neither copied nor moved. Call its `for_each`, `reset`,
+/// `release` and destructor only while no other thread is inside a call. Any thread may call all
+/// other functions at any time.
 ///
-/// The functions with a `layout` allocate from the source whatever does not fit a block, so a
-/// container may allocate both its nodes and its table from one pool. The layout decides between
-/// the pool and the source, so `deallocate` needs the same layout. The limit of the growth applies
-/// to single blocks only. A pool of one step (`growth::none`) takes that step from its source
-/// before anything else.
+/// The functions with a `layout` also accept layouts that do not fit a block, and allocate these
+/// large blocks from the source. So a container may allocate both its nodes and its table from one
+/// pool. The layout decides between pool and source, so `deallocate` needs the layout of the
+/// allocation. The limit of the growth does not apply to large blocks. A pool with `growth::none`
+/// takes its only step before its first large block, which could otherwise use up the source.
 template <source Source = default_heap, pool_options Options = pool_options{}>
 class pool {
     using mode = pool_mode<Options.threads>;
@@ -139,28 +139,29 @@ public:
         return core_.owns(p) || large_.owns(p);
     }
 
-    /// Whether `p` is a single block of this pool that is in use. O(log chunks) with `check::on`.
-    /// Without `check::on`, the recently freed blocks are searched too.
+    /// Whether `p` is a block of this pool that is in use, other than a large block. O(log chunks)
+    /// with `check::on`. Without `check::on`, the recently freed blocks are searched too.
     [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
 
-    /// Calls `f(void*)` for each single block in use, in address order. `f` may free its argument,
-    /// but must call no other function of this pool: if `f` freed another block, the other block
-    /// could still be visited. O(blocks).
+    /// Calls `f(void*)` for each block in use, except large blocks, in address order. `f` may free
+    /// its argument, but must call no other function of this pool: a block that `f` freed before
+    /// its turn could still be visited. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
     {
         core_.for_each(f);
     }
 
-    /// Frees every block and keeps the memory of single blocks. O(chunks).
+    /// Frees every block, keeps the chunks, and returns the memory of large blocks to the source.
+    /// O(chunks).
     void reset() noexcept
     {
         core_.reset();
         large_.release(source_);
     }
 
-    /// Frees every block and returns all memory to the source. If the source can free everything at
-    /// once, as an arena that the pool owns can, this is one call.
+    /// Frees every block and returns all memory to the source. A source that can free everything at
+    /// once, such as an arena that the pool owns, is released by one call.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -190,8 +191,9 @@ public:
     /// The alignment of each block.
     constexpr std::size_t block_align() const noexcept { return core_.shape().align; }
 
-    /// Source bytes that are enough for `count` blocks, for `growth::none` and `buffer`. The bytes
-    /// include the header, bitmaps, the array of `ordered`, and padding.
+    /// How many bytes of the source are enough for `count` blocks, as an argument for
+    /// `growth::none` and `buffer`. Includes the header, bitmaps, the array of `ordered`, and
+    /// padding.
     static constexpr std::size_t bytes_for(std::size_t count) noexcept
         requires(Options.block != 0)
     {
@@ -199,7 +201,8 @@ public:
     }
 
     /// Whether `owner_of` can be called: true with `Options.owned`, unless the growth has only one
-    /// step. The chunk of such a pool may have any address.
+    /// step. The only chunk of such a pool may have any address, so a mask does not find its
+    /// header.
     static constexpr bool knows_owner = Options.owned && core::layout_type::by_mask;
 
     /// Sets what `owner_of` returns for all blocks. No other thread may be inside a call.
@@ -210,7 +213,8 @@ public:
         core_.set_owner(owner);
     }
 
-    /// The owner of a single block of any pool of this type, found by a mask and a load.
+    /// The owner of a block of any pool of this type, found by a mask and a load. Not for large
+    /// blocks.
     static void* owner_of(void* block) noexcept
         requires(knows_owner && Options.block != 0)
     {

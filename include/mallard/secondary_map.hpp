@@ -14,15 +14,15 @@ namespace mallard {
 ///     speeds.set(key, {3, 4});
 ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s.x; }, speeds);
 ///
-/// The secondary map does not know the slot map. A value stays until a value for a newer key of the
-/// same slot is set. Until then the key of the value finds it, even if the key has become stale in
-/// the slot map. To visit live elements only, walk the slot map (as above), or call `erase_if` for
-/// the keys that the slot map does not contain. An older key never replaces a newer key, as long as
-/// generations do not wrap.
+/// The secondary map does not refer to the slot map. So a value stays when its element is erased
+/// from the slot map, and its key still finds it here. Setting a value for a newer key of the same
+/// slot removes the old value; setting a value for an older key fails, as long as generations do
+/// not wrap. To visit only values of live elements, walk the slot map (as above). To remove the
+/// other values, call `erase_if` for the keys that the slot map does not contain.
 ///
-/// A lookup costs as much as in the slot map. The map has memory for all slots up to the largest
-/// index that was ever set; for a few values among many keys see `sparse_secondary_map`. `Storage`,
-/// iterators, growth, exceptions and threads are as for `slot_map`.
+/// A lookup costs as much as in the slot map. The map takes memory for all slots up to the largest
+/// index that was ever set. If only a few of many keys have values, see `sparse_secondary_map`.
+/// `Storage`, iterators, growth, exceptions and threads are as for `slot_map`.
 template <class Key, class V, class Storage = reserved<>, check Checks = check::off>
 class secondary_map
     : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key, Storage, Checks> {
@@ -124,8 +124,8 @@ private:
     }
 };
 
-/// Values for a few of many keys, in a hash table: takes memory only for values that are set.
-/// `Allocator` is an allocator as for `std::unordered_map`. In all other ways like `secondary_map`.
+/// A `secondary_map` for keys of which few have a value: a hash table that takes memory only for
+/// values that are set. `Allocator` is an allocator as for `std::unordered_map`.
 ///
 ///     mallard::sparse_secondary_map<mallard::key32, std::string> nicknames;
 ///     nicknames.set(key, "duck");
@@ -161,7 +161,7 @@ public:
     /// Whether there is a value for the key.
     [[nodiscard]] bool contains(Key k) const noexcept { return get(k) != nullptr; }
 
-    /// Like `secondary_map::set`. If this function throws, the old value may or may not be left.
+    /// Like `secondary_map::set`. If this function throws, the old value may be gone.
     V* set(Key k, V value)
     {
         if (!k)
@@ -217,7 +217,8 @@ public:
         return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
-    /// Returns all slots as candidates: `slot_map::for_each` then looks each key up.
+    /// Tells `slot_map::for_each` that any slot may have a value here, so `for_each` looks up each
+    /// key.
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:

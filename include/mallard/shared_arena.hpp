@@ -20,10 +20,10 @@ namespace mallard {
 /// for any other block.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
-/// failed call changes nothing. Any thread may call any function at any time, with one exception:
-/// `reset`, `release` and the destructor free all blocks, and during these no other thread may be
-/// inside a call. Threads may end before or after the arena. The source must not call back. Neither
-/// copied nor moved. Needs the library.
+/// failed call changes nothing. Any thread may call any function at any time, except `reset`,
+/// `release` and the destructor: no other thread may be inside a call while one of these runs.
+/// Threads may end before or after the arena. The source must not call back. Neither copied nor
+/// moved. Needs the library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
@@ -36,7 +36,7 @@ class shared_arena : public arena_objects<shared_arena<Source, Options>> {
         }
 
         arena<ref<shared_source>, Options> blocks;
-        chunk taken; // the memory of the node; null for the arena inside the shared_arena
+        chunk taken; // the memory of this object; null for the object inside the shared_arena
     };
 
 public:
@@ -98,7 +98,7 @@ public:
             p->blocks.trim(keep);
     }
 
-    /// The sum over the arenas of all threads, at one moment.
+    /// The sum of the statistics of all threads' arenas, at one moment.
     [[nodiscard]] statistics stats() const noexcept
     {
         std::lock_guard const alone(arenas_.lock);
@@ -141,14 +141,15 @@ private:
             return p.blocks.try_allocate(l);
     }
 
-    /// Slow path of an allocation: the thread has no arena yet, or another thread keeps all threads
-    /// out of their arenas for a moment.
+    /// Slow path of an allocation. The thread has no arena yet, or `trim`, `stats` or a fork in
+    /// another thread keeps all threads out of their arenas for a moment.
     template <bool Throws>
     MALLARD_COLD void* begin(layout l) noexcept(!Throws)
     {
         for (;;) {
             thread_arena* const p = arenas_.find_or_make(source_, source_, rule_);
-            if (p == nullptr) { // no memory for an arena: use the built-in one, under the lock
+            if (p == nullptr) { // no memory for an arena of this thread: use the built-in arena,
+                                // under the lock
                 std::lock_guard const alone(arenas_.lock);
                 freeze_guard const frozen(arenas_);
                 return bump_in<Throws>(arenas_.built_in(), l);

@@ -15,14 +15,15 @@
 
 namespace mallard {
 
-/// The state of a slot in a `shared_slot_map`: one atomic word, on which all threads agree. States
-/// lie apart from the elements and stay until the end of the map, so any key can be looked up.
+/// The state of a slot in a `shared_slot_map`: one atomic word, which all threads read and change.
+/// States are kept apart from the elements and exist until the end of the map, so any key can be
+/// looked up safely, even after its element is gone.
 ///
 ///     state   { generation 32 | live 1 | guards 31 }
 ///
 ///     { 0, 0, 0 }   never used
-///     { g, 0, 0 }   owned by one thread, which constructs or destroys the element, or gives the
-///                   slot to the pool; or retired
+/// { g, 0, 0 }   owned by one thread, which constructs or destroys the element, or frees the
+/// slot; or retired
 ///     { g, 1, n }   the element of generation g is alive and has n guards
 ///     { g, 0, n }   the element was removed; n guards still use it
 ///
@@ -33,14 +34,16 @@ namespace mallard {
 ///     a guard's end     n  -> n-1           a subtraction
 ///     finish   { g, 0, 0 } -> { g+1, 0, 0 } a store by the thread that reached { g, 0, 0 }
 ///
-/// Each operation takes effect at the change listed here, or at the load that makes the operation
-/// fail, so the operations are linearisable. Only remove clears "live". After a remove no get
-/// succeeds, the number of guards only falls, and exactly one change leads to { g, 0, 0 }; the
-/// thread that makes this change owns the slot. tests/models/shared_slot.pml has the proof.
+/// The operations are linearisable: each takes effect at the change listed here or, if it fails, at
+/// its load of the state. Only remove clears "live". After a remove, no get succeeds, so the number
+/// of guards only falls. Then exactly one change leads to { g, 0, 0 }, and the thread that makes
+/// this change owns the slot. tests/models/shared_slot.pml is a model of this protocol.
 ///
-/// `read` copies the element between two loads of the state. insert stores the words of an element
-/// with release, and read loads them with acquire. So a read that sees a word of a later element
-/// sees, in its second load of the state, that the element of its key was removed before.
+/// `read` copies the element between two loads of the state. Another thread may remove the element
+/// meanwhile, and insert another one in its slot. insert stores the words of an element with
+/// release, and read loads them with acquire. So if read has copied a word of the later element,
+/// its second load of the state shows that the element of its key was removed, and read discards
+/// the copy.
 class shared_slot {
 public:
     using word = std::uint64_t; ///< generation, whether the slot is live, and number of guards
@@ -68,8 +71,8 @@ public:
                 return true;
         return false;
     }
-    /// Ends a guard. Returns true if the guard was the last guard of a removed element: the caller
-    /// owns the slot then.
+    /// Ends a guard. Returns true if it was the last guard of a removed element: then the caller
+    /// owns the slot.
     bool let_go() noexcept
     {
         return (state.fetch_sub(1, std::memory_order_acq_rel) & (live | guards)) == 1;
@@ -93,13 +96,14 @@ public:
     }
 
     std::atomic<word> state; ///< a `word`
-    void* value; ///< the element; written once, before the first one is live: a slot never moves
+    void* value; ///< where the slot's elements are; written once, before the first element is live
 };
 
-/// The source of the pool in a `shared_slot_map`. Chunks of blocks of `Stride` bytes are in one
-/// range of address space, so the number of a block follows from its address. A second range has a
-/// `shared_slot` for each block. Other memory of the pool comes from ordinary pages and has no
-/// numbers. Only `at` and `end` may be called by any thread.
+/// The source of the pool in a `shared_slot_map`. All chunks with blocks are in one range of
+/// address space, so the number of a block can be computed from its address; `Stride` is the size
+/// of a block. A second range has a `shared_slot` for each block. Other memory of the pool comes
+/// from ordinary pages. Any thread may call `at` and `end`; the other functions are called by one
+/// thread at a time.
 template <std::size_t Stride, std::size_t SlotsMax, std::size_t BytesMax>
 class shared_slots {
 public:
@@ -114,7 +118,8 @@ public:
             return beside_.try_take(l);
         if (base_ != nullptr)
             return take_with_slots(l);
-        for (std::size_t bytes = bytes_max;; bytes /= 4) { // if the range is refused, try a quarter
+        for (std::size_t bytes = bytes_max;;
+             bytes /= 4) { // if the system refuses the range, try a quarter of it
             values_ = os::page_source({.reserve_bytes = bytes});
             slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
             chunk const taken = take_with_slots(l);
@@ -141,11 +146,13 @@ public:
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
-    // Rounded down to pages, because a range is rounded up: so no number is above SlotsMax.
+    // Rounded down to whole pages: otherwise the range would be rounded up, and could have more
+    // than SlotsMax blocks.
     static constexpr std::size_t bytes_max =
         std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
 
-    /// Whether a chunk has numbered blocks: only chunks of blocks are aligned to more than a page.
+    /// Whether a chunk has numbered blocks. Only chunks with blocks are aligned to more than a
+    /// page.
     static constexpr bool is_numbered(std::size_t align) noexcept { return align > page_bytes; }
 
     /// Takes a chunk, and commits a slot for each block that it may hold.
@@ -162,7 +169,7 @@ private:
             values_.give(taken);
             return {};
         }
-        if (base_ == nullptr) // written once only: later, other threads may be reading it
+        if (base_ == nullptr) // written once, because other threads may read it from now on
             base_ = base;
         if (end > end_.load(std::memory_order_relaxed))
             end_.store(end, std::memory_order_release);
@@ -199,22 +206,23 @@ struct shared_slot_map_options {
 /// Three ways to read an element, none of which waits for another thread:
 ///   get(key)      returns a guard: two locked operations
 ///   with(key, f)  calls f(element) under a guard
-///   read(key)     returns a copy, if T is trivially copyable: no locked operation. Elements must
-///                 not be changed through guards then, or a copy may be torn
+/// read(key)     returns a copy, without a locked operation, if T is trivially copyable. If another
+/// thread changes the element through a guard, the copy may be torn
 ///
-/// Elements do not move. A guard keeps an element alive, but does not keep other threads from using
-/// the element: the element has to synchronise its own data. A removed element is destroyed by the
-/// thread that ends its last guard. Constructors, destructors and `f` may use the map, because the
-/// map holds no lock while they run.
+/// Elements do not move. A guard keeps an element alive, but is not a lock: threads that use an
+/// element at the same time must synchronise. A removed element is destroyed by the thread that
+/// ends its last guard. Constructors, destructors and `f` may use the map, because the map holds no
+/// lock while they run.
 ///
-/// Slots come from a pool with a cache for each thread (`sync::thread_cached`), so inserts and
-/// removes touch memory that other threads write only when a cache is empty or full. Each element
-/// costs 16 bytes beside its own size. This size is rounded up to a multiple of 8. Memory is kept
+/// Slots come from a pool with a cache for each thread (`sync::thread_cached`). Inserts and removes
+/// touch memory that other threads write only when such a cache is empty or full. The size of an
+/// element is rounded up to a multiple of 8, and each element costs 16 bytes more. Memory is kept
 /// until the end of the map. A slot retires when its generations are used up.
 ///
 /// When memory or a slot is refused, `insert` and `emplace` throw `std::bad_alloc`, and
-/// `try_emplace` returns the null key. A call that fails or throws changes nothing. The map must be
-/// destroyed by one thread alone, after all guards. Neither copied nor moved. Needs the library.
+/// `try_emplace` returns the null key. A call that fails or throws changes nothing. When the map is
+/// destroyed, there must be no guard, and no other thread may use the map. Neither copied nor
+/// moved. Needs the library.
 template <class T, class Key = key64, shared_slot_map_options Options = shared_slot_map_options{}>
 class shared_slot_map {
     static_assert(Key::generation_bits <= 32 && Key::index_bits <= 32,
@@ -300,7 +308,8 @@ public:
         return slot != nullptr && is_live(*slot, k, std::memory_order_relaxed);
     }
 
-    /// Removes the element: the key is stale from now on. Returns true for exactly one caller.
+    /// Removes the element: the key is stale from now on. If several threads remove one element,
+    /// the call of exactly one of them returns true.
     bool remove(Key k) noexcept
     {
         shared_slot* const slot = slot_of(k);
@@ -332,18 +341,19 @@ public:
         for_each([this](Key k, T&) { remove(k); });
     }
 
-    /// The number of elements, including removed elements that still have guards. Walks the caches
-    /// of all threads.
+    /// The number of elements, including removed elements that still have guards. Takes time
+    /// proportional to the caches of all threads.
     [[nodiscard]] std::size_t size() const noexcept { return stats().blocks_live; }
     /// The number of slots that have used up their generations.
     [[nodiscard]] std::size_t retired() const noexcept
     {
         return retired_.load(std::memory_order_relaxed);
     }
-    /// Counts and bytes of the map. Walks the caches of all threads.
+    /// Counts and bytes of the map. Takes time proportional to the caches of all threads.
     [[nodiscard]] statistics stats() const noexcept
     {
-        std::size_t const gone = retired(); // read first: the pool counts retired slots as live
+        std::size_t const gone = retired(); // the pool counts retired slots as live; read this
+                                            // number first, because it only grows
         statistics s = pool_.stats();
         s.blocks_live -= gone;
         s.bytes_live -= gone * shape.bytes;
@@ -410,10 +420,10 @@ private:
         }
         slot.state.store(s + shared_slot::of(1), std::memory_order_relaxed);
         pool_.deallocate(
-            slot.value); // the next thread that allocates the block sees all stores above
+            slot.value); // a thread that allocates this block next sees all stores above
     }
 
-    /// Destroys an element that is still alive at the end of the map.
+    /// Destroys the element of a block, if it is still alive at the end of the map.
     void end_element(shared_slot* slot, void* block) noexcept
     {
         auto const s = slot->state.load(std::memory_order_relaxed);
@@ -434,8 +444,8 @@ private:
                 .store(w, std::memory_order_release);
         }
     }
-    /// Loads the words of an element. The block may be free by now, so AddressSanitizer must not
-    /// check the loads.
+    /// Loads the words of an element. Another thread may free the block meanwhile, so
+    /// AddressSanitizer must not check the loads.
     [[gnu::no_sanitize_address]] static bytes load(const void* from) noexcept
     {
         bytes to;

@@ -10,13 +10,14 @@ namespace mallard {
 ///     constexpr mallard::slot_map_options wrapping{.wrapping = true};
 ///     mallard::slot_map<enemy, mallard::key32, mallard::reserved<>, wrapping> enemies;
 struct slot_map_options {
-    bool wrapping = false; ///< reuse a slot whose generations are used up, from generation 1 on;
-                           ///< then an old key may name a new element
-    check checks = check::off; ///< verify `key_of` and iterators; tell Valgrind about values
+    bool wrapping = false; ///< when the generations of a slot are used up, start again with
+                           ///< generation 1; an old key may then name a new element
+    check checks =
+        check::off; ///< verify `key_of` and iterators, and mark erased values for Valgrind
 };
 
-/// Elements addressed by keys. The key of an erased element stays stale for ever. Elements never
-/// move.
+/// A container whose elements are found by keys. The key of an erased element never finds another
+/// element. Elements never move.
 ///
 ///     mallard::slot_map<enemy> enemies;
 ///     mallard::key32 const target = enemies.insert({"duck", 7});
@@ -24,8 +25,8 @@ struct slot_map_options {
 ///         e->health -= 1;
 ///     enemies.erase(target); // get(target) is null from now on
 ///
-/// A lookup is one load and one comparison (see `slot_words`), and is safe for any key, even of
-/// another map or with invented bits. Pointers stay valid until their element is erased.
+/// A lookup is one load and one comparison (see `slot_words`), and is safe for any key, even for a
+/// key of another map or a made-up number. Pointers stay valid until their element is erased.
 ///
 /// `Storage` says where the slots are:
 ///   reserved<>   ranges of address space that grow in place; needs the library
@@ -37,13 +38,13 @@ struct slot_map_options {
 /// keys are stale.
 ///
 /// The slot that was erased last is used next. When all generations of a slot are used up, the slot
-/// retires; `retired()` counts these slots. A slot with `key32` lasts for 4,095 elements, so a map
-/// of n slots lasts for at least 4,095 n elements.
+/// retires: it stays empty. `retired()` counts such slots. With `key32`, a slot retires after 4,095
+/// elements.
 ///
-/// `insert` and `emplace` throw `std::bad_alloc`, or what the source throws, when memory is
-/// refused, or when every slot that a key can name is used or retired; the `try_` functions return
-/// the null key. A call that fails, or in which a constructor throws, changes nothing. Not
-/// copyable; moved and swapped in constant time. One thread at a time: for several threads see
+/// When memory is refused, or every slot that a key can name is used or retired, `insert` and
+/// `emplace` throw `std::bad_alloc`, or what the source throws; the `try_` functions return the
+/// null key. A call that fails, or in which a constructor throws, changes nothing. Not copyable;
+/// moved and swapped in constant time. One thread at a time: for several threads see
 /// `shared_slot_map`. Constructors, destructors and the function given to `for_each` may use the
 /// map.
 template <class T, class Key = key32, class Storage = reserved<>,
@@ -87,7 +88,8 @@ public:
     /// Inserts an element and returns its key.
     Key insert(const T& value)
     {
-        if constexpr (fits_registers) // captured by value, so the cold path needs no stack for it
+        if constexpr (fits_registers) // captured by value: for a reference, `value` would have to
+                                      // be on the stack
             return place<true>([value](Key, T* at) { std::construct_at(at, value); });
         else
             return emplace(value);
@@ -254,8 +256,8 @@ private:
         return refill<Throws>() ? place<Throws>(make) : Key();
     }
 
-    /// Makes a free list of the next slots that were never used, at most one group of 64. So a map
-    /// touches its memory as it grows.
+    /// Makes a free list of the next slots that were never used. Adds at most 64 at a time, so that
+    /// the map touches memory only as it needs it.
     template <bool Throws>
     [[gnu::noinline]] bool refill() noexcept(!Throws)
     {
@@ -272,7 +274,7 @@ private:
     }
 
     /// Pushes the slot, with its next key, onto the free list. If the slot has no next key, retires
-    /// the slot. Always returns true, like `retire`, so that the call of `retire` compiles to a
+    /// the slot. Both functions always return true, so that the call of `retire` compiles to a
     /// jump.
     bool recycle(std::size_t i, word k) noexcept
     {

@@ -1,6 +1,6 @@
 // Sources of chunks: a buffer of the caller, a buffer in the object, any std::pmr::memory_resource,
-// another allocator. The included chunk_source.hpp has the heap and the empty source `null`.
-// pages.hpp has pages of the operating system.
+// another allocator. Two more sources, the heap and the empty source `null`, are in
+// chunk_source.hpp, which this header includes. Pages of the operating system are in pages.hpp.
 #pragma once
 
 #include <mallard/detail/base/chunk_source.hpp>
@@ -37,9 +37,9 @@ inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
     return bytes.data() <= p && p < bytes.data() + bytes.size();
 }
 
-/// The state of a buffer. Chunks are taken from the front of the buffer. A chunk that is returned
-/// is free again if it was the last chunk taken. When all chunks were returned, in any order, the
-/// whole buffer is free.
+/// How much of a buffer is taken. Chunks are taken from the front of the buffer. If the chunk that
+/// was taken last is returned, its bytes are free again. The bytes of any other returned chunk
+/// become free only when all chunks were returned.
 class taken_front {
 public:
     /// Takes the next chunk of `bytes`, or returns null if the rest is too small.
@@ -47,8 +47,8 @@ public:
     {
         std::span const left = bytes.subspan(used_);
         std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
-        // Even a chunk of 0 bytes must not start at the end: that address belongs to another
-        // object.
+        // Even a chunk of 0 bytes must not start at the end of the buffer: another object may have
+        // that address.
         if (left.size() <= padding || left.size() - padding < l.bytes)
             return {};
         used_ += padding + l.bytes;
@@ -128,8 +128,8 @@ private:
     };
 };
 
-/// A source over any `std::pmr::memory_resource`; without an argument, over the default resource at
-/// construction. Exceptions of the resource pass through `allocate` unchanged.
+/// A source over any `std::pmr::memory_resource`. Without an argument, uses the resource that is
+/// the default at construction. Exceptions of the resource pass through `allocate` unchanged.
 ///
 ///     mallard::arena<mallard::pmr_source> scratch(&resource);
 class pmr_source {

@@ -16,7 +16,7 @@ namespace mallard {
 template <class T>
 inline constexpr bool enable_wink_out = false;
 
-/// Whether a standard allocator allocates from the resource type `A`.
+/// Whether a standard allocator of the type `Allocator` allocates from a resource of the type `A`.
 template <class Allocator, class A>
 inline constexpr bool draws_from = false;
 template <class T, class A>
@@ -66,8 +66,8 @@ template <class... T, class A>
 inline constexpr bool is_winkable<std::tuple<T...>, A> = (is_winkable<T, A> && ...);
 
 /// A `std::array` passes no allocator to its elements. With `std::pmr`, the elements would use the
-/// default resource, so the elements are not winkable. With a type parameter, elements cannot be
-/// constructed without their allocator, so the elements are winkable.
+/// default resource and leak, so the array is not winkable. With a type parameter, each element
+/// must be given its allocator at construction, so the array is winkable.
 template <class T, std::size_t Count, class A>
     requires(!std::is_trivially_destructible_v<T>)
 inline constexpr bool is_winkable<std::array<T, Count>, A> =
@@ -81,8 +81,8 @@ inline constexpr bool is_winkable<std::array<T, Count>, A> =
 ///     words->emplace_back("no destructor runs");
 ///     scratch.reset(); // frees the memory of the vector and its strings
 ///
-/// Does not compile if memory would leak (`is_winkable`). The size is that of a pointer. Not an
-/// owner: a copy refers to the same container.
+/// Does not compile if memory would leak (`is_winkable`). A `winked` is a pointer to the container,
+/// and a copy refers to the same container.
 template <class T>
 class winked {
 public:
@@ -109,8 +109,7 @@ public:
     T* operator->() const noexcept { return object_; } ///< the container
 
 private:
-    // Prefers memory_resource: a resource that is both an allocator and a memory_resource is used
-    // as a memory_resource.
+    // Uses a resource that is both an allocator and a memory_resource as a memory_resource.
     template <class U, class A>
     static auto allocator_over(A& resource) noexcept
     {

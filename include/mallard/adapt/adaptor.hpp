@@ -1,5 +1,5 @@
-// The base classes of all adaptors: an adaptor wraps one allocator or source, or chooses between
-// two.
+// The base classes of adaptors. An adaptor wraps one allocator or source and adds one thing to it,
+// or chooses between two allocators or sources.
 #pragma once
 
 #include <mallard/options.hpp>
@@ -10,7 +10,7 @@
 namespace mallard {
 
 // clang-format off
-/// An allocator that counts its calls: `counted`, and adaptors around a `counted`.
+/// An allocator with `counts`: a `counted`, or an adaptor around one.
 template <class A>
 concept counting = requires(const A& a) { { a.counts() } noexcept; };
 
@@ -35,7 +35,7 @@ struct adaptor_access {
     {
         self.give_one(c);
     }
-    /// Tells the adaptor `self` that all of its blocks are about to be freed at once.
+    /// Called before all blocks of the adaptor `self` are freed at once.
     template <class Self>
     static void forget_all(Self& self) noexcept
     {
@@ -44,8 +44,8 @@ struct adaptor_access {
 };
 
 /// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
-/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`,
-/// because a call that is not inlined would pass the three words of a chunk through memory.
+/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`: a
+/// chunk has three words, and a real call would pass them through memory.
 template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
@@ -101,13 +101,14 @@ private:
 /// defines these functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
-///     void give_one(chunk c) noexcept; // the chunk of take_one; for an allocator {block, layout}
+/// void give_one(chunk c) noexcept; // the chunk of take_one; from an allocator {block, layout}
 ///     void forget_all() noexcept;      // called before all blocks are freed: reset, release
 ///
-/// An adaptor of an allocator is an allocator, and an adaptor of a source is a source. So adaptors
-/// can wrap adaptors, and can be used wherever the wrapped allocator can. The adaptor owns the
-/// wrapped object, and constructs it from the arguments after `std::in_place`. To borrow an object
-/// instead, wrap a `ref`. `owns`, `stats` and `counts` call the functions of the wrapped object.
+/// An adaptor around an allocator is an allocator, and an adaptor around a source is a source. So
+/// adaptors can wrap adaptors, and can be used wherever the wrapped object can. The adaptor owns
+/// the wrapped object, and constructs it from the arguments after `std::in_place`. To borrow an
+/// object instead, wrap a `ref`. `owns`, `stats` and `counts` call the functions of the wrapped
+/// object.
 ///
 ///     mallard::counted<mallard::arena<>> memory(std::in_place, buffer); // an arena(buffer)
 ///
@@ -195,15 +196,17 @@ protected:
     /// Returns a block or chunk to the wrapped object.
     [[gnu::always_inline]] void give_below(chunk c) noexcept { mallard::give(inner_, c); }
 
-    /// Like `take_below`, but a failure of the wrapped object first calls `failed()`, and then
-    /// returns null or throws. The throwing version adds code to the unwind path only.
+    /// Like `take_below`, but calls `failed()` before it returns null or passes an exception on. In
+    /// the throwing version, `failed()` is called by a destructor, so a call that succeeds runs no
+    /// extra code.
     template <bool Throws, class F>
     [[gnu::always_inline]] chunk take_below_or(layout l, F failed) noexcept(!Throws)
     {
         struct on_failure {
             F failed;
             bool succeeded = false;
-            [[gnu::always_inline]] ~on_failure() // without inlining, the object would be in memory
+            // Inlined, because a call would need the object in memory.
+            [[gnu::always_inline]] ~on_failure()
             {
                 if (!succeeded)
                     failed();
@@ -218,8 +221,8 @@ private:
     [[no_unique_address]] Inner inner_{};
 };
 
-/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. The constant `On` switches the
-/// adaptor on or off: a program without the adaptor pays no branch and no byte.
+/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. A program that switches an adaptor
+/// off by the constant `On` pays no branch and no byte for it.
 ///
 ///     using memory = mallard::adapt_if<is_test, mallard::counted<mallard::multipool<>>>;
 ///
@@ -239,7 +242,7 @@ A adapted(Args&&... args)
         return A(std::forward<Args>(args)...);
 }
 
-/// Fails as an exhausted source does: throws `std::bad_alloc`, or returns null.
+/// Fails like an exhausted source: throws `std::bad_alloc`, or returns null.
 template <bool Throws>
 chunk fail_allocation() noexcept(!Throws)
 {
@@ -248,11 +251,11 @@ chunk fail_allocation() noexcept(!Throws)
     return {};
 }
 
-/// Base class of an adaptor `Self` in front of two allocators or sources. `Self` chooses one of the
-/// two in these functions:
+/// Base class of an adaptor `Self` that chooses between two allocators or sources, in these
+/// functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
-///     void give_one(chunk c) noexcept; // returns the chunk to the one that it came from
+/// void give_one(chunk c) noexcept; // returns the chunk to where it came from
 ///
 /// The adaptor is an allocator if both are allocators, otherwise a source. The adaptor owns both.
 /// To borrow one of them, wrap a `ref`.

@@ -22,7 +22,8 @@ struct call_counts {
     std::size_t bytes_allocated = 0; ///< bytes of all allocations
     std::size_t bytes_freed = 0;     ///< bytes of all frees
     std::size_t blocks_peak = 0;     ///< most blocks in use at once
-    std::size_t bytes_peak = 0;      ///< most bytes in use at once; not always at the same moment
+    /// Most bytes in use at once, perhaps at another moment than `blocks_peak`.
+    std::size_t bytes_peak = 0;
 
     /// Blocks in use. Negative if a `counting_scope` counts more frees than allocations, because
     /// blocks from before the scope were freed.
@@ -101,8 +102,7 @@ public:
         raise_peaks();
         return before;
     }
-    /// Ends a scope: each peak becomes the larger one of the peak in the scope and the peak before
-    /// the scope.
+    /// Ends a scope: each peak becomes the maximum of the peak in the scope and the peak before it.
     void end_scope(const call_counts& before) noexcept
     {
         raise(now_.blocks_peak, before.blocks_peak);
@@ -110,7 +110,8 @@ public:
     }
 
 private:
-    /// Uses a branch, which is rarely taken. A conditional move would store at every call.
+    /// Raises a peak if necessary. The branch is rarely taken; a conditional move would store in
+    /// every call.
     static void raise(std::size_t& peak, std::size_t to) noexcept
     {
         if (peak < to) [[unlikely]]
@@ -125,12 +126,13 @@ private:
     call_counts now_;
 };
 
-/// Maintains `call_counts` for any number of threads. An allocation and its free cost six atomic
-/// additions in all. The additions are relaxed, because no thread acts on a count. `read` is exact
-/// when no thread is inside a call.
+/// Maintains `call_counts` for any number of threads. An allocation and its free together cost six
+/// atomic additions. They are relaxed, because no thread decides anything by a count. `read` is
+/// exact when no thread is inside a call.
 ///
-/// A block is counted after its allocation, and subtracted before its free. So the live counts
-/// never exceed what the threads hold, and each peak was really reached.
+/// A block is counted after the wrapped allocator has returned it, and subtracted before the
+/// wrapped allocator gets it back. So the live counts never exceed what the threads hold, and each
+/// peak was really reached.
 template <>
 class alignas(cache_line_bytes) call_counter<true> {
     using number = std::atomic<std::size_t>;
@@ -171,9 +173,9 @@ public:
         return now;
     }
 
-    /// Starts a scope with new peaks. First sets the peaks to 0, and then reads each live count
-    /// once. A thread that raises a peak between these two steps raises the new peak. So no peak of
-    /// the scope is below the count at the start of the scope.
+    /// Starts a scope with new peaks. First sets the peaks to 0, then reads each live count once,
+    /// and raises the peaks to these counts. Another thread that raises a peak in between raises
+    /// the new peak. So no peak of the scope is below the count at the start of the scope.
     call_counts begin_scope() noexcept
     {
         call_counts before = read();
@@ -213,7 +215,7 @@ template <class Counted>
 class counting_scope;
 
 /// Whether the counters of an adaptor are atomic: false for `sync::none`, true for
-/// `sync::lock_free`. The wrapped allocator has a thread rule of its own.
+/// `sync::lock_free`. Does not change which threads may call the wrapped allocator.
 constexpr bool has_atomic_counters(sync threads) noexcept
 {
     return threads == sync::lock_free;
@@ -222,9 +224,9 @@ constexpr bool has_atomic_counters(sync threads) noexcept
 template <sync Threads>
 concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 
-/// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and
-/// the most blocks and bytes in use at once. (The `stats` of an allocator cost nothing, and have
-/// neither totals nor peaks.) Adds 15 instructions to an allocation and 2 to a free
+/// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and the
+/// most blocks and bytes in use at once. (The `stats` of an allocator cost nothing, but have no
+/// totals and no peaks.) Adds 15 instructions to an allocation and 2 to a free
 /// (`tests/hot_path/hot_path.cpp`).
 ///
 ///     mallard::counted<mallard::multipool<>> memory;
@@ -235,8 +237,8 @@ concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 /// are counted as supplied by the source.
 ///
 /// Allocates nothing, and fails only when the wrapped object fails. For one thread at a time.
-/// `counted<A, sync::lock_free>` is for any threads that the wrapped object allows, and cannot be
-/// moved.
+/// `counted<A, sync::lock_free>` may be called by all threads that may call `A` at the same time,
+/// and cannot be moved.
 template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
 class counted : public adaptor<counted<Inner, Threads>, Inner> {
@@ -273,9 +275,9 @@ private:
     call_counter<shared> counter_;
 };
 
-/// Counts the calls in one C++ scope, with peaks of its own. Scopes nest strictly, and an outer
-/// scope counts the calls of its inner scopes too. The idea is from rmm's `push_counters` and
-/// `pop_counters`.
+/// Counts the calls in one C++ scope, with peaks of its own. Scopes nest: an outer scope counts the
+/// calls of its inner scopes too, and an inner scope must end first. The idea is from
+/// `push_counters` and `pop_counters` of RMM, the RAPIDS Memory Manager.
 ///
 ///     mallard::counting_scope parsing(memory);
 ///     parse(text, memory);
@@ -306,14 +308,14 @@ private:
 /// The call counts of an allocator (if the allocator is `counted`) and its statistics (if the
 /// allocator has `stats`), read at one moment. See `snapshot_of`.
 ///
-/// The two parts may differ: a 40-byte request to a pool of 48-byte blocks is 40 bytes in `calls`
-/// and 48 bytes in `memory`.
+/// Their bytes may differ: a 40-byte request to a pool of 48-byte blocks is 40 bytes in `calls` and
+/// 48 bytes in `memory`.
 struct snapshot {
     std::optional<call_counts> calls; ///< if the allocator is `counted`
     std::optional<statistics> memory; ///< if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
-    /// A snapshot that consists of the given counts, statistics, or both.
+    /// A snapshot with the given counts, statistics, or both.
     constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}
     constexpr snapshot(const statistics& held) noexcept : memory(held) {}
     constexpr snapshot(const call_counts& asked, const statistics& held) noexcept

@@ -5,10 +5,9 @@
 
 namespace mallard {
 
-/// Allocates from `First`, and from `Second` when `First` is exhausted. A block is freed by the
-/// allocator that allocated the block. `First::owns` decides this by the address: in constant time
-/// for `buffer` and `borrowed`, in O(log chunks) for a pool or multipool, in O(chunks) for an
-/// arena.
+/// Allocates from `First`, and from `Second` when `First` is exhausted. A free calls `First::owns`
+/// with the address to find which of the two allocated the block. This takes constant time for
+/// `buffer` and `borrowed`, O(log chunks) for a pool or multipool, and O(chunks) for an arena.
 ///
 ///     using stack_first = mallard::fallback<mallard::buffer<4096>, mallard::default_heap>;
 ///     mallard::multipool<stack_first> memory; // uses the heap after 4 KiB

@@ -11,13 +11,14 @@ struct budget {
     std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< most in use at once
 };
 
-/// One of the two limits, and the part of it that is not used yet. `Shared`: for several threads.
+/// The limit of bytes or the limit of blocks, with the amount that is left of it. `Shared`: for
+/// several threads.
 template <bool Shared>
 class quota {
 public:
     /// A quota of `most` bytes or blocks, none of which is used yet.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
-    /// The used part moves along with the blocks, so the moved-from quota is unused.
+    /// The blocks move to this object, so nothing of the moved-from quota is used any more.
     constexpr quota(quota&& other) noexcept
         : most_(other.most_), left_(std::exchange(other.left_, other.most_))
     {
@@ -55,9 +56,9 @@ class quota<true> {
 public:
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
 
-    /// Counts `amount` as used, in a compare-exchange loop. If a thread subtracted first and tested
-    /// afterwards, other threads could fail although the quota suffices for them. The acquire pairs
-    /// with the release of `refund`.
+    /// Counts `amount` as used, in a compare-exchange loop. A thread must not subtract first and
+    /// test afterwards: until it adds the amount back, other threads would fail although enough is
+    /// left for them. The acquire pairs with the release of `refund`.
     bool try_charge(std::size_t amount) noexcept
     {
         std::size_t left = left_.load(std::memory_order_relaxed);
@@ -86,13 +87,13 @@ private:
 ///     mallard::pool<mallard::ref<decltype(half)>> messages(64, 0, half);
 ///
 /// Around an allocator, bytes are counted as requested by the callers. Around a source, bytes are
-/// counted as supplied by the source; the allocator that uses the source calls `most_to_take`, and
+/// counted as supplied by the source. An allocator over a limited source calls `most_to_take`, and
 /// cuts its last growth step to that size. Freed bytes can be allocated again.
 ///
 /// Beyond the budget, `allocate` throws `std::bad_alloc`, `try_allocate` returns null, and
 /// `last_failure` gives the reason in one line. For one thread at a time. `limited<A,
-/// sync::lock_free>` is for any threads that the wrapped object allows, and cannot be moved; all
-/// threads together never hold more than the budget.
+/// sync::lock_free>` may be called by all threads that may call `A` at the same time, and cannot be
+/// moved. All threads together never hold more than the budget.
 template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
 class limited : public adaptor<limited<Inner, Threads>, Inner> {
@@ -132,8 +133,8 @@ public:
     /// The whole budget, as given to the constructor.
     constexpr budget most() const noexcept { return {bytes_.most(), blocks_.most()}; }
 
-    /// The reason of the last failure: one line, which is never freed; "" if no call failed. With
-    /// several threads, the reason of one of the last failures.
+    /// The reason of the last failure: one line, which is never freed; "" if no call failed. If
+    /// calls of several threads fail at the same time, the reason of one of them.
     const char* last_failure() const noexcept { return failure_; }
 
 private:

@@ -1,4 +1,4 @@
-// An adaptor that tells an observer about growth, failures and the end of an allocator.
+// An adaptor that calls an observer when an allocator grows, fails or ends.
 #pragma once
 
 #include <mallard/adapt/counted.hpp>
@@ -34,15 +34,15 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 ///     mallard::pool<mallard::observed<mallard::default_heap, log>> nodes(64);
 ///
 /// Wrap the source to see growth; wrap the allocator to see failures, and the blocks left at the
-/// end. The hot path of an observed allocator stays short: `allocate` has no instruction more, and
-/// `try_allocate` has one test more.
+/// end. On the hot path of an observed allocator, `allocate` has no additional instruction, and
+/// `try_allocate` has one additional test.
 ///
 /// An observer must not throw, and must not call the observed allocator. It may use other
-/// allocators, lock and write. The thread that caused the event calls the observer, and `observed`
-/// holds no lock during the call. A pool for several threads holds its growth lock while it calls
-/// the source, and so during the events of the source, unless the source is `shareable`. Meanwhile
-/// other threads can still free blocks, and allocate blocks without growth. If several threads call
-/// `observed`, all of them call the observer.
+/// allocators, lock and write. The thread whose call caused the event calls the observer, so
+/// several threads may call the observer at the same time. `observed` holds no lock during the
+/// call. But a pool for several threads holds its growth lock while it calls its source, unless the
+/// source is `shareable`, and so while an observed source calls the observer. Meanwhile other
+/// threads can still free blocks, and allocate blocks that need no growth.
 ///
 /// Neither copied nor moved, so `destroyed` is called once. A pool that moves can borrow an
 /// `observed` source by `ref`.

@@ -12,12 +12,12 @@ namespace mallard {
 ///
 ///     mallard::synchronized<mallard::arena<>> request;
 ///
-/// For a pool or multipool, `sync::mutex` is better, because other threads go on while one thread
-/// grows the pool; `sync::thread_cached` is better still. Use `synchronized` for allocators without
-/// such a mode: arenas, and adaptors.
+/// Use it for arenas and adaptors. A pool or multipool has better modes of its own: with
+/// `sync::mutex` other threads go on while one thread grows the pool, and `sync::thread_cached` is
+/// faster still.
 ///
-/// Every function holds the lock. `with` holds the lock for several calls of the wrapped object.
-/// The wrapped object must not call back. Neither copied nor moved.
+/// To hold the lock during several calls of the wrapped object, use `with`. The wrapped object must
+/// not call this object. Neither copied nor moved.
 template <source Inner, class Mutex = std::mutex>
 class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allocator<Inner>,
                                           chunk_source<Inner>> {

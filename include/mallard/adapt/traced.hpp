@@ -6,8 +6,7 @@
 
 namespace mallard {
 
-/// A callable that is called with each event. The sink must not throw, and must not call the traced
-/// allocator.
+/// A callable that receives each event. It must not throw, and must not call the traced allocator.
 template <class S>
 concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 
@@ -20,9 +19,10 @@ concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 ///     mallard::traced<mallard::arena<>, decltype(print)> scratch(print);
 ///
 /// An allocation is reported after the call, with its duration, even if it failed. A free is
-/// reported before the call. So in a trace, no address is allocated twice without a free between. A
-/// `reset` or `release` is one event. Times are nanoseconds of std::chrono::steady_clock. Reading
-/// the clock costs about 20 ns: twice for an allocation, once for a free.
+/// reported before the call: so in a trace, the free of an address always comes before the next
+/// allocation of that address. A `reset` or `release` is one event. Times are nanoseconds of
+/// std::chrono::steady_clock. Reading the clock costs about 20 ns: twice for an allocation, once
+/// for a free.
 ///
 /// The thread rules of the wrapped object and of the sink apply. Any thread may call a channel of a
 /// `trace_file`.
@@ -53,7 +53,7 @@ public:
     Sink& sink() noexcept { return sink_; }
 
 private:
-    /// Reports the allocation at the end of its scope, after an exception too.
+    /// Reports an allocation from its destructor, so a call that throws is reported too.
     struct allocation {
         traced& by;
         layout requested;

@@ -14,9 +14,10 @@ namespace mallard {
 ///     constexpr mallard::checked_options with_calls{.redzone = 64, .frames = 8};
 ///     mallard::checked<mallard::multipool<>, with_calls> orders("orders");
 struct checked_options {
-    std::size_t redzone =
-        16; ///< bytes before and after a block; before a block, at least its alignment
-    std::size_t quarantine = std::size_t{1} << 16; ///< most bytes of freed blocks that are kept
+    /// Filled bytes before and after a block; before a block, at least its alignment.
+    std::size_t redzone = 16;
+    /// Most bytes of freed blocks that are kept, to find uses after the free.
+    std::size_t quarantine = std::size_t{1} << 16;
     std::size_t frames = 0; ///< calls recorded at each allocation and free; needs the library
     bool leaks = true;      ///< report blocks in use at the end; turn off over an arena
     bool shared = false;    ///< any thread may call; each call holds a lock
@@ -29,23 +30,23 @@ struct checked_options {
 ///     orders.deallocate(block, {40});
 ///     orders.deallocate(block, {40}); // mallard: double free of ... in "orders"
 ///
-/// It finds a double free, a free of an address that is no block, a free with another layout than
-/// the allocation, a write before or after a block, a write into a freed block, and a leak. Bad
-/// frees are found at the free. Bad writes are found when the block is freed, when it leaves the
-/// quarantine, at `verify()`, at `reset`, and at the end of the allocator. AddressSanitizer and
-/// Valgrind stop at the write itself. A `fault_handler` is called with each fault; the default
-/// handler stops the process. If the program goes on, a bad free has changed nothing, a free with a
-/// wrong layout is carried out with the right layout, and overwritten bytes are filled again.
+/// Finds double frees, frees of an address that is no block, frees with another layout than the
+/// allocation, writes before or after a block, writes into a freed block, and leaks. Bad frees are
+/// found at the free. Bad writes are found later: when the block is freed or leaves the quarantine,
+/// at `verify()`, at `reset`, or at the end of the allocator. AddressSanitizer and Valgrind stop at
+/// the write itself. A `fault_handler` is called with each fault; the default handler stops the
+/// process. If the handler returns, the program goes on: a free with a wrong layout is done with
+/// the right layout, any other bad free is ignored, and overwritten bytes of redzones are filled
+/// again.
 ///
-/// A freed block is filled with a pattern, and stays in quarantine until `Options.quarantine` bytes
-/// of newer blocks are in quarantine too, or the wrapped allocator is exhausted. A double free is
-/// recognised while the block is in quarantine; later it is reported as a free of a foreign
-/// address.
+/// A freed block is filled with a pattern and put in quarantine. It leaves the quarantine when more
+/// than `Options.quarantine` bytes are there and it is the oldest, or when the wrapped allocator is
+/// exhausted. Later, a second free of the block is reported as a free of a foreign address.
 ///
-/// Each request is enlarged by its redzones (`room_for`), so a wrapped pool needs larger blocks.
-/// The records are on `Heap`, not beside the blocks, and take about 100 bytes a block. When that
-/// heap is exhausted, the allocation fails. An allocation and its free cost about 90 ns together,
-/// and write the bytes of the block twice.
+/// Each request is enlarged by redzones (`room_for`), so a wrapped pool needs larger blocks. The
+/// record of a block takes about 100 bytes on `Heap`, not beside the block. When `Heap` is
+/// exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and write
+/// the bytes of the block twice.
 ///
 /// For one thread at a time; with `Options.shared`, for any thread, under a lock. Neither copied
 /// nor moved.
@@ -83,7 +84,8 @@ public:
         inspector_.remove_all(); // leaked blocks are not freed: the program may still use them
     }
 
-    /// Looks for overwritten bytes around all blocks, and in the quarantine.
+    /// Looks for overwritten bytes around all blocks in use, and in and around the blocks in
+    /// quarantine.
     ///
     ///     orders.verify(); // the overrun happened before this line
     void verify() noexcept
@@ -120,7 +122,8 @@ private:
         return align_up(Options.redzone, std::max(align, asan_unit));
     }
 
-    // Not inlined, like `give_one`, because a recorded call stack starts above this function.
+    // Not inlined, so that a recorded call stack starts at the caller of this function. The same is
+    // true of `give_one`.
     template <bool Throws>
     [[gnu::noinline]] chunk take_one(layout l) noexcept(!Throws)
     {
@@ -144,7 +147,7 @@ private:
         return {};
     }
 
-    /// Takes memory for a block. If the wrapped allocator has none, empties the quarantine and
+    /// Takes memory for a block. If the wrapped allocator is exhausted, empties the quarantine and
     /// tries once more.
     template <bool Throws>
     chunk take_room(layout room) noexcept(!Throws)
@@ -185,7 +188,8 @@ private:
         inspector_.records().quarantine().for_each([this](record& r) { end_quarantine(r); });
     }
 
-    /// Removes all records. The adaptor calls this before the wrapped allocator frees all blocks.
+    /// Removes all records. `reset` and `release` call this before the wrapped allocator frees all
+    /// blocks.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);

@@ -1,4 +1,5 @@
-// Tests exception safety: runs a function once for each allocation in it that can fail.
+// Tests exception safety: runs a function once for each of its allocations, and makes that
+// allocation fail.
 #pragma once
 
 #include <mallard/adapt/counted.hpp>
@@ -24,10 +25,11 @@ using test_memory = pmr_resource<failing<counted<A>>>;
 /// `f` may throw `std::bad_alloc` or handle it; other exceptions pass through. Each call of `f`
 /// must free all blocks that it allocated, with the requested sizes, even after a failure.
 /// Otherwise the process stops, with a message that contains the number of the failed allocation.
-/// The number is the value of `memory.calls()`, so `f` can print it or stop in a debugger there.
+/// To debug that allocation, compare the number with `memory.calls()`, the number of the next
+/// allocation.
 ///
 /// Each call of `f` uses the allocator that `make()` returns; by default a new multipool. The idea
-/// is that of a macro in BDE, the exception test of `bslma::TestAllocator`.
+/// comes from the exception test macros of `bslma::TestAllocator` in BDE, Bloomberg's library.
 template <class Make, class F>
     requires block_allocator<std::invoke_result_t<Make&>>
 std::size_t for_each_failure(Make make, F f)

@@ -1,6 +1,6 @@
 // Faults: the bugs that `checked` and `guarded` find, their messages, and their handlers.
 //
-// The adaptor describes the bug as a `fault` and calls the handler of its `fault_reporter`. The
+// `checked` or `guarded` describes a bug as a `fault` and calls its handler with the fault. The
 // default handler, `stop_at_faults`, prints a message and aborts.
 #pragma once
 
@@ -26,7 +26,7 @@ enum class fault_kind {
     leak              ///< blocks in use at the end of the allocator
 };
 
-/// A copy of the record of a block that a fault describes.
+/// What is known of the block that a fault concerns: a copy of its record.
 struct faulty_block {
     const std::byte* data = nullptr; ///< the first byte
     std::size_t bytes = 0;           ///< as requested
@@ -58,8 +58,8 @@ inline void say(const char* text) noexcept
     (fatal_message() << text).print();
 }
 
-/// The fixed words of a message: `mallard: BEFORE address AFTER "name"`, and the last line `help:
-/// HELP`.
+/// The fixed words of a message. Its first line is `mallard: BEFORE address AFTER "name"`, its last
+/// line `help: HELP`.
 struct text {
     const char* before; ///< before the address, or before the bytes of a leak
     const char* after;  ///< after the address, before the name of the allocator
@@ -101,7 +101,8 @@ inline const text& text_of(const fault& f) noexcept
     return texts[static_cast<std::size_t>(f.kind)];
 }
 
-/// Prints the state of the block. A byte before the block has a negative number.
+/// Prints the line with the state of a block. Bytes are numbered from the start of the block, so a
+/// byte before the block has a negative number.
 inline void print_state(const fault& f, const faulty_block& b) noexcept
 {
     fatal_message line;
@@ -145,7 +146,8 @@ inline void print_calls(const faulty_block& b) noexcept
         b.freed.print->calls("freed by ", b.freed.calls);
 }
 
-/// Prints the help line for recorded calls. Returns false if no calls were recorded.
+/// Prints the help line that says how to find the source lines of recorded calls. Returns false if
+/// no calls were recorded.
 inline bool print_how_to_read(const faulty_block& b) noexcept
 {
     if (b.allocated.print == nullptr)
@@ -197,8 +199,8 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
 ///     auto collect = [&](const mallard::fault& f) { kinds.push_back(f.kind); };
 ///     mallard::checked<mallard::multipool<>> orders({"orders", collect});
 ///
-/// The handler runs inside the call that found the fault, under the lock of a shared allocator. It
-/// must not throw, and must not call that allocator.
+/// The handler runs inside the call that found the fault; with the option `shared`, it runs under
+/// the lock of the allocator. It must not throw, and must not call that allocator.
 class fault_handler {
 public:
     constexpr fault_handler() noexcept

@@ -1,4 +1,4 @@
-// An adaptor whose blocks end at an inaccessible page.
+// `guarded`, an adaptor that places each block next to an inaccessible page.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
@@ -20,7 +20,7 @@ public:
     {
         if (--left_ != 0) [[likely]]
             return false;
-        bool const is_first = random_ == 0; // the first call only draws a distance
+        bool const is_first = random_ == 0; // the first call only chooses when the countdown ends
         left_ = 1 + draw() % (2 * one_in - 1);
         return !is_first;
     }
@@ -53,7 +53,7 @@ enum class guard_at {
 ///     constexpr mallard::guarded_options one_in_a_thousand{.one_in = 1000};
 ///     mallard::guarded<mallard::multipool<>, one_in_a_thousand> orders("orders");
 struct guarded_options {
-    guard_at side = guard_at::end; ///< which end of a block is guarded
+    guard_at side = guard_at::end; ///< which end of a block is next to the inaccessible page
     std::size_t one_in = 1;        ///< guards one in `one_in` allocations, at random
     std::size_t quarantine = std::size_t{1} << 28; ///< most address space of freed blocks, in bytes
     std::size_t blocks_max = 16384; ///< guarded blocks in use at once; each has two mappings
@@ -71,10 +71,11 @@ struct guarded_options {
 ///
 /// An access to the first byte beyond the block faults at the instruction that accesses the byte.
 /// An access to a freed block faults too, as long as the addresses of the block are in quarantine;
-/// the memory of a freed block returns to the system at once. The gap that an alignment leaves at
-/// the guarded end (`slack`), and the rest of the page at the other end, are redzones, and are
-/// verified at the free. Bad frees are found as `checked` finds them; leaks are not found.
-/// `explain` tells a handler of SIGSEGV which block an address belongs to.
+/// the memory of a freed block returns to the system at once. The alignment of a block may leave a
+/// gap at its guarded end (`slack`). This gap and the rest of the page at the other end are
+/// redzones: they are filled, and the free verifies that no byte has changed. Bad frees are found
+/// as `checked` finds them; leaks are not found. In a handler of SIGSEGV, `explain` finds the block
+/// to which an address belongs.
 ///
 /// A guarded block costs at least a page, two mappings, and about 40 us for the allocation and the
 /// free, nearly all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped
@@ -82,10 +83,10 @@ struct guarded_options {
 /// production, as GWP-ASan is (Serebryany and others, "GWP-ASan: Sampling-Based Detection of
 /// Memory-Safety Bugs in Production", 2024).
 ///
-/// No allocation fails because it cannot be guarded. When the system refuses a page or a mapping,
-/// or `blocks_max` blocks are guarded, the wrapped allocator allocates the block; `unguarded`
-/// counts such blocks, and `last_failure` gives the reason. The records are on `Heap`. Guarded
-/// blocks are freed at the end of this object. Neither copied nor moved. Needs the library.
+/// When the system refuses a page or a mapping, or `blocks_max` blocks are guarded, the block comes
+/// from the wrapped allocator and is not guarded; `unguarded` counts such blocks, and
+/// `last_failure` gives the reason. The records of guarded blocks are on `Heap`. The destructor
+/// frees all guarded blocks. Neither copied nor moved. Needs the library.
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
           source Heap = default_heap>
 class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
@@ -116,10 +117,11 @@ public:
     ~guarded()
     {
         verify();
-        inspector_.remove_all(); // otherwise AddressSanitizer still poisons unmapped redzones
+        // Otherwise redzones would stay poisoned for AddressSanitizer after they are unmapped.
+        inspector_.remove_all();
     }
 
-    /// Looks for overwritten redzones of all guarded blocks in use.
+    /// Looks for overwritten bytes in the redzones of all guarded blocks in use.
     void verify() noexcept
     {
         std::lock_guard const alone(lock_);
@@ -176,8 +178,8 @@ private:
     static constexpr pages_options in_one_range{.guard = true,
                                                 .reserve_bytes = Options.reserve_bytes};
 
-    // With several threads, each thread has one countdown for all objects of this type: threads
-    // would contend for the cache line of a shared countdown.
+    // With several threads, each thread has one countdown for all objects of this type. For a
+    // countdown of each object, threads would contend for a cache line.
     bool is_sampled() noexcept
     {
         if constexpr (Options.one_in == 1) {
@@ -252,8 +254,8 @@ private:
             quarantine(*r);
     }
 
-    /// Puts a freed block in quarantine: returns its memory to the system and keeps its addresses.
-    /// The block is not filled, because no thread can write to its pages.
+    /// Puts a freed block in quarantine: returns its memory to the system and keeps its addresses
+    /// inaccessible. So there is no need to fill the block with a pattern.
     void quarantine(record& r) noexcept
     {
         blocks_ -= 1;
@@ -278,8 +280,8 @@ private:
         pages_.give(inspector_.remove(r));
     }
 
-    /// Frees the guarded blocks one by one. The adaptor calls this before the wrapped allocator
-    /// frees all other blocks.
+    /// Frees the guarded blocks one by one. `reset` and `release` call this before the wrapped
+    /// allocator frees all other blocks.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);
@@ -289,9 +291,9 @@ private:
         });
     }
 
-    /// Extends the address range of guarded blocks, so that it contains `taken`. This address space
-    /// is used for guarded blocks only. A thread receives a block after this call, so the thread
-    /// that frees the block sees the new range.
+    /// Extends the address range of guarded blocks to contain `taken`. Only guarded blocks lie in
+    /// this range. The stores can be relaxed: the block is returned to the program after them, so a
+    /// thread that has the block and frees it sees the new range.
     void include(chunk taken) noexcept
     {
         auto const begin = reinterpret_cast<std::uintptr_t>(taken.data);

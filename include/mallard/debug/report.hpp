@@ -21,7 +21,8 @@ struct written {
     constexpr operator std::string_view() const noexcept { return text; } ///< the text
 };
 
-/// One number of a snapshot. Negative if a scope freed more than the scope allocated.
+/// One number of a snapshot, with its name. Negative if a `counting_scope` freed more than it
+/// allocated.
 struct figure {
     const char* name;      ///< what the number counts
     std::ptrdiff_t number; ///< the value
@@ -61,7 +62,8 @@ constexpr void for_each_group(const snapshot& s, F f)
     }
 }
 
-/// The finished text; a text that was cut ends in "...".
+/// Returns the finished text. If it does not fit in `room`, replaces its last three characters by
+/// dots.
 constexpr written finish(std::span<char> room, const text_writer& out) noexcept
 {
     if (out.needed() > room.size())

@@ -21,14 +21,13 @@ struct file_options {
     file_access access = file_access::create; ///< how to open the file
     /// Address space to reserve. Memory and disk space are allocated only as blocks use them.
     std::size_t max_bytes = std::size_t{1} << 34;
-    /// Map the file at another address when its own address is in use by another mapping. Pointers
-    /// in the file are wrong then; only `offset_ptr` and the root are right. Without this option,
-    /// `open` fails.
+    /// When another mapping uses the address of the file, map the file at another address; without
+    /// this option, `open` fails. Pointers in a file that was mapped elsewhere are wrong;
+    /// `offset_ptr` and the root are right.
     bool relocate = false;
     bool verify = false; ///< read the whole file and compare its checksums
-    /// A commit is on the disk when `commit` returns. Without this option, a commit survives the
-    /// end of the process, but perhaps not a power failure: open the file with `verify` after a
-    /// power failure.
+    /// `commit` waits until the commit is on the disk. Without this option, a commit survives the
+    /// end of the process, but perhaps not a power failure; after one, open the file with `verify`.
     bool sync = true;
 };
 
@@ -47,9 +46,9 @@ namespace os {
 class file_image;
 }
 
-/// The allocator of a `file_arena`. A `file_blocks` is an object at the start of the file's
-/// contents, and is committed with the contents. So a container in the file can refer to its
-/// allocator, even after another `file_arena` object opens the file again.
+/// The allocator of a `file_arena`. This object is itself in the file, at the start of the
+/// contents, and is committed with them. So a container in the file can refer to its allocator,
+/// also when another process opens the file later.
 ///
 ///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
 ///     numbers* const kept = file.root_or_make<numbers>(file.blocks());
@@ -104,7 +103,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(this);
     }
 
-    // Aligns the address, not the offset, so one test for the end is enough.
+    // Aligns the address, not the offset: the address is what the caller asked for, wherever the
+    // file is mapped.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -120,8 +120,8 @@ private:
         return nullptr;
     }
 
-    // Both members are offsets from this object. `limit_` is the end of the mapping in this
-    // process, whatever the file says; 0 if nothing may be written.
+    // Both members are offsets from this object. `limit_` is set when the file is opened: to the
+    // end of the mapping, or to 0 if nothing may be written.
     std::uint64_t used_ = 0;
     std::uint64_t limit_ = 0;
     std::uint64_t root_ = 0; // offset of the root; 0: there is none
@@ -155,7 +155,7 @@ public:
     file_image& operator=(file_image&& other) noexcept;
     ~file_image() { close(); }
 
-    // The functions here have the names of the functions of `file_arena` that call them.
+    // Functions that `file_arena` calls from its functions of the same names.
     bool open(const char* path,
               const file_options& options) noexcept; ///< false: the file is refused
     void close() noexcept;                           ///< loses uncommitted changes
@@ -174,10 +174,11 @@ public:
     bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
-    // The last completed stage of a commit. The next commit continues a commit that failed.
+    // The last stage of a commit that was completed. The next commit continues there if this one
+    // fails.
     enum class stage {
         settled,  // the file matches `state`
-        decided,  // the journal is complete; the first header may or may not name it
+        decided,  // the journal is complete; the first header may or may not refer to it
         published // the first header is written; some pages may still be only in the journal
     };
 
@@ -189,7 +190,8 @@ private:
         std::size_t limit = 0;            // the part of `range` for pages
         file_blocks* blocks = &no_blocks; // page 0
         file_state state{};
-        std::uint64_t mapped = 0; // pages that are mapped from the file; later pages are anonymous
+        std::uint64_t mapped =
+            0; // how many pages are mapped from the file; the pages after them are anonymous
         stage step = stage::settled;
         int owner = 0; // the process that opened the file
         bool relocated = false;
@@ -238,19 +240,18 @@ private:
 ///     if (!file.commit())
 ///         std::puts(file.last_failure());
 ///
-/// The file holds the last commit. Changes in memory reach the file only by `commit`, which is
-/// atomic: after a kill, a power failure or a full disk the file still holds the last commit. A
-/// file that is damaged, truncated, or of another program or version is refused, with a line that
-/// says what to do.
+/// Changes in memory reach the file only by `commit`, which is atomic: after a kill, a power
+/// failure or a full disk, the file still holds the last commit. `open` refuses a file that is
+/// damaged, truncated, or of another program or version; `last_failure` then says what to do.
 ///
 /// The file is mapped at the address at which it was created, so pointers in the file stay valid,
 /// and any structure can be stored. When another mapping is in the way, `open` fails; with
 /// `relocate`, `open` maps the file elsewhere, and `relocated()` is true.
 ///
 /// `open` reads the checksums only, 2 MiB for each GiB; contents are read when they are touched.
-/// `commit` writes new pages once and changed pages twice. `commit` finds changed pages by the 8
-/// bytes that the system keeps for each page (/proc/self/pagemap), and returns the memory of
-/// written pages to the system.
+/// `commit` finds changed pages in /proc/self/pagemap, which has 8 bytes for each page. It writes
+/// new pages once and changed pages twice, and then returns the memory of the written pages to the
+/// system.
 ///
 /// A lock on the file admits one writer, or several readers. For one thread at a time. The child of
 /// a fork can use the inherited memory, but cannot commit.
@@ -275,7 +276,8 @@ public:
     /// Whether a file is open.
     bool is_open() const noexcept { return image_.is_open(); }
 
-    /// Whether the file is mapped at another address now, so that pointers stored in it are wrong.
+    /// Whether the file is mapped at another address than at its creation, so that pointers in it
+    /// are wrong.
     bool relocated() const noexcept { return image_.is_relocated(); }
 
     /// Writes all changes to the file, atomically. Returns false on a failure: the file keeps the
@@ -316,7 +318,7 @@ public:
     void reset() noexcept { image_.reset(); }
 
     /// The root: the object from which a program finds all others. Returns null when there is no
-    /// root, or when the root has another type; `last_failure` says which.
+    /// root, or when the root has another type; `last_failure` gives the reason.
     template <class T>
     [[nodiscard]] T* root() noexcept
     {
@@ -374,8 +376,9 @@ public:
     const char* last_failure() const noexcept { return image_.last_failure(); }
 
 private:
-    // For AddressSanitizer: `commit` reads bytes that allocators in the file have poisoned, and a
-    // new file may be mapped at addresses that were poisoned in an old file.
+    // Makes the whole file accessible for AddressSanitizer. This is necessary before `commit`,
+    // which reads bytes that allocators in the file have poisoned, and after `open`, because the
+    // file may be mapped where poisoned bytes of a closed file were.
     void unpoison_all() noexcept
     {
         unpoison<false>(&blocks(), align_up(stats().bytes_used, page_bytes));

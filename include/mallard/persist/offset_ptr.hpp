@@ -11,9 +11,9 @@
 
 namespace mallard {
 
-/// Points to a `T` by the distance from the pointer itself. The pointer and the `T` must lie in the
-/// same file or shared memory. The distance does not depend on the address at which the memory is
-/// mapped.
+/// A pointer that stores the distance from itself to the `T`. The distance does not depend on the
+/// address at which the memory is mapped. The pointer and the `T` must lie in the same file or
+/// shared memory.
 ///
 ///     struct node {
 ///         int key;
@@ -24,11 +24,11 @@ namespace mallard {
 /// random access iterator, and convertible from and to a pointer (`get`). Containers that support
 /// fancy pointers support `offset_ptr`. The size is 8 bytes; a dereference costs one addition.
 ///
-/// A copy has another distance, so never copy an `offset_ptr` by its bytes, as `memcpy` does. An
-/// `offset_ptr` cannot point out of its mapping. An `offset_ptr` is not atomic: to pass a block
-/// between processes, pass the number of a block of a `segment_pool`.
+/// The copy constructor computes a new distance, so never copy an `offset_ptr` by its bytes, as
+/// `memcpy` does. An `offset_ptr` cannot point out of its mapping, and is not atomic. To pass a
+/// block from process to process, pass its number in a `segment_pool`.
 ///
-/// The idea, and the value 1 for null, come from Boost.Interprocess.
+/// The idea, and the representation of null by 1, come from Boost.Interprocess.
 template <class T>
 class offset_ptr {
     template <class U>
@@ -129,10 +129,11 @@ public:
     friend bool operator==(const offset_ptr& p, std::nullptr_t) noexcept { return !p; }
 
 private:
-    // The value of a null pointer is 1, not 0: a node that points to itself has the distance 0.
+    // Stands for a null pointer. Not 0, which is the distance of a pointer that points to itself.
     static constexpr std::uintptr_t nowhere = 1;
 
-    // Integers, because pointer arithmetic must not leave an object.
+    // Distances are computed with integers, because C++ has no pointer arithmetic between two
+    // objects.
     std::uintptr_t here() const noexcept { return reinterpret_cast<std::uintptr_t>(this); }
     std::uintptr_t to(const volatile void* p) const noexcept
     {

@@ -29,7 +29,8 @@ public:
     bool is_sealed() const noexcept { return list_.sealed; } ///< whether all chunks are read-only
 
 private:
-    // The list of chunks is in pages of its own: a list inside sealed chunks could not change.
+    // The list of chunks. It is in pages of its own, so that it can change while the chunks are
+    // sealed.
     struct list {
         chunk memory;
         std::size_t count = 0;
@@ -55,13 +56,13 @@ private:
 ///     if (!settings.upstream().seal())
 ///         std::puts(settings.upstream().last_failure());
 ///
-/// `seal` and `unseal` change all chunks, each as a whole, because changing a part would split the
-/// kernel's mappings. Both functions make one system call for each chunk, and apply to all threads
-/// of the process. When the system refuses, both functions undo their changes and return false, and
-/// `last_failure` gives the reason.
+/// `seal` and `unseal` change all chunks, for all threads of the process, by one system call for
+/// each chunk. A part of a chunk cannot be sealed, because that would split the kernel's mappings.
+/// When the system refuses, both functions undo their changes and return false, and `last_failure`
+/// gives the reason.
 ///
-/// While sealed, `try_take` returns null. `give` still works, in O(chunks), so an arena may be
-/// destroyed while sealed, unless the arena runs destructors that write to its blocks.
+/// While sealed, `try_take` returns null. `give` still works, in O(chunks). So an arena may be
+/// destroyed while its pages are sealed, unless it runs destructors that write to its blocks.
 ///
 /// For one thread at a time. Movable. In all other ways like `pages`.
 template <pages_options O = pages_options{}>

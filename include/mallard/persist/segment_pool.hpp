@@ -21,16 +21,16 @@ namespace mallard {
 ///     void* const block = b->messages.allocate();
 ///     std::uint32_t const number = b->messages.number_of(block); // for any process
 ///
-/// The capacity is fixed. The constructor allocates the memory of all blocks, and 4 bytes for each
-/// block, from the segment, and throws `std::bad_alloc` when the segment has too little. Blocks
-/// that were never allocated are not touched. The pool must be an object in the segment: a member
-/// of the root, or in a block. The pool is neither copied nor moved, and its memory is never
-/// returned to the segment.
+/// The capacity is fixed. The constructor allocates all blocks, with 4 bytes more for each, from
+/// the segment, and throws `std::bad_alloc` when the segment has too little memory. Blocks that
+/// were never allocated are not touched. The pool must be an object in the segment: a member of the
+/// root, or in a block. The pool is neither copied nor moved, and its memory is never returned to
+/// the segment.
 ///
 /// `allocate` throws `std::bad_alloc` when no block is free; `try_allocate` returns null. A free of
 /// a block that is not in use, or of an address that is no block, stops the calling process before
-/// the pool changes, because a double free would harm all processes. AddressSanitizer is not told
-/// about free blocks, because its knowledge is local to one process.
+/// the pool changes, because it would harm all processes. Free blocks are not marked for
+/// AddressSanitizer, whose marks are local to one process.
 ///
 /// Any thread of any process may call any function at any time, and never waits: a process that is
 /// stopped or killed inside a call delays no other process. The blocks of a killed process stay in
@@ -46,7 +46,8 @@ public:
 
     /// Allocates memory for `capacity` blocks from the segment.
     segment_pool(shared_memory& in, number capacity)
-        : capacity_(std::min(capacity, in_use - 1)) // a link is a number + 1, or `in_use`
+        : capacity_(std::min(capacity,
+                             in_use - 1)) // so that no link, which is a number + 1, equals `in_use`
     {
         std::size_t const first = align_up(capacity_ * sizeof(std::atomic<number>), shape.align);
         std::size_t const bytes = saturating_mul(shape.bytes, capacity_);
@@ -110,8 +111,8 @@ public:
                 f(at(static_cast<number>(n)));
     }
 
-    /// The statistics, as exact as `for_each`. O(capacity). Blocks that were lost with a killed
-    /// process count as idle.
+    /// The statistics, as exact as `for_each`. O(capacity). A block that was lost because its
+    /// process was killed inside a call counts as idle.
     statistics stats() const noexcept
     {
         std::size_t live = 0;
@@ -158,7 +159,7 @@ private:
                 return at(next);
             }
         }
-        return pop(); // a block may have been freed since the first `pop`
+        return pop(); // another thread may have freed a block since the first `pop`
     }
 
     // At any time when no process is inside a call:

@@ -22,14 +22,15 @@ struct system_error {
     explicit operator bool() const noexcept { return error != 0; } ///< whether there is an error
 };
 
-/// A number below 2^48 and its 16-bit checksum, both in one word, so that one atomic store changes
-/// both. Of 65,536 stray writes, one is not detected, on average.
+/// A number below 2^48 and its 16-bit checksum in one word, so that one atomic store changes both.
+/// The checksum detects a stray write, except for one in 65,536 on average.
 class checked_number {
 public:
     /// The word for `number`, which must be below 2^48.
     static constexpr std::uint64_t of(std::uint64_t number) noexcept
     {
-        return number << 16 | number * 0x9e3779b97f4a7c15 >> 48; // 2^64 by the golden ratio
+        return number << 16 |
+               number * 0x9e3779b97f4a7c15 >> 48; // the factor is 2^64 divided by the golden ratio
     }
     /// The number in a word, whether the checksum is right or not.
     static constexpr std::uint64_t in(std::uint64_t word) noexcept { return word >> 16; }
@@ -37,12 +38,12 @@ public:
     static constexpr bool is_sound(std::uint64_t word) noexcept { return of(in(word)) == word; }
 };
 
-/// The header of a segment. The first cache line never changes and has a checksum.
+/// The header of a segment. Its first cache line, up to `checksum`, never changes.
 struct segment_header {
     static constexpr std::uint64_t magic_of_all = 0x536472616c6c616d; ///< "mallardS"
     /// The version of the header layout that this library reads and writes.
     static constexpr std::uint64_t version_of_this = 1;
-    /// The `root_state` of a constructed root. No process has the number 1.
+    /// The `root_state` of a constructed root.
     static constexpr std::uint64_t root_is_ready =
         checked_number::of(1); // no process has this number
 
@@ -54,14 +55,14 @@ struct segment_header {
     /// The offset at which the free part of the segment begins, as a `checked_number`.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
 
-    /// 0: there is no root. `root_is_ready`: the root is constructed. Any other value: the checked
-    /// number of the process that constructs the root.
+    /// The state of the root. 0: there is no root. `root_is_ready`: the root is constructed. Any
+    /// other value: the `checked_number` of the process that constructs the root now.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
-    std::atomic<std::uint64_t> root{0};      ///< `checked_number` of its offset; 0: not allocated
+    std::atomic<std::uint64_t> root{0}; ///< `checked_number` of the root's offset; 0: not allocated
     std::atomic<std::uint64_t> root_hash{0}; ///< `layout_hash` of the type of the root
 
-    /// Whether a word is a `checked_number` with a right checksum, and its offset lies behind the
-    /// header in a segment of `bytes` bytes.
+    /// Whether a word is a `checked_number` with a right checksum, and the number is an offset
+    /// behind the header in a segment of `bytes` bytes.
     static constexpr bool is_offset(std::uint64_t word, std::size_t bytes) noexcept
     {
         std::uint64_t const offset = checked_number::in(word);
@@ -74,7 +75,7 @@ static_assert(
     std::atomic<std::uint64_t>::is_always_lock_free); // a lock would be local to one process
 
 namespace os {
-/// Used instead of a missing segment: has no free memory.
+/// The header of a `shared_memory` object without a segment: has no free memory.
 inline constinit segment_header no_segment;
 } // namespace os
 
@@ -86,23 +87,23 @@ inline constinit segment_header no_segment;
 ///         std::puts(segment.last_failure());
 ///     auto* const b = segment.root<board>(); // the same object in each process
 ///
-/// A segment is created atomically: its name appears when the segment is complete, so no process
-/// sees an incomplete segment, even after a kill. All memory of a segment is allocated at the
-/// creation, so a full /dev/shm is an error of the creation, not a signal later. The segment exists
+/// A segment gets its name when it is complete, so no process sees an incomplete segment, even if
+/// the process that creates it is killed. All memory of a segment is allocated at its creation:
+/// when /dev/shm is full, the creation fails, and no access later gets a SIGBUS. The segment exists
 /// until `remove` was called and the last process that mapped it has ended. The destructor of this
 /// object only unmaps the segment.
 ///
 /// Each process maps the segment at another address, aligned to 2 MiB. So objects in a segment must
-/// not contain pointers, references, virtual functions, or classes with such members, such as
-/// `std::string`; Mallard cannot detect such objects. `offset_ptr` and the numbers of a
+/// not contain pointers, references or virtual functions, nor members that contain these, such as a
+/// `std::string`. Mallard does not detect such objects. `offset_ptr` and the numbers of a
 /// `segment_pool` are valid in every process.
 ///
-/// Blocks are allocated by moving a cursor, with one compare-exchange each. Blocks are zeroed,
-/// except where `deallocate` freed an earlier block. `deallocate` frees the block that was
-/// allocated last, and does nothing for any other block. Alignments up to 2 MiB are supported. The
-/// header takes 192 bytes. Any thread of any process may call `root` and allocate at any time. A
-/// process that is stopped or killed delays no other process, unless it is inside the constructor
-/// of the root. Movable. Needs the library.
+/// An allocation moves a cursor by one compare-exchange. `deallocate` frees the block that was
+/// allocated last, and does nothing for any other block. A new block is zeroed, unless it reuses
+/// memory that `deallocate` freed. Alignments up to 2 MiB are supported. The header takes 192
+/// bytes. Any thread of any process may call `root` and allocate at any time. A process that is
+/// stopped or killed delays no other process, unless it is inside the constructor of the root.
+/// Movable. Needs the library.
 ///
 /// Every process that opens the segment can change its contents: a stray write, or a truncation of
 /// the file, harms all processes. Opening verifies the whole header; blocks are not verified.
@@ -119,8 +120,8 @@ public:
     /// Opens a segment, or creates it. The size of an existing segment does not change.
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
-    /// Removes the name of a segment. The name can be used again at once. Processes that have
-    /// mapped the segment keep the segment.
+    /// Removes the name of a segment, which can then be used for another segment. Processes that
+    /// have mapped the segment keep it.
     static system_error remove(std::string_view name) noexcept;
 
     /// Creates a segment without a name, for child processes, and for processes that receive
@@ -141,7 +142,7 @@ public:
     /// The file descriptor, which this object owns. `exec` closes the descriptor.
     int descriptor() const noexcept { return descriptor_; }
 
-    /// The `errno` of the last failed call of any thread.
+    /// The `errno` of the last failed call, in whichever thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
     /// The line that describes the last failure; see `last_error`.
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
@@ -185,21 +186,21 @@ public:
                bytes_;
     }
 
-    /// Bytes that were never allocated are idle; all others are live.
+    /// The statistics. Bytes that were never allocated count as idle, and all others as live.
     statistics stats() const noexcept;
 
     /// The root: the object from which processes find all others. The first caller constructs the
     /// root from the arguments; other callers wait, and return the same object. If the constructor
-    /// throws, or its process is killed, the next caller constructs the root again at the same
-    /// address; memory that the first constructor allocated is lost. The destructor of the root
-    /// never runs.
+    /// throws, or its process is killed, the next caller constructs the root again in the same
+    /// memory. Blocks that the first constructor allocated in the segment are then lost. The
+    /// destructor of the root never runs.
     ///
     ///     auto* const b = segment.root<board>(segment);
     ///
     /// Returns null when the root has another type (`layout_hash`), when there is no memory for the
-    /// root, or when the record of the root was overwritten. Processes must see each other in
-    /// /proc: a process without an entry in /proc is assumed dead. A constructor that calls `root`
-    /// waits for itself: a deadlock.
+    /// root, or when `root` or `root_state` in the header was overwritten. Processes must see each
+    /// other in /proc: a process without an entry in /proc is assumed dead. A constructor that
+    /// calls `root` waits for itself: a deadlock.
     template <class T, class... Arguments>
     T* root(Arguments&&... arguments)
     {
@@ -220,7 +221,7 @@ private:
 
     struct root_place {
         void* object = nullptr;
-        bool is_ready = false; // if not, the caller constructs the root, then calls leave_root
+        bool is_ready = false; // false: the caller has to construct the root and call leave_root
     };
     struct construction {
         shared_memory& segment;
