@@ -71,8 +71,8 @@ fn sources() -> Vec<Source> {
     list.lines().filter(|l| !l.starts_with('#')).filter_map(line).collect()
 }
 
-/// A compiler for the engine. It optimises in every profile, because even in a debug build of a program
-/// a slow allocator is not useful.
+/// A compiler for the engine. It optimises in every profile, so that a debug build of a program
+/// also has a fast allocator.
 fn compiler(level: u32) -> cc::Build {
     let mut build = cc::Build::new();
     build

@@ -46,7 +46,7 @@ fn every_case_compares_mallard_with_a_peer() {
 }
 
 #[test]
-fn memory_is_measured_in_a_process_of_its_own() {
+fn memory_is_measured_in_a_separate_process() {
     let output = run(&["--short", "--json", "--case", "^fastalloc/bulk/10$", "--runs", "2"]);
     let rows = lines(&output);
     let of = |metric: &str| rows.iter().filter(|r| r["metric"] == metric).count();

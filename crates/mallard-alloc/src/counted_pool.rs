@@ -178,7 +178,8 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         }
     }
 
-    /// Visits the objects whose last handle was forgotten, in address order within a step of growth.
+    /// Visits the objects that are still alive because a handle was leaked (`mem::forget`). The
+    /// order is by address within the memory of one growth step.
     pub fn iter(&mut self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(Slot::get)
     }

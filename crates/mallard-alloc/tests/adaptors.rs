@@ -77,7 +77,7 @@ fn counted_around_a_source_counts_the_bytes_of_its_chunks() {
 }
 
 #[test]
-fn a_reset_clears_the_counts_and_the_budget_in_use() {
+fn a_reset_counts_all_blocks_as_freed_and_restores_the_budget() {
     let mut memory = Limited::new(Budget::bytes(50), Counted::new(Multipool::new()));
     memory.allocate(layout(50));
     assert!(memory.try_allocate(layout(1)).is_none());

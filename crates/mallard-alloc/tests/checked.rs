@@ -144,7 +144,7 @@ fn a_write_after_free_is_reported_when_the_block_leaves_quarantine() {
 }
 
 #[test]
-fn all_blocks_but_leaks_are_freed_in_the_wrapped_allocator() {
+fn a_dropped_checked_has_freed_all_blocks_except_leaked_ones() {
     let counted = Counted::new(Multipool::new());
     let ignore = |_: &Fault<'_>| {};
     let memory = Checked::with_handler("some", &counted, ignore).quarantine(0);

@@ -10,7 +10,7 @@ use std::alloc::Layout;
 use std::mem::MaybeUninit;
 
 #[test]
-fn a_buffer_aligns_its_chunks_and_takes_back_the_last() {
+fn a_buffer_aligns_its_chunks_and_reuses_only_the_last() {
     let mut bytes = [MaybeUninit::uninit(); 256];
     let buffer = Buffer::new(&mut bytes);
     let layout = Layout::from_size_align(40, 32).unwrap();
@@ -30,7 +30,7 @@ fn a_null_source_has_no_memory() {
 }
 
 #[test]
-fn a_growth_is_single_if_its_limit_is_its_first_step() {
+fn a_growth_has_a_single_step_if_its_limit_equals_the_first_step() {
     assert!(Growth::none(100).is_single());
     assert!(!Growth::fixed(100).is_single());
     assert!(Growth::fixed(100).limit(100).is_single());
@@ -73,7 +73,7 @@ fn an_error_says_what_happened_in_one_line_and_holds_the_value() {
 }
 
 #[test]
-fn the_heap_gives_no_chunk_of_0_bytes() {
+fn the_heap_refuses_a_chunk_of_0_bytes() {
     assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri would stop at a call of the heap
 }
 

@@ -23,13 +23,14 @@ fn limits_for(block: usize) -> Vec<usize> {
     limits
 }
 
-/// The number of whole blocks that fit nine tenths of a limit. `beside`: overhead of each block, in
-/// eighths of a byte.
+/// The number of whole blocks that fit in nine tenths of a limit. `beside` is the overhead of each
+/// block in eighths of a byte.
 fn promised(limit: usize, block: usize, beside: usize) -> usize {
     limit / 10 * 9 * 8 / (block * 8 + beside)
 }
 
-/// Fills pools under many limits. The core of a pool counts toward its limit.
+/// Fills pools under many limits and checks the number of blocks. The pool's own data (its core)
+/// count toward its limit.
 fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: usize) {
     for block in BLOCKS {
         for limit in limits_for(block).into_iter().filter(|&l| l >= from) {
@@ -75,25 +76,25 @@ fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: 
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn pools_of_one_thread_use_nine_tenths_of_any_limit() {
+fn blocks_can_fill_nine_tenths_of_any_limit_in_pools_of_one_thread() {
     sweep::<sync::Unshared>(|_| 1, 8192, 0);
 }
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn pools_behind_a_mutex_use_nine_tenths_of_any_limit() {
+fn blocks_can_fill_nine_tenths_of_any_limit_in_pools_behind_a_mutex() {
     sweep::<sync::Mutex>(|_| 1, 8192, 0);
 }
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn pools_that_threads_share_use_nine_tenths_of_any_limit_less_one_block() {
+fn blocks_can_fill_nine_tenths_of_any_limit_less_one_block_in_thread_cached_pools() {
     sweep::<sync::ThreadCached>(|_| 2, 16_384, 1);
 }
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn lock_free_pools_take_little_more_than_their_blocks_and_links() {
+fn lock_free_pools_take_little_more_memory_than_their_blocks_and_links() {
     for block in BLOCKS {
         for count in [1, 2, 5, 16, 100, 1000, 20_000].into_iter().filter(|n| n * block <= 5 << 20) {
             let wanted = layout(block, 8);
@@ -122,7 +123,7 @@ fn lock_free_pools_take_little_more_than_their_blocks_and_links() {
 }
 
 #[test]
-fn the_first_block_takes_little_more_than_itself() {
+fn the_first_block_takes_little_more_memory_than_its_size() {
     fn first<M: sync::Growing>() {
         let bytes = if cfg!(miri) { 100_000 } else { 16 << 20 };
         let growth = Growth { first: 65_536, ..Growth::new() };
@@ -179,7 +180,7 @@ fn pools_of_every_mode_hold_large_objects() {
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn arenas_and_classes_of_multipools_use_nine_tenths_of_any_limit() {
+fn blocks_can_fill_nine_tenths_of_any_limit_in_arenas_and_multipools() {
     for block in BLOCKS.into_iter().filter(|&b| b <= 200_000) {
         for limit in limits_for(block) {
             let arena: Arena = Arena::with_growth(Growth::new().limit(limit));

@@ -125,7 +125,7 @@ fn trim_gives_idle_steps_back_and_keeps_steps_in_use() {
 }
 
 #[test]
-fn a_call_of_the_source_that_fails_loses_no_object() {
+fn no_object_is_lost_when_the_source_fails() {
     for successes in 0..12 {
         let source = Flaky::new();
         let mut pool: ObjectPool<[u64; 4], sync::Unshared<1024>, _> =
@@ -231,7 +231,7 @@ unsafe impl mallard::BlockAllocator for Meddler {
 }
 
 #[test]
-fn a_source_that_calls_its_pool_gets_free_objects() {
+fn a_source_may_make_and_free_objects_in_the_pool_it_serves() {
     let source: &'static Meddler =
         std::boxed::Box::leak(std::boxed::Box::new(Meddler(Cell::new(None))));
     let pool: *mut ObjectPool<u64, sync::Unshared, &'static Meddler> =

@@ -30,7 +30,7 @@ fn pools_with_small_chunks_use_most_of_a_small_limit() {
     // 32 KiB hold 512 blocks less the headers of the chunks.
     assert!(fills::<sync::Unshared<1024>>(0) >= 400);
     assert!(fills::<sync::Mutex<1024>>(0) >= 400);
-    assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // the thread's cache takes some
+    assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // the thread's cache takes the rest
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_panic_in_another_thread_does_not_poison_a_pool() {
 }
 
 #[test]
-fn threads_that_make_the_first_object_at_once_make_one_core() {
+fn threads_that_make_the_first_object_at_once_set_the_pool_up_once() {
     for _ in 0..if cfg!(miri) { 2 } else { 50 } {
         let pool: ObjectPool<u64, sync::Mutex> = ObjectPool::fixed(8);
         std::thread::scope(|scope| {

@@ -113,7 +113,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn a_destructor_that_panics_loses_nothing() {
+            fn other_values_stay_valid_after_a_destructor_panics() {
                 let ended = Rc::new(Cell::new(0));
                 let mut map = $map::<Key32, Bomb, _>::new_in(Flaky::new());
                 for i in 1..=100 {
@@ -202,7 +202,7 @@ fn values_of_a_secondary_map_keep_their_addresses() {
 }
 
 #[test]
-fn a_secondary_map_takes_chunks_only_where_values_are() {
+fn a_secondary_map_takes_memory_only_near_keys_that_have_values() {
     let source = Flaky::new();
     let mut map = SecondaryMap::<Key32, u64, _>::with_growth_in(Growth::fixed(1), source.clone());
     map.insert(key(1_000_000, 1), 7);
@@ -237,7 +237,7 @@ fn secondary_maps_share_the_keys_of_a_slot_map() {
 }
 
 #[test]
-fn joined_maps_are_visited_where_all_have_an_element() {
+fn a_join_visits_the_keys_that_have_an_element_in_every_map() {
     let mut numbers: SlotMap<Key64, u32> = SlotMap::new();
     let keys: Vec<Key64> = (0..100).map(|n| numbers.insert(n)).collect();
     let mut halves: SecondaryMap<Key64, u32> = SecondaryMap::new();
@@ -251,7 +251,8 @@ fn joined_maps_are_visited_where_all_have_an_element() {
         }
     }
     numbers.remove(keys[12]);
-    let stale = numbers.insert(12); // reuses the slot of a key that the other maps still have
+    // Reuses a slot; the secondary maps still have a value for its old key.
+    let stale = numbers.insert(12);
     let mut met = Vec::new();
     numbers.for_each_with(&mut halves, |key, n, half| {
         assert!(key != stale);

@@ -72,7 +72,7 @@ fn retired_slots_stay_retired() {
 }
 
 #[test]
-fn data_that_no_map_wrote_is_an_error() {
+fn deserialising_invalid_data_is_an_error() {
     for text in [
         "[[5,null]]",
         "[[1,7]]",

@@ -80,13 +80,13 @@ fn blocks_of_several_threads_do_not_overlap() {
     assert_eq!(arena.statistics().bytes_taken, bytes.load(Ordering::Relaxed));
     arena.release();
     assert_eq!(bytes.load(Ordering::Relaxed), 0);
-    assert_eq!(*arena.alloc(1), 1); // a part found before the release is not found again
+    assert_eq!(*arena.alloc(1), 1); // not in the memory that the release has freed
     drop(arena);
     assert_eq!(bytes.load(Ordering::Relaxed), 0);
 }
 
 #[test]
-fn the_next_thread_reuses_the_part_of_an_ended_thread() {
+fn a_new_thread_reuses_the_memory_of_an_ended_thread() {
     let (bytes, arena) = counted();
     std::thread::scope(|s| {
         s.spawn(|| arena.alloc(1)).join().unwrap();
@@ -98,9 +98,10 @@ fn the_next_thread_reuses_the_part_of_an_ended_thread() {
     });
 }
 
-/// Only the arena synchronises these threads. A thread sanitizer checks that this suffices.
+/// Threads are not joined before others start, so only the arena itself orders a thread that ends
+/// before the thread that reuses its chunks. A thread sanitizer checks that this suffices.
 #[test]
-fn detached_threads_hand_their_parts_over() {
+fn a_thread_that_reuses_the_memory_of_another_needs_no_join() {
     let (_, mut arena) = counted();
     let count = if cfg!(miri) { 20 } else { 300 };
     std::thread::scope(|s| {
@@ -131,7 +132,8 @@ fn a_thread_allocates_while_it_ends() {
         .map(|_| {
             let arena = arena.clone();
             std::thread::spawn(move || {
-                LAST.set(Some(AtTheEnd(arena.clone()))); // before the arena knows this thread
+                // Registered before the arena's own destructor, so it is destroyed after it.
+                LAST.set(Some(AtTheEnd(arena.clone())));
                 arena.alloc(1);
             })
         })
@@ -141,7 +143,7 @@ fn a_thread_allocates_while_it_ends() {
 }
 
 #[test]
-fn a_thread_keeps_its_parts_of_many_arenas_apart() {
+fn one_thread_can_use_many_shared_arenas() {
     let mut arenas: Vec<_> = (0..20).map(|_| SharedArena::new()).collect();
     let blocks: Vec<Vec<*const usize>> =
         (0..10).map(|n| arenas.iter().map(|arena| &raw const *arena.alloc(n)).collect()).collect();
@@ -209,7 +211,7 @@ fn the_last_block_of_a_thread_grows_in_place() {
 }
 
 #[test]
-fn the_limit_bounds_all_parts_together() {
+fn the_limit_bounds_the_memory_of_all_threads_together() {
     let bytes = Arc::new(AtomicUsize::new(0));
     let source = Counted(bytes.clone(), Cell::new(0));
     let arena = SharedArena::with_growth_in(Growth::new().limit(100_000), source);

@@ -101,7 +101,7 @@ fn a_guard_keeps_its_element_and_the_last_guard_drops_it() {
 }
 
 #[test]
-fn slots_retire_or_wrap() {
+fn a_slot_retires_or_wraps_when_its_generations_are_used_up() {
     let map = SharedSlotMap::<ShortKey, u8>::new();
     let mut seen = HashSet::new();
     let rounds = if cfg!(miri) { 100 } else { 7 * 4095 };
@@ -121,7 +121,7 @@ fn slots_retire_or_wrap() {
 }
 
 #[test]
-fn a_panic_loses_nothing() {
+fn a_panic_leaves_the_slot_free_and_the_map_usable() {
     struct Bomb(bool);
     impl Drop for Bomb {
         fn drop(&mut self) {

@@ -225,7 +225,7 @@ fn zero_sized_and_over_aligned_values_work() {
 }
 
 #[test]
-fn insert_with_key_and_vacant_entry_know_the_key_first() {
+fn insert_with_key_and_vacant_entry_tell_the_key_before_the_element_is_made() {
     let mut map = SlotMap::<Key32, (Key32, u8)>::new();
     let key = map.insert_with_key(|key| (key, 1));
     assert_eq!(map[key], (key, 1));
@@ -300,7 +300,7 @@ fn maps_are_send_and_sync_like_their_values() {
 }
 
 #[test]
-fn removing_nothing_takes_no_memory() {
+fn removing_from_an_empty_map_takes_no_memory() {
     let source = Flaky::new();
     source.fail_after(0);
     let mut map: SlotMap<Key32, u8, Flaky> = SlotMap::new_in(source.clone());

@@ -68,7 +68,8 @@ fn fold_visits_what_a_for_loop_visits() {
         map.values_mut().for_each(|v| *v += 1);
         assert_eq!(map.values().map(|v| v + 1).sum::<u64>(), sum(&looped) + looped.len() as u64);
     };
-    // Tests groups of slots that are full, have gaps, or are partly used, with free keys and without.
+    // Covers groups of slots that are full, have gaps, or are partly used, each with and without
+    // free keys.
     for n in 0..if cfg!(miri) { 70 } else { 300 } {
         keys.push(map.insert(n));
         look(&mut map);

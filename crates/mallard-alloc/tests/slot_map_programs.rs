@@ -26,7 +26,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_destructor_that_panics_loses_nothing() {
+fn other_elements_stay_valid_after_a_destructor_panics() {
     let ended = Rc::new(Cell::new(0));
     let fill = |map: &mut SlotMap<Key32, Bomb, Flaky>| {
         for i in 0..100 {

@@ -174,7 +174,7 @@ fn an_iterator_that_panics_leaves_no_gap() {
 }
 
 #[test]
-fn a_destructor_that_panics_does_not_keep_the_others_from_running() {
+fn the_other_destructors_run_after_one_panics() {
     for how in 0..3 {
         let source = Flaky::new();
         let mut arena = TypedArena::with_growth_in(Growth::fixed(256), source.clone());

@@ -1,6 +1,6 @@
-//! The class offset of a size: the place in the engine's thread cache of the list of free blocks of
-//! that size. This file computes the offset as src/heap/classes.hpp does. So the offset is a
-//! constant if the compiler knows the size.
+//! The class offset of a size: the byte offset of the free list for that size within the engine's
+//! thread cache. This file repeats the computation of src/heap/classes.hpp in Rust, so that the
+//! offset is a constant if the compiler knows the size.
 
 use core::alloc::Layout;
 

@@ -24,7 +24,7 @@ macro_rules! is {
 }
 
 #[test]
-fn a_heap_of_one_thread_alone_is_not_shared() {
+fn every_type_is_sync_except_a_heap_of_one_thread() {
     assert!(is!(Heap: Send) && !is!(Heap: Sync));
     assert!(is!(SharedHeap: Send) && is!(SharedHeap: Sync));
     macro_rules! for_all_threads {

@@ -26,7 +26,7 @@ fn c_code_keeps_the_malloc_of_the_c_library() {
 }
 
 #[test]
-fn environment_variables_work_as_for_the_c_library() {
+fn environment_variables_have_the_same_effect_as_in_the_c_malloc() {
     let run = |name: &str, value: &str| {
         std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "c_code_keeps_the_malloc_of_the_c_library"])

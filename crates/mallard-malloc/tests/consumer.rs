@@ -132,7 +132,7 @@ fn main() {
 "#;
 
 #[test]
-fn a_plugin_is_closed_before_the_threads_that_used_it_end() {
+fn threads_that_used_a_plugin_can_end_after_it_is_closed() {
     let manifest = "[package]\nname = \"plugin\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
                     [workspace]\n[lib]\ncrate-type = [\"cdylib\"]\npath = \"src/plugin.rs\"\n\
                     [dependencies]\nmallard-malloc = { path = \"../mallard-malloc\" }\n";

@@ -121,7 +121,7 @@ fn reallocated_blocks_stay_in_their_heap_aligned_and_with_their_contents() {
 }
 
 #[test]
-fn a_reached_limit_calls_the_function_and_then_fails() {
+fn an_allocation_over_the_limit_calls_the_function_and_then_fails() {
     static REACHED: AtomicUsize = AtomicUsize::new(0);
     let met = |_, limit| {
         REACHED.store(limit, Ordering::Relaxed);

@@ -36,6 +36,7 @@ fn the_c_library_allocates_from_mallard() {
 #[test]
 fn rusts_system_allocator_allocates_from_mallard() {
     let before = stats().large_bytes;
-    let block = vec![1u8; 48 << 20]; // there is no #[global_allocator] here
+    // From the default global allocator, `System`, which calls malloc.
+    let block = vec![1u8; 48 << 20];
     assert!(stats().large_bytes >= before + block.len());
 }

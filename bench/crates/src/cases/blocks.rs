@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The number of blocks allocated in a pass. It is a prime, so it is no multiple of a number of
-/// blocks after which an allocator repeats its behaviour.
+/// The number of blocks allocated in a pass. A prime, so that no period of an allocator (such as
+/// the number of blocks in a chunk) divides it.
 const BLOCKS: usize = 10_007;
 
 pub fn experiments() -> Vec<Experiment> {

@@ -1,8 +1,8 @@
 //! The programs that make and drop objects, written after fastalloc's benchmarks.
 //!
 //! `black_box` is applied where fastalloc applies it: to the value that is moved into an object, or
-//! to the handles that exist at the end. Where fastalloc does not apply it at all, these programs
-//! apply it to each handle.
+//! to the handles that exist at the end. Where fastalloc does not use `black_box` at all, these
+//! programs apply it to each handle.
 
 use crate::contenders::objects::{Growth, Object, Objects, Part, Plan};
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! Measures values that several threads find by keys at the same time. The crate sharded-slab is
-//! made for that.
+//! Measures maps in which several threads find values by keys at the same time, as in the crate
+//! sharded-slab.
 
 use crate::contenders::maps::{self, Value};
 use crate::contenders::shared_maps::{Locked, Sharded, SharedMap};
@@ -67,8 +67,8 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// Each thread inserts elements and removes them. As published, each pass has a new map. In the
-/// corrected variant the map stays.
+/// Each thread inserts elements and removes them. In the variant `faithful` (as published), each
+/// pass has a new map. In the variant `corrected`, all passes use one map.
 #[derive(Clone, Copy)]
 struct InsertRemove {
     threads: usize,

@@ -1,5 +1,4 @@
-//! Measures values that are found by keys which the map chose. The crate slotmap and its peers are
-//! for that.
+//! Measures maps that choose the keys of their values, such as the crate slotmap and its peers.
 
 use crate::contenders::maps::{self, Map, Value};
 use crate::harness::memory::Table;
@@ -195,8 +194,8 @@ impl Play for Growing {
                 drop(map);
                 samples.sort_unstable();
                 let sum: u64 = samples.iter().map(|s| u64::from(*s)).sum();
-                // Multiplies each figure by the number of inserts, because the runner divides by
-                // that number, and these figures are already those of one insert.
+                // These figures are times of a single insert. The runner divides by the number of
+                // inserts, so the figures are multiplied by that number here.
                 let scale = ns_per_tick * self.0 as f64;
                 spent[0] += sum as f64 / count as f64 * scale;
                 spent[1] += f64::from(percentile(&samples, 0.999)) * scale;

@@ -247,7 +247,7 @@ impl Arena for Blink {
     by_allocator!(allocator_api2_04::alloc, |a| a.0.allocator());
 }
 
-/// Makes any arena an `Allocator`, so that a `Vec` can use it. The way is the same for all arenas.
+/// Makes an arena an `Allocator`, so that a `Vec` can use it. The same code serves all arenas.
 pub struct Via<'a, A>(pub &'a A);
 
 // SAFETY: the arena fulfils the contract of `Allocator`, and keeps its address while it is

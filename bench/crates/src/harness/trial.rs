@@ -42,8 +42,8 @@ pub fn run(
             let percent = 100 * done / selected.len();
             eprint!("\r\x1b[K{percent:3}%  {} {}", e.figures[0].case, e.figures[0].variant);
         }
-        // Gives the experiment an equal share of the remaining time. Two thirds are for time, and a
-        // third is for memory.
+        // Gives the experiment an equal share of the remaining time. Two thirds of the share
+        // measure times, and one third measures memory.
         let left = ((deadline - wall_ns()) / 1e9).max(0.0);
         let share = left / (selected.len() - done) as f64 * 2.0 / 3.0;
         let mut trial = Trial::new(*number, e, effort, chosen);

@@ -39,7 +39,7 @@ impl CallCounts {
     pub const fn bytes_live(&self) -> isize {
         self.bytes_allocated.wrapping_sub(self.bytes_freed) as isize
     }
-    /// Whether every allocated block was freed, with the size it was allocated with.
+    /// Whether every allocated block was freed, and each free passed the size of its allocation.
     pub const fn is_balanced(&self) -> bool {
         self.blocks_live() == 0 && self.bytes_live() == 0
     }
@@ -137,7 +137,8 @@ impl<A> Counted<A> {
         self.inner
     }
 
-    /// Counts a part of the program by itself, with peaks of its own, until the result is dropped.
+    /// Opens a scope: counts the calls from now on separately, with separate peaks, until the
+    /// returned scope is dropped.
     ///
     /// Scopes nest strictly: drop the newest first. The counts of an outer scope include those of
     /// its inner scopes. A scope costs nothing while it is open.

@@ -134,8 +134,8 @@ impl<A, R: FailureRule> Failing<A, R> {
 }
 
 /// Runs `f` repeatedly. In the first run allocation 0 fails, in the second run allocation 1, and so
-/// on, until a run ends without a failure. So every path after a failed allocation runs once.
-/// Returns the number of failures.
+/// on, until a run ends without a failure. So each error path of `f` runs once. Returns the number
+/// of failures.
 ///
 /// ```
 /// use mallard::{for_each_failure, BlockAllocator, Multipool};

@@ -18,8 +18,9 @@ use crate::adapt::prelude::*;
 /// a time, unless both allow more. A free costs one call of `first.owns`: O(1) for a buffer, and
 /// O(chunks) for an allocator with chunks.
 ///
-/// `first` is owned by value, so that `second` cannot take its memory from `first`. Otherwise a block
-/// of one side could be freed in the other:
+/// `first` is owned by value, so that `second` cannot take its memory from `first`. If it could,
+/// `first` would also own the addresses of the blocks of `second`, and such a block would be freed
+/// in `first`:
 /// ```compile_fail,E0599
 /// use mallard::{Arena, BlockAllocator, Fallback, Multipool};
 /// let arena = Arena::new();

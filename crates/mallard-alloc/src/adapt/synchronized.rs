@@ -14,8 +14,9 @@ use crate::threads::lock::{DefaultLock, Lock};
 /// ```
 ///
 /// Every access goes through the lock; `with` lends the wrapped allocator while it holds the lock.
-/// The wrapped allocator must not call the adaptor, because the call would wait for its own lock.
-/// Without contention, an allocation and its free cost two pairs of locked operations.
+/// The wrapped allocator must not call the adaptor: the thread would wait for a lock that it
+/// already holds. Without contention, an allocation and its free cost two pairs of locked
+/// operations.
 pub struct Synchronized<A, L: Lock = DefaultLock> {
     lock: L,
     inner: A,

@@ -1,4 +1,4 @@
-//! The bump pointer of an arena and its growth. The source and the destructors are in other files.
+//! The bump pointer of an arena, and the slow path that moves it to another chunk.
 
 use super::chunks::{chunk_layout, Chunks, Footer, CHUNK_ALIGN};
 use crate::base::bits::{align_up, dangling, PAGE_BYTES};
@@ -13,8 +13,7 @@ use core::ptr::{self, NonNull};
 ///
 /// Invariants between any two calls:
 ///
-/// - `cursor..end` is free. Both are [`NOWHERE`] if the arena has no memory: such an arena counts
-///   as full.
+/// - `cursor..end` is free. Without memory, both are [`NOWHERE`], and the arena counts as full.
 /// - Otherwise `end` is the address of the footer of the *current* chunk. Both pointers are derived
 ///   from the pointer to that chunk, so they may access all of it.
 /// - `cursor`, `end` and the start of every chunk are multiples of `M`.
@@ -28,8 +27,9 @@ pub(crate) struct Blocks<const M: usize> {
 
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
 
-/// A position of the cursor, to which a rewind returns, and the newest chunk in use at that moment.
-/// While this chunk is the newest one, the cursor is in the same chunk as then.
+/// A position to which a rewind returns: the cursor, and the chunk that was the newest in use at
+/// that moment. If no newer chunk has come into use since, the cursor is still in the same chunk,
+/// and the rewind need not look for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     used: *mut Footer,
@@ -53,8 +53,8 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Allocates a block for one `T`, or returns `None` if the current chunk has no room. `ALIGNED`
-    /// promises that the cursor is aligned for `T`.
+    /// Allocates a block for one `T`, or returns `None` if the current chunk has no room. If
+    /// `ALIGNED` is true, the caller promises that the cursor is aligned for `T`.
     ///
     /// Adding the size of a small `T` to the cursor cannot wrap, because no chunk reaches into the
     /// last page of the address space. Adding the size to the cursor takes one or two instructions
@@ -133,8 +133,8 @@ impl<const M: usize> Blocks<M> {
     pub(crate) fn pop(&self, block: NonNull<u8>, bytes: usize) {
         let (cursor, bytes) = (self.cursor.get(), align_up(bytes, M));
         if block.addr().get().wrapping_add(bytes) == cursor.addr() {
-            // Computed from the cursor and not from `block`, because only the cursor may access the
-            // whole chunk.
+            // Derived from the cursor and not from `block`: Rust lets a pointer derived from
+            // `block` access only the block, and the cursor must reach the whole chunk.
             self.cursor.set(cursor.wrapping_sub(bytes));
         }
     }
@@ -144,7 +144,7 @@ impl<const M: usize> Blocks<M> {
     #[inline(always)]
     pub(crate) fn expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         let (cursor, start) = (self.cursor.get(), block.addr().get());
-        // By chance, a block may be aligned for more than was asked.
+        // A larger alignment is possible only if the address happens to have it already.
         if to.align() > from.align() && start & (to.align() - 1) != 0 {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The traits that a box implements by its value, and the iterator over a boxed slice.
+//! The traits that a box passes on to its value, and the iterator over a boxed slice.
 
 use super::boxed::Box;
 use crate::arena::Arena;

@@ -216,7 +216,7 @@ mod models {
     }
 
     #[test]
-    fn each_value_that_threads_push_is_dropped_once_and_the_newest_of_a_thread_first() {
+    fn values_that_several_threads_push_are_dropped_once_each_threads_newest_first() {
         model(|| {
             let gone = Gone::new(Vec::new());
             let list = Arc::new(AtomicPtr::new(ptr::null_mut()));

@@ -344,8 +344,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
 #[allow(clippy::mut_from_ref)] // each call returns a block of its own
 impl<'s, S: Source, const M: usize> Arena<S, M> {
     object_methods!('s, &'s Self, Self);
-    // The arena drops owned values at a time that no lifetime tells, so they must be `'static`.
-    // Another thread may drop them, so they must be `Send`.
+    // The borrow checker does not know when the arena drops owned values, so they must be
+    // `'static`. Another thread may drop them, so they must be `Send`.
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 

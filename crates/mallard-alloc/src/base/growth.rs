@@ -21,9 +21,9 @@ use core::cell::Cell;
 ///
 /// A request larger than the step gets a chunk of its own size, and later steps do not grow because
 /// of it. `limit` bounds all bytes that the allocator holds: the last step is cut to what is left
-/// of the limit. Of a limit of 8 KiB or more, at least nine tenths can be used in blocks of one
-/// size. For a pool that threads share, this holds for limits of 16 KiB or more, and for one block
-/// fewer.
+/// of the limit. Under a limit of 8 KiB or more, blocks of one size can fill at least nine tenths
+/// of the limit. A pool that threads share needs a limit of 16 KiB or more, and may have room for
+/// one block fewer.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// Bytes of the first step.
@@ -97,8 +97,8 @@ impl Default for Growth {
 
 /// The growth of one allocator so far.
 ///
-/// A source may call the allocator that is calling the source. So this type caches no state across
-/// a call of the source.
+/// A source may call back into the allocator that it serves, and the inner call may change this
+/// value. So each function reads the fields again after a call of the source.
 #[derive(Debug)]
 pub(crate) struct GrowthState {
     growth: Growth,

@@ -28,7 +28,7 @@
 ///
 /// The macro does not compile in three cases:
 /// - The target type is not an unsized form of the value's type.
-/// - The box would get another allocator, to which its own allocator dereferences.
+/// - The allocator would be converted too, because it dereferences to an allocator of another type.
 /// - A lifetime would become shorter.
 ///
 /// Examples of the three cases:

@@ -97,8 +97,9 @@ impl ClassPool {
         let mut slot = self.fresh.replace(begin);
         let range_end = self.fresh_end.replace(end);
         while let (true, Some(block)) = (slot != range_end, NonNull::new(slot)) {
-            // The old range has slots only if the source called this multipool while it supplied
-            // the slab, and that call took a chunk.
+            // While the source supplied the slab, it may have called this multipool, and that call
+            // may have opened a new bump range. The slots of such a range are pushed on the free
+            // list, so that they are not lost.
             // SAFETY: the block is a slot of the old range, which nobody uses.
             unsafe { self.free.push(block) };
             slot = slot.wrapping_add(self.shape.bytes);
@@ -117,10 +118,12 @@ impl ClassPool {
     /// Takes one more chunk from the source, and adds it at the end of the list.
     fn grow<S: Source>(&self, source: &S) -> Option<()> {
         let shape = self.shape;
-        let skipped = shape.align.saturating_sub(Chunk::ALIGN); // most bytes of padding
+        // The most padding before the first block.
+        let skipped = shape.align.saturating_sub(Chunk::ALIGN);
         let least = Chunk::HEADER_BYTES + skipped + shape.bytes;
         let least = Layout::from_size_align(least, Chunk::ALIGN).ok()?;
-        // If the growth has a limit, a step has no bytes behind the last block that fits in it.
+        // With a limit, the chunk is cut to a whole number of blocks, so that no bytes of the limit
+        // are wasted behind the last one.
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| match limited {
             true => step - (step - least.size()) % shape.bytes,

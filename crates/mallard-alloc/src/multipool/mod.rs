@@ -31,8 +31,8 @@ use large_blocks::LargeBlocks;
 ///
 /// With a feature such as `allocator-api2-02`, a multipool is an `Allocator`, by value and by
 /// reference: `Vec::new_in(&pool)`. With an arena as its source, `Multipool::new_in(&arena)`, a
-/// multipool reuses freed blocks, and the end of the arena frees all blocks. This is Lakos's
-/// multipool over a monotonic allocator.
+/// multipool reuses freed blocks, and the end of the arena frees all blocks. J. Lakos's talk on
+/// local allocators calls this combination a multipool over a monotonic allocator.
 ///
 /// **Sizes.** A block is at most 7 bytes larger than the request; from 128 bytes on, it is at most
 /// 12.5 % larger (see [`size_class`]). A block that is larger than [`LARGEST`](Self::LARGEST), or

@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 type Block = NonNull<u8>;
 
-/// Slots of a batch that have no object yet. Dropping the value frees these slots.
+/// The slots of a batch that have no object yet. When this guard is dropped, it frees these slots.
 struct Unfilled<'p, M: Mode, S: Source, H> {
     slots: &'p Slots<M, S, H>,
     blocks: &'p [MaybeUninit<Block>],
@@ -40,7 +40,8 @@ impl<M: Mode, S: Source, H> Drop for Unfilled<'_, M, S, H> {
     }
 }
 
-/// Slots of a batch whose objects are dropped. Dropping the value frees these slots.
+/// The slots of a batch whose objects are dropped already. When this guard is dropped, it frees
+/// these slots.
 struct Emptied<'p, M: Mode, S: Source, H> {
     core: &'p CoreOf<M, S, H>,
     blocks: [MaybeUninit<Block>; 32],

@@ -8,7 +8,7 @@ use crate::sync::Mode;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
-/// Iterates over the objects of a pool that were forgotten or leaked. Made by
+/// Iterates over the objects of a pool whose box was forgotten or leaked. Made by
 /// [`ObjectPool::iter`](crate::ObjectPool::iter).
 ///
 /// ```

@@ -236,7 +236,9 @@ impl<T, M: Mode> ObjectPool<T, M> {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
-    /// The shape that handles compute, without the maximum number of slots of a fixed pool.
+    /// The size and alignment of slots and chunks. A handle computes the same shape from the type
+    /// of its object. Only the maximum number of slots of a fixed pool is missing, because a handle
+    /// cannot know that number.
     const SHAPE: SlotShape = SlotShape::of(Layout::new::<T>(), M::CHUNK);
 
     const fn new_with(sizing: Sizing, source: S, hooks: H) -> Self {
@@ -368,8 +370,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         unsafe { Box::from_raw(object) }
     }
 
-    /// Visits the objects that were forgotten or leaked, in address order within a step of growth. The
-    /// exclusive borrow ensures that no box is left.
+    /// Visits the objects whose box was forgotten or leaked. The order is by address within the
+    /// memory of one growth step. The exclusive borrow ensures that no box is left.
     pub fn iter(&mut self) -> Iter<'_, T, M, S, H> {
         Iter::new(&mut self.slots)
     }
@@ -381,7 +383,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     {
         IterMut::new(&mut self.slots)
     }
-    /// Calls `f` with each object that was forgotten or leaked.
+    /// Calls `f` with each object whose box was forgotten or leaked.
     pub fn for_each(&mut self, f: impl FnMut(&mut T))
     where
         T: Unpin,

@@ -58,13 +58,13 @@ pub struct PagesOptions {
 /// ```
 ///
 /// A chunk consists of whole pages, and its layout has their size: 100 bytes become 4 KiB, or 2 MiB
-/// with huge pages. So take large chunks with huge pages. Every alignment works. If the system has
-/// no memory, the result is `None`, `last_error` has the reason, and nothing stays mapped. Any
-/// thread may call. Taking a chunk costs system calls, and the first touch of a page costs a page
-/// fault. Linux on 64-bit machines, with the feature `std`.
+/// with huge pages. So with huge pages, take chunks of several MiB. Every alignment works. If the
+/// system has no memory, the result is `None`, `last_error` has the reason, and nothing stays
+/// mapped. Any thread may call. Taking a chunk costs system calls, and the first touch of a page
+/// costs a page fault. Linux on 64-bit machines, with the feature `std`.
 #[derive(Debug, Default)]
 pub struct Pages {
-    options: PagesOptions, // never changed: `give` needs the options of `try_take`
+    options: PagesOptions, // never changed: `give` must compute the same range as `try_take`
     error: AtomicI32,
 }
 
@@ -131,8 +131,8 @@ impl Pages {
     }
 
     fn record_error(&self, error: &io::Error) {
+        // 12 is ENOMEM.
         self.error.store(error.raw_os_error().unwrap_or(12), Ordering::Relaxed);
-        // The error ENOMEM.
     }
 }
 

@@ -85,7 +85,7 @@ pub struct FileStatistics {
 /// let mut file = unsafe { FileArena::open("count.idx".as_ref(), &Default::default()) }?;
 /// let (of, mark) = (Layout::new::<u64>(), layout_hash("count", Layout::new::<u64>()));
 /// let count = file.root_or_allocate(of, mark)?.cast::<u64>(); // zeroed when it is new
-/// // SAFETY: nothing else has this mark, and nothing else uses the number.
+/// // SAFETY: the mark says that the root is a u64, and nothing else uses it.
 /// unsafe { *count.as_ptr() += 1 };
 /// file.commit()
 /// # }

@@ -56,7 +56,8 @@ impl FileArena {
                 self.let_go();
                 Ok(())
             }
-            Err(_) if self.step != Stage::Decided => Ok(()), // published: the next call settles
+            // The commit is valid; the next call copies the pages.
+            Err(_) if self.step != Stage::Decided => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore)] // much arithmetic
-    fn bytes_for_is_enough_for_the_blocks_at_every_address() {
+    fn bytes_for_suffices_wherever_the_memory_begins() {
         for layout in layouts() {
             let chunk = layout.shape.bytes;
             for count in (1..300).chain([1000, 2000, 4000, 7777, 50_000]) {

@@ -169,7 +169,8 @@ impl<S: Source> LockFreeCore<S> {
             let Some(chunk) = chunks.next_chunk(core) else { break };
             (header, first) = (chunk, next);
         }
-        // `Relaxed` is enough: a thread that pops a number from the stack also sees this store.
+        // `Relaxed` is enough: the numbers are pushed after this store, and a thread that pops a
+        // number sees everything that was stored before the push.
         self.memory.store(memory, Relaxed);
         self.push_all(chunks);
         self.is_filled.store(true, Release);

@@ -47,7 +47,7 @@ impl<'c, S> Unlocked<'c, S> {
         Self { core, held: Cell::new(Some(core.lock.lock())), may_grow }
     }
     fn without_lock<R>(&self, f: impl FnOnce(&S) -> R) -> R {
-        let _relock = Relock(self); // dropped even if the source panics
+        let _relock = Relock(self); // takes the lock again, even if the source panics
         self.held.take();
         f(&self.core.source)
     }

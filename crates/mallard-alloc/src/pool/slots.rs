@@ -71,8 +71,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     pub(crate) const fn new(layout: Layout, sizing: Sizing, source: S, hooks: X) -> Self {
         let mut shape = SlotShape::of(layout, M::CHUNK);
         if let Sizing::Fixed(count) = sizing {
-            // `usize::MAX` means that there is no bound. The number below it means the same in
-            // effect, since no source has enough memory for either number.
+            // In `most`, `usize::MAX` means "no bound". A fixed pool for `usize::MAX` slots gets a
+            // bound of one less: no source has memory for so many slots.
             shape.most = if count == usize::MAX { count - 1 } else { count };
         }
         let upstream = Upstream { source, hooks, core_memory: None };
@@ -132,7 +132,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
                     self.0.end();
                 }
             }
-            let _end = End(&self.core); // dropped even if the source panics
+            let _end = End(&self.core); // calls `end`, even if the source panics
             self.core.set(self.new_core()?.cast().as_ptr());
         }
         self.core()
@@ -141,11 +141,11 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     /// Makes a core, and moves the upstream into the core.
     fn new_core(&self) -> Option<NonNull<CoreOf<M, S, X>>> {
         let layout = Layout::new::<CoreOf<M, S, X>>();
-        // SAFETY: there is no core, so the upstream is valid, and others only read it.
+        // SAFETY: there is no core, so the upstream is valid, and other threads only read it.
         let source = unsafe { &(*self.upstream.get()).assume_init_ref().source };
         let memory = source.try_take(layout)?;
-        // SAFETY: there is no core, so the upstream is valid. Nothing fails from here on, so a core
-        // exists when this function returns, and nobody reads this copy again.
+        // SAFETY: there is no core, so the upstream is valid. Nothing can fail from here on: the
+        // copy becomes a part of the new core, and the pool no longer uses its own.
         let mut upstream = unsafe { (*self.upstream.get()).assume_init_read() };
         upstream.core_memory = Some(memory);
         let growth = self.growth(memory.layout.size());

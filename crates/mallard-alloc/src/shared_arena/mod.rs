@@ -16,9 +16,9 @@ use core::fmt;
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 
-/// An arena for several threads. Each thread allocates from its own part, without a lock or an
-/// atomic read-modify-write while its part has room. All blocks are freed at once. Needs the feature
-/// `std`.
+/// An arena for several threads. Each thread allocates from an arena of its own (its *part*),
+/// without a lock or an atomic read-modify-write while the current chunk has room. All blocks are
+/// freed at once. Needs the feature `std`.
 ///
 /// ```
 /// let mut request = mallard::SharedArena::new();
@@ -56,8 +56,8 @@ use core::ptr::{self, NonNull};
 /// request.own_pin(String::new()); // leak the arena, and the bytes are free
 /// ```
 pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
-    /// Finds the blocks that belong to the calling thread. Each `release` invalidates the key, so
-    /// that no thread finds blocks that were freed.
+    /// Finds the part of the calling thread. Each `release` invalidates the key, so that no thread
+    /// finds a part that was freed.
     key: ThreadKey,
     owned: SharedFinalizers,
     shared: Locked<Shared<S, MIN_ALIGN>>,
@@ -83,8 +83,9 @@ struct Part<const M: usize> {
     taken: Chunk,
 }
 
-// SAFETY: a part is used only by its thread, or with `&mut self`. Everything else is atomic, or under
-// the lock, which is enough because of `S: Send`. Owned values are `Send`.
+// SAFETY: a part is used only by its thread, or with `&mut self`. Everything else is atomic, or
+// used under the lock, so threads use the source in turn, as `S: Send` allows. Owned values are
+// `Send`.
 unsafe impl<S: Source + Send, const M: usize> Send for SharedArena<S, M> {}
 // SAFETY: the reasons are the same as for `Send`.
 unsafe impl<S: Source + Send, const M: usize> Sync for SharedArena<S, M> {}
@@ -176,7 +177,8 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     fn shared_mut(&mut self) -> &mut Shared<S, M> {
         self.shared.get_mut()
     }
-    /// Locks the state. A source that panics under the lock leaves the state consistent.
+    /// Locks the state. A panic of the source under the lock does no harm: the state is changed
+    /// only after the source has returned.
     fn lock(&self) -> Held<'_, Shared<S, M>> {
         self.shared.lock()
     }

@@ -319,7 +319,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             self.retired.fetch_add(retired as usize, Ordering::Relaxed);
         }
         slot.state.renew(next);
-        self.memory.give_slot(cache, key.index(), retired); // the thread that takes the slot next sees all of the above
+        // The thread that takes the slot next sees all writes above.
+        self.memory.give_slot(cache, key.index(), retired);
     }
 
     /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert

@@ -226,7 +226,7 @@ mod models {
     }
 
     #[test]
-    fn a_value_is_dropped_once_and_after_its_guards() {
+    fn a_value_is_dropped_once_and_only_after_its_guards() {
         loom::model(|| {
             let cell = Cell::live();
             let threads: Vec<_> = (0..2)

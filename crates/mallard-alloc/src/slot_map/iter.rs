@@ -38,8 +38,8 @@ pub struct IterMut<'a, K: Key, V> {
     marker: PhantomData<&'a mut V>,
 }
 
-/// Clears stale marks (mark bits of free slots) when an iteration ends and this value is dropped.
-/// So the next iteration need not test each slot.
+/// A guard that clears stale marks (mark bits of free slots) at the end of an iteration, so that
+/// the next iteration need not test each slot.
 struct End<'a, K: Key, V> {
     owed: bool,
     free_keys: &'a FreeKeys<K::Bits>,

@@ -1,5 +1,5 @@
-//! Supplies free keys when there are none, and stores them elsewhere when there are too many. All
-//! code in this file is cold.
+//! The slow paths of insert and remove: supplies free keys when none are left, and makes room when
+//! the current block of free keys is full.
 
 use super::SlotMap;
 use crate::base::bits::out_of_memory;
@@ -9,10 +9,10 @@ use crate::slot_map::key::{Bits, Key, Words};
 use crate::slot_map::keyed::{free_word, ChunkLayout, SlotChunk, GROUP};
 use core::alloc::Layout;
 
-/// The numbers of free keys in the first block and in the largest one, which has 4 or 8 KiB. A full
-/// block is replaced by one of twice the size. At the largest size, more blocks are added. Slots
-/// whose keys fit in no block become idle. To make a slot idle and later use it again takes as long
-/// as another insert and removal.
+/// The number of free keys in the first block. A full block is replaced by one of twice the size,
+/// up to `FREE_KEYS_MAX` keys (4 or 8 KiB); then more blocks are added. Without memory for another
+/// block, slots become idle: an idle slot keeps its next key in its own word. Making a slot idle
+/// and using it again costs as much as another insert and removal.
 const FREE_KEYS_FIRST: usize = 64;
 const FREE_KEYS_MAX: usize = 1024;
 

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_attempt_leaves_a_spin_lock_locked() {
+    fn a_failed_try_lock_leaves_a_spin_lock_locked() {
         let lock = Spin::NEW;
         let guard = lock.lock();
         assert!(lock.try_lock().is_none());

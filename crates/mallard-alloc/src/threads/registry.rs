@@ -1,10 +1,11 @@
-//! The registry of threads. A thread may have a part of each allocator, for example a thread cache.
-//! The registry finds the part, and abandons it when the thread ends.
+//! The registry of threads. An allocator may keep some data for each thread, for example a thread
+//! cache. These data are the thread's *part* of the allocator. The registry finds the part of the
+//! calling thread, and abandons it when the thread ends.
 //!
 //! An allocator has a key: an `id` that no other key ever has, and a `place` that no other key has
 //! at the same time. A thread has a table of {id, part}, indexed by place. Only the thread itself
-//! reads or writes its table. When an allocator ends, its id is never used again, so the entries in
-//! the tables match nothing and need not be removed.
+//! reads or writes its table. When an allocator ends, its id is never used again. So the entries
+//! that other threads still have for it match no key, and need not be removed.
 
 #[cfg(feature = "std")]
 pub(crate) use keys::{ThreadKey, ThreadPart};
@@ -64,8 +65,8 @@ mod keys {
     #[repr(C)]
     struct Table {
         /// The size of all entries except one, in bytes. Offsets of entries are masked with this
-        /// number. So the offset of a place beyond the end of the table becomes that of another
-        /// place, whose entry has an id that does not match.
+        /// number. So a place beyond the end of the table is mapped to another entry, whose id does
+        /// not match.
         mask: usize,
     }
 
@@ -85,7 +86,8 @@ mod keys {
         static AT_EXIT: AtExit = const { AtExit };
     }
 
-    /// Makes sure that `AtExit` runs when this thread ends. `false`: it has already run.
+    /// Makes sure that the destructor of `AtExit` runs when this thread ends. `false`: it has run
+    /// already.
     pub(super) fn watch_exit() -> bool {
         AT_EXIT.try_with(|_| ()).is_ok()
     }
@@ -345,7 +347,7 @@ mod numbers {
         #[inline(never)]
         fn take_number() -> usize {
             if !watch_exit() {
-                NUMBER.set(0); // an ending thread could not free a number
+                NUMBER.set(0); // `AtExit` has run already, so nothing would free the number
                 return 0;
             }
             let mut taken = TAKEN.load(Relaxed);

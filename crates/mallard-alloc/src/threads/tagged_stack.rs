@@ -147,7 +147,7 @@ mod models {
     }
 
     #[test]
-    fn two_threads_that_push_lose_no_number() {
+    fn no_number_is_lost_when_two_threads_push() {
         model(|| {
             let pool = Pool::new(1);
             let other = pool.clone();
@@ -159,7 +159,7 @@ mod models {
     }
 
     #[test]
-    fn a_number_belongs_to_one_thread_at_a_time() {
+    fn a_number_is_popped_by_one_thread_at_a_time() {
         model(|| {
             let pool = Pool::new(2);
             let work = |pool: &Pool| {

@@ -67,8 +67,8 @@ pub struct TypedArena<T, S: Source = DefaultHeap> {
 
 /// The arena without its value type.
 ///
-/// The compiler does not look into `drop_values`. Therefore the compiler lets values borrow each
-/// other, and requires of their type only what the type's own destructor requires.
+/// The type does not mention `T`: it drops values through the function pointer `drop_values`. So
+/// the drop check of the compiler lets values borrow each other.
 struct Store<S: Source> {
     blocks: Blocks<1>,
     /// The number of values, if they are zero-sized.

@@ -43,7 +43,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
                 let layout = Layout::array::<T>(count).ok()?;
                 self.store.blocks.take_run(&self.store.source, layout)
             })?;
-            // SAFETY: the new run has room for the values. For the arena, the old run stays empty.
+            // SAFETY: the new run has room for the values, and does not overlap the old run.
             unsafe { run.start.cast::<T>().copy_from_nonoverlapping(self.first(), self.count) };
             let mut larger = Self::of(self.store, run);
             larger.count = self.count;

@@ -90,7 +90,7 @@ fn nested_scopes_free_what_was_made_in_them() {
 }
 
 #[test]
-fn a_scope_can_own_values_that_borrow_for_the_call() {
+fn a_scope_can_own_values_that_borrow_local_variables() {
     let mut arena = Arena::new();
     let count = std::cell::Cell::new(0);
     struct Counts<'a>(&'a std::cell::Cell<i32>);
@@ -117,7 +117,7 @@ fn a_scope_can_own_values_that_borrow_for_the_call() {
 }
 
 #[test]
-fn a_dropped_guard_frees_and_a_leaked_one_does_not() {
+fn a_guard_frees_its_objects_if_dropped_and_not_if_leaked() {
     let mut arena = Arena::new();
     {
         let mut outer = arena.guard();
@@ -162,7 +162,7 @@ fn every_way_of_freeing_drops_owned_values_newest_first() {
 }
 
 #[test]
-fn a_panic_in_a_destructor_does_not_keep_the_others_from_running() {
+fn the_other_destructors_run_after_one_panics() {
     struct Throws;
     impl Drop for Throws {
         fn drop(&mut self) {

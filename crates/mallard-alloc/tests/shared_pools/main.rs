@@ -83,7 +83,7 @@ fn recovers_after_the_source_refused<C: Core<Books>>() {
     assert_eq!(pool.live(), 0);
 }
 
-fn a_bounded_pool_holds_exactly_its_bound<C: Core<Books>>() {
+fn a_pool_with_a_bound_holds_exactly_that_many_blocks<C: Core<Books>>() {
     for most in [1, 3, 100, 1000, 5000].into_iter().take(steps(5, 3)) {
         let books = Books::default();
         let shape = SlotShape { most, ..WORD };
@@ -243,8 +243,8 @@ macro_rules! tests_of {
                 }
             }
             #[test]
-            fn a_bounded_pool_holds_exactly_its_bound() {
-                super::a_bounded_pool_holds_exactly_its_bound::<$core>();
+            fn a_pool_with_a_bound_holds_exactly_that_many_blocks() {
+                super::a_pool_with_a_bound_holds_exactly_that_many_blocks::<$core>();
             }
             #[test]
             fn a_thread_frees_blocks_of_another() {
@@ -291,7 +291,7 @@ fn a_lock_free_pool_takes_its_memory_at_once_or_not_at_all() {
 }
 
 #[test]
-fn threads_that_make_the_first_block_of_a_lock_free_pool_at_once_all_get_one() {
+fn threads_that_make_the_first_allocation_of_a_lock_free_pool_at_once_all_succeed() {
     for _ in 0..steps(200, 5) {
         let books = Books::default();
         let pool = &with_room::<LockFree>(false, WORD, 4, &books);

@@ -119,7 +119,7 @@ fn a_thread_without_memory_for_a_cache_can_use_the_pool() {
 }
 
 #[test]
-fn a_pool_that_may_not_grow_passes_blocks_between_threads() {
+fn a_pool_at_its_limit_passes_free_blocks_between_threads() {
     let books = Books::default();
     let shape = SlotShape { most: 200, ..WORD };
     let pool = CachedPool::new(shape, Growth::none(65536), &books);

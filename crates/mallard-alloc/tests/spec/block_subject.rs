@@ -203,7 +203,7 @@ impl<A: Allocator> Subject for BlockSubject<A> {
                 let made =
                     if verb == "make" { arena.try_alloc(value) } else { arena.try_own(value) };
                 let made = NonNull::from(made.map_err(|full| {
-                    std::mem::forget(full); // this drop would not be the arena's
+                    std::mem::forget(full); // its drop must not be counted as a drop by the arena
                     Broken::Refused
                 })?);
                 self.made.insert(name.into(), made);

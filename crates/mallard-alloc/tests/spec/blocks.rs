@@ -122,7 +122,7 @@ impl Blocks {
     pub fn picture(&self) -> Picture {
         Picture(self.all.iter().map(|block| block.asked).collect())
     }
-    /// Forgets blocks added after a snapshot, and undoes growth after it.
+    /// Forgets the blocks that were added after a snapshot, and restores the sizes of older blocks.
     pub fn rewind(&mut self, then: &Picture) {
         self.live.retain(|_, i| *i < then.0.len());
         self.live_of_no_size.retain(|i| *i < then.0.len());

@@ -37,7 +37,8 @@ type Made = Held<Box<dyn Subject>>;
 trait Manner: 'static {
     type Mode: Growing + 'static;
     type Counts: Counts + 'static;
-    /// The mode for a pool with a limit, because blocks in thread caches come on top of a limit.
+    /// The mode for pools with a limit. It differs for `ThreadCached`, whose thread caches take
+    /// memory in addition to the limit.
     type Limited: Growing + 'static;
 }
 const MANNERS: [(&str, program::Maker); 3] =
@@ -192,14 +193,14 @@ fn every_program_of_the_specification_has_a_test() {
 }
 
 #[test]
-fn a_true_program_passes() {
+fn a_program_whose_expectations_hold_passes() {
     let text = "# A comment.\n\narena first 4096 # and another\na = allocate 40 8\n\
                 expect a holds\nin c++ expect a walks\n";
     assert_eq!(run_text(text), "");
 }
 
 #[test]
-fn a_wrong_expectation_names_its_line() {
+fn the_error_of_a_wrong_expectation_names_its_line() {
     assert_eq!(
         run_text("arena\na = allocate 40 8\n\nb = allocate 40 8\nexpect b is a\n"),
         "spec/it.ops:5: failed: expect b is a"
@@ -231,7 +232,7 @@ fn a_line_outside_the_language_is_an_error() {
 }
 
 #[test]
-fn a_call_that_should_fail_and_does_not_is_an_error() {
+fn a_call_that_succeeds_but_must_fail_is_an_error() {
     assert_ne!(run_text("arena\nrefuses allocate 40 8\n"), "");
     assert_ne!(run_text("arena\nthrows free a\n"), "");
 }

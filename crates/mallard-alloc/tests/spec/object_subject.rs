@@ -166,7 +166,7 @@ impl<P: Pool> ObjectSubject<P> {
         match self.pool()?.try_make(P::Object::new(value)) {
             Ok(handle) => self.keep(name, handle),
             Err(full) => {
-                std::mem::forget(full); // this drop would not be the pool's
+                std::mem::forget(full); // its drop must not be counted as a drop by the pool
                 Err(Broken::Refused)
             }
         }

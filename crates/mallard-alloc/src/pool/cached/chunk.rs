@@ -171,7 +171,7 @@ impl CachedChunk {
     }
 
     /// Moves the bits of blocks that other threads freed to the free words. Requires that the chunk
-    /// was posted to its owner.
+    /// was in its owner's inbox.
     fn collect(&self) {
         let mut summary = self.remote().take_summary();
         while summary != 0 {

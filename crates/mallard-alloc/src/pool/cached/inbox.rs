@@ -200,19 +200,19 @@ mod models {
     }
 
     #[test]
-    fn two_threads_free_blocks_of_one_word() {
+    fn every_block_returns_once_if_two_threads_free_blocks_of_one_word() {
         every_block_returns_once(1, &[&[(0, 0)], &[(0, 1)]]);
     }
     #[test]
-    fn two_threads_free_blocks_of_two_words() {
+    fn every_block_returns_once_if_two_threads_free_blocks_of_two_words() {
         every_block_returns_once(1, &[&[(0, 0), (0, 1)], &[(0, 2)]]);
     }
     #[test]
-    fn a_chunk_may_be_posted_again_while_its_owner_collects() {
+    fn every_block_returns_once_if_a_chunk_is_posted_again_during_the_collection() {
         every_block_returns_once(1, &[&[(0, 0), (0, 1), (0, 2)]]);
     }
     #[test]
-    fn two_threads_free_blocks_of_two_chunks() {
+    fn every_block_returns_once_if_two_threads_free_blocks_of_two_chunks() {
         every_block_returns_once(2, &[&[(0, 0), (1, 0)], &[(1, 1)]]);
     }
 }

@@ -27,7 +27,7 @@ type Block = NonNull<u8>;
 /// caches; in memory from the source; in the chunks of other caches.
 ///
 /// A cache owns its chunks for good, and outlives its thread: a new thread reclaims the whole cache
-/// (docs/decisions/0013-a-front-owns-its-chunks-for-good.md).
+/// (docs/decisions/0013-a-thread-cache-owns-its-chunks-for-good.md).
 ///
 /// Each cache has a magazine: a stack of free blocks. When the limit is reached or the source is
 /// exhausted, blocks may still be free in the magazines of other threads. Each magazine holds at

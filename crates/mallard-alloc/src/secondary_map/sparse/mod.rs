@@ -32,7 +32,7 @@ use table::Table;
 pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
     // A place is used if its word is not 0; a used place has a value. The search for a key starts
     // at the place that its index hashes to. All places from there up to the key's own place are
-    // used. At least one place is unused.
+    // used. At least one place is unused, so every search ends.
     table: Table<K, V>,
     len: usize,
     source: S,

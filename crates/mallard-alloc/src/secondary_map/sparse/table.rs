@@ -1,5 +1,5 @@
-//! The table of a sparse secondary map: words, and values where the word is not 0. Collisions are
-//! resolved by linear probing.
+//! The table of a sparse secondary map: an array of words and an array of values. The word of a
+//! place is its key, or 0 if the place is unused. Collisions are resolved by linear probing.
 
 use super::Place;
 use crate::base::bits::{align_up, layout};

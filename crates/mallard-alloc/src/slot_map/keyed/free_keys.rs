@@ -17,14 +17,15 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 /// bottom     low      top      high   stored
 /// ```
 ///
-/// Every slot has a mark bit, by which iterators find live slots. Live slots are marked. A free key
-/// is called *marked* if its slot is marked, and *unmarked* otherwise. Slots keep their mark bit
-/// when `remove` makes their next key a marked free key, so that insert and remove write no bit.
+/// Every slot has a mark bit, by which iterators find live slots. The bit of a live slot is set,
+/// and the slot is called marked. A free key is *marked* if its slot is marked, and *unmarked*
+/// otherwise. `remove` leaves the mark bit set and pushes a marked key. `insert` takes a marked
+/// key. So neither writes a bit.
 ///
-/// The mark of a free slot is stale: an iterator that may meet a stale mark must test each slot. At
-/// the end of the iteration it removes all stale marks (`unmark_all`), so that the next iterator
-/// need not test. So a shared reference can change `low` and the number of unmarked keys in full
-/// blocks, but nothing else.
+/// The mark of a free slot is stale: an iterator that may meet a stale mark must test each slot.
+/// When it ends, the iterator removes all stale marks (`unmark_all`), so that the next one need not
+/// test. An iterator has only a shared reference to the map, so `unmark_all` changes only atomics:
+/// the mark bits, `low`, and the numbers of unmarked keys in full blocks.
 pub(crate) struct FreeKeys<W> {
     pub(crate) top: *mut W,
     low: AtomicPtr<W>,
@@ -36,8 +37,8 @@ pub(crate) struct FreeKeys<W> {
     stored_keys: usize,
     /// Whether a full block has marked keys.
     stored_marked: AtomicBool,
-    /// An empty block in reserve. Because of this block, a stack whose top moves to and fro between
-    /// two blocks takes no memory.
+    /// An empty block in reserve. It saves calls of the source when the top moves to and fro
+    /// between two blocks.
     spare: Option<NonNull<Block>>,
     unmarking: AtomicBool,
 }

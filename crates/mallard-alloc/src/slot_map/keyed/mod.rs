@@ -28,8 +28,8 @@ struct NoChunk([NonNull<u8>; 1]);
 // SAFETY: nothing writes to the value, or to what it points to.
 unsafe impl Sync for NoChunk {}
 
-/// The directory of a map without memory: one chunk with one slot, whose word is no key. So no hot
-/// path needs a test for a map without memory.
+/// The directory of a map without memory: one chunk with one slot, whose word equals no key. A
+/// lookup in such a map fails like any other, so no hot path tests whether there is memory.
 static NO_CHUNK: NoChunk = NoChunk([NO_WORD]);
 const NO_WORD: NonNull<u8> = {
     static NO_WORD: u64 = 0;
@@ -45,8 +45,9 @@ pub(crate) struct View<K, V> {
     /// The number of directory entries up to the last chunk. Direct entries, which the mask can
     /// reach, are indexed by chunk number. The entries of far chunks follow them (see `directory`).
     pub(crate) count: usize,
-    /// The chunk to which entries without a chunk point: a real chunk of the map. A key that
-    /// reaches this chunk by mistake has another index than all words in it, so the lookup fails.
+    /// The chunk to which entries without a chunk point: a real chunk of the map. A key of an
+    /// absent chunk reaches this chunk instead. No word there has the index of the key, so the
+    /// lookup fails.
     stand_in: NonNull<u8>,
     marker: PhantomData<(K, V)>,
 }
