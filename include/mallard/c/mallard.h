@@ -13,19 +13,19 @@
  *
  * Sizes are in bytes. An alignment is any power of two.
  *
- * FAILURE. A function that returns a pointer returns NULL. A function that returns an int returns 0
- * for success, or an enum mallard_error. Both kinds set errno: to EINVAL for a mistake of the
- * caller, to ENOMEM if memory is short. Both record an explanation for the calling thread: see
- * mallard_explain. A failed call changes nothing.
+ * FAILURE. If a call fails, a function that returns a pointer returns NULL, and a function that
+ * returns an int returns an enum mallard_error instead of 0. A failed call sets errno, to EINVAL
+ * for a mistake of the caller or to ENOMEM if memory is short, and records an explanation for the
+ * calling thread: see mallard_explain. It changes nothing else.
  *
- * NULL. The result of a failed create is a NULL handle. Functions that free (free,
- * reset, release, trim, rewind, destroy) ignore a NULL handle, and all others fail
- * with EINVAL. A free of NULL does nothing.
+ * NULL. A failed create returns a NULL handle. With a NULL handle, functions that free (free,
+ * reset, release, trim, rewind, destroy) do nothing, and all others fail with EINVAL. A free of a
+ * NULL block does nothing.
  *
  * THREADS. Threads may use different handles at the same time. The option `sync` says which threads
  * may use one handle. No other thread may use a handle during its destroy, reset, release, trim,
- * rewind or for_each. A signal handler must not call these functions, except allocate and free of a
- * pool with MALLARD_SYNC_LOCK_FREE that has allocated before.
+ * rewind or for_each. A signal handler must not call these functions, with one exception: allocate
+ * and free of a pool with MALLARD_SYNC_LOCK_FREE, after its first allocation.
  *
  * Link with -lmallard-c, or ask pkg-config for mallard-c, or link mallard::c
  * after find_package(mallard). The library needs no C++ runtime.
@@ -81,10 +81,10 @@ const char* mallard_strerror(int error);
 /** Constants of mallard_explain. */
 enum { MALLARD_EXPLANATION_BYTES = 512 /**< enough for every explanation */ };
 
-/** Explains the last failure of this thread in three lines: what happened, the
- * state, and what to do. Writes at most `bytes` bytes to `text`, including a final NUL,
- * and returns `text`. A longer explanation is truncated. If `bytes` is 0 or `text` is NULL, returns
- * the string of mallard_strerror.
+/** Explains the last failure of this thread in three lines: what happened, the state, and what to
+ * do. Writes at most `bytes` bytes to `text`, including a final NUL, and returns `text`. A longer
+ * explanation is truncated. If `bytes` is 0 or `text` is NULL, returns the static text of
+ * mallard_strerror.
  *
  *     char why[MALLARD_EXPLANATION_BYTES];
  *     fputs(mallard_explain(why, sizeof why), stderr);
@@ -93,14 +93,14 @@ const char* mallard_explain(char* text, size_t bytes);
 
 /* --- options -------------------------------------------------------------- */
 
-/** How the sizes of an allocator's chunks grow. Members that the chosen growth does
- * not use must be 0. */
+/** How much memory an allocator takes from its source at a time (a step). Options that the chosen
+ * growth does not use must be 0. */
 enum mallard_growth {
     MALLARD_GROWTH_DEFAULT = 0,  /**< like geometric, with 2/1 */
     MALLARD_GROWTH_NONE = 1,     /**< one step of first_bytes only */
     MALLARD_GROWTH_FIXED = 2,    /**< each step has first_bytes */
-    MALLARD_GROWTH_LINEAR = 3,   /**< each step has growth_add more than the last */
-    MALLARD_GROWTH_GEOMETRIC = 4 /**< last * growth_num / growth_den + growth_add */
+    MALLARD_GROWTH_LINEAR = 3,   /**< each step has growth_add bytes more than the last */
+    MALLARD_GROWTH_GEOMETRIC = 4 /**< last * growth_num / growth_den + growth_add bytes */
 };
 
 /** Which threads may use one handle at the same time. */
@@ -116,7 +116,7 @@ enum mallard_sync {
 /** Which free block is allocated next. Ignored for lock_free and thread_cached. */
 enum mallard_reuse {
     MALLARD_REUSE_DEFAULT = 0, /**< ordered; lifo for a multipool or in a buffer */
-    MALLARD_REUSE_ORDERED = 1, /**< free blocks are never read: best if frees scatter */
+    MALLARD_REUSE_ORDERED = 1, /**< free blocks are never read: best for frees in random order */
     MALLARD_REUSE_LIFO = 2     /**< the block freed last: best for small pools */
 };
 
@@ -127,33 +127,34 @@ enum mallard_check {
                             * mark, stops the process with a message */
 };
 
-/** A source of the caller. `take` returns `bytes` bytes at a multiple of `align`, a power of two of
- * at least 16. `take` returns NULL if it has no memory: then the allocator may request less. `give`
- * frees a chunk that `take` returned, with the same numbers, in any order. Neither function may
- * call the allocator that it serves, or leave by longjmp. An exception stops the process. One
- * allocator calls `take` and `give` from one thread at a time. */
+/** A source of the caller: the functions `take` and `give`. `take` returns `bytes` bytes at a
+ * multiple of `align`, which is a power of two of at least 16. If it returns NULL, the allocator
+ * may request less. `give` frees a chunk that `take` returned, with the same `bytes` and `align`.
+ * Chunks are freed in any order. Neither function may call the allocator that it serves, or leave
+ * by longjmp. An exception stops the process. An allocator calls `take` and `give` from one thread
+ * at a time. */
 typedef void* (*mallard_take)(void* context, size_t bytes, size_t align);
 /** Frees a chunk that `take` returned: see mallard_take. */
 typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t align);
 
 /** An options struct begins with its own size, which the caller sets to sizeof, so
- * that later versions can add members. If the struct of an older
- * caller lacks members, the library uses 0 for them. If the struct of a newer caller
- * has members that the library does not know, they must be 0, else create fails. 0 is the default
- * of every member that is not marked "required". In C99:
+ * that later versions can add members. If a caller is older than the library, members that its
+ * struct lacks count as 0. If a caller is newer, members that the library does not know must be 0,
+ * else create fails. 0 stands for the default of every member that is not marked "required". In
+ * C99:
  *
  *     mallard_pool_options o = {.struct_bytes = sizeof o, .block_bytes = 48};
  *
  * In any C: mallard_pool_options_init.
  *
  * SOURCE. Without `take` and `buffer`, memory comes from malloc. With `buffer`, memory comes from
- * the buffer only, which must outlive the allocator. The handle is the first memory taken from the
- * source, and the last memory returned to it.
+ * the buffer only, which must outlive the allocator. The memory of the handle comes from the same
+ * source: it is taken first, and returned last.
  *
- * GROWTH. The first step has first_bytes. No step is larger than step_max_bytes,
- * unless one request needs more. limit_bytes limits the sum, without the handle. At
- * least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size.
- * If the source fails, the step is halved until it is just large enough. */
+ * GROWTH. The first step has first_bytes. No step is larger than step_max_bytes, unless one request
+ * needs more. limit_bytes limits the sum of all memory except the handle. If the limit is 8 KiB or
+ * more, blocks of any size can fill at least nine tenths of it. If the source fails, the allocator
+ * tries half the step, and so on, down to what the request needs. */
 typedef struct mallard_pool_options {
     size_t struct_bytes;           /**< required: sizeof */
     size_t block_bytes;            /**< required: the size of each block */
@@ -164,9 +165,9 @@ typedef struct mallard_pool_options {
     int sync;                      /**< enum mallard_sync */
     int reuse;                     /**< enum mallard_reuse */
     int check;                     /**< enum mallard_check */
-    size_t first_bytes;            /**< 64 KiB; with a buffer, all of it. Ordered pools
-                                    * take chunks of 64 KiB, more for large blocks,
-                                    * or less under a low limit. */
+    size_t first_bytes;            /**< 64 KiB; with a buffer, the whole buffer.
+                                    * Ordered pools take chunks of 64 KiB, more for
+                                    * large blocks, or less under a low limit. */
     size_t step_max_bytes;         /**< 1 MiB */
     size_t limit_bytes;            /**< none */
     size_t growth_num, growth_den; /**< of geometric growth; 2, 1 */
@@ -185,7 +186,7 @@ typedef struct mallard_arena_options {
     int sync;                      /**< none; or thread_cached, without mark, rewind and expand */
     int check;                     /**< enum mallard_check */
     int reserved;                  /**< 0 */
-    size_t first_bytes;            /**< 1 KiB; with a buffer, all of it */
+    size_t first_bytes;            /**< 1 KiB; with a buffer, the whole buffer */
     size_t step_max_bytes;         /**< 16 MiB; by default each step is four times the last */
     size_t limit_bytes;            /**< none */
     size_t growth_num, growth_den; /**< of geometric growth */
@@ -206,7 +207,7 @@ typedef struct mallard_multipool_options {
     int check;                     /**< enum mallard_check */
     size_t first_bytes;            /**< 2 KiB; with a buffer, 1 KiB */
     size_t step_max_bytes;         /**< 1 MiB; by default each step is four times the last */
-    size_t limit_bytes;            /**< of each pool; none. To limit all pools, limit the source. */
+    size_t limit_bytes;            /**< none; for each pool. To limit all, limit the source. */
     size_t growth_num, growth_den; /**< of geometric growth */
     size_t growth_add;             /**< bytes; for linear and geometric growth */
     mallard_take take;             /**< the source; NULL: malloc or the buffer */
@@ -223,18 +224,18 @@ void mallard_arena_options_init(mallard_arena_options* options, size_t struct_by
 /** Clears the options of a multipool and sets struct_bytes. */
 void mallard_multipool_options_init(mallard_multipool_options* options, size_t struct_bytes);
 
-/** Statistics of an allocator, computed by a walk through its chunks. The caller
- * sets struct_bytes; members that the library does not know become 0. */
+/** Statistics of an allocator, computed by a walk through its chunks. The caller sets struct_bytes.
+ * If the library is older than this header, it sets members that it does not have to 0. */
 typedef struct mallard_stats {
     size_t struct_bytes; /**< required: sizeof */
     size_t blocks_live;  /**< blocks in use; 0 for an arena, which does not count them */
     size_t bytes_live;   /**< bytes in use */
     size_t bytes_idle;   /**< bytes of chunks that are not in use */
-    size_t bytes_taken;  /**< from the source: live, idle and overhead, without the handle */
+    size_t bytes_taken;  /**< taken from the source: live, idle and overhead, without the handle */
     size_t chunks;       /**< chunks held */
     size_t growths;      /**< steps taken so far */
     size_t refills;      /**< how often an empty cache or free list was refilled */
-    size_t flushes;      /**< how often a full cache was halved */
+    size_t flushes;      /**< how often a full cache returned half of its blocks */
 } mallard_stats;
 
 /** What an allocator knows about an address. */
@@ -249,7 +250,8 @@ typedef enum mallard_validity {
 /** A pool: see mallard_pool_create. */
 typedef struct mallard_pool mallard_pool;
 
-/** Makes a pool. Takes only its handle, less than 1 KiB, before the first block. */
+/** Makes a pool. Before the first block, the pool takes memory only for its handle, less than 1
+ * KiB. */
 mallard_pool* mallard_pool_create(const mallard_pool_options* options);
 
 /** Destroys a pool and its blocks, and returns all memory to the source. */
@@ -285,13 +287,13 @@ mallard_validity mallard_pool_classify(const mallard_pool* pool, const void* p);
 /** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_pool_stats(const mallard_pool* pool, mallard_stats* out);
 
-/** Calls `visit` for each block in use, in address order. `visit` may free that
- * block, and must not change the pool otherwise. */
+/** Calls `visit` for each block in use, in address order. `visit` may free its argument, but must
+ * not change the pool otherwise. */
 int mallard_pool_for_each(mallard_pool* pool, void (*visit)(void* context, void* block),
                           void* context);
 
-/** The bytes of a buffer that suffice for the handle and `count` blocks at any
- * address. For reuse lifo with sync none or mutex. Returns 0 for an error. */
+/** The size of a buffer, at any address, that is enough for the handle and `count` blocks. Only for
+ * reuse lifo with sync none or mutex. Returns 0 for an error. */
 size_t mallard_pool_bytes_for(const mallard_pool_options* options, size_t count);
 
 /* --- arena: blocks by moving a pointer, freed together -------------------- */
@@ -312,8 +314,8 @@ void* mallard_arena_allocate(mallard_arena* arena, size_t bytes, size_t align);
  * are those of the allocation. */
 void mallard_arena_free(mallard_arena* arena, void* block, size_t bytes, size_t align);
 
-/** Resizes a block in place. Returns 0, or MALLARD_ERROR_PLACE. Only the block
- * that was allocated last can grow, and only while its chunk has room. */
+/** Resizes a block in place. Returns 0, or MALLARD_ERROR_PLACE. Only the block that was allocated
+ * last can grow, as far as its chunk has room. */
 int mallard_arena_expand(mallard_arena* arena, void* block, size_t old_bytes, size_t new_bytes);
 
 /** A position in an arena. Marks nest: rewind to the newest mark first. */
@@ -345,9 +347,9 @@ mallard_multipool* mallard_multipool_create(const mallard_multipool_options* opt
 /** Destroys a multipool and its blocks, and returns all memory to the source. */
 void mallard_multipool_destroy(mallard_multipool* multipool);
 
-/** Allocates a block. Blocks have no header: `bytes` and `align` must be the same at free. An
- * `align` of 0 means 16. With an alignment of 8, a block of 24 bytes takes 24 bytes instead of 32.
- * A block above 32 KiB comes directly from the source. */
+/** Allocates a block. Blocks have no header, so the free needs the same `bytes` and `align`. An
+ * `align` of 0 means 16. An `align` of 8 can save memory: a block of 24 bytes then takes 24 bytes,
+ * not 32. A block above 32 KiB comes directly from the source. */
 void* mallard_multipool_allocate(mallard_multipool* multipool, size_t bytes, size_t align);
 /** Frees a block. `bytes` and `align` are those of the allocation. */
 void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t bytes, size_t align);

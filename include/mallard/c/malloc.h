@@ -13,10 +13,10 @@
  * Sizes are in bytes. Blocks are aligned to 16 bytes; an alignment is a power of two. A block of
  * 0 bytes has a unique address.
  *
- * FAILURE. A function that returns a pointer returns NULL, and sets errno: to ENOMEM if memory is
- * short or a limit is reached, to EINVAL for a mistake of the caller. A failed call changes
- * nothing. The result of a failed create is a NULL handle: functions that free ignore a NULL
- * handle, and all others fail with EINVAL. A free of NULL does nothing.
+ * FAILURE. If a function that returns a pointer fails, it returns NULL and sets errno: to ENOMEM if
+ * memory is short or a limit is reached, to EINVAL for a mistake of the caller. A failed call
+ * changes nothing. A failed create returns NULL. With NULL as the heap, functions that free do
+ * nothing, and all others fail with EINVAL. A free of a NULL block does nothing.
  *
  * A signal handler must not call these functions.
  */
@@ -31,8 +31,9 @@ extern "C" {
 
 /* --- malloc ------------------------------------------------------------------ */
 
-/** Like malloc. Any thread may call. If malloc is Mallard's, the functions with and without the
- * prefix accept the blocks of each other. The same is true of the next four functions. */
+/** Like malloc. Any thread may call. If the program's malloc is Mallard's, `free` accepts blocks of
+ * mallard_malloc, and mallard_free accepts blocks of `malloc`. The same is true of the next four
+ * functions. */
 void* mallard_malloc(size_t bytes);
 /** Like calloc: the block is zeroed. */
 void* mallard_calloc(size_t count, size_t bytes);
@@ -47,20 +48,20 @@ void mallard_free(void* block);
 /** The usable size of a block: all of these bytes may be written. 0 for NULL. */
 size_t mallard_usable_size(const void* block);
 
-/** Returns free memory to the system, except keep_bytes bytes. Returns 1 if memory was returned,
- * else 0.
- * */
+/** Returns free memory to the system, but keeps keep_bytes bytes of it. Returns 1 if memory was
+ * returned, else 0. */
 int mallard_trim(size_t keep_bytes);
 
 /** Called by the thread that reaches a limit. The function may allocate and free, but must not
  * leave by longjmp or by an exception. */
 typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
 
-/** Limits the memory that holds blocks, in units of 16 KiB; 0 means no limit. Memory that is in use
- * already stays. When the soft limit is exceeded, `met` is called once. `met` is not called again
- * until less than three quarters of the limit was in use in between. An allocation above the hard
- * limit calls `met`, which may free something. Then the allocation is tried once more, and fails if
- * the limit is still exceeded. `met` may be NULL. */
+/** Limits the memory that holds blocks, in units of 16 KiB; 0 means no limit. If more memory is in
+ * use already, it stays in use. When the soft limit is exceeded, `met` is called. It is called
+ * again at the soft limit only after less than three quarters of the limit were in use. An
+ * allocation that would exceed the hard limit calls `met`, which may free something. Then the
+ * allocation is tried once more, and fails if it would still exceed the limit. `met` may be NULL.
+ */
 void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, void* context);
 
 /* --- sampling: a heap profile ------------------------------------------------------ */
@@ -79,8 +80,8 @@ typedef struct mallard_sample {
 } mallard_sample;
 
 /** Called by the thread that allocates or frees, one call at a time. The function may allocate and
- * free; its own allocations are not sampled and its frees are not reported. The function must not
- * fork, leave by longjmp, an exception or cancellation, or take a lock under which another thread
+ * free; its own allocations and frees are neither sampled nor reported. The function must not fork,
+ * leave by longjmp, an exception or cancellation, or take a lock under which another thread
  * allocates or frees. */
 typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
                                 const mallard_sample* sample);
@@ -91,15 +92,15 @@ typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
  * estimate of the requested bytes. That sum minus the sum over the freed samples is an estimate of
  * the live bytes.
  *
- * A realloc that moves a block counts as a free and an allocation. This allocation may or may not
- * be sampled. A realloc that leaves a sampled block in place reports a free and an allocation
- * with the same address. Growth in place of a block that is not sampled is never sampled. Not
- * sampled are blocks of heaps, and allocations of a thread after its thread-specific data are
- * destroyed.
+ * A realloc that moves a block counts as a free and a new allocation, which may or may not be
+ * sampled. A realloc that resizes a sampled block in place reports a free and an allocation with
+ * the same address. When realloc grows any other block in place, the new bytes are not sampled.
+ * Blocks of heaps are not sampled, nor are allocations of a thread after its thread-specific data
+ * are destroyed.
  *
- * A mean_bytes of 0 ends sampling, and so does another `call`. In both cases, the frees of earlier
- * samples are not reported. When this function returns, no earlier `call` is running, and none will
- * start.
+ * A mean_bytes of 0 ends sampling, and a new `call` replaces the one before. In both cases, the
+ * frees of earlier samples are not reported. When this function returns, the earlier function is
+ * not running in any thread and will not be called again.
  *
  * A sample takes 16 KiB of address space and touches 4 KiB of it, or more if the block is larger.
  * With a mean of 512 KiB, this is 1 % more memory. Without sampling there is no cost.
@@ -116,12 +117,12 @@ int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
  * thousands of heaps.
  *
  * THREADS. A confined heap belongs to one thread: the thread that made it, or adopted it last. Only
- * this thread allocates, resets, trims and reads statistics, without a lock. Another thread that
- * allocates stops the process with a message. In a shared heap any thread allocates, under a lock.
+ * this thread allocates, resets, trims and reads statistics, without a lock. If another thread
+ * allocates, the process stops with a message. In a shared heap any thread allocates, under a lock.
  *
- * Any thread frees and reallocates blocks of either kind at any time: with mallard_heap_free,
- * mallard_free, or free if that is Mallard's. All of these calls must return before reset, release
- * or destroy begins. During those three no other thread uses the heap or frees its blocks. */
+ * Any thread may free and reallocate blocks of both kinds of heaps: with mallard_heap_free,
+ * mallard_free, or `free` if it is Mallard's. While reset, release or destroy runs, no other thread
+ * may use the heap or free its blocks. */
 typedef struct mallard_heap mallard_heap;
 
 /** Which threads may allocate from a heap. */
@@ -155,16 +156,17 @@ void* mallard_heap_allocate_aligned(mallard_heap* heap, size_t bytes, size_t ali
 /** Allocates a zeroed block of `count` times `bytes` bytes. */
 void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
 
-/** Resizes a block, which stays in its own heap, whatever `heap` is. If `block` is NULL, allocates
- * in `heap`. If the block is in a confined heap of another thread, and has to move, the new block
- * takes whole units of 16 KiB. */
+/** Resizes a block, which stays in its own heap, even if that is not `heap`. If `block` is NULL,
+ * allocates in `heap`. If a block has to move and is in a confined heap of another thread, the new
+ * block takes a multiple of 16 KiB. */
 void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
 
-/** Frees a block like mallard_free. Fastest for a block of this heap in the heap's own thread. */
+/** Frees a block like mallard_free. Fastest in the thread that owns the heap, for a block of the
+ * heap. */
 void mallard_heap_free(mallard_heap* heap, void* block);
 
-/** Frees every block and keeps the chunks. Takes one step for each chunk and each large block; the
- * number of other blocks does not matter. */
+/** Frees every block and keeps the chunks. The time depends only on the number of chunks and of
+ * blocks above 1 MiB. */
 void mallard_heap_reset(mallard_heap* heap);
 /** Frees every block, like reset, and returns the memory to the rest of the program. */
 void mallard_heap_release(mallard_heap* heap);
@@ -173,7 +175,7 @@ void mallard_heap_release(mallard_heap* heap);
 void mallard_heap_trim(mallard_heap* heap, size_t keep_bytes);
 
 /** Makes a confined heap belong to the calling thread. The previous owner must not be inside a call
- * of this heap, and must know of the change before its next call. */
+ * of this heap, and must make its next call after this one, synchronised for example by a mutex. */
 void mallard_heap_adopt(mallard_heap* heap);
 
 /** Limits the memory of the heap (chunks and large blocks), like mallard_limit. `met` may use the
@@ -184,8 +186,8 @@ void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes
 /** Returns 1 if `p` points into memory of this heap, else 0. O(1). Any thread may call. */
 int mallard_heap_owns(const mallard_heap* heap, const void* p);
 
-/** Statistics of a heap. The caller sets struct_bytes; members that the library does not know
- * become 0. */
+/** Statistics of a heap. The caller sets struct_bytes. If the library is older than this header, it
+ * sets members that it does not have to 0. */
 typedef struct mallard_heap_statistics {
     size_t struct_bytes;    /**< required: sizeof */
     size_t blocks_live;     /**< blocks in use by the program */
@@ -196,13 +198,12 @@ typedef struct mallard_heap_statistics {
     size_t large_blocks;    /**< blocks above 1 MiB, or moved by realloc in another thread */
 } mallard_heap_statistics;
 
-/** Writes the statistics to `out`. Returns 0, or EINVAL. Takes one step for each 16 KiB of the
- * heap's memory. */
+/** Writes the statistics to `out`. Returns 0, or EINVAL. O(bytes taken / 16 KiB). */
 int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
 
 /* --- inline allocation, for heap.hpp ----------------------------------------------- */
 
-/** Neighbouring blocks of one size class that were never allocated: from `next` up to `end`. */
+/** Blocks of one size class that were never allocated, side by side from `next` up to `end`. */
 typedef struct mallard_bump_range {
     char* next; /**< the next block */
     char* end;  /**< the end of the last block */
@@ -214,16 +215,17 @@ enum {
     MALLARD_FRESH_CLASSES = 35 /**< size classes */
 };
 
-/** The fresh blocks of a heap. Only `thread` may take them without a call. `of_class[i]`
- * has the blocks of class i of mallard::size_classes<16, 2>. To take a block, advance `next` by the
- * size of the class and clear the first 8 bytes of the block, which mark a block as free. */
+/** The blocks of a heap that were never allocated. Inline code in `thread` may take them without a
+ * call of the library. `of_class[i]` has the blocks of class i of mallard::size_classes<16, 2>. To
+ * take a block, advance `next` by the size of the class, and clear the first 8 bytes of the block,
+ * which say that a block is free. */
 typedef struct mallard_fresh {
     const void* thread; /**< the thread's __builtin_thread_pointer(); NULL: the heap is shared */
     mallard_bump_range of_class[MALLARD_FRESH_CLASSES]; /**< by size class */
 } mallard_fresh;
 
-/** Returns the fresh blocks of a heap. The pointer is valid until the heap is destroyed. NULL: the
- * loaded library does not support this layout. */
+/** Returns the fresh blocks of a heap. The pointer is valid until the heap is destroyed. Returns
+ * NULL if the loaded library does not support this layout. */
 mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout);
 
 #ifdef __cplusplus
