@@ -125,7 +125,7 @@ mallard_error chosen_source::fail_allocation(const char* function, std::size_t l
     if (is_buffer())
         return fail(messages::buffer_used_up, function, choice_.buffer_bytes);
     return fail(messages::others_failed,
-                function); // the source failed in a thread that this thread waited for
+                function); // the source failed in another thread, for which this thread waited
 }
 
 } // namespace mallard::c

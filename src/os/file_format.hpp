@@ -74,7 +74,7 @@ inline std::uint64_t checksum(std::uint64_t seed, const void* pages, std::size_t
     std::uint64_t lanes[4] = {seed, seed + odd_a, seed + 2 * odd_a, seed + 3 * odd_a};
     auto const data = static_cast<const std::byte*>(pages);
     for (std::size_t at = 0; at < count * page_bytes; at += sizeof lanes) {
-        std::uint64_t word[4]; // memcpy: the pages hold the program's objects, of any type
+        std::uint64_t word[4]; // copied, since the pages hold objects of any type
         std::memcpy(word, data + at, sizeof word);
         lanes[0] = stirred(lanes[0], word[0]);
         lanes[1] = stirred(lanes[1], word[1]);
@@ -161,7 +161,8 @@ struct file_group {
     static constexpr std::size_t record_pages = 2; // length of a record without the changed pages
     std::uint64_t pages_in_journal() const noexcept { return record_pages + changed.count(); }
 
-    /// The checksum of this record and, by `before`, of all records before it.
+    /// The checksum of this record. `before` is the result for the previous record, so that the
+    /// last result covers all records.
     std::uint64_t checked(std::uint64_t before) const noexcept
     {
         return checksum(before, this, record_pages);

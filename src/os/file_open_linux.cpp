@@ -100,7 +100,7 @@ void expect_checksums(int file, std::uint64_t pages) noexcept
 
 constexpr int access_to_memory = PROT_READ | PROT_WRITE;
 
-// MAP_NORESERVE: address space that may never be used is not charged.
+// MAP_NORESERVE: the system does not charge address space that may never be used.
 constexpr int reserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::byte* map_range(std::uintptr_t where, std::size_t bytes, int flags) noexcept
@@ -241,8 +241,8 @@ bool file_image::choose_header() noexcept
 }
 
 /// Completes an interrupted commit from its journal. After a complete commit both headers are
-/// equal. If the headers differ and the journal is damaged, the pages of the journal should be in
-/// their places already. Otherwise the digest will not match.
+/// equal, and nothing is left to do. If the headers differ and the journal is damaged, the pages of
+/// the journal should already be in their places. `load` then checks the digest.
 bool file_image::recover() noexcept
 {
     file_state const& state = now_.state;

@@ -180,8 +180,8 @@ bool journal_is_whole(int file, const file_state& state) noexcept
 bool apply_journal(int file, const file_state& state) noexcept
 {
     return for_each_record(file, state, [&](const file_group& group, std::uint64_t place) {
-        // Write data before checksums. If the process dies in between, a page whose checksum is
-        // new is new itself.
+        // Write the data before the checksums. If the process dies in between, every new checksum
+        // belongs to a page that is already written.
         return group.changed.for_each_run([&](std::size_t first, std::size_t count) {
             std::uint64_t const from = std::exchange(place, place + count);
             return copy_pages(file, from, data_place(group.first + first), count);

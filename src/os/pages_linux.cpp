@@ -1,6 +1,6 @@
 // Pages on Linux. A chunk is made in two steps, and `give` undoes both:
 //   reserve   map inaccessible address space, which costs no memory
-//   commit    make it readable and writable; the system may refuse this step
+//   commit    make that address space readable and writable; the system may refuse this step
 // Guard pages, alignment padding and reserved ranges are address space that is never committed.
 #include <mallard/pages.hpp>
 

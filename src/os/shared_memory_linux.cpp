@@ -80,7 +80,8 @@ struct path {
     bool is_valid() const noexcept { return text[0] != '\0'; }
 };
 
-/// Explains an errno from a file in /dev/shm. Callers act upon EEXIST and ENOENT.
+/// Explains an errno from a file in /dev/shm. The result keeps the errno, because callers test it
+/// for EEXIST and ENOENT.
 system_error failure_of_file(int error) noexcept
 {
     switch (error) {

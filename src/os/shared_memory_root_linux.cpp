@@ -56,9 +56,9 @@ void* shared_memory::find_root(layout l, std::uint64_t hash) noexcept
     return base() + checked_number::in(root);
 }
 
-/// Returns memory for the root, in the one process that constructs it. Reuses the memory of a
-/// process that was killed while it constructed the same type. The hash is written before `root`,
-/// so that this process may be killed at any point.
+/// Returns memory for the root, in the one process that constructs it. If a process was killed
+/// while it constructed the same type, its memory is used again. This process may be killed
+/// anywhere, too: until `root` is stored at the end, the next process starts anew.
 void* shared_memory::place_root(layout l, std::uint64_t hash) noexcept
 {
     if (header_->root != 0 && header_->root_hash == hash) {

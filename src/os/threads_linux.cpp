@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// From the Itanium C++ ABI, like __cxa_thread_atexit. It keeps this code loaded as long as a thread
-// has a table: `dlclose` unloads the module only when the last such thread has ended.
+// The handle of this module, for __cxa_thread_atexit (Itanium C++ ABI). Each thread with a table
+// registers this handle, so `dlclose` unloads the module only when the last such thread has ended.
 extern "C" void* __dso_handle; // NOLINT(bugprone-reserved-identifier)
 
 namespace mallard {
@@ -154,7 +154,8 @@ private:
         while (*at != &c)
             at = &(*at)->next_of_thread_;
         *at = c.next_of_thread_;
-        thread_cache_list const* shown = &list; // another list may have got the place since
+        // Another list may use this place of the table by now.
+        thread_cache_list const* shown = &list;
         t.lists[list.place_.load(std::memory_order_relaxed)].compare_exchange_strong(
             shown, nullptr, std::memory_order_relaxed);
     }
@@ -240,8 +241,9 @@ void registry::at_thread_exit(void* table) noexcept
 void registry::before_fork() noexcept
 {
     all.lock.lock();
-    // One allocator may be the source of another, in any order of the lists. So this thread never
-    // waits for a list while it holds other lists: it releases them and starts again.
+    // One allocator may be the source of another, so threads may lock the lists in any order.
+    // Therefore this thread never waits for a list while it holds other lists: it releases them all
+    // and starts again.
     for (thread_cache_list* list = all.lists; list != nullptr;) {
         if (try_hold(*list)) {
             list = list->next_listed;
