@@ -26,7 +26,7 @@ namespace mallard::bench {
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
     bool alone = false;   ///< this process measures the memory of one contender
-    std::size_t less = 0; ///< in lakos1 to lakos5, divides work by 2^less
+    std::size_t less = 0; ///< divides the work of lakos1 to lakos5 by 2^less
 
     bool is_smoke() const noexcept { return kind == size::smoke; }
     bool is_brief() const noexcept { return kind == size::brief; }

@@ -13,8 +13,8 @@
 namespace mallard::bench {
 
 /// While an object of this class exists, about `bytes` bytes of the C library's heap are free and
-/// present. A block above these bytes keeps them from being the top of the heap. Does nothing in a
-/// process whose memory is measured.
+/// present. The class keeps a block above these bytes, so that they are not at the top of the heap.
+/// It does nothing in a process whose memory is measured.
 class warm_heap {
 public:
     warm_heap(effort how, std::size_t bytes)

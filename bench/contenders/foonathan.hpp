@@ -31,12 +31,13 @@ struct foonathan_kind<fm::node_pool> {
 template <>
 struct foonathan_kind<fm::small_node_pool> {
     static constexpr const char* name = "small-node";
-    static constexpr bool searches = true; // a free searches for the chunk of the block
+    static constexpr bool searches = true; // a free searches for the chunk that has the block
 };
 template <>
 struct foonathan_kind<fm::array_pool> {
     static constexpr const char* name = "array";
-    static constexpr bool searches = true; // a free searches for the place in an ordered list
+    // A free searches an ordered list for the place of the block.
+    static constexpr bool searches = true;
 };
 
 /// A foonathan pool. Its first chunk is about as large as the first chunk of a Mallard pool. Each

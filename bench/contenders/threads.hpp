@@ -118,8 +118,8 @@ struct pool_of_mode {
         }
 
         explicit of(std::size_t capacity) : of(capacity, 1) {}
-        // Twice the capacity, and more for few blocks: besides the blocks that a case keeps, each
-        // thread has blocks on their way to other threads.
+        // Besides the blocks that a case keeps, each thread has blocks on their way to other
+        // threads. So the capacity is doubled, and 16,384 blocks are added for small cases.
         of(std::size_t capacity, std::size_t threads) : pool_(make(2 * capacity * threads + 16384))
         {
         }

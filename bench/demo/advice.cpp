@@ -11,7 +11,8 @@ namespace {
 
 constexpr double gain_min = 0.03; // smaller gains do not count
 constexpr double level_max = 1 + gain_min;
-constexpr double error_max = 0.05 / (strategy_count - 1); // for each of the thirteen comparisons
+// Allowed probability of an error in each of the thirteen comparisons.
+constexpr double error_max = 0.05 / (strategy_count - 1);
 
 bench::summary summary_of(const std::vector<measurement>& runs, auto value)
 {
@@ -64,8 +65,8 @@ dimensions dimensions_of(const profile& counts, const std::vector<standing>& sta
     };
 }
 
-/// Returns how many of `count` coins have to show the same side, so that the probability of this by
-/// chance is below `error_max`. Returns count + 1 if even all of them are not enough.
+/// Returns how many of `count` runs have to favour the same strategy, so that the probability of
+/// this by chance is below `error_max`. Returns count + 1 if even all runs are not enough.
 std::size_t agreement_needed(std::size_t count)
 {
     double chance =

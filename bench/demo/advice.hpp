@@ -46,15 +46,15 @@ struct standing {
     bool is_too_large = false;  ///< `memory_ratio` is too large
 };
 
-/// The properties by which Lakos's talk describes a workload, each from 0 to 1. The printed report
-/// says which ones are estimates.
+/// The properties by which J. Lakos's talk on local allocators describes a workload, each from 0 to
+/// 1. The printed report says which of them are estimates.
 struct dimensions {
     double density = 0;     ///< D: allocations and frees for each ns of AS1's time
     double variation = 0;   ///< V: different sizes / allocations
     double locality = 0;    ///< L: share of use time that local layouts save
     double utilisation = 0; ///< U: peak bytes in use / all allocated bytes
-    // The talk's C and F (contention and fragmentation) are always 0 here: there is one thread, and
-    // nothing else allocates.
+    // The properties C and F (contention and fragmentation) are always 0 here: there is one thread,
+    // and no other part of the program allocates.
 };
 
 struct advice {

@@ -20,7 +20,7 @@ struct measurement {
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0; ///< when all is destroyed
     answer says;
-    std::optional<profile> counts; ///< only for strategy 0
+    std::optional<profile> counts; ///< only from the run that counts allocations
 
     double seconds() const noexcept { return build + use + destroy; }
 

@@ -1,5 +1,5 @@
-// Runs a workload and records every allocation. The properties D, V and U of the talk are computed
-// from the records.
+// Runs a workload and records every allocation. The density, variation and utilisation of J.
+// Lakos's talk on local allocators (D, V and U) are computed from the records.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>
@@ -67,7 +67,7 @@ private:
     std::map<std::size_t, double> by_size_;
 };
 
-/// A substitute for a strategy that counts allocations. Its number is 0.
+/// Takes the place of a strategy, and counts allocations. Its number is 0.
 struct counted {
     static constexpr int number = 0;
     static constexpr std::string_view name = "counted";

@@ -129,11 +129,12 @@ std::string pairs_text(const advice& a, std::string_view what, std::span<const p
            (different.empty() ? "; in none of them a difference detected" : different);
 }
 
-/// Says what the talk's last table recommends for this utilisation (U).
+/// Says what the last table of J. Lakos's talk on local allocators recommends for this utilisation
+/// (U).
 ///
-/// The table's condition A means that the structure is large and long-running. Here it is true if
-/// the structure is larger than the cache and allocates at least twice its peak in total. A "?" in
-/// the table means: measure.
+/// The condition A of that table means that the structure is large and long-running. Here it is
+/// true if the structure is larger than the cache and allocates at least twice its peak in total. A
+/// "?" in the table means that one has to measure.
 std::string talk_text(const advice& a, const profile& counts)
 {
     auto const cache_bytes =

@@ -13,7 +13,7 @@ namespace mallard::demo {
 namespace {
 
 constexpr double cell_seconds_max = 300;
-constexpr double cell_seconds_wanted = 0.05; // shorter cells are repeated
+constexpr double cell_seconds_wanted = 0.05; // a shorter measurement is repeated
 constexpr std::uint64_t rounds_max = 1000;
 
 std::string name_of(int strategy)

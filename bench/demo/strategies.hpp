@@ -11,7 +11,8 @@ namespace mallard::demo {
 
 inline constexpr std::size_t strategy_count = 14;
 
-enum class family { heap, arena, multipool, multipool_over_arena }; // two, then four of each
+// Two strategies use the heap, and four each of the other families.
+enum class family { heap, arena, multipool, multipool_over_arena };
 
 struct strategy_entry {
     int number = 0;

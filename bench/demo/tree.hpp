@@ -1,5 +1,5 @@
 // The parse tree that both readers (for source text and for JSON) build. Each node has a text and
-// child nodes. All of them are in the memory of one strategy.
+// child nodes. All nodes of a tree take their memory from the allocator of one strategy.
 #pragma once
 
 #include <mallard/winked.hpp>
@@ -59,8 +59,8 @@ template <class S>
 using forest = vector_of<S, node<S>>;
 
 /// The greatest depth of a tree. The contents of deeper blocks of source are added to the block
-/// around them, and deeper JSON is refused. The limit exists because destroying a tree recurses,
-/// and a file of a million brackets must not overflow the stack.
+/// around them, and deeper JSON is refused. Destroying a tree recurses, so without the limit a file
+/// of a million brackets would overflow the stack.
 inline constexpr std::size_t depth_max = 200;
 
 } // namespace mallard::demo

@@ -1,6 +1,6 @@
-// The contenders in the benchmarks of Lakos's talk: every allocator, with its library and its
-// strategies. Strategies have the numbers of the talk. In each pair of numbers, the even one is the
-// strategy that winks out.
+// The contenders in the benchmarks of J. Lakos's talk on local allocators: every allocator, with
+// its library and its strategies. The talk numbers the strategies AS1 to AS14. From AS3 on,
+// strategies with even numbers wink out: they free all memory without running destructors.
 #pragma once
 
 #include <bench/lab/memories.hpp>
@@ -9,10 +9,10 @@
 
 namespace mallard::bench::lab {
 
-/// A library and a strategy. One process measures one such combination.
+/// What one process measures: a library and one of the strategies.
 struct part {
-    std::string_view library; ///< "heap": whatever malloc is in force; "mallard/reset": in
-                              ///< a variant that is not in the talk
+    std::string_view library; ///< "heap": the malloc of the process; "mallard/reset": a variant
+                              ///< that is not in the talk
     int strategy = 1;
 
     bool operator==(part const&) const = default;

@@ -1,6 +1,6 @@
-// Benchmark IV of Lakos's talk: threads that allocate at the same time, each from a separate
-// allocator. Further cases are not in the talk: threads that share an allocator, that free each
-// other's blocks, or that write to blocks in the same cache line.
+// Benchmark IV of J. Lakos's talk on local allocators: threads that allocate at the same time, each
+// from a separate allocator. Further cases are not in the talk: threads that share an allocator,
+// that free each other's blocks, or that write to blocks in the same cache line.
 #pragma once
 
 #include <bench/lab/play.hpp>
@@ -23,16 +23,17 @@
 
 namespace mallard::bench::lab {
 
-/// The parameters of one process of this benchmark.
+/// The parameters of one process of this benchmark. The kind `faithful` measures as the talk's
+/// program does, mistakes included; `corrected` measures without the mistakes.
 struct contention_cell {
     enum class kind : std::size_t { faithful, corrected, shared, remote, sharing };
 
     kind of = kind::corrected;
-    std::size_t operations = 0; ///< number for each thread
+    std::size_t operations = 0; ///< allocations of each thread
     std::size_t block = 0;      ///< bytes
     std::size_t threads = 1;
-    std::size_t rounds = 0; ///< faithful: rounds in a sample
-    double least_ns = 0;    ///< corrected variant: least total time
+    std::size_t rounds = 0; ///< only for `faithful`: rounds in a sample
+    double least_ns = 0;    ///< only for `corrected`: least total time
 };
 
 template <class Memory>
@@ -118,7 +119,8 @@ public:
 private:
     struct place {
         ring<256> sent_here;
-        std::ptrdiff_t awaited = 0; // negative if the neighbour is ahead
+        // Blocks still to receive; negative if the neighbour has sent more.
+        std::ptrdiff_t awaited = 0;
     };
 
     bool free_all(place& here)

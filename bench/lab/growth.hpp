@@ -1,4 +1,5 @@
-// Benchmark I of Lakos's talk: build a data structure, write to it, and destroy it.
+// Benchmark I of J. Lakos's talk on local allocators: build a data structure, write to it, and
+// destroy it.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -30,7 +31,7 @@ enum class form { corrected, faithful, returning };
 
 /// The parameters of one process of this benchmark.
 struct growth_cell {
-    std::size_t structure = 1; ///< the number n of DSn: 1 to 12
+    std::size_t structure = 1; ///< 1 to 12, for the talk's structures DS1 to DS12
     std::size_t size = 64;     ///< elements of the outermost container
     std::size_t elements = 0;  ///< least total number of insertions
     form how = form::corrected;

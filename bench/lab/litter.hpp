@@ -1,5 +1,6 @@
-// Benchmark V of Lakos's talk: freed blocks of other parts of a program leave gaps in the heap.
-// Structures that are built afterwards are therefore spread over many pages.
+// Benchmark V of J. Lakos's talk on local allocators: freed blocks of other parts of a program
+// leave gaps in the heap. Structures that are built afterwards are therefore spread over many
+// pages.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +46,8 @@ private:
     std::vector<void*> blocks_;
 };
 
-/// Computes the talk's fragmentation F of a structure: the share of its pages that would not be
-/// needed if its blocks were contiguous.
+/// Computes the fragmentation F of a structure, as the talk defines it: the share of its pages that
+/// would not be needed if its blocks were contiguous.
 ///
 ///     F = 1 - (pages that the bytes of all blocks fill) / (pages that any block touches)
 ///

@@ -8,8 +8,8 @@
 namespace mallard::bench::lab {
 namespace {
 
-// Measures as in the talk: whole programs are timed, and the times of the phases are computed as
-// differences.
+// Measures as Lakos's talk does: whole programs are timed, and the times of the phases are computed
+// as differences.
 //
 //     A = create, shuffle, access    B = create, access, shuffle    C = create, shuffle
 //     degradation = (A - C) / (B - C)
@@ -102,7 +102,7 @@ void look_before_and_after(locality_cell const& cell, figures out)
 // A multipool for blocks of at most 32 bytes, such as the nodes of these lists. A user with very
 // many such nodes would choose this multipool.
 using small_multipool = multipool<default_heap, multipool_options{.largest = 32}>;
-// The multipool for lists whose elements move between lists: docs/decisions/0027.
+// The multipool for lists whose elements move between lists (see docs/decisions/0027).
 using queue_multipool = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
 
 template <class F>

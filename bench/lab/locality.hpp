@@ -1,6 +1,6 @@
-// Benchmark II of Lakos's talk: a large program has many subsystems. Each subsystem is a list, and
-// elements move from one list to another. If each list has a separate allocator, the nodes of a
-// list stay together.
+// Benchmark II of J. Lakos's talk on local allocators: a large program has many subsystems. Each
+// subsystem is a list, and elements move from one list to another. If each list has a separate
+// allocator, the nodes of a list stay together.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -21,9 +21,9 @@ struct locality_cell {
     std::size_t size = 1;        ///< elements of each subsystem before the shuffles
     std::size_t moves = 0;       ///< moves of elements in a shuffle
     std::size_t shuffles = 1;    ///< number of shuffles, with a measurement after each
-    std::size_t walks = 1;       ///< walks over a subsystem before the next subsystem
-    std::size_t looks = 1;       ///< measurements, each with half the walks
-    std::size_t repetitions = 0; ///< of the access phase; 0: corrected variant
+    std::size_t walks = 1;       ///< walks over a list before the next list
+    std::size_t looks = 1;       ///< measurements; each has half the walks of the one before
+    std::size_t repetitions = 0; ///< of the access phase, as in the talk; 0: corrected variant
     std::size_t accesses = 1;    ///< corrected variant: least number in a sample
 
     std::size_t subsystems() const noexcept { return elements / size; }

@@ -1,5 +1,5 @@
-// mallard-bench-lab does one measurement of Lakos's benchmarks: one case under one strategy, once,
-// in a fresh process. `./x bench lakos1` starts it.
+// mallard-bench-lab does one measurement of the benchmarks in J. Lakos's talk on local allocators:
+// one case under one strategy, once, in a fresh process. `./x bench lakos1` starts it.
 #include <bench/lab/task.hpp>
 
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
-// The allocators of the strategies of Lakos's talk, for every library that has them. Each class is
-// constructed from a `budget`. It has an allocator for containers and single blocks, and it can
-// free all memory at once.
+// The allocators of the strategies in J. Lakos's talk on local allocators, for every library that
+// has them. Each class is constructed from a `budget`. It has an allocator for containers and
+// single blocks, and it can free all memory at once.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -26,7 +26,7 @@ struct budget {
     std::size_t largest = 0;     ///< bytes of the largest block that will be requested
 };
 
-/// AS1: the heap, by type parameter.
+/// The talk's strategy AS1: the heap, as a type parameter of the containers.
 class heap_typed {
 public:
     explicit heap_typed(budget) {}
@@ -58,7 +58,7 @@ using behind_std = behind<std::pmr::memory_resource, std::pmr::polymorphic_alloc
 using behind_boost =
     behind<boost::container::pmr::memory_resource, boost::container::pmr::polymorphic_allocator>;
 
-/// AS2: the heap, by abstract base.
+/// The talk's strategy AS2: the heap, called through an abstract base class.
 class heap_based : public behind_std {
 public:
     explicit heap_based(budget) : behind_std(*std::pmr::new_delete_resource()) {}

@@ -1,5 +1,5 @@
-// The code that Lakos's Benchmarks II to IV share: the choice of a contender, the work on a block,
-// and the limit of memory.
+// The code that Benchmarks II to IV of J. Lakos's talk on local allocators share: the choice of a
+// contender, the work on a block, and the limit of memory.
 #pragma once
 
 #include <bench/lab/task.hpp>

@@ -1,4 +1,6 @@
-// DS1 to DS12: the data structures of Benchmark I, over any allocator.
+// The data structures DS1 to DS12 of Benchmark I in J. Lakos's talk on local allocators, over any
+// allocator. DS1 to DS4 are a vector or a hash set of ints or strings. DS5 to DS8 are vectors of
+// these four structures, and DS9 to DS12 are hash sets of them.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -92,7 +94,7 @@ void touch_first(Text& element) noexcept
     keep(element.data());
 }
 
-/// Puts `count` elements, numbered from `first`, into one of DS1 to DS4.
+/// Puts `count` elements, numbered from `first`, into one of the flat structures DS1 to DS4.
 template <class T, class A>
 void fill(std::vector<T, A>& into, std::size_t first, std::size_t count, words& text)
 {
@@ -116,7 +118,7 @@ void fill(std::unordered_set<T, H, E, A>& into, std::size_t first, std::size_t c
     }
 }
 
-/// Puts a structure of `count` elements into DS5 to DS8.
+/// Adds an inner structure of `count` elements to a vector (DS5 to DS8).
 template <class Leaf, class A>
 void add_leaf(std::vector<Leaf, A>& into, std::size_t first, std::size_t count, words& text)
 {
@@ -125,8 +127,8 @@ void add_leaf(std::vector<Leaf, A>& into, std::size_t first, std::size_t count, 
     fill(into.back(), first, count, text);
 }
 
-/// Inserts an empty inner structure into DS9 to DS12, then fills it. This order is possible because
-/// the inner structure is hashed by its address.
+/// Inserts an empty inner structure into a hash set (DS9 to DS12), then fills it. This order is
+/// possible because the set hashes the inner structure by its address.
 template <class Leaf, class A>
 void add_leaf(std::unordered_set<Leaf, hash_of_address, same_address, A>& into, std::size_t first,
               std::size_t count, words& text)
@@ -136,7 +138,7 @@ void add_leaf(std::unordered_set<Leaf, hash_of_address, same_address, A>& into, 
     fill(leaf, first, count, text);
 }
 
-/// Fills the inner structure, then inserts it, because it is hashed by its content.
+/// Fills an inner structure, then inserts it, because the set hashes it by its content.
 template <class Leaf, class E, class A>
 void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t first,
               std::size_t count, words& text)

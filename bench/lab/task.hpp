@@ -26,10 +26,11 @@ struct not_played : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The benchmarks. Each throws `std::bad_alloc` if memory runs out.
+// The benchmarks of J. Lakos's talk on local allocators. Each throws `std::bad_alloc` if memory
+// runs out.
 void growth(task const&, figures);      ///< Benchmarks I and V
-void locality(task const&, figures);    ///< II
-void utilization(task const&, figures); ///< III
+void locality(task const&, figures);    ///< Benchmark II
+void utilization(task const&, figures); ///< Benchmark III
 void contention(task const&, figures);  ///< Benchmark IV
 
 } // namespace mallard::bench::lab

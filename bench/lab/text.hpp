@@ -1,4 +1,5 @@
-// The strings of Benchmark I: 33 to 1,000 characters out of 64 KiB of random characters.
+// The strings of Benchmark I in J. Lakos's talk on local allocators: 33 to 1,000 characters out of
+// 64 KiB of random characters.
 #pragma once
 
 #include <array>
@@ -8,8 +9,8 @@
 
 namespace mallard::bench::lab {
 
-/// Draws strings in one of two ways. Faithful to the talk's program: two random numbers for each
-/// string. Otherwise: lengths are drawn beforehand, and the start moves on by 61 characters.
+/// Draws strings in one of two ways. `each` draws two random numbers for each string, as the talk's
+/// program does. `before` draws the lengths beforehand, and moves the start on by 61 characters.
 class words {
 public:
     enum class when { each, before };

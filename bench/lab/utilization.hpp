@@ -1,5 +1,5 @@
-// Benchmark III of Lakos's talk: blocks are freed, the oldest first, and others are allocated. Only
-// a part of all memory that was ever allocated is in use at a time.
+// Benchmark III of J. Lakos's talk on local allocators: blocks are freed, the oldest first, and
+// others are allocated. Only a part of all memory that was ever allocated is in use at a time.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -15,8 +15,8 @@ struct utilization_cell {
     std::size_t total = 0;  ///< bytes requested from one allocator
     std::size_t active = 0; ///< bytes in use
     std::size_t block = 0;  ///< bytes of each block
-    std::size_t lives = 0;  ///< number of allocators; 0: corrected variant
-    double least_ns = 0;    ///< corrected: the least time
+    std::size_t lives = 0;  ///< number of allocators, as in the talk; 0: corrected variant
+    double least_ns = 0;    ///< only for the corrected variant: least total time
 
     std::size_t count() const noexcept { return total / block; }
     std::size_t held() const noexcept { return active / block; }

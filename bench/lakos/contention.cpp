@@ -1,6 +1,6 @@
-// The suite lakos4 is Lakos's Benchmark IV: threads that allocate at the same time. Some cases are
-// not in the talk: a shared allocator, blocks that another thread frees, and blocks of two threads
-// in one cache line.
+// The suite lakos4 is Benchmark IV of J. Lakos's talk on local allocators: threads that allocate at
+// the same time. Some cases are not in the talk: a shared allocator, blocks that another thread
+// frees, and blocks of two threads in one cache line.
 #include <bench/lab/contention.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>

@@ -1,5 +1,6 @@
-// The suites lakos1 and lakos5 build and destroy the data structures of Lakos's Benchmark I under
-// each strategy. lakos1 does so in a fresh heap, lakos5 in a heap with gaps.
+// The suites lakos1 and lakos5 build and destroy the data structures DS1 to DS12 of J. Lakos's talk
+// on local allocators under each strategy. lakos1 does so in a fresh heap, lakos5 in a heap with
+// gaps.
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
 
@@ -24,7 +25,7 @@ constexpr std::array structures = {"vector<int>",
 constexpr std::size_t inner_exponent = 7;
 
 struct cell {
-    std::size_t structure; // 1 to 12
+    std::size_t structure; // 1 to 12, for DS1 to DS12
     std::size_t exponent;  // the exponent of its size
 
     std::string name() const

@@ -11,8 +11,8 @@
 namespace mallard::bench {
 namespace {
 
-// A case of the talk may take hours before its first output: 2^25 elements are walked over 2,560
-// times, and each step is a cache miss.
+// The time limit of one process. Some cases of Lakos's talk take hours before their first output:
+// 2^25 elements are walked over 2,560 times, and each step is a cache miss.
 constexpr int patience_ms = 6 * 60 * 60'000;
 
 // "boost-container-1.74/" gives "boost-container-1.74".

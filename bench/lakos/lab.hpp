@@ -11,8 +11,8 @@
 
 namespace mallard::bench {
 
-/// A contender of the suites lakos1 to lakos5: a strategy of the talk, in one library, over one
-/// malloc.
+/// A contender of the suites lakos1 to lakos5: a strategy (AS1 to AS14) of J. Lakos's talk on local
+/// allocators, in one library, over one malloc.
 struct player {
     std::string name; ///< "mallard/AS7", "glibc-2.36/AS1"
     lab::part who;

@@ -1,5 +1,5 @@
-// The suite lakos2 is Lakos's Benchmark II: elements move between lists. Some strategies have a
-// separate allocator for each list, and others one for all lists.
+// The suite lakos2 is Benchmark II of J. Lakos's talk on local allocators: elements move between
+// lists. Some strategies have a separate allocator for each list, and others one for all lists.
 #include <bench/lab/cache_misses.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
@@ -30,8 +30,8 @@ struct history {
     std::string after = {};  // "/shuffles=0.1", if it is not 5 as in the talk
     double shuffles = 5;     // moves of each element before each measurement
     std::size_t stages = 1;  // number of shuffles, each then measured
-    std::size_t walks = 256; // walks over a subsystem before the next subsystem
-    std::size_t looks = 9;   // measurements: 256 walks, 128, ... 1
+    std::size_t walks = 256; // walks over a list before the next list
+    std::size_t looks = 9;   // measurements after a shuffle, with 256 walks, 128, ... 1
 
     std::size_t moves(lists const& l) const
     {
@@ -39,7 +39,7 @@ struct history {
     }
 };
 
-enum class who { all, talks, first }; // which players
+enum class who { all, talks, first }; // which contenders; `talks`: those of the talk's program
 
 // Returns the contenders that can free single blocks. Only some of them run the talk's program,
 // because the corrected variant measures the same in a hundredth of the time.
@@ -85,8 +85,8 @@ experiment faithful(lists const& l, std::string const& name, history const& h,
     return e;
 }
 
-// Returns the number of repetitions with which each subsystem is walked over `in_all` times in
-// total, as in the talk.
+// Returns the number of repetitions with which each list is walked over `in_all` times in total, as
+// in the talk.
 std::size_t repetitions(std::size_t walks, std::size_t in_all, effort how)
 {
     std::size_t const less = how.is_smoke() ? 12 : how.is_brief() ? 3 : how.less;

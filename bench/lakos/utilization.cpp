@@ -1,5 +1,5 @@
-// The suite lakos3 is Lakos's Benchmark III: blocks are freed and others allocated while only some
-// blocks are in use.
+// The suite lakos3 is Benchmark III of J. Lakos's talk on local allocators: blocks are freed and
+// others allocated, and only a part of all blocks is in use at a time.
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
 

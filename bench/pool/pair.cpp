@@ -16,8 +16,8 @@ template <class C>
         blocks.deallocate(keep(blocks.allocate()));
 }
 
-// Has the whole loop in one function, so that the compiler can treat the pool as in a program. For
-// a pool on the stack, the compiler may keep the head of the list in a register.
+// The whole loop is in one function, so that the compiler can treat the pool as in a program: for a
+// pool on the stack, the compiler may keep the head of the list in a register.
 struct on_stack {
     template <class C>
     [[gnu::noinline]] static double run(batch& timed)
@@ -40,7 +40,7 @@ struct as_static {
     template <class C>
     [[gnu::noinline]] static double run(batch& timed)
     {
-        // Constructs and destroys the pool here, although it is in static storage, because every
+        // The pool is in static storage, but each round constructs and destroys it, so that every
         // round starts with a fresh pool.
         alignas(C) static std::byte storage[sizeof(C)];
         C& blocks = *::new (static_cast<void*>(storage)) C(1);

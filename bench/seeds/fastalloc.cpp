@@ -1,4 +1,5 @@
-// fastalloc's table: an object is made in a pool and dropped by its handle.
+// The table of fastalloc, one of the projects from which Mallard grew: an object is made in a pool
+// and dropped by its handle.
 //
 // Faithful (as published): the pool is constructed before the clock starts, for 100, 1,000 or
 // 10,000 objects, but holds only one object at a time. The figure is the median over rounds, not
@@ -38,7 +39,7 @@ T const& black_box(T const& value) noexcept
     return value;
 }
 
-// --- the contenders: each makes objects, for a given number of objects at a time
+// --- the contenders: each constructor gets the number of objects that exist at a time
 
 /// `new` and `delete`.
 template <class T>

@@ -1,5 +1,5 @@
-// hakmem's table of 2025-10-26: one thread with blocks of one size or of several sizes, and four
-// threads with small blocks.
+// The table of 2025-10-26 of hakmem, one of the projects from which Mallard grew: one thread with
+// blocks of one size or of several sizes, and four threads with small blocks.
 //
 // Faithful (as published): each round is a new process, so the first use of memory is part of the
 // mean. The number of repetitions is that of the table. The report does not say what was written to

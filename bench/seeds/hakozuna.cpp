@@ -1,7 +1,7 @@
-// hakozuna's tables: the remote matrix (threads that free each other's blocks), larson, blocks that
-// change owner, and a mix of sizes. ns_per_op is the cost for one thread: wall time * threads /
-// operations of all threads. An operation is a malloc and its free. The tables' figures in M ops/s
-// are converted to ns_per_op.
+// The tables of hakozuna, one of the projects from which Mallard grew: the remote matrix (threads
+// that free each other's blocks), larson, blocks that change owner, and a mix of sizes. ns_per_op
+// is the cost for one thread: wall time * threads / operations of all threads. An operation is a
+// malloc and its free. The tables' figures in M ops/s are converted to ns_per_op.
 //
 // Faithful matrix (as published): 16 threads are started. Each does 50,000 steps, or 10,000 where
 // blocks are sent, because 50,000 would take minutes for each row. A block is sent to another

@@ -75,7 +75,7 @@ private:
         while (queue_.pop(full)) {
             for (void* const block : full) {
                 if (word_of(block).load(std::memory_order_relaxed) != mark_of(block))
-                    std::abort(); // two threads had the same block
+                    std::abort(); // two threads had the same block at the same time
                 blocks.deallocate(block);
             }
         }

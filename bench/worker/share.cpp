@@ -94,7 +94,8 @@ round_function relay(task const& t, effort how)
 
 // Every thread writes a hundred times to a small block, then frees it and writes to a new block, as
 // in the benchmark cache-scratch. If two threads have blocks in one cache line, each write waits
-// for the line. If `handed`, one thread allocated the first blocks, and the others free them.
+// for the line. With `handed`, one thread allocated the first blocks, and the other threads free
+// them.
 round_function scratch(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);
