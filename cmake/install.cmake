@@ -1,6 +1,6 @@
-# Says what `cmake --install` leaves: headers, libraries, and two ways to find them,
-# find_package(mallard) and pkg-config. Both find the files relative to where they lie themselves, so
-# that the installed tree can be moved.
+# Says what `cmake --install` installs: headers, libraries, and the files by which
+# find_package(mallard) and pkg-config find them. These files contain only relative paths, so the
+# installed tree can be moved.
 #
 # Each component can be installed alone: `cmake --install BUILD --component NAME`.
 #
@@ -21,7 +21,7 @@ set(preload_dir ${CMAKE_INSTALL_LIBDIR}/mallard)
 set(pkg_config_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pkg_config_up /${pkg_config_dir} /)
 
-# Installs targets with their headers as a component, and what find_package reads for them.
+# Installs the targets of a component with their headers, and the file that find_package reads.
 function(install_component component)
     install(TARGETS ${ARGN} EXPORT mallard-${component} COMPONENT ${component}
         FILE_SET HEADERS COMPONENT ${component}
@@ -31,15 +31,15 @@ function(install_component component)
         DESTINATION ${package_dir} COMPONENT ${component})
 endfunction()
 
-# Installs NAME.pc, made of cmake/TEMPLATE.pc.in.
+# Installs NAME.pc, which is made from cmake/TEMPLATE.pc.in.
 function(install_pkg_config component template name)
     configure_file(cmake/${template}.pc.in ${name}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config_dir}
         COMPONENT ${component})
 endfunction()
 
-# Installs the .pc file of one of the C++ libraries: what it is, the packages that it needs, and the
-# library that it links in a tree that has one.
+# Installs the .pc file of one of the C++ libraries. The file names the packages that the library
+# requires. It links the library only if this tree has src/, and so builds it.
 function(install_library_pkg_config component name description requires library)
     set(libs)
     if(library AND mallard_has_sources)
@@ -77,7 +77,7 @@ if(TARGET mallard-malloc)
 endif()
 
 # find_package reads mallard-config.cmake, which reads the components that are installed. Every
-# component brings the two files.
+# component installs this file and the file with the version.
 set(any_architecture)
 if(NOT mallard_has_sources AND NOT TARGET mallard-c)
     set(any_architecture ARCH_INDEPENDENT)

@@ -1,5 +1,6 @@
-# link_heaps(PROGRAM): links heaps, which are declared in mallard/heap.hpp, into a program: as a part
-# of malloc, or without malloc under a sanitizer, which has its own.
+# link_heaps(PROGRAM): links the code of mallard/heap.hpp into a program. Normally that code is a
+# part of Mallard's malloc. Under a sanitizer, which has its own malloc, it is linked without
+# malloc.
 function(link_heaps program)
     if(TARGET mallard-malloc-static)
         target_link_libraries(${program} PRIVATE mallard::malloc_static)
