@@ -148,7 +148,7 @@ TYPED_TEST(memory_resource, requests_later_chunks_without_an_earlier_strict_alig
     std::size_t const usual = alignment_of_chunks(untouched, other.source);
     std::ignore = this->r.allocate(1, 1 << 20);
     EXPECT_EQ(alignment_of_chunks(this->r, this->calls), usual);
-    // A pool that finds the chunk by the address of a block aligns chunks to their size.
+    // This pool finds the chunk of a block by its address, so it aligns chunks to their size.
     EXPECT_LE(usual, (std::is_same_v<TypeParam, as_shared_multipool>) ? 65'536u : 16u);
 }
 

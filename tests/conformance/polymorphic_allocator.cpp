@@ -79,7 +79,7 @@ TEST_F(over_pool, is_passed_to_both_halves_of_a_pair)
     from.deallocate(p, 1);
 }
 
-TEST_F(over_pool, uses_the_default_resource_in_a_copy_and_stays_on_assignment)
+TEST_F(over_pool, is_the_default_resource_in_a_copy_and_is_kept_by_assignment)
 {
     std::pmr::vector<std::pmr::string> const source({"a", "b"}, &memory);
     std::pmr::vector<std::pmr::string> const copy = source;

@@ -126,7 +126,7 @@ TEST_P(pool_resource, pools_blocks_whose_alignment_is_their_size_up_to_a_cache_l
     }
 }
 
-TEST_P(pool_resource, needs_no_more_memory_after_the_longest_queue)
+TEST_P(pool_resource, takes_no_more_memory_for_a_queue_of_constant_length)
 {
     std::deque<void*> queue;
     for (int i = 0; i < 20'000; ++i)

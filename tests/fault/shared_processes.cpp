@@ -81,7 +81,7 @@ TEST(processes, see_only_complete_segments_when_they_race_to_create_and_remove)
     expect_fine(all);
 }
 
-/// A root whose constructor allocates. If told to, the constructor then ends the process.
+/// A root whose constructor allocates, and then kills the process while `lives` is above 0.
 struct fragile {
     fragile(shared_memory& segment, std::atomic<int>& lives)
         : part(static_cast<int*>(segment.allocate({sizeof(int)})))

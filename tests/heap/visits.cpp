@@ -1,4 +1,4 @@
-// Tests of visits: other threads return the free blocks in the lists of idle threads.
+// Tests of visits: a thread returns the free blocks in the lists of other, idle threads.
 #include "../../src/heap/registry.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
@@ -81,7 +81,7 @@ private:
     one blocks_[64];
 };
 
-TEST(visits, find_threads_in_the_middle_of_any_call_and_no_block_has_two_owners)
+TEST(visits, give_no_block_to_two_threads_whatever_call_they_interrupt)
 {
     std::atomic<bool> done{false};
     std::jthread visitor([&done] {
@@ -164,7 +164,8 @@ bool has_in_list(std::size_t bytes)
     return engine::shown_cache()->real->list_at(c).head != nullptr;
 }
 
-/// Allocates and frees blocks of `bytes` until the list of this thread may hold a block.
+/// Allocates and frees blocks until the list of this thread may keep one block of `bytes`. Returns
+/// a block.
 void* take_again_and_again(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)
@@ -173,7 +174,7 @@ void* take_again_and_again(std::size_t bytes)
     return mallard_malloc(bytes);
 }
 
-TEST(visits, reset_the_limit_of_an_empty_list_as_well)
+TEST(visits, also_reset_the_limit_of_an_empty_list)
 {
     constexpr std::size_t bytes = std::size_t{8} << 20;
     gate asleep;
@@ -182,7 +183,7 @@ TEST(visits, reset_the_limit_of_an_empty_list_as_well)
         void* const block = take_again_and_again(bytes);
         asleep.open();
         visited.wait();
-        mallard_free(mallard_malloc(16)); // the thread uses its own cache again
+        mallard_free(mallard_malloc(16)); // ends the visit: the thread uses its own cache again
         mallard_free(block);
         EXPECT_FALSE(has_in_list(bytes));
     });
@@ -192,11 +193,12 @@ TEST(visits, reset_the_limit_of_an_empty_list_as_well)
     visited.open();
 }
 
-TEST(visits, the_child_of_a_fork_gets_back_the_allowance_of_missing_threads)
+TEST(visits, give_the_child_of_a_fork_the_allowances_of_missing_threads)
 {
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
-    // Growth by an eighth of the memory would cause visits. Two more blocks are less than that.
+    // Visits begin when memory has grown by an eighth. With 20 blocks in use, two more are less
+    // than that.
     void* in_use[20];
     for (void*& block : in_use)
         block = mallard_malloc(engine::block_bytes_max);

@@ -54,8 +54,8 @@ inline bool is_aligned(const void* block, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(block) % align == 0;
 }
 
-/// The index of the next byte to write or check: every byte up to 4 KiB, then one in 512, and from
-/// 1 MiB on one in 16 KiB, since each page costs a page fault.
+/// The index of the next byte to write or check. Up to 4 KiB this is every byte, then one byte in
+/// 512. From 1 MiB on it is one in 16 KiB, since each page costs a page fault.
 inline std::size_t next_looked_at(std::size_t i)
 {
     return i + (i < 4096 ? 1 : i < 1 << 20 ? 512 : 1 << 14);

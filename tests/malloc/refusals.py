@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 skipped = 77
-loaders_first = ("mmap", "1")  # its failure kills the program by a signal
+loaders_first = ("mmap", "1")  # a failure of this call kills the program by a signal
 points_max = int(os.environ.get("POINTS", 48))
 at_once = 4  # number of values of n that are tried at the same time
 faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# For each program, the tests to run. Tests that take long or need hundreds of MiB are left out.
+# The tests that each program runs. Tests that take long or need hundreds of MiB are left out.
 programs = {
     "random": "*",                  # every function of the family, threads that swap blocks
     "threads": "*-*short_ones*:*stack*:*outlive*:*reallocated*",

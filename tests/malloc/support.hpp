@@ -20,8 +20,8 @@ inline std::string file_of(const char* symbol)
     return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-/// Whether the tested malloc is another one than the C library's. The C library's malloc is the
-/// control: if it fails a test, the test is wrong, or stricter than the standard.
+/// Whether the program runs with a malloc other than that of the C library. The C library's malloc
+/// is the control: if it fails a test, the test is wrong, or stricter than the standard.
 inline bool is_preloaded()
 {
     return file_of("malloc") != file_of("printf");

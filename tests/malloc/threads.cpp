@@ -152,8 +152,8 @@ TEST(threads, DISABLED_a_hundred_thousand_short_ones_leave_no_memory_behind)
     pass_on(100'000);
 }
 
-/// A thread-specific key. Its destructor stores a new block each time, so that the C library calls
-/// the destructor again, and the last call frees the last block.
+/// A thread-specific key. Its destructor allocates a new block and sets the key again, so that the
+/// C library calls the destructor in every round. The last round frees the last block.
 struct rearmed {
     static inline pthread_key_t key;
     int round = 0;

@@ -8,8 +8,8 @@ int main()
         blocks;
     void* all[200];
     blocks.allocate_batch(all);
-    // The pool has moved the blocks that were freed first from its array of recent frees to its
-    // bitmap.
+    // By now the pool has moved the blocks that were freed first from its array of recent frees to
+    // the bitmaps of their chunks.
     blocks.deallocate_batch(all);
     blocks.deallocate(all[0]);
 }

@@ -80,8 +80,8 @@ def main(source, program, preload="", build=""):
     run = subprocess.run([*tracer, program], env=environment, capture_output=True, text=True,
                          timeout=60)
 
-    # If malloc stops a program, the help line of its message names the malloc that finds more bugs:
-    # the checked one.
+    # When malloc stops a program, its help line names the library that finds more bugs: the checked
+    # malloc.
     helper = "libmallard-checked.so" if preload and not build else ""
     verdicts = {"dies": lambda expected, run: verdict_of_death(expected, run, helper), "segfaults": verdict_of_touch,
                 "lives": verdict_of_life}

@@ -1,17 +1,18 @@
 /* counts::shared: handles of one object that several threads copy, drop and lock.
 
-   The inlines add_strong, lock, drop_strong, drop_weak and is_sole are functions of
-   handle_counts; reset stands for shared_handle::reset and object_pool::drop_last. Each load,
-   addition or compare_exchange of the model is one in the code. Three threads start with a strong
-   handle, a weak handle, and one of each. They copy, drop, lock and make weak handles in any
-   order. A freed slot may hold another object at once, so no thread may touch it.
+   The inlines add_strong, lock, drop_strong, drop_weak and is_sole stand for the functions of
+   handle_counts with these names; reset stands for shared_handle::reset and
+   object_pool::drop_last. Each load, addition or compare_exchange of the model stands for one in the
+   code. Three threads start with a strong handle, a weak handle, and one handle of each kind. They
+   copy, drop, lock and make weak handles in any order. The pool may put another object into a freed
+   slot at once, so no thread may touch a freed slot.
 
-   Not modelled: memory orders weaker than sequential consistency. The destruction of all objects at
-   once, by one thread. Overflow.
+   The model leaves out memory orders weaker than sequential consistency, the destruction of all
+   objects at once by one thread, and overflow of the counts.
 
-   Checked: the object is destroyed once, when there is no strong handle. Later the slot is
-   freed once, when there is no handle and no thread reads it. No call of lock returns a handle of
-   a destroyed object. When all handles are gone, the object is destroyed and the slot is free. */
+   Checked: the object is destroyed once, when it has no strong handle. Later the slot is freed
+   once, when it has no handle at all and no thread reads it. No call of lock returns a handle of a
+   destroyed object. When all handles are gone, the object is destroyed and the slot is free. */
 
 #define handles_max 2      /* number of handles of each kind and thread */
 
@@ -19,7 +20,7 @@
 byte strong = 2;
 byte weak = 1 + 2;         /* all strong handles together hold one weak handle */
 
-/* State that only the properties need. */
+/* Variables that only the properties read. */
 byte owners = 2;           /* strong handles that threads have */
 byte watchers = 2;         /* weak handles that threads have, or that drop_last holds */
 bool destroyed;
@@ -52,7 +53,7 @@ inline add_weak()
     }
 }
 
-/* The caller has loaded `seen`. */
+/* Precondition: the caller has loaded `seen`. */
 inline lock()
 {
     do
@@ -116,7 +117,7 @@ inline drop_weak()
     fi
 }
 
-/* There is only one handle, and no other thread can make another. */
+/* Whether the caller has the only handle. No other thread can then make a handle. */
 inline is_sole()
 {
     d_step {
@@ -129,7 +130,8 @@ inline is_sole()
     }
 }
 
-/* Drops a strong handle. `owners` counts the handle until it stops being an owner. */
+/* Drops a strong handle. `owners` counts this handle until the handle no longer keeps the object
+   alive. */
 inline reset()
 {
     is_sole();
@@ -168,7 +170,7 @@ inline reset()
     fi
 }
 
-/* Values that no later step reads only make more states. */
+/* Clears locals that no later step reads: their values would only make more states. */
 inline forget_locals()
 {
     seen = 0;

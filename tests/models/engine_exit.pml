@@ -4,16 +4,17 @@
  * functions of these names in src/heap/threads.cpp, and flush for the one in refill.cpp.
  * free_a_block stands for free_elsewhere and the fast path before it. Three threads start,
  * allocate, free blocks that any thread has allocated, flush the abandoned caches, and end. Some
- * of them free a last block after their end has begun. There are two caches, so one thread gets
- * none, or a cache that another thread has left.
+ * threads free one more block after their end has begun. There are two caches for three threads:
+ * one thread gets no cache, or a cache that an ended thread has left.
  *
- * Left out: weaker memory than sequential consistency. More than one slab. How messages are sent
- * and slabs returned, which is one step here (see engine_remote). The bits that say which classes
- * the abandoned caches have; to miss a class does no harm.
+ * The model leaves out memory weaker than sequential consistency, and more than one slab. Sending a
+ * message and returning a slab are one step each (engine_remote.pml models these steps). The code
+ * also keeps bits that say which size classes the abandoned caches have. The model leaves out these
+ * bits, because a thread that overlooks a class does no harm.
  *
- * Properties: One thread at a time touches a cache. A cache's list has blocks of its own slabs
- * only. A thread that has ended touches no cache. When all threads have ended, all caches are
- * abandoned, and each block is where it belongs. */
+ * Properties: One thread at a time touches a cache. The list of a cache has only blocks of slabs
+ * that the cache owns. A thread that has ended touches no cache. When all threads have ended, all
+ * caches are abandoned, and each block is in the slab or the list that it belongs to. */
 
 #define none       7
 #define departed   6
@@ -32,7 +33,7 @@ byte made = 1;
 bool abandoned[caches];            /* protected by registry_lock */
 bool registry_lock;
 
-/* Used by the properties only. */
+/* Variables that only the properties read. */
 byte held = all;                   /* blocks that callers hold */
 bool touched[caches];
 bool slab_touched;
@@ -99,7 +100,7 @@ inline read_messages(f)
     messages = 0
 }
 
-/* Returns the list and the messages to the slab. */
+/* Returns the blocks of the cache's list and of its messages to the slab. */
 inline flush(f)
 {
     begin_touch(f);
@@ -277,7 +278,7 @@ proctype thread()
     if
     :: mine < caches ->
         abandon_at_exit();
-        free_a_block()         /* in a destructor that runs later */
+        free_a_block()         /* stands for a free in a destructor that runs later */
     :: else
     fi
 }
@@ -286,7 +287,7 @@ init
 {
     byte set, messages, left, to;
     atomic {
-        abandoned[0] = true;      /* another thread has ended before */
+        abandoned[0] = true;      /* a thread that has ended before left this cache */
         run thread();
         run thread();
         run thread()

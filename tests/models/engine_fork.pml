@@ -1,18 +1,23 @@
-/* The engine of malloc: one thread forks; other threads read lines and flush all streams.
+/* The engine of malloc: one thread forks, while other threads read lines from a stream and flush all
+   streams.
 
    take, give, keep, open_lock, become_guest and stop_being_guest stand for functions in
-   src/os/lock.hpp and src/heap/guests.cpp. The lock is that of the slice heap. The forking
-   thread runs its handlers, then the C library waits for the list of streams, then it forks. The
-   thread that flushes all streams holds the list and waits for a stream. The thread that reads a
-   line holds the stream and calls malloc. Two more threads call malloc, and release the lock for
-   a while in the middle, as a purge does.
+   src/os/lock.hpp and src/heap/guests.cpp. The model has one lock of the engine: that of the slice
+   heap. The forking thread runs its fork handlers. Then the C library waits for the lock of its
+   list of streams, and forks. A second thread flushes all streams: it holds the list and waits for
+   a stream. A third thread reads a line: it holds that stream and calls malloc. Two more threads
+   call malloc, and release the lock for a while in the middle, as a purge does.
 
-   Left out: the engine's other locks, which are taken in one order before any is kept. Two
-   threads that fork at once, which the lock prevents. Memory weaker than sequential consistency.
+   A thread that calls malloc while the fork keeps the lock does not wait. It becomes a guest, which
+   reads the protected data and writes only data of its own.
+
+   The model leaves out the engine's other locks, which a fork takes in one order before it keeps
+   any of them; two threads that fork at once, which the lock prevents; and memory weaker than
+   sequential consistency.
 
    Properties: No thread waits for ever. One thread at a time touches the protected data, and no
-   thread does between the handlers and the end of the fork. There is one guest at a time, and
-   none when the lock opens. So the child finds the data in a consistent state. */
+   thread touches the data between the handlers and the end of the fork. There is one guest at a
+   time, and none when the lock opens. So the child finds the data in a consistent state. */
 
 #define open_state   0
 #define taken        1
@@ -23,7 +28,7 @@ byte state = open_state;           /* the state of the lock */
 bool guests;                       /* the lock of guests */
 bool list_taken, stream_taken;     /* locks of the C library */
 
-/* Used by the properties only. */
+/* Variables that only the properties read. */
 bool touched, touched_by_guest;
 bool forked;
 byte asleep, woken;                /* number of sleeping threads that were woken */
@@ -123,7 +128,7 @@ inline allocate()
     give()
 }
 
-/* Simulates a purge: no thread waits for the system call. */
+/* Stands for a purge: no thread waits for the lock during its system call. */
 inline allocate_and_purge()
 {
     take();
@@ -148,7 +153,7 @@ inline allocate_and_purge()
 proctype forks()
 {
     bool is_guest, has_slept;
-    /* the handlers before the fork */
+    /* the engine's handlers before the fork */
     take();
     assert(!is_guest);
     atomic {
@@ -160,12 +165,12 @@ proctype forks()
 #endif
         state = kept
     };
-    /* the C library */
+    /* the C library's part of the fork */
     atomic { !list_taken -> list_taken = true };
-    /* the fork */
+    /* the system call fork */
     atomic { assert(!touched); forked = true };
     list_taken = false;
-    /* the handlers after the fork, in the parent */
+    /* the engine's handlers after the fork, in the parent */
 #ifndef BREAK_OPEN_WITH_GUESTS
     atomic { !guests -> guests = true };
 #endif

@@ -1,24 +1,24 @@
-/* The engine of malloc: a visitor takes a list from its thread. The thread uses the list without
-   a lock and without a barrier, and may have been interrupted anywhere.
+/* The engine of malloc: a visitor takes the list of free blocks from a thread. The thread uses the
+   list without a lock and without a barrier, and may have been interrupted at any instruction.
 
    push and pop stand for the functions of these names in src/heap/thread_cache.hpp, refill for
    that in requests.cpp, busy_begins for the constructor of busy_scope, resume_after_visit for
    that in visit.cpp, and visit for visit_some there. Stores go through buffers, as in
    engine_visit.pml; an exchange waits until the buffer of its thread is empty.
 
-   There is one list with two blocks at first. The thread writes to each block that it allocates.
-   The visitor returns the blocks that it takes to their slab, from which refill takes blocks.
+   There is one list, with two blocks at first. The thread writes to each block that it allocates.
+   The visitor returns the blocks of the list to their slab, from which refill takes blocks.
 
-   Left out: slabs and messages, which engine_visit models. The visitor's test whether the thread
-   is idle. Hidden lists.
+   The model leaves out slabs and messages (see engine_visit.pml), the visitor's test whether the
+   thread is idle, and lists that are hidden while frees are deferred.
 
    Properties: No block has two owners. No block is lost. At the end `room` is right. */
 
-#define shown    0                 /* 0: the thread's own cache, 1: visited_thread_cache */
+#define shown    0                 /* the cache in use; 0: own, 1: visited_thread_cache */
 #define wanted   1
 #define busy     2
 #define room     3
-#define head     4                 /* a block, 0: none */
+#define head     4                 /* the first block of the list; 0: empty list */
 #define next(b)  (4 + (b))
 #define marked(b) (6 + (b))        /* the marked link of a free block */
 #define words    9
@@ -36,7 +36,7 @@ bool visits_ended;
 byte in_doubt;
 
 mtype = { in_list, with_thread, in_slab };
-mtype where[3];                    /* used by the properties only */
+mtype where[3];                    /* read by the properties only */
 
 inline store(word, value)
 {
@@ -75,7 +75,7 @@ inline unlock()
     registry_lock = false
 }
 
-/* For the lists of the caller, to which no other thread writes. */
+/* Counts the blocks of the caller's own list, to which no other thread writes. */
 inline count_list()
 {
     d_step {
@@ -226,7 +226,8 @@ proctype works()
     assert(in_doubt == 0)
 }
 
-/* Stops at a block that is not marked as free. */
+/* Counts the blocks of the list that the visitor took. Stops at a block that is not marked as free.
+   */
 inline count_taken()
 {
     d_step {

@@ -1,40 +1,42 @@
 /* The engine of malloc: a heap is released, reset, confined to another thread, and trimmed.
-   Other threads have freed blocks of the heap before, or free them while it is trimmed.
+   Other threads have freed blocks of the heap before, or free blocks during the trim.
 
    free_it stands for free_of_heap in src/heap/heap.cpp, release and trim for the functions of
-   these names there, push_to_inbox and splice for those in remote.cpp. Two threads allocate,
-   free blocks that either has allocated, trim, and release. As the program must, a thread that
-   releases the heap or confines it to itself knows that no other thread is in a call on the
-   heap. A third thread, of another part of the program, takes memory that was released.
+   these names there, push_to_inbox and splice for those in remote.cpp. Two threads allocate, free
+   blocks of each other, trim, and release. The documentation requires that no other thread is in a
+   call on the heap when a thread releases the heap or confines it to itself. The model keeps to
+   this rule. A third thread takes released memory for another use.
 
-   Left out: weaker memory than sequential consistency. How a message is pushed, which is one
-   step here (see engine_remote). More than one slab and one chunk. Blocks above 1 MiB, which any
-   thread frees at once (see engine_run).
+   The model leaves out memory weaker than sequential consistency; the push of a message, which is
+   one step (see engine_remote.pml); more than one slab and one chunk; and blocks above 1 MiB, which
+   any thread frees at once (see engine_run.pml).
 
    Properties: No thread reads or writes memory for a heap that has released the memory. One
    thread at a time touches the heap's cache. Each block is in one place. After a release the
    heap has no block. At the end `used` counts the blocks that callers and the list have. */
 
-#define shared     7               /* a shared heap */
+#define shared     7               /* as `holder`: any thread may use the heap */
 #define all        7               /* three blocks */
 #define bit_of(i)  (1 << (i))
 #define count(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1))
 
 byte holder;                       /* the thread that the heap is confined to */
 bool heap_lock;
-bool has;                          /* whether the entries of the chunk name the heap */
+/* Whether the entries of the chunk in the slice map name the heap. */
+bool has;
 byte slab_free;
 byte used;
-byte list;                         /* blocks in the list */
+byte list;                         /* blocks in the free list of the cache */
 byte inbox;
 byte messages;                     /* messages taken from the inbox */
-bool unused = true;                /* the slice heap has the chunk */
+bool unused = true;                /* whether the slice heap has the chunk */
 
-/* Used by the properties only. */
+/* Variables that only the properties read. */
 byte held;                         /* blocks that callers hold */
 byte collected[2];
 bool in_call[2];
-bool alone;                        /* the program guarantees this condition */
+/* Whether no other thread is in a call, which the program has to ensure. */
+bool alone;
 bool touched;
 byte calls_left = 8;
 
@@ -146,7 +148,7 @@ inline free_a_block()
     block = 0
 }
 
-/* Reads some messages; others may be left for the next call. */
+/* Reads some messages. Others may wait for the next call. */
 inline read_messages()
 {
     if
@@ -275,7 +277,7 @@ inline forget_blocks()
     slab_free = 0
 }
 
-/* The program no longer uses the blocks that callers held. */
+/* Releases the heap. The program no longer uses the blocks that callers held. */
 inline release()
 {
     held = 0;
@@ -300,8 +302,8 @@ inline reset()
     end_touch()
 }
 
-/* Some thread knows that no other thread is in a call. If the heap is confined, the heap is
- * confined to this thread. */
+/* Waits until no other thread is in a call, as a program must before it releases the heap. A
+ * confined heap must be confined to this thread. */
 inline alone_in_the_program()
 {
     atomic { !alone && !in_call[1 - me] -> alone = true }

@@ -3,17 +3,17 @@
    The inlines add_to_batch, push_to_inbox, splice and read_messages stand for the functions of
    these names in src/heap/remote.cpp, reclaim for reclaim_slab in threads.cpp, visit for
    splice_if_idle in visit.cpp, settle for that in cached_slabs.cpp. Each load, store and
-   compare_exchange of the model is one in the code. Two threads allocate, free blocks that any of
-   them has allocated, send freed blocks, read messages, reclaim the slab, and visit the abandoned
-   cache, in any order.
+   compare_exchange of the model stands for one in the code. Two threads allocate, free blocks that
+   either of them has allocated, send freed blocks in messages, read messages, reclaim the slab, and
+   visit the abandoned cache, in any order.
 
-   Left out: weaker memory than sequential consistency. More than one slab: a message has blocks
-   of one slab. The links within a message. Free lists: blocks go to the slab at once. Threads
-   that end: see engine_exit.
+   The model leaves out memory weaker than sequential consistency; more than one slab, because all
+   blocks of a message are of one slab; the links within a message; free lists, so freed blocks go
+   to the slab at once; and threads that end (see engine_exit.pml).
 
-   Properties: Only the thread that uses the cache that owns the slab writes to the slab. Each
-   block is in one place. A slab of which blocks are in messages is never returned. No message is
-   lost. At the end `used` counts the blocks that callers have. */
+   Properties: Only the thread whose cache owns the slab writes to the slab. Each block is in one
+   place. A slab is never returned while blocks of it are in messages. No message is lost. At the
+   end `used` counts the blocks that callers have. */
 
 #define none       7
 #define abandoned     2            /* the cache whose thread has ended */
@@ -22,19 +22,20 @@
 #define count(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1))
 
 byte owner = abandoned;
-byte tag = abandoned;              /* the owner in the map entries of the slab */
+byte tag = abandoned;              /* the owner of the slab according to the slice map */
 byte free_blocks = 4;
 byte used = 2;
-bool gone;                         /* the slab was returned: any thread may take the memory */
+/* Whether the slab was returned. Any thread may then take its memory. */
+bool gone;
 bool registry_lock;
 byte inbox[3] = none;              /* for each cache: the last block of the newest message */
 byte message[3];                   /* for each last block of a message: the blocks of the message */
 byte link[3];                      /* for each last block of a message: the message before */
 
-/* Used by the properties only. */
+/* Variables that only the properties read. */
 byte held = 3;                     /* blocks that callers hold */
 byte collected[2];                 /* blocks in a batch that is not sent */
-bool touched;                      /* a thread writes to the slab */
+bool touched;                      /* whether a thread is writing to the slab */
 byte calls_left = 8;
 
 inline lock()
@@ -79,7 +80,8 @@ inline take_slab()
     }
 }
 
-/* Returns blocks to their slab. A slab of which no block is used is kept or returned. */
+/* Returns blocks to their slab. When no block of the slab is in use, the slab is kept or returned.
+   */
 inline put(f, set)
 {
     begin_touch(f);
@@ -217,7 +219,7 @@ inline free_a_block()
     block = 0
 }
 
-/* Allocates all free blocks of a slab of this thread. */
+/* Allocates all free blocks of a slab that this thread owns. */
 inline hand_over()
 {
     begin_touch(me);
@@ -278,7 +280,7 @@ proctype thread(byte me)
     fi
 }
 
-/* Reads the remaining messages when the threads have ended. */
+/* When the threads have ended, reads the remaining messages. */
 init
 {
     byte me, left, to, before, messages, last, set;

@@ -1,22 +1,22 @@
-/* The engine of malloc: any thread frees a span of slices at once.
+/* The engine of malloc: any thread frees a span, which is a row of slices used as one block.
 
    The inlines free_span and resize_span stand for the functions of these names in
    src/heap/requests.cpp, and for those in large.cpp; take, give, extend and purge for those in
-   slice_heap.cpp. Two threads free the same span at once, or one resizes the span that the other
-   frees: the program is wrong, and must be stopped. A third thread takes spans and frees them, a
-   fourth purges dirty slices.
+   slice_heap.cpp. Two threads free the same span at once, or one thread resizes the span that the
+   other frees. Both are errors of the program, and the engine must stop it. A third thread takes
+   spans and frees them. A fourth thread purges dirty slices.
 
-   Left out: weaker memory than sequential consistency. Lists of spans, which a cache's own
-   spans go to first. A span that is allocated again with the same entry: nothing distinguishes the
-   new span from the old one.
+   The model leaves out memory weaker than sequential consistency, and the lists of a cache, which
+   take the spans of the cache first. It also leaves out a span that is allocated again with the
+   same entry in the slice map, because the engine cannot distinguish that span from the old one.
 
-   Properties: A slice has one holder. The slice of a holder is never purged, and its entry does
-   not change. Memory that is said to be zero is zero. If two threads free a span, or one frees
-   and one resizes it, one of them succeeds and the other stops the process. At the end nothing
-   is used. */
+   Properties: A slice has one holder. While a slice has a holder, it is never purged and its entry
+   does not change. Memory that the slice heap calls zero is zero. If two threads free a span, or
+   one frees and one resizes it, one of them succeeds and the other stops the process. At the end
+   no slice is in use. */
 
 #define slices   3
-#define inside     6               /* the entry of a span's later slices */
+#define inside     6               /* the entry of every slice of a span but the first */
 #define bit_of(i)  (1 << (i))
 #define bits(first, count) (((1 << (count)) - 1) << (first))
 
@@ -26,7 +26,7 @@ byte used;                         /* protected by slice_heap_lock */
 byte dirty;
 bool slice_heap_lock;
 
-/* Used by the properties only. */
+/* Variables that only the properties read. */
 byte holder[slices];
 byte data[slices];                 /* 0: the slice is zero */
 byte succeeded;
@@ -142,7 +142,7 @@ inline free_span(g, what)
     done = false
 }
 
-/* Adds the slices after a span if they are free. */
+/* Extends a span by the slices after it, if these slices are free. */
 inline extend(first)
 {
 #ifdef BREAK_EXTEND_LOOKS_BEFORE_THE_LOCK
@@ -167,7 +167,7 @@ inline resize_span(g, what)
 #ifdef BREAK_RESIZE_BY_STORE
     done = true;
 #else
-    change(g, what, inside);           /* so that no other thread frees the span in between */
+    change(g, what, inside);           /* meanwhile no other thread can free the span */
 #endif
     if
     :: !done -> stopped++
@@ -233,7 +233,7 @@ proctype right(byte me)
     od
 }
 
-/* The span is claimed while the lock is released for a system call, which may fail. */
+/* Claims a span and releases the lock during the system call, which may fail. */
 inline purge(g)
 {
 #ifndef BREAK_PURGE_WITHOUT_CLAIM

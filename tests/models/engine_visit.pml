@@ -1,18 +1,19 @@
-/* The engine of malloc: a visitor, and the thread whose cache it visits. Only the visitor runs a
-   barrier.
+/* The engine of malloc: one thread works with its cache, and two other threads, the visitors, use
+   that cache while the thread is idle. Only the visitors run a barrier.
 
-   busy_begins stands for the constructor of busy_scope in src/heap/thread_cache.hpp,
-   visit_if_idle for splice_if_idle in visit.cpp, barrier_in_all_threads for the system call. A
-   store goes into a buffer. Its own thread reads the buffer first; other threads see the store
-   when it leaves the buffer, in order, at any time. So a later load may overtake a store, as
-   processors allow. One thread works with its cache, two others visit it.
+   busy_begins stands for the constructor of busy_scope in src/heap/thread_cache.hpp, visit_if_idle
+   for splice_if_idle in visit.cpp, barrier_in_all_threads for the system call. Each thread has a
+   store buffer. The thread itself reads the buffer first. Other threads see a store when it leaves
+   the buffer, which happens in order and at any time. So a later load may overtake a store, as
+   processors allow.
 
-   A visitor that took the lists leaves the cache wanted. Then the thread waits before it uses
-   the cache (see engine_lists.pml), and the next visitor needs no barrier.
+   A visitor that has taken the lists leaves the cache in the state `wanted`. The thread then waits
+   before it uses the cache (see engine_lists.pml), and the next visitor needs no barrier.
 
-   Left out: whether the thread is idle, which a visitor finds out first and which does not
-   matter here. Stores that leave the buffer out of order: those that must not have release
-   order. Loads that are early, for the same reason. Threads that end: see engine_exit.
+   The model leaves out the visitor's test whether the thread is idle: the properties must hold
+   whatever that test finds. No store leaves the buffer out of order and no load is early, because
+   the code uses release and acquire order where this matters. Threads that end are in
+   engine_exit.pml.
 
    Properties: One thread at a time touches the cache, and sees all that was written there
    before. All threads come to an end; then no thread is in a slow path. */
@@ -31,7 +32,7 @@ byte pending[threads * words];     /* stores in the buffer, for each word */
 byte newest[threads * words];      /* the newest of these stores */
 bool registry_lock;
 
-/* Used by the properties only. */
+/* Variables that only the properties read. */
 bool touched;
 byte updates;
 byte visits_left = 3;
@@ -62,7 +63,8 @@ inline fence_in(thread)
     empty(buffer[thread])
 }
 
-/* Release order: another thread that sees this store sees all earlier stores of this thread. */
+/* A store with release order: a thread that sees this store also sees all earlier stores of this
+   thread. */
 inline unlock()
 {
     fence_in(me);
@@ -123,8 +125,8 @@ proctype works()
     od
 }
 
-/* Empties the buffers of all threads, first the buffer of this thread. If the system refuses,
- * nothing happens. */
+/* Empties the buffers of all threads, first the buffer of this thread. If the system refuses the
+ * call, no buffer is emptied. */
 inline barrier_in_all_threads()
 {
     if
@@ -190,7 +192,7 @@ proctype visits(byte me)
         :: atomic { !registry_lock -> registry_lock = true };
             visit_if_idle();
             unlock()
-        :: registry_lock             /* the lock is not free */
+        :: registry_lock             /* another thread holds the lock */
 #else
         :: visit_if_idle()
 #endif

@@ -1,14 +1,15 @@
 /* sync::thread_cached: blocks that other threads free return to their chunk.
 
-   The inlines free_remotely, post and collect are functions of cached_blocks. Each load, store,
-   exchange, fetch_or or compare_exchange of the model is one in the code. Two threads free blocks
-   in any order. The owner collects the returned blocks at any time, and allocates them once more.
+   The inlines free_remotely, post and collect stand for functions of cached_blocks. Each load,
+   store, exchange, fetch_or or compare_exchange of the model stands for one in the code. Two threads
+   free blocks in any order. A third thread, the owner of the chunks, collects the returned blocks
+   at any time, and allocates each of them once more.
 
-   Not modelled: memory orders weaker than sequential consistency. The end of the owner's
-   thread: the owner's cache then keeps the chunks.
+   The model leaves out memory orders weaker than sequential consistency, and the end of the
+   owner's thread, after which the cache of that thread keeps the chunks.
 
    Checked: a chunk in a list is not posted again, so lists end. At the end the owner has each freed
-   block once, and no word and no summary has a bit. */
+   block once, and no bit is set in a word or a summary. */
 
 #define none         7
 #define bit_of(i)    (1 << (i))
@@ -21,14 +22,14 @@
 #define word_of(block)   ((block) / 2 % 2)
 #define mask_of(block)   bit_of((block) % 2)
 
-byte words[4];                 /* a set bit is a free block */
+byte words[4];                 /* a bit for each free block */
 #define word(c, w)       words[2 * (c) + (w)]
-byte summary[2];               /* a set bit is a word with returned blocks */
+byte summary[2];               /* a bit for each word that has returned blocks */
 byte next_posted[2];
 byte inbox = none;             /* the chunk that was posted last */
-byte free_list;                /* of the owner: a bit for each block */
+byte free_list;                /* free blocks of the owner, a bit for each block */
 
-/* State that only the properties use. */
+/* Variables that only the properties read. */
 byte in_use = blocks_in_use;
 bool handed_out_again;
 byte listed;                   /* a bit for each chunk that is in the inbox or not read yet */
@@ -91,7 +92,8 @@ inline mark()
     touch(chunk_of(block));
     old = summary[chunk_of(block)];
     if
-    :: old & bit_of(word_of(block))   /* the owner clears the mark before it reads the word */
+    /* The owner clears the bit in `summary` before it reads the word. */
+    :: old & bit_of(word_of(block))
     :: else ->
         touch(chunk_of(block));
         fetch_or(old, summary[chunk_of(block)], bit_of(word_of(block)));
@@ -142,7 +144,8 @@ proctype freer()
     od
 }
 
-/* The word may be empty: a thread may set the mark long after it set the bit. */
+/* The word may be empty: a thread sets the bit in `summary` after the bit of its block, maybe much
+   later. */
 inline take_word(w)
 {
     if
@@ -172,7 +175,8 @@ inline collect()
     do
     :: chunk != none ->
 #ifndef BREAK_NEXT_AFTER_SUMMARY
-        read_next();   /* here, since without a summary the chunk may be posted again */
+        /* Reads the link now: once the summary is empty, another thread may post the chunk. */
+        read_next();
 #endif
 #ifdef BREAK_SUMMARY_AFTER_WORDS
         marked = summary[chunk];

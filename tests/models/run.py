@@ -2,8 +2,8 @@
 """Verifies one model, and checks that each way to break it is noticed. `run.py MODEL.pml`
 
 The model guards its key lines with names: `#ifdef BREAK_TAG`. If no name is defined, the search is
-complete and finds no error. If one name is defined, the search finds an error. A model that finds no
-error without a key line says nothing about that line.
+complete and must find no error. If one name is defined, that line is changed or missing, and the
+search must find an error: otherwise the model would say nothing about the line.
 """
 import re
 import shutil

@@ -1,18 +1,18 @@
-/* segment_pool: the stack of stack.pml in processes that may be killed anywhere. The link of a block in
-   use holds a mark.
+/* segment_pool: the stack of stack.pml in processes that may be killed anywhere. While a block is
+   in use, its link holds a mark.
 
-   The inlines pop and push are functions of tagged_stack; carve, try_allocate and deallocate of
-   segment_pool. Each load, store or compare_exchange of the model is one in the code. Any process
-   may free any block that it sees in use, so two processes may free the same block at the same
-   time. There are two blocks.
+   The inlines pop and push stand for functions of tagged_stack; carve, try_allocate and deallocate
+   for functions of segment_pool. Each load, store or compare_exchange of the model stands for one in
+   the code. Any process may free any block that it sees in use, so two processes may free the same
+   block at the same time. There are two blocks.
 
-   Not modelled: memory orders weaker than sequential consistency. The wrap of the tag.
+   The model leaves out memory orders weaker than sequential consistency, and tags that wrap.
 
    Checked: a block is allocated once before it is freed, and freed once. An allocation returns
    nothing only if at some moment of the call no block was free. At the end each block is in use,
-   in the stack or not carved, exactly once. Each killed process loses one block at most, which is
-   then in use without a mark. No process waits for another: it only repeats a compare_exchange
-   that failed because another one succeeded. */
+   in the stack or not carved, exactly once. Each killed process loses one block at most. That block
+   is then in use without a mark. No process waits for another process: a process only repeats a
+   compare_exchange that failed because that of another process succeeded. */
 
 #define blocks_max 2
 #define in_use     6
@@ -27,14 +27,14 @@ byte head = none;        /* {number of the top, tag} */
 byte carved;
 byte links[blocks_max];
 
-/* State that only the properties use. */
-byte pops_left;          /* fewer allocations than tags, so that no tag repeats */
+/* Variables that only the properties read. */
+byte pops_left;          /* smaller than the number of tags, so that no tag repeats */
 byte frees_left;
 byte kills_left = 1;
 byte killed;             /* a bit for each process */
 byte out;                /* a bit for each block that is not in the pool */
-byte inside;             /* a bit for each process that is inside allocate, and */
-byte saw_none_free;      /* for each of these processes during whose call no block was free */
+byte inside;             /* a bit for each process that is inside allocate */
+byte saw_none_free;      /* a bit for each such process if during its call no block was free */
 #define none_free (first_of(head) == none && carved == blocks_max)
 
 inline note_none_free()
@@ -51,7 +51,7 @@ inline leaves(number)
     out = out | bit_of(number)
 }
 
-/* Leaves `block` unchanged (none) if the stack is empty. */
+/* Pops a block into `block`. If the stack is empty, `block` stays none. */
 inline pop()
 {
     do
@@ -59,7 +59,8 @@ inline pop()
         if
         :: first_of(seen) == none -> break
         :: else ->
-            next = links[first_of(seen)];   /* the link may be a mark: then the tag is stale */
+            /* The link may be a mark. The tag of `seen` is stale then. */
+            next = links[first_of(seen)];
             d_step {
                 done = (head == seen);
                 if
@@ -221,7 +222,7 @@ proctype process(byte me)
     }
 }
 
-/* A SIGKILL at any moment, or none. */
+/* Kills a process at any moment, or never. */
 proctype killer()
 {
     do

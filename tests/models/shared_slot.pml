@@ -1,18 +1,19 @@
 /* A slot of shared_slot_map: any thread inserts, holds, reads and removes, by any key.
  *
- * The inlines try_hold, let_go and try_remove are those of shared_slot, the others those of
- * shared_slot_map. Each load, store or compare_exchange of the model is one in the code. There is
- * only one slot, so that each element replaces the previous one. Three threads share a few calls.
- * There are fewer generations than calls, so that the slot retires.
+ * The inlines try_hold, let_go and try_remove stand for functions of shared_slot, the others for
+ * functions of shared_slot_map. Each load, store or compare_exchange of the model stands for one in
+ * the code. There is only one slot, so each element replaces the previous one. Three threads
+ * together make a few calls. There are fewer generations than calls, so that the slot retires.
  *
- * Left out: weaker memory than sequential consistency (shared_slot says which order it needs).
- * The pool is one bit here, which says whether the slot is free; a thread that takes the slot sees
- * all writes that happened before the slot was freed. More than one slot: slots share nothing.
+ * The model leaves out memory weaker than sequential consistency (shared_slot says which orders
+ * it needs), and more than one slot, because slots share nothing. One bit stands for the pool: it
+ * says whether the slot is free. A thread that takes the slot sees all writes that happened before
+ * the slot was freed.
  *
- * Checked: a key is returned once. A guard holds the element of its key, and the element is
- * whole. A read returns the element of its key, whole, or nothing. One remove of a key succeeds.
- * Each element is destroyed once, when no guard holds it. At the end no guard is left, and a slot
- * that is not live is free or retired. */
+ * Checked: a key is returned once. A guard holds the element of its key, and both words of the
+ * element belong together. A read returns the whole element of its key, or nothing. Only one remove
+ * of a key succeeds. Each element is destroyed once, when no guard holds it. At the end no guard is
+ * left, and the slot is live, free or retired. */
 
 #define generation_max 3
 #define threads        3
@@ -28,7 +29,7 @@ byte state;          /* { 0, 0, 0 }: the slot was never used */
 byte words[2];       /* the element: both words contain its generation */
 bool is_free = true; /* the slot is free, in the pool */
 
-/* State that only the properties use. */
+/* Variables that only the properties read. */
 byte calls_left = 7;
 byte element;                      /* the generation of the live element, or 0 */
 bool given[generation_max + 1];
@@ -46,7 +47,8 @@ inline compare_exchange(expected, wanted)
     }
 }
 
-/* Called by the thread that made the state { g, 0, 0 }. */
+/* Destroys the element and ends its generation. Called by the thread that made the state
+ * { g, 0, 0 }. */
 inline finish(g)
 {
     d_step {
@@ -211,7 +213,7 @@ proctype thread()
         :: try_remove()
         :: read()
         fi;
-        /* Values that no later step reads only make more states. */
+        /* Clears locals that no later step reads: their values would only make more states. */
         atomic { s = 0; k = 0; g = 0; first = 0; second = 0; done = false }
     :: calls_left == 0 -> break
     od

@@ -1,20 +1,20 @@
 /* sync::lock_free: a stack of block indices over one chunk, which the first allocation takes.
 
-   The inlines pop and push are functions of tagged_stack; carve, allocate_slowly, take_chunk
-   and open of lock_free_core. Each load, store or compare-exchange of the model is one in the
-   code. Threads pop and push in any order: two threads that start without a chunk, and three
-   threads of which two hold a block of a chunk of three.
+   The inlines pop and push stand for functions of tagged_stack; carve, allocate_slowly, take_chunk
+   and open for functions of lock_free_core. Each load, store or compare-exchange of the model stands
+   for one in the code. Threads pop and push in any order. One run has two threads that start without
+   a chunk. Another run has three threads, two of which hold a block of a chunk of three blocks.
 
-   Not modelled: memory orders weaker than sequential consistency. The wrap of the tag, which takes
-   2^32 pops between two lines of another pop. A source that fails. Functions that may run only
+   The model leaves out memory orders weaker than sequential consistency; tags that wrap, which takes
+   2^32 pops between two lines of another pop; a source that fails; and functions that may run only
    while no other thread is inside a call.
 
-   Checked: a block has one holder. The link of a block says "in use" while the block is held and
-   nobody pops or pushes. An allocation returns nothing only if at some moment of the call no
-   block was free. At the end each block is held, in the stack or not carved, exactly once. */
+   Checked: a block has one holder. While a block is held and no thread pops or pushes, its link says
+   "in use". An allocation returns nothing only if at some moment of the call no block was free. At
+   the end each block is held, in the stack or not carved, exactly once. */
 
 #define blocks_max 3
-#define none       7  /* bits of an index; in a link: "in use" */
+#define none       7  /* all bits of an index; as a link: "in use" */
 
 /* A word of two halves, which changes as a whole. */
 #define pack(first, second) ((first) + 8 * (second))
@@ -25,14 +25,14 @@
 byte head = none;     /* {index of the top, tag} */
 byte carved;          /* {blocks allocated at least once, blocks of the chunk}; 0: no chunk */
 byte links[blocks_max];
-#define end 6         /* a link: no block is below this one in the stack */
-bool growing;         /* the lock */
+#define end 6         /* the link of the lowest block in the stack */
+bool growing;         /* the lock of the thread that takes the chunk */
 
-/* State that only the properties use. */
-byte pops_left;       /* fewer allocations than tags, so that no tag repeats */
+/* Variables that only the properties read. */
+byte pops_left;       /* smaller than the number of tags, so that no tag repeats */
 byte held;            /* a bit for each block */
-byte inside;          /* a bit for each thread that is inside allocate, and */
-byte saw_none_free;   /* for each of these threads during whose call no block was free */
+byte inside;          /* a bit for each thread that is inside allocate */
+byte saw_none_free;   /* a bit for each such thread if during its call no block was free */
 #define none_free (first_of(head) == none && carved == pack(blocks_max, blocks_max))
 
 inline compare_exchange(word, expected, wanted)
@@ -50,14 +50,14 @@ inline compare_exchange(word, expected, wanted)
     }
 }
 
-/* Leaves `block` unchanged (none) if the stack is empty. */
+/* Pops a block into `block`. If the stack is empty, `block` stays none. */
 inline pop()
 {
     do
     :: seen = head;
         if
         :: first_of(seen) != none ->
-            next = links[first_of(seen)];   /* stale if the head is stale, which the tag reveals */
+            next = links[first_of(seen)];   /* may be stale; then the tag of the head has changed */
             next = (next == end -> none : next);
 #ifdef BREAK_MARK_BEFORE_THE_POP
             links[first_of(seen)] = none;
@@ -79,7 +79,8 @@ inline pop()
     od
 }
 
-/* Keeps the tag: even if the head changed in between, `seen` is below the block now. */
+/* Pushes a block, and keeps the tag. Other threads may have popped and pushed the top in between.
+   The top is then still the block that belongs below the new one. */
 inline push()
 {
     do
@@ -113,7 +114,8 @@ inline carve()
             fi
         :: else ->
 #ifndef BREAK_LAST_LOOK
-            pop();  /* a block may have been freed before another thread carved the last one */
+            /* A block may have been freed before another thread carved the last one. */
+            pop();
 #endif
             break
         fi
@@ -148,7 +150,7 @@ inline allocate_slowly()
     carve()
 }
 
-/* Values that no later step reads only make more states. */
+/* Clears locals that no later step reads: their values would only make more states. */
 inline forget_locals()
 {
     seen = 0;

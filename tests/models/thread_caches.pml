@@ -1,18 +1,20 @@
 /* sync::thread_cached: which thread may use the content of a thread cache, and when.
 
-   The inlines enter and leave are functions of thread_cache; freeze, thaw, detach_all and
-   find_or_reclaim (which also stands for attach) of thread_cache_list; retire, before_fork and
-   in_child of registry; refill, grow and trim of cached_core. Two threads start, use the pool, trim it
-   and end, again and again, while another thread forks the process. When both have stopped using the
-   pool, though they may not have ended, the pool is released.
+   The inlines enter and leave stand for functions of thread_cache; freeze, thaw, detach_all and
+   find_or_reclaim (which also stands for attach) for functions of thread_cache_list; retire,
+   before_fork and in_child for functions of registry; refill, grow and trim for functions of
+   cached_core. Two threads start, use the pool, trim it and end, again and again, while another
+   thread forks the process. When both threads have stopped using the pool, the pool is released,
+   although the threads may still run.
 
-   The stores of `busy` have no fence: each waits in a store buffer of one entry, which drains at any
-   time.
+   The stores of `busy` have no fence. Each of these stores waits in a store buffer of one entry,
+   which drains at any time.
 
-   `frozen` stands for the flag and for the bounds of the magazines, which are closed with it
-   (closable_magazine).
+   `frozen` stands for the flag, and for the bounds of the magazines, which are closed together with
+   the flag (closable_magazine).
 
-   Not modelled: memory orders weaker than TSO. The content of a cache, except for a count of blocks.
+   The model leaves out memory orders weaker than TSO, and the content of a cache except for the
+   number of its blocks.
 
    Checked: one thread at a time uses the content of a cache. A cache has one thread at most.
    The blocks of a cache stay when its thread ends. The child of a fork finds no cache in use. No
@@ -21,8 +23,9 @@
 #define none 7
 
 bool registry_lock, growing, pool_lock;
-byte owner[2] = none;      /* the thread of each cache, and */
-byte cache_of[2] = none;   /* the cache of each thread: write with both locks, read with one */
+byte owner[2] = none;      /* the thread of each cache */
+/* The cache of each thread. Writing `owner` and `cache_of` takes both locks, reading takes one. */
+byte cache_of[2] = none;
 bool frozen[2];
 bool busy[2];              /* the value in memory */
 byte buffered[2] = none;   /* a value in the store buffer, not in memory yet */
@@ -31,7 +34,7 @@ byte pool_blocks = 1;
 bool listed = true;        /* the cache is in the registry */
 bool gone;
 
-/* State that only the properties use. */
+/* Variables that only the properties read. */
 bool touched[2];
 byte blocks_live;
 byte users;
@@ -112,7 +115,7 @@ inline freeze()
     frozen[0] = true;
     frozen[1] = true;
 #ifndef BREAK_BARRIER
-    drain(0);   /* Stands for barrier_in_all_threads: one thread after the other. */
+    drain(0);   /* stands for barrier_in_all_threads, which reaches one thread after the other */
     drain(1);
 #endif
 #ifndef BREAK_WAIT
@@ -218,7 +221,7 @@ inline exchange_a_block()
     entered = false
 }
 
-/* The source of a pool may be another pool, in which this thread has no cache yet. */
+/* Calls the source, which may be another pool: this thread may have no cache there yet. */
 inline call_source()
 {
     lock(registry_lock);
@@ -240,7 +243,7 @@ inline grow()
     unlock(growing)
 }
 
-/* Leaves the cache before this thread waits for a lock: the thread that holds the lock may wait
+/* Before this thread waits for a lock, it leaves the cache: the thread that holds the lock may wait
  * until no thread is in the cache. */
 inline refill()
 {
@@ -274,8 +277,8 @@ proctype thread(byte me)
     od
 }
 
-/* A thread that holds `growing` may wait for the registry, so the registry is unlocked during the
- * wait. */
+/* Unlocks the registry while it waits for `growing`: the thread that holds `growing` may wait for
+ * the registry. */
 inline before_fork()
 {
     lock(registry_lock);
@@ -305,8 +308,8 @@ inline after_fork()
     unlock(registry_lock)
 }
 
-/* The other threads do not exist in the child; one may have stopped between the two lines of enter.
-   A freeze would wait for it. */
+/* In the child of a fork. The other threads do not exist there, and one of them may have stopped
+   between the two lines of enter, so a freeze would wait for it for ever. */
 inline in_child()
 {
 #ifndef BREAK_CHILD_STAYS_BUSY

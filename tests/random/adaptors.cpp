@@ -57,7 +57,7 @@ private:
     A a_;
 };
 
-/// The model of the adaptors: the counts that they must report.
+/// The model of a stack of adaptors: the counts that the stack must report.
 class ledger {
 public:
     /// Whether the budget and the failure rule allow a call.
@@ -124,7 +124,8 @@ using few = pool<below, pool_options{.block = 64, .grow = {.first = 4096, .limit
 using pool_first = fallback<few, multipool<ref<failing_source>>>;
 using arena_first = by_size<128, arena<below>, multipool<ref<failing_source>>>;
 
-/// `make(source)` returns the innermost allocator; `Count` is the outermost adaptor.
+/// Runs random programs over stacks of adaptors. `make(source)` returns the innermost allocator;
+/// `Count` is the outermost adaptor.
 template <template <class> class Count, class Make>
 void run_stacks(Make make)
 {

@@ -208,7 +208,7 @@ private:
         roots_.push_back(either() ? copy : nodes_->share(*copy));
     }
 
-    /// Makes an object the child of another one with a smaller number.
+    /// Makes an object the child of an object with a smaller number.
     void adopt_child()
     {
         if (roots_.empty())
@@ -274,8 +274,8 @@ private:
         roots_.push_back(std::move(one));
     }
 
-    /// Leaves each object without an owner, or owned by itself, so that no handle outside the pool
-    /// owns an object. Then calls `end`.
+    /// Gives up all handles outside the pool: each object then has no owner or owns itself. Then
+    /// calls `end`.
     template <class End>
     void end_all(End end)
     {

@@ -73,8 +73,8 @@ public:
     }
     void forget() { live_.clear(); }
 
-    /// A copy of the state of all blocks, to which `rewind` returns: it frees newer blocks, and
-    /// shrinks blocks that have grown since.
+    /// A copy of the state of all blocks. `rewind` returns to that state: it frees newer blocks,
+    /// and shrinks blocks that have grown since.
     std::vector<block> picture() const { return all_; }
     void rewind(const std::vector<block>& then)
     {

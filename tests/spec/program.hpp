@@ -1,4 +1,4 @@
-// Runs a program of spec/ with one set of options (a `manner`).
+// Runs a program of spec/ with one set of options, called a manner.
 #pragma once
 
 #include "element.hpp"

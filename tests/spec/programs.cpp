@@ -26,7 +26,7 @@ constexpr manner manners[] = {
     {"ordered, check::on", reuse::ordered, check::on, sync::none},
     {"behind a mutex", reuse::lifo, check::off, sync::mutex},
     {"thread_cached", reuse::ordered, check::off, sync::thread_cached},
-    // This manner is the last one, since a lock-free pool cannot grow.
+    // The last manner: a lock-free pool cannot grow, so `growing_manners` leaves it out.
     {"lock_free", reuse::ordered, check::off, sync::lock_free},
 };
 constexpr std::size_t growing_manners = std::size(manners) - 1;
@@ -57,7 +57,7 @@ subjects make_pool(line& l, ground& on, const manner& how)
     std::size_t const bytes = l.number("bytes of a block");
     std::size_t const align = l.number("the alignment of a block");
     growth const rule = growth_from(l, pool_options{}.grow);
-    // Thread caches may hold blocks beyond the limit; a lock_free pool does not grow.
+    // A limit is exact only without thread caches, and a lock_free pool does not grow.
     bool const limited = rule.limit != growth{}.limit;
     bool const possible = how.threads == sync::thread_cached ? !limited
                           : how.threads == sync::lock_free   ? rule.is_single()

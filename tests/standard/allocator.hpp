@@ -10,7 +10,7 @@
 
 using memory_of_tests =
     mallard::multipool<mallard::default_heap,
-                       // Run.py defines this macro.
+                       // run.py defines TESTS_HAVE_THREADS.
                        mallard::multipool_options{.threads = TESTS_HAVE_THREADS
                                                                  ? mallard::sync::mutex
                                                                  : mallard::sync::none}>;

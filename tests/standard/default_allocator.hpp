@@ -1,4 +1,4 @@
-// Declares the allocator before a header of the standard library names its default allocator.
+// Declares Mallard's allocator, which the copied headers of the library name as default allocator.
 #pragma once
 
 namespace std {

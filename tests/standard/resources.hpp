@@ -1,4 +1,5 @@
-// Mallard's resources, under the names that run.py substitutes for the standard's names.
+// Gives Mallard's memory resources the names that run.py writes into the tests in place of the
+// standard's.
 #pragma once
 
 #include <mallard/pmr.hpp>

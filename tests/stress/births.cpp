@@ -86,8 +86,8 @@ TYPED_TEST(shared_births, four_at_a_time_take_memory_for_five_threads_at_most)
     EXPECT_EQ(this->pool->stats().blocks_live, 0U);
 
     // A thread takes a chunk only if neither its own cache nor an abandoned cache has a free block.
-    // At that moment each other cache has at most `array_entries` blocks and the free blocks of its
-    // chunks.
+    // Every other cache then has at most `array_entries` blocks in its array, and the free blocks
+    // in its own chunks.
     std::size_t const live_max = at_a_time * each_holds + 64;
     std::size_t const caches = at_a_time + 1; // this thread has a cache, too
     std::size_t const pages = caches * pages_for(live_max + caches * array_entries);

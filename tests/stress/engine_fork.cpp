@@ -137,8 +137,9 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
     require(child == "fine", "the child goes on");
 }
 
-// Guests are threads that call the engine during a fork. They allocate beyond the commit limits,
-// and their frees take effect after the fork.
+// Threads that call the engine during a fork are guests: they do not wait for the locks that the
+// fork keeps. Here guests allocate beyond the commit limits, and their frees take effect after the
+// fork.
 TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
 {
     EXPECT_EQ(in_a_child([] {
@@ -176,7 +177,7 @@ TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
               "fine");
 }
 
-// Simulates a signal handler that interrupted its thread while the thread held a lock.
+// Simulates a signal handler that forks after it has interrupted a thread that holds a lock.
 TEST(engine_forks, do_not_wait_for_the_thread_that_they_interrupt)
 {
     EXPECT_EQ(in_a_child([] {

@@ -45,7 +45,7 @@ TEST_F(engine_threads, trade_in_blocks_of_all_kinds)
     }
 }
 
-// Uses blocks of one class, so that slabs often fill, become empty, and change their owner.
+// Uses blocks of one class, so that slabs often become full or empty, and change their owner.
 TEST_F(engine_threads, trade_in_blocks_of_one_size)
 {
     std::vector<std::atomic<void*>> blocks(3000);
@@ -105,7 +105,8 @@ TEST_F(engine_threads, start_and_end)
     in_a_thread([&] { market.clear(); });
 }
 
-// Flushes abandoned caches and purges again and again, as if decay intervals were short.
+// Flushes abandoned caches and purges free slices all the time, as if decay intervals were very
+// short.
 TEST_F(engine_threads, start_and_end_under_visits)
 {
     engine_market market(128);
@@ -120,7 +121,7 @@ TEST_F(engine_threads, start_and_end_under_visits)
             --at_work;
             return;
         }
-        engine::key_of_process(); // a thread that flushes needs the key
+        engine::key_of_process(); // choose the engine's secret key: a thread that flushes needs it
         while (at_work != 0) {
             engine::flush_abandoned();
             if (number == threads)
@@ -186,7 +187,7 @@ void allocate_in_destructor(void* value)
 TEST(engine_threads_that_end, allocate_in_every_round_of_destructors_and_leave_no_memory_behind)
 {
     in_a_thread(
-        [] { engine::deallocate(engine::allocate(100)); }); // makes the engine choose its key first
+        [] { engine::deallocate(engine::allocate(100)); }); // the engine chooses its secret key
     ASSERT_EQ(::pthread_key_create(&round_key, allocate_in_destructor), 0);
     for (round_first = 0; round_first <= 2; ++round_first) {
         for (std::size_t i = 0; i < 200; ++i)

@@ -89,7 +89,7 @@ TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys_that_are_se
     used = this->pool.get();
     auto const again = [](void* block) {
         used->deallocate(block);
-        if (--left > 0) // sets the key again in all rounds that pthreads makes
+        if (--left > 0) // sets the key again in every round of destructors that pthreads makes
             ::pthread_setspecific(key, used->allocate());
     };
     ASSERT_EQ(::pthread_key_create(&key, again), 0);

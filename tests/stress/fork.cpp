@@ -211,7 +211,7 @@ TYPED_TEST(fork_of_a_pool, in_a_child_lets_the_grandchild_use_the_pool)
                   "fine");
 }
 
-// --- a fork while a thread is between the two lines of `enter`
+// --- a fork while a thread is between the two statements of thread_cache::enter
 
 struct fork_in_steps {
     gate all_frozen, interrupted;
@@ -232,7 +232,7 @@ std::atomic<fork_in_steps*> in_steps = nullptr;
         nullptr, nullptr);
 }
 
-TEST(fork_of_a_thread_cache, that_its_thread_was_about_to_leave_can_be_frozen_in_the_child)
+TEST(fork_of_a_thread_cache, lets_the_child_freeze_the_cache_when_enter_was_interrupted)
 {
     struct cache : thread_cache {
         chunk taken;

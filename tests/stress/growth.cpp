@@ -10,8 +10,8 @@ using namespace std::chrono_literals;
 
 constexpr pool_options small_steps{.chunk = 4096, .grow = growth::fixed(4096)};
 
-/// At the beginning of a test, one thread is inside the source. The thread stays there until the
-/// test ends.
+/// At the beginning of each test, one thread is inside the source: it grows the pool and stays
+/// there until the test ends.
 template <class Kind>
 class shared_growth : public ::testing::Test {
 protected:
@@ -132,8 +132,8 @@ TYPED_TEST(shared_growth, lets_another_thread_query)
     }));
 }
 
-/// All blocks are in use and the source fails. If another thread frees a block during the call of
-/// the source, the thread that made the call gets that block.
+/// All blocks are in use and the source fails. If another thread frees a block while the source is
+/// being called, the calling thread gets that block.
 template <class Kind>
 class failing_growth : public ::testing::Test {
 protected:

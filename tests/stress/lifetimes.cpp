@@ -1,7 +1,5 @@
-// Tests lifetimes:
-// - Pools end before the threads that used them, and threads end before pools.
-// - A pool is made at the address of an ended pool.
-// - A thread uses more pools than its table has places.
+// Tests pools and threads that end in any order, pools at the address of an ended pool, and threads
+// that use more pools than their table has places.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 

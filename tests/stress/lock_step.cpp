@@ -13,8 +13,9 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// A subject that makes each call in one of four threads, chosen at random. Sometimes a thread ends
-/// and a new one replaces it. The blocks in use are counted after each call.
+/// A subject of a random program that makes each call in one of four threads, chosen at random.
+/// Sometimes a thread ends and a new one replaces it. The blocks in use are counted after each
+/// call.
 class in_turns final : public subject {
     template <class F>
     auto elsewhere(F f) const -> decltype(f())

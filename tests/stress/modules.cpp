@@ -1,5 +1,5 @@
-// A module with a static pool is unloaded when the last thread that used the pool has ended, and
-// not before.
+// A shared object with a static pool can be unloaded only when the last thread that used the pool
+// has ended.
 #include "../support/threads.hpp"
 
 #include <mallard/pool.hpp>
@@ -53,7 +53,7 @@ private:
 void use(module& m, std::array<puppet, 3>& threads)
 {
     std::array<std::vector<void*>, 3> blocks;
-    // The number of blocks that an earlier use has left, if a thread has kept the module loaded.
+    // Blocks that an earlier use has left behind, if a thread has kept the module loaded.
     std::size_t before = 0;
     threads[0]([&] { before = m.blocks_live(); });
     for (std::size_t i = 0; i < threads.size(); ++i)
@@ -93,7 +93,7 @@ TEST(a_module_with_a_pool, stays_loaded_while_a_thread_that_used_it_lives)
             m.reset();
             EXPECT_TRUE(module::is_loaded());
         }
-        module const again; // opened again so that closing it unloads it
+        module const again; // a second handle: closing it unloads the module
     }
     EXPECT_FALSE(module::is_loaded());
 }

@@ -73,8 +73,9 @@ TYPED_TEST(one_way, traffic_takes_memory_only_for_the_blocks_in_transit)
         });
     }
     EXPECT_EQ(pool->stats().blocks_live, 0U);
-    // When the pool grows, only the thread that frees has cached blocks: at most one full array.
-    // All other blocks are in transit, or are the one block that each thread is handling.
+    // The pool grows only when all blocks are in one of these places: the cache of the thread that
+    // frees, with at most one full array; the queue; or the hands of the two threads, one block
+    // each.
     std::size_t const cached = TypeParam::threads == sync::thread_cached ? array_entries : 0;
     EXPECT_LE(this->heap.bytes_peak(), this->bytes_for(in_transit + 2 + cached));
 }

@@ -158,7 +158,7 @@ TYPED_TEST(multipool_queries, disturb_no_other_thread)
     EXPECT_EQ(of->stats().chunks, 0U);
 }
 
-/// A pool of one chunk does not search the chunk by the address of a block.
+/// A pool of one chunk needs no search for the chunk of an address.
 TYPED_TEST(pool_queries, in_a_pool_of_one_chunk_disturb_no_other_thread)
 {
     using fixed = typename TypeParam::template pool<pool_options{.grow = growth::none(20'000)}>;
@@ -252,7 +252,8 @@ TYPED_TEST(pool_queries, and_trim_return_all_memory_when_no_block_is_in_use)
             of->trim(0);
             EXPECT_EQ(of->stats().chunks, 0U);
             EXPECT_EQ(of->stats().bytes_taken, this->heap.bytes());
-            // One cache is built into the pool.
+            // One of the thread caches is part of the pool, so only the others come from the
+            // source.
             EXPECT_LE(this->heap.live().size(),
                       TypeParam::threads == sync::thread_cached ? 3U : 0U);
             EXPECT_LE(this->heap.bytes(), 3 * 1024U);

@@ -11,8 +11,8 @@ constexpr std::size_t threads = 4;
 constexpr pool_options small_steps{
     .chunk = 1024, .grow = growth::fixed(4096), .cached_bytes = 2048};
 
-/// A source that fails in one of four ways: never, one call of three at random, every other call,
-/// always.
+/// A source that fails in one of four ways: never, in one call of three at random, in every second
+/// call, or always.
 class unreliable_source : public counting_source {
 public:
     chunk try_take(layout l) noexcept
@@ -73,7 +73,7 @@ TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_multipool)
                         {.batches = false, .largest = 4096, .large_one_in = 10, .may_fail = true});
 }
 
-/// Two threads exchange blocks; the second thread ends and starts again. The blocks are counted
+/// Two threads exchange blocks. The second thread ends and starts again. The blocks are counted
 /// after each step.
 class small_scene {
 public:

@@ -34,7 +34,7 @@ struct user {
     }
 };
 
-// Destroyed in the reverse order of construction.
+// These pools are destroyed in the reverse order of their construction.
 constinit nodes<sync::mutex, check::on> locked;
 constinit nodes<sync::lock_free, check::on> stacked;
 constinit nodes<sync::thread_cached, check::off> cached;
@@ -97,8 +97,8 @@ TEST(static_pools, allow_any_order_of_destruction_in_a_thread)
     for (int i = 0; i < 100; ++i)
         in_a_thread([i] {
             if (i % 2 == 0)
-                // Constructs the object before the library registers its exit function. The other
-                // branch constructs it afterwards.
+                // Constructs the thread-local object first, and then lets the library register its
+                // exit function. The other branch uses the reverse order.
                 cached_in_thread.blocks.clear();
             else
                 cached.deallocate(cached.allocate());

@@ -13,9 +13,8 @@
 namespace mallard::testing {
 
 /// Verifies after each step:
-/// - Blocks do not overlap, are aligned, are inside the initial buffer or a chunk of the source,
-/// and
-///   keep their bytes.
+/// - Blocks are aligned, do not overlap, keep their bytes, and are inside the initial buffer or a
+/// chunk of the source.
 /// - A rewind frees exactly the blocks younger than its mark, and destroys owned objects newest
 /// first.
 /// - A failure has a reason and changes nothing.

@@ -1,4 +1,4 @@
-// Whether AddressSanitizer has poisoned an address. For programs with and without AddressSanitizer.
+// Tells whether AddressSanitizer has poisoned an address. Also compiles without AddressSanitizer.
 #pragma once
 
 extern "C" [[gnu::weak]] int __asan_address_is_poisoned(void const volatile*);

@@ -1,5 +1,6 @@
-// A simulated disk: replaces the system calls by which the library uses files. A test makes these
-// calls fail, write only a part, or kill the process. For programs of one source file.
+// A simulated disk: replaces the system calls that the library makes for files. A test can make
+// these calls fail, write only a part, or kill the process. Include this header in programs of one
+// source file.
 #pragma once
 
 #include <cerrno>
@@ -26,9 +27,11 @@ struct disk_change {
 struct disk_orders {
     std::size_t failures = 0;
     std::size_t calls = 0; // number of calls until now
-    std::size_t first = 0; // the first and the last call that fail; 0: none
+    // The first and the last call that fail, counted from 1; 0: no call fails.
+    std::size_t first = 0;
     std::size_t last = 0;
-    int error = 0;                           // the error of these calls; 0: the process is killed
+    // The error of the failing calls; 0: they kill the process.
+    int error = 0;
     std::size_t tear = 0;                    // bytes of a write that reach the file
     bool hides_pagemap = false;              // whether the pagemap is hidden, as in some sandboxes
     std::vector<disk_change>* log = nullptr; // records the changes, if not null
@@ -83,7 +86,7 @@ int fdatasync(int file)
         return static_cast<int>(disk.go_wrong());
     if (disk.log != nullptr)
         disk.log->push_back({.what = disk_change::sync});
-    return file < 0 ? -1 : 0; // has no effect: a real sync takes long, and no test loses power
+    return file < 0 ? -1 : 0; // only recorded: a real sync takes long, and no test loses power
 }
 
 int fsync(int file)

@@ -1,6 +1,6 @@
-// Tells ThreadSanitizer to ignore two decoy caches of the malloc engine, which threads without a
-// cache of their own share. All these threads write to the `room` of the same lists, and no thread
-// uses the written values.
+// Tells ThreadSanitizer to ignore two caches of the malloc engine. Threads without a cache of their
+// own share them; their lists look empty and full at once, so that every call takes the slow path.
+// All these threads write to the `room` of the same lists, and no thread uses the written values.
 
 extern "C" const char* __tsan_default_suppressions(); // NOLINT: ThreadSanitizer defines this name
 

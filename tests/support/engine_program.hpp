@@ -60,7 +60,7 @@ inline std::size_t some_size(seeded& choose)
     return stamped::bytes_min + choose(below);
 }
 
-/// One thread of a random program. `refusals`: allocations may fail.
+/// One thread of a random program. With `refusals`, its allocations may fail.
 class engine_user {
 public:
     engine_user(std::uint64_t seed, bool refusals = false) : choose_(seed), refusals_(refusals) {}

@@ -46,7 +46,7 @@ private:
     std::vector<one> all_;
 };
 
-/// Inverts a forbidden byte. AddressSanitizer does not see the write.
+/// Inverts a byte that the program must not write, without a report of AddressSanitizer.
 [[gnu::no_sanitize_address, gnu::noinline]] inline void flip(void* p)
 {
     auto* const byte = static_cast<volatile unsigned char*>(p);

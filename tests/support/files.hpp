@@ -49,7 +49,7 @@ inline void write_bytes(const std::string& path, const std::string& bytes)
     std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// All committed bytes, except the word that each process sets for itself.
+/// All committed bytes, except the one word that differs in each process.
 inline std::string contents_of(const file_arena& file)
 {
     std::string bytes(file.stats().bytes_used, '\0');

@@ -1,4 +1,4 @@
-// A source in which a thread waits until the test releases the thread.
+// A source that can hold a thread inside a call until the test releases the thread.
 #pragma once
 
 #include "sources.hpp"
@@ -8,7 +8,7 @@
 
 namespace mallard::testing {
 
-/// Any thread may call the source at any time, so other threads do not wait for the held thread.
+/// A source that any thread may call at any time: a held thread blocks no other call.
 ///
 ///     source.hold_next();          // the next thread that takes a chunk is held
 ///     source.entered().wait();     // now the thread is inside `try_take`

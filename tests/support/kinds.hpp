@@ -47,7 +47,7 @@ struct kind {
 using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, check::on>,
                                kind<reuse::ordered, check::off>, kind<reuse::ordered, check::on>>;
 
-/// Pools with a FIFO list. The order itself is tested in tests/unit/pool_order.cpp.
+/// Pools with a FIFO list. tests/unit/pool_order.cpp tests the order itself.
 using queue_kinds = ::testing::Types<kind<reuse::fifo, check::off>, kind<reuse::fifo, check::on>,
                                      kind<reuse::fifo, check::off, sync::mutex>>;
 

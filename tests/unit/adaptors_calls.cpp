@@ -54,7 +54,7 @@ static_assert(std::is_nothrow_move_constructible_v<counted<default_heap>>);
 
 constinit counted<mallard::fixed_pool<64, 4>> ready_at_compile_time;
 
-TEST(adaptor, is_constructed_the_same_way_on_or_off)
+TEST(adaptor, takes_the_same_arguments_when_it_is_switched_off)
 {
     auto on = mallard::adapted<adapt_if<true, counted<pool<>>>>(48u);
     auto off = mallard::adapted<adapt_if<false, counted<pool<>>>>(48u);
@@ -95,7 +95,7 @@ TEST(adaptor, can_be_the_source_of_pools_arenas_and_multipools)
     EXPECT_EQ(counts.counts().bytes_peak, heap.bytes_peak());
 }
 
-TEST(adaptor, moves_with_the_pool_whose_source_it_is)
+TEST(adaptor, works_when_the_pool_above_it_is_moved)
 {
     pool<counted<default_heap>> first(48);
     EXPECT_NE(first.allocate(), nullptr);
@@ -131,7 +131,7 @@ TEST(counted, counts_calls_bytes_and_peaks)
     EXPECT_TRUE(memory.counts().is_balanced());
 }
 
-TEST(counted, counts_a_failure_by_null_or_exception_only_as_a_failure)
+TEST(counted, counts_a_failed_call_as_one_failure_and_no_allocation)
 {
     counted<arena<mallard::null>> memory;
     EXPECT_EQ(memory.try_allocate({10, 1}), nullptr);
@@ -259,7 +259,7 @@ TEST(limited, charges_bytes_that_a_source_gives_beyond_the_request)
     EXPECT_EQ(source.bytes_left(), 1500u);
 }
 
-TEST(limited, is_used_completely_by_the_arena_above)
+TEST(limited, lets_an_arena_use_its_whole_budget)
 {
     limited<default_heap> source({.bytes = 100'000});
     arena<ref<limited<default_heap>>> scratch(ref{source});
@@ -276,7 +276,7 @@ TEST(limited, reports_no_more_than_the_wrapped_source_has)
     EXPECT_EQ(source.try_take({11, 1}).data, nullptr);
 }
 
-TEST(limited, has_its_whole_budget_again_after_a_move_from_it)
+TEST(limited, has_its_whole_budget_again_when_it_was_moved_from)
 {
     limited<arena<>> first({.bytes = 100});
     static_cast<void>(first.allocate({40, 1}));
@@ -287,7 +287,7 @@ TEST(limited, has_its_whole_budget_again_after_a_move_from_it)
 
 // --- failing
 
-TEST(failures, can_be_one_call_several_calls_or_repeated)
+TEST(failures, can_name_one_call_several_calls_or_calls_at_intervals)
 {
     auto const of = [](failures rule) {
         std::vector<std::size_t> all;

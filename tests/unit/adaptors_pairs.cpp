@@ -76,13 +76,14 @@ TEST(fallback, throws_the_exception_of_the_second)
     EXPECT_EQ(words.try_take({100, 1}).data, nullptr);
 }
 
-TEST(fallback, distinguishes_even_chunks_of_zero_bytes)
+TEST(fallback, returns_empty_chunks_to_the_source_that_gave_them)
 {
     counting_source heap;
     std::array<std::byte, 32> bytes;
     fallback<borrowed, ref<counting_source>> source(borrowed{std::span(bytes)}, heap);
     chunk const first = source.take({32, 1});
-    // An empty chunk must not start after the last byte of the buffer.
+    // The buffer is full. An empty chunk at its end would lie outside the buffer, so the heap gives
+    // it.
     chunk const none = source.take({0, 1});
     EXPECT_EQ(heap.calls(), 1u);
     source.give(none);
@@ -145,7 +146,7 @@ TEST(by_size, allocates_and_frees_by_size)
     EXPECT_TRUE(memory.second().counts().is_balanced());
 }
 
-TEST(by_size, does_not_try_one_when_the_other_fails)
+TEST(by_size, fails_without_trying_the_allocator_of_the_other_sizes)
 {
     by_size<64, arena<mallard::null>, multipool<>> memory;
     EXPECT_EQ(memory.try_allocate({64, 1}), nullptr);
@@ -253,7 +254,7 @@ TEST(observed, reports_exhaustion_and_the_final_state_of_an_allocator)
     EXPECT_EQ(d.lines, (std::vector<std::string>{"exhausted 60", "exhausted 60", "destroyed 64"}));
 }
 
-TEST(observed, needs_only_one_observer_member)
+TEST(observed, accepts_an_observer_with_a_single_member)
 {
     observed<arena<mallard::null>, only_exhausted> memory;
     EXPECT_EQ(memory.try_allocate({1, 1}), nullptr);

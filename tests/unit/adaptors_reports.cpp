@@ -223,7 +223,7 @@ TEST(for_each_failure, continues_after_a_handled_failure)
     EXPECT_EQ(nulls, 4u);
 }
 
-TEST(for_each_failure, works_with_an_allocator_of_the_caller_or_new_ones)
+TEST(for_each_failure, uses_one_given_allocator_or_a_new_one_for_each_run)
 {
     auto const lists = [](auto& memory) {
         using A = std::remove_reference_t<decltype(memory)>;

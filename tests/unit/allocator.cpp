@@ -149,7 +149,7 @@ TEST(allocator, is_passed_to_values_that_a_map_constructs)
     }
 }
 
-TEST(allocator, inserts_what_converts_to_a_pair_into_a_map_with_one_conversion)
+TEST(allocator, converts_a_value_to_a_pair_once_when_a_map_inserts_it)
 {
     struct entry {
         int key;
@@ -207,7 +207,7 @@ TEST(allocator, is_not_propagated_by_assignment_or_swap)
     EXPECT_EQ(moved.data(), first) << "moved within one arena, nothing is copied";
 }
 
-TEST(allocator, frees_nothing_to_an_arena_before_its_reset)
+TEST(allocator, leaves_the_blocks_of_a_container_in_an_arena_until_reset)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);

@@ -30,7 +30,7 @@ TEST(arena_deallocate, frees_the_last_block)
     EXPECT_EQ(a.allocate({30, 1}), first);
 }
 
-TEST(arena_deallocate, does_nothing_for_any_other_block)
+TEST(arena_deallocate, does_nothing_for_a_block_that_is_not_the_last)
 {
     arena<> a;
     std::byte* const first = bytes(a.allocate({10, 1}));
@@ -76,7 +76,7 @@ TEST(arena_expand, grows_to_the_last_byte_of_the_chunk_and_no_further)
     EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
 }
 
-TEST(arena_expand, never_grows_any_other_block)
+TEST(arena_expand, fails_to_grow_a_block_that_is_not_the_last)
 {
     arena<> a;
     void* const first = a.allocate({8, 8});

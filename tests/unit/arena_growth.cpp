@@ -58,7 +58,7 @@ TEST(arena_growth, continues_in_the_chunk_with_more_room)
     EXPECT_EQ(heap.calls(), 2u);
 }
 
-TEST(arena_growth, halves_a_step_that_its_source_refuses)
+TEST(arena_growth, requests_half_as_much_when_its_source_fails)
 {
     failing_source source;
     source.fail_above(1500);
@@ -140,7 +140,7 @@ TEST(arena_growth, can_be_a_function_given_to_the_constructor)
         EXPECT_EQ(heap.asked()[i].bytes, 128 * (i + 1));
 }
 
-TEST(arena_growth, stays_with_a_moved_from_arena)
+TEST(arena_growth, is_kept_by_an_arena_that_was_moved_from)
 {
     counting_source heap;
     arena<ref<counting_source>> from(

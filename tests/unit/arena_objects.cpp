@@ -83,7 +83,7 @@ TEST(arena_own, destroys_at_rewind_reset_and_release_once)
     EXPECT_EQ(destroyed, (log{3, 2, 4, 1, 5}));
 }
 
-TEST(arena_own, runs_in_one_order_with_deferred_calls)
+TEST(arena_own, destroys_objects_and_runs_deferred_calls_newest_first)
 {
     log destroyed;
     {
@@ -189,7 +189,8 @@ TEST(arena_objects, are_made_completely_or_not_at_all_when_the_source_fails)
         failing_source source;
         {
             arena<ref<failing_source>, one_block_a_chunk> a(source);
-            // The call fails with the whole step and with its halves.
+            // Two calls of the source fail: the request for the whole step, and the request for
+            // half of it.
             source.fail_at(call, call + 1);
             for (int i = 0; i < 8; ++i) {
                 try {

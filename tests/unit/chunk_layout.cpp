@@ -1,4 +1,4 @@
-// The places of header and blocks in a chunk, for every size of block and chunk.
+// Tests where the header and the blocks stand in a chunk, for every block size and chunk size.
 #include <mallard/detail/pool/chunk_layout.hpp>
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TYPED_TEST(plain_chunk, holds_as_many_blocks_as_bytes_for_promises)
             }
 }
 
-TYPED_TEST(plain_chunk, wastes_less_than_two_blocks_beside_alignment)
+TYPED_TEST(plain_chunk, wastes_less_than_two_blocks_and_the_padding)
 {
     for (std::size_t const bytes : {200, 1000, 4096, 65536, 1 << 20})
         for (std::size_t stride = 1; stride <= 100; ++stride) {
@@ -114,7 +114,7 @@ TYPED_TEST(masked_chunk, keeps_header_and_blocks_apart_and_inside_its_bytes)
             }
 }
 
-TYPED_TEST(masked_chunk, is_mostly_blocks_and_hardly_larger_than_one_large_block)
+TYPED_TEST(masked_chunk, consists_mostly_of_blocks_even_for_one_large_block)
 {
     for (std::size_t stride = 16; stride <= std::size_t{1} << 30;
          stride += 8 + stride / 9 / 8 * 8) {

@@ -66,7 +66,7 @@ TEST(chunk_tree, finds_nothing_while_it_is_empty)
     EXPECT_TRUE(ascending(empty).empty());
 }
 
-TEST(chunk_tree, finds_the_node_of_each_address_in_one_and_no_node_for_others)
+TEST(chunk_tree, finds_the_node_that_contains_an_address_or_none)
 {
     row of(200, 128, 96);
     std::vector<node*> shuffled = of.nodes;

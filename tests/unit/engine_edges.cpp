@@ -33,15 +33,16 @@ TEST(engine_edges, a_thread_without_a_cache_frees_a_large_block)
     for (int i = 0; i < 10; ++i) {
         void* const block = engine::allocate_large(2 * mib, engine::slice_bytes);
         auto* const words = static_cast<void**>(block);
-        // To `empty_thread_cache`, which has no key, these two words would look like those of a
-        // free block.
+        // A free block has a check word made from its address and the key of its thread cache. The
+        // new thread still uses `empty_thread_cache`, whose key is 0. For that key these two words
+        // look like those of a free block.
         words[1] = words;
         in_a_thread([&] { engine::deallocate(block); });
     }
     EXPECT_EQ(slices_used(), before);
 }
 
-TEST(engine_edges, any_number_of_blocks_have_a_mapping_of_their_own)
+TEST(engine_edges, hundreds_of_blocks_can_have_a_mapping_each)
 {
     std::vector<void*> blocks;
     for (int i = 0; i < 300; ++i)
@@ -67,7 +68,7 @@ TEST(engine_edges, a_request_of_0_bytes_with_a_huge_alignment_returns_a_block)
     }
 }
 
-// If a list kept one block of each slab, no slab would be returned.
+// The lists of a thread must not keep one block of every slab: then no slab could be returned.
 TEST(engine_edges, slabs_are_returned_after_many_frees_in_any_order)
 {
     std::vector<void*> blocks(300'000);
@@ -102,8 +103,8 @@ TEST(engine_edges, requests_of_impossible_sizes_and_alignments_fail)
     EXPECT_EQ(engine::allocate_aligned(1, ~(~std::size_t{0} >> 1)), nullptr);
 }
 
-/// Whether a sanitizer runs, so that memory limits cannot be tested: its shadow memory takes more
-/// address space than a limit would leave.
+/// True under a sanitizer: its shadow memory needs more address space than a limit would leave, so
+/// tests cannot set memory limits.
 bool cannot_test_limits()
 {
     return has_asan() || __tsan_init != nullptr;
@@ -124,8 +125,7 @@ TEST(engine_edges, a_request_that_fails_makes_no_reservation)
               "fine");
 }
 
-/// Maps a page at the address where the first reservation would grow. False: another mapping is
-/// there.
+/// Maps a page at the address where the first reservation would grow.
 void stand_in_the_way()
 {
     engine::reservation const& w = engine::reservations[0];

@@ -162,11 +162,13 @@ TEST(a_damaged_file, opens_with_any_bytes_after_its_end)
     EXPECT_TRUE(file.verify());
 }
 
-// ---- spec/file_arena.md, read as another program would read it ----
+// ---- the format of spec/file_arena.md, tested against a file that is part of the tests ----
 
 } // namespace
 
-namespace golden_file { // a namespace whose name every compiler spells in the same way
+// The file stores a hash of the name of its root type. Compilers spell an unnamed namespace
+// differently.
+namespace golden_file {
 struct root {
     std::uint64_t number;
     std::array<char, 16> text;

@@ -72,7 +72,7 @@ TEST(growth, cuts_the_last_step_to_the_rest_of_the_limit)
     EXPECT_EQ((steps<growth{.first = 1000, .limit = 3500}>(5)), (list{1000, 2000, 500, 0}));
 }
 
-TEST(growth, fails_only_a_request_beyond_the_rest_of_the_limit)
+TEST(growth, serves_any_request_that_the_limit_leaves_room_for)
 {
     growth_state<growth{.first = 1000, .limit = 3500}> state;
     EXPECT_EQ(state.step(3501), 0U);
@@ -187,7 +187,7 @@ TEST(growth, requests_only_usable_bytes_and_continues_from_the_whole_step)
     source.give(second);
 }
 
-TEST(growth, takes_the_wish_or_at_least_the_needed_bytes)
+TEST(growth, takes_the_wished_bytes_or_fewer_but_at_least_the_request)
 {
     failing_source source;
     growth_state<growth{.first = 1000, .limit = 20'000}> state;

@@ -246,7 +246,7 @@ TEST(guarded, survives_when_the_process_has_no_mappings_left)
     EXPECT_TRUE(faults.empty());
 }
 
-TEST(guarded, guards_one_allocation_in_one_in)
+TEST(guarded, guards_a_random_sample_of_allocations_with_the_option_one_in)
 {
     guarded<multipool<>, sampled> blocks;
     std::vector<void*> taken(20000);

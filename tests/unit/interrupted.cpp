@@ -98,7 +98,7 @@ TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
     EXPECT_GT(steps, 5U);
 }
 
-TEST(lock_free_pool, takes_one_chunk_and_never_another)
+TEST(lock_free_pool, takes_one_chunk_and_then_fails_when_it_is_full)
 {
     failing_source heap;
     constexpr pool_options options{

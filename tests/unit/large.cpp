@@ -80,7 +80,7 @@ TEST_F(large, blocks_move_with_their_list)
     EXPECT_EQ(blocks.stats().blocks_live, 0U);
     EXPECT_FALSE(blocks.owns(first));
     EXPECT_TRUE(moved.owns(first));
-    // The first block of the list.
+    // Frees the block at the head of the list.
     moved.deallocate<true>(heap, second, in_use.remove(second).bytes);
     moved.release(heap);
     in_use.clear();

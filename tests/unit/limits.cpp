@@ -1,4 +1,4 @@
-// Nine tenths of a limit can be used, at every block size and in every kind of pool.
+// Blocks can fill nine tenths of a memory limit, at every block size and in every kind of pool.
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/object_pool.hpp>
@@ -126,47 +126,47 @@ void sweep_blocks()
     }
 }
 
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_an_ordered_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_an_ordered_pool)
 {
     sweep_blocks<pool_options{}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_lifo_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_lifo_pool)
 {
     sweep_blocks<pool_options{.order = reuse::lifo}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_fifo_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_fifo_pool)
 {
     sweep_blocks<pool_options{.order = reuse::fifo}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_checked_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_checked_pool)
 {
     sweep_blocks<pool_options{.checks = check::on}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_pool_with_an_owner)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_pool_with_an_owner)
 {
     sweep_blocks<pool_options{.order = reuse::lifo, .owned = true}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_pool_with_small_chunks)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_pool_with_small_chunks)
 {
     sweep_blocks<pool_options{.chunk = 4096}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_pool_with_a_mutex)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_pool_with_a_mutex)
 {
     sweep_blocks<pool_options{.threads = sync::mutex}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_lock_free_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_lock_free_pool)
 {
     sweep_blocks<pool_options{.threads = sync::lock_free}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_checked_lock_free_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_checked_lock_free_pool)
 {
     sweep_blocks<pool_options{.threads = sync::lock_free, .checks = check::on}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_thread_cached_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_thread_cached_pool)
 {
     sweep_blocks<pool_options{.threads = sync::thread_cached}>();
 }
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_checked_thread_cached_pool)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_a_checked_thread_cached_pool)
 {
     sweep_blocks<pool_options{.threads = sync::thread_cached, .checks = check::on}>();
 }
@@ -186,7 +186,8 @@ void expect_objects()
     std::size_t count = 0;
     for (; auto made = objects.try_make(); ++count)
         static_cast<void>(made.leak());
-    // The counts of a handle, and in a pool with one chunk the pointer to the pool.
+    // A slot holds the object, the counts of its handles (8 bytes), and in a pool of one chunk a
+    // pointer to the pool.
     std::size_t const slot =
         Bytes + 8 * (Options.counts != counts::none) + 8 * Options.grow.is_single();
     constexpr pool_options slots = Options.of_slots(Bytes, 1);
@@ -220,7 +221,7 @@ void sweep_objects()
     sweep_limits_of_objects<200'000, Options>();
 }
 
-TEST(nine_tenths_of_a_limit, can_be_objects_of_an_object_pool)
+TEST(memory_limit, leaves_nine_tenths_for_objects_of_an_object_pool)
 {
     sweep_objects<object_pool_options{}>();
     sweep_objects<object_pool_options{.order = reuse::lifo}>();
@@ -252,7 +253,7 @@ void sweep_classes()
         }
 }
 
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_one_size_class_of_a_multipool)
+TEST(memory_limit, leaves_nine_tenths_for_one_size_class_of_a_multipool)
 {
     sweep_classes<multipool_options{}>();
     sweep_classes<multipool_options{.order = reuse::ordered}>();
@@ -263,7 +264,7 @@ TEST(nine_tenths_of_a_limit, can_be_blocks_of_one_size_class_of_a_multipool)
 
 // --- an arena
 
-TEST(nine_tenths_of_a_limit, can_be_blocks_of_an_arena)
+TEST(memory_limit, leaves_nine_tenths_for_blocks_of_an_arena)
 {
     growth const rules[] = {{.first = 1024, .max = 16 * mib, .num = 4},
                             {},

@@ -281,7 +281,7 @@ TYPED_TEST(any_multipool, on_a_borrowed_arena_returns_its_chunks_one_by_one)
     std::memset(below.allocate({100000, 1}), 1, 100000);
 }
 
-TEST(multipool, lets_the_exception_of_its_source_pass)
+TEST(multipool, passes_on_the_exception_of_its_source)
 {
     failing_resource upstream;
     multipool<pmr_source> memory{pmr_source(&upstream)};
@@ -296,7 +296,7 @@ TEST(multipool, lets_the_exception_of_its_source_pass)
     EXPECT_NE(memory.allocate({100}), nullptr);
 }
 
-TEST(multipool, lets_an_exception_pass_through_an_allocator_between)
+TEST(multipool, passes_on_an_exception_through_an_arena_in_between)
 {
     failing_resource upstream;
     upstream.source.fail_from(1);

@@ -132,7 +132,7 @@ TEST(slabs_of_a_multipool, keep_their_free_blocks_when_a_trim_leaves_them)
     EXPECT_EQ(heap.calls(), calls) << "all of them are cut from the slab";
 }
 
-TEST(slabs_of_a_multipool, are_not_needed_when_the_source_is_exhausted)
+TEST(slabs_of_a_multipool, keep_working_when_the_source_is_exhausted)
 {
     failing_source heap;
     multipool<ref<failing_source>> memory{ref(heap)};

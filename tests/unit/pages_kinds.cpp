@@ -80,7 +80,7 @@ TEST(pages_of_a_node, can_be_preferred_or_bound)
     bound.give(d);
 }
 
-TEST(pages_of_a_node, lose_the_node_when_a_chunk_in_a_range_is_given_back)
+TEST(pages_of_a_node, are_bound_to_no_node_after_a_chunk_in_a_range_is_given_back)
 {
     pages<pages_options{.numa = numa::bind(0), .guard = true, .reserve_bytes = mib}> source;
     chunk const c = source.try_take({page_bytes});

@@ -57,7 +57,7 @@ TYPED_TEST(any_pool, takes_no_memory_before_the_first_allocation)
     EXPECT_EQ(this->heap.calls(), 0U);
 }
 
-TYPED_TEST(any_pool, rounds_block_size_and_alignment_up_and_rejects_none)
+TYPED_TEST(any_pool, accepts_any_block_size_and_alignment_and_rounds_up)
 {
     for (std::size_t bytes = 0; bytes < 70; ++bytes)
         for (std::size_t align = 0; align < 70; ++align) {
@@ -263,7 +263,7 @@ TYPED_TEST(any_pool, fails_for_layouts_near_the_size_of_the_address_space)
     EXPECT_EQ(pool.stats().blocks_live, 0U);
 }
 
-TEST(pool, lets_the_exception_of_its_source_pass)
+TEST(pool, passes_on_the_exception_of_its_source)
 {
     failing_resource upstream;
     pool<pmr_source> nodes(48, 0, &upstream);

@@ -225,7 +225,7 @@ TYPED_TEST(pool_growth, continues_when_an_exhausted_source_has_memory_again)
     }
 }
 
-TYPED_TEST(pool_growth, fails_from_the_first_allocation_on_with_the_source_null)
+TYPED_TEST(pool_growth, fails_every_allocation_when_its_source_is_null)
 {
     mallard::pool<null, TypeParam::of(pool_options{})> pool(48);
     EXPECT_EQ(pool.try_allocate(), nullptr);
@@ -261,7 +261,7 @@ TYPED_TEST(pool_growth, returns_all_bytes_of_a_source_that_rounds_up)
     EXPECT_EQ(generous.bytes(), 0U);
 }
 
-TYPED_TEST(pool_growth, under_a_limit_below_the_array_of_a_source_that_rounds_up_has_blocks)
+TYPED_TEST(pool_growth, gives_a_block_when_the_limit_leaves_no_room_for_its_array)
 {
     generous_source generous;
     typename TypeParam::template pool<pool_options{.chunk = 1024, .grow = growth::none(1100)},
@@ -278,7 +278,7 @@ TYPED_TEST(pool_growth, uses_most_of_a_low_limit)
     this->template expect_use<growth{.limit = 65536 + 512}>();
 }
 
-TYPED_TEST(pool_growth, in_a_buffer_for_one_chunk_without_an_array_has_blocks)
+TYPED_TEST(pool_growth, gives_a_block_when_the_buffer_has_room_for_one_chunk_only)
 {
     alignas(65536) static std::byte own[65536];
     typename TypeParam::template pool<pool_options{.grow = {.first = 65536}}, borrowed> nodes(
@@ -295,7 +295,7 @@ struct no_arrays : counting_source {
     }
 };
 
-TEST(pool_growth, of_an_ordered_pool_works_without_memory_for_its_array)
+TEST(pool_growth, lets_an_ordered_pool_work_without_its_array_of_frees)
 {
     no_arrays heap;
     pool<ref<no_arrays>, pool_options{.chunk = 4096}> nodes(48, 0, heap);

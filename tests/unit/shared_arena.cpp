@@ -114,7 +114,8 @@ TEST(shared_arena, takes_back_the_last_block_of_the_calling_thread)
     void* const first = arena.allocate({40, 8});
     arena.deallocate(first, {40, 8});
     EXPECT_EQ(arena.allocate({40, 8}), first);
-    in_threads(1, [&](int) { arena.deallocate(first, {40, 8}); }); // no effect
+    // This free has no effect, because another thread allocated `first`.
+    in_threads(1, [&](int) { arena.deallocate(first, {40, 8}); });
     EXPECT_NE(arena.allocate({40, 8}), first);
 }
 
@@ -143,8 +144,8 @@ TEST(shared_arena, serves_threads_that_have_no_memory_for_an_arena_of_their_own)
     std::ignore = arena.allocate({8, 8});
     std::latch both(2);
     in_threads(2, [&](int) {
-        // One of the two threads gets the built-in arena. The arena may be abandoned when the other
-        // thread needs one.
+        // One of the two threads gets the arena that is built in. That thread may have ended when
+        // the other thread needs an arena.
         both.arrive_and_wait();
         EXPECT_NE(arena.try_allocate({100, 8}), nullptr);
     });

@@ -46,7 +46,7 @@ TYPED_TEST(a_slot_map, finds_nothing_for_a_made_up_key)
     std::vector<key<8, 4>> live;
     auto const expect_only_those = [&] {
         std::size_t found = 0;
-        // Two bits more than the index in a key has.
+        // Tries 14 bits, two more than this key has.
         for (std::uint32_t value = 0; value < 1U << 14; ++value)
             found += numbers.contains(key<8, 4>(value));
         EXPECT_EQ(found, live.size());
@@ -89,7 +89,7 @@ TYPED_TEST(a_slot_map, uses_every_generation_of_a_slot_and_then_retires_it)
     EXPECT_EQ(numbers.size(), 51U);
 }
 
-TYPED_TEST(a_slot_map, can_reuse_a_slot_from_generation_one_on)
+TYPED_TEST(a_slot_map, starts_again_with_generation_1_when_it_is_wrapping)
 {
     typename TestFixture::template map<int, key<8, 4>, slot_map_options{.wrapping = true}> numbers;
     auto const first = numbers.insert(0);

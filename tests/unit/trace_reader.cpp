@@ -48,7 +48,8 @@ TEST(trace_reader, reads_the_golden_trace)
     EXPECT_EQ(events[3].flags, mallard_trace_size_cut);
     EXPECT_EQ(events[4].flags, mallard_trace_dur_cut);
     EXPECT_EQ(events[4].align, 4096);
-    EXPECT_NE(std::string(trace.remark()).find("missing"), std::string::npos); // two events
+    // Two events are missing.
+    EXPECT_NE(std::string(trace.remark()).find("missing"), std::string::npos);
 }
 
 std::vector<std::uint64_t> addresses_in(std::span<const std::byte> frames)

@@ -1,6 +1,6 @@
 // Helpers of the programs in this folder. Each program misuses malloc, then checks the consequences
-// and prints them: `nothing`, or something worse. The first two lines of a program say how it must
-// end under malloc and under the checked malloc: see tests/misuse/run.py for the notation.
+// and prints them: `nothing`, or the damage. The first two lines of a program say how the program
+// must end under malloc and under the checked malloc; tests/misuse/run.py explains the notation.
 #pragma once
 
 #include "../family.hpp"
@@ -29,7 +29,7 @@ inline void* at(void* block, std::ptrdiff_t offset)
     return hidden(static_cast<char*>(block) + offset);
 }
 
-/// Allocates a block, and makes room in the list of its size for the next frees.
+/// Allocates a block, and makes room in the thread's list of its size class for the next frees.
 inline void* allocate_with_room(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)

@@ -5,6 +5,6 @@
 int main()
 {
     void* const block = allocate(48);
-    set_free(at(block, 16)); // aligned like a block: detected when the list of the class is full
+    set_free(at(block, 16)); // aligned like a block, so only the check of a full list detects it
     return look_for_twins(48);
 }

@@ -41,7 +41,7 @@ bool throws(form f)
     return false;
 }
 
-/// A new_handler that throws at its second call.
+/// A new_handler that removes itself at its second call, so that operator new then throws.
 void ask_twice()
 {
     if (++asked % 2 == 0)
@@ -55,7 +55,7 @@ void ask_and_throw()
 
 } // namespace
 
-/// With the argument `calm`, the handler never throws in a nothrow form.
+/// With the argument `calm`, no handler throws inside a nothrow form of operator new.
 int main(int count, char** arguments)
 {
     bool const is_calm = count > 1 && std::strcmp(arguments[1], "calm") == 0;

@@ -1,4 +1,4 @@
-/* Succeeds if malloc of 64 MiB succeeds, which it does not under MALLARD_LIMIT=1M. */
+/* Succeeds if malloc of 64 MiB succeeds. Under MALLARD_LIMIT=1M it must fail. */
 #include <stdlib.h>
 
 int main(void)
