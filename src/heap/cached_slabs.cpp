@@ -8,7 +8,8 @@
 namespace mallard::engine {
 namespace {
 
-/// Makes a slab of slices that no cache owns yet. No block of it is carved.
+/// Writes the record of a new slab or span. None of its blocks is carved (allocated for the first
+/// time) yet.
 slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, span const& r) noexcept
 {
     slab& s = r.record();
@@ -27,8 +28,8 @@ slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, spa
     return s;
 }
 
-/// Counts blocks that were pushed onto the list. If the list then exceeds its limit, raises the
-/// limit: the blocks take no more memory in the list than they took in their slab.
+/// Counts blocks that were added to the list. If the list now exceeds its limit, raises the limit:
+/// free blocks take no more memory in the list than in their slab.
 void count_added(free_list& l, std::size_t count) noexcept
 {
     l.room -= static_cast<std::int32_t>(count);

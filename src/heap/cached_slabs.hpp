@@ -1,5 +1,5 @@
-// The slabs of a thread cache. They are allocated from the slice heap, carved into blocks, and
-// returned when none of their blocks is used.
+// The slabs of a thread cache. They come from the slice heap, are carved into blocks, and return
+// when none of their blocks is used.
 //
 // All functions require that the thread is inside a `busy_scope`, or that no thread uses the cache.
 #pragma once
@@ -16,8 +16,8 @@ bool take_slab(thread_cache& cache, class_offset offset, slab_queue& queue) noex
 /// Null: out of memory.
 void* take_span(thread_cache& cache, std::size_t bytes, bool& zero) noexcept;
 
-/// Splits off a page of blocks from the never-allocated rest of the slab `queue.fresh`. Returns one
-/// of the blocks and puts the others onto the list. Thread caches use this function as their
+/// Takes about a page of never-allocated blocks from the slab `queue.fresh`. Returns one of the
+/// blocks and puts the others onto the list. Thread caches use this function as their
 /// `cache_policy::carve`.
 void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
 

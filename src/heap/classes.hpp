@@ -118,9 +118,9 @@ static_assert(shapes[span_class_first].bytes == slice_bytes);
 
 // --- class offsets -------------------------------------------------------------------
 
-/// Where the free list of a size class is in `thread_cache`: its byte offset, in units of 16 bytes.
-/// The first 64 bytes of a thread cache are other members. The type is as wide as an address, which
-/// saves `free` an instruction.
+/// The byte offset of a size class's free list in `thread_cache`: a multiple of 16, at least 64,
+/// because the first 64 bytes of a thread cache are other members. The type is as wide as an
+/// address, which saves `free` an instruction.
 using class_offset = std::size_t;
 inline constexpr class_offset class_offset_unit = 16;
 inline constexpr class_offset offsets_before_lists = 4;

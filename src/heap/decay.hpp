@@ -1,6 +1,6 @@
 // Decay: returns memory to the system that stayed idle for a decay interval, or sooner if memory is
-// short. There is no background thread: slow paths are counted, and every 64th of them reads the
-// clock. A process that calls neither malloc nor free returns nothing.
+// short. There is no background thread: each thread reads the clock in every 64th slow path of
+// malloc and free. So a process that calls neither returns nothing.
 #pragma once
 
 #include "../os/cgroup.hpp"

@@ -11,20 +11,23 @@ namespace mallard::engine {
 /// Deferring larger blocks would hold back too much memory.
 inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
 
-/// The blocks that a thread freed last while their free lists were full.
+/// The blocks whose free a thread has deferred. Their free lists were full, or they belong to other
+/// threads.
 ///
-/// A program that frees a million blocks in random order waits for memory at every block. Deferring
-/// `capacity` blocks and prefetching each one overlaps these waits. A deferred block still counts
-/// as used in its slab.
+/// A program that frees a million blocks in random order waits for a cache miss at every block.
+/// Deferring `capacity` frees and prefetching each block overlaps these misses. A deferred block
+/// still counts as used in its slab.
 ///
-/// The checks for a double free run when the deferred blocks are returned. Until then a block that
-/// was freed twice might also be in the free list of its class. So the first deferred free of a
-/// class hides the free list: its blocks cannot be allocated until the deferred blocks are
-/// returned. Each return also returns the same number of blocks of a hidden list, because those
-/// blocks were freed earlier and would keep their slabs from becoming free.
+/// The checks for a double free run when the deferred blocks are returned to their slabs. Until
+/// then a block that was freed twice might be deferred and in the free list of its class. So the
+/// first deferred free of a class hides the free list: the blocks of a hidden list cannot be
+/// allocated until the deferred blocks are returned. Each return of `capacity` deferred blocks also
+/// returns as many blocks of a hidden list. They were freed earlier, and would keep their slabs
+/// from becoming free.
 ///
-/// Only a free list of this cache's own blocks is hidden. The sign of `free_list::room` says which
-/// lists are hidden. Between two operations of the thread:
+/// A deferred block of another thread hides no list, because the lists have only blocks of this
+/// cache's own slabs. `free_list::room` says whether a list is hidden. Between two operations of
+/// the thread:
 ///
 ///     shown list:   room == limit - blocks  >= 0              first block: free_list::head
 ///     hidden list:  room == limit - blocks - hidden_by < -1   first block: hidden_[class]
@@ -104,8 +107,7 @@ public:
     }
     /// Removes all blocks of a hidden list and returns the first of them; `room` does not change.
     void* take_hidden(std::size_t index) noexcept { return std::exchange(hidden_[index], nullptr); }
-    /// Changes `limit - blocks` of a list to `room`. A hidden list stays hidden, and any other list
-    /// stays usable.
+    /// Sets `limit - blocks` of a list to `room`, whether the list is hidden or not.
     static void set_room(free_list& l, std::int32_t room) noexcept
     {
         l.room = is_hidden(l) ? room - hidden_by : room;

@@ -41,8 +41,8 @@ void before_fork() noexcept
     take_cache_locks();
     the_slice_heap.its_lock().take();
     lock_of_huge().take();
-    // This thread has all locks. From here on other threads do not wait for these locks: they act
-    // as guests (see guests.hpp).
+    // This thread has all locks. From here on other threads do not wait for these locks, but become
+    // guests (see guests.hpp).
     keep_sample_lock();
     keep_cache_locks();
     the_slice_heap.keep();
@@ -66,9 +66,9 @@ void after_fork_in_parent() noexcept
     keeps_locks = false;
 }
 
-/// Runs in the child of a fork. The caches of threads that the child does not have stay as they
-/// are, and no thread uses them. Messages to these caches are never read. Such messages hold only
-/// blocks of the missing threads' slabs.
+/// Runs in the child of a fork. The caches of threads that do not exist in the child stay as they
+/// are, and no thread uses them. Messages to these caches are never read. This loses only blocks of
+/// slabs that these caches own.
 void after_fork_in_child() noexcept
 {
     forget_memory();
@@ -90,8 +90,8 @@ void after_fork_in_child() noexcept
     reset_sample_lock();
 }
 
-/// Registers the engine's fork handlers before all other handlers. The engine's handler then runs
-/// after the others when a fork begins, so that the others may allocate.
+/// Registers the engine's fork handlers before all other handlers. The C library then calls the
+/// engine's handler last when a fork begins, so that the other handlers may allocate.
 [[gnu::constructor(101)]] void watch_forks() noexcept
 {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

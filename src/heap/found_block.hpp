@@ -1,4 +1,4 @@
-// Looks up what an address is, for the rare calls that cannot assume that the address is a block.
+// Looks up what lies at an address, for calls that cannot assume that the address is a block.
 #pragma once
 
 #include "reservation.hpp"
@@ -7,7 +7,7 @@ namespace mallard::engine {
 
 /// A block in use.
 struct found_block {
-    reservation* in; ///< null: the block is a mapping
+    reservation* in; ///< null: the block has a mapping of its own
     std::size_t slice;
     entry what; ///< the entry of the slice
     slab* of;   ///< the block's slab or span; null: the block is large or sampled
@@ -20,7 +20,8 @@ struct found_block {
 
 /// Finds the block at `p`. Stops the process if `p` is inside a block, is a free block, or is any
 /// other address in a reservation. The message names `call`, the function that the program called.
-/// An address outside all reservations is not checked: the result says that it is a mapping.
+/// An address outside all reservations is not checked: the result says that it is a block with a
+/// mapping of its own.
 found_block find_block(const void* p, const char* call) noexcept;
 
 } // namespace mallard::engine

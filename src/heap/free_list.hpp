@@ -1,4 +1,4 @@
-// Free blocks, linked through their own memory, and the lists of them that a thread cache keeps.
+// Free blocks, linked through their own memory, and the free lists of a thread cache.
 #pragma once
 
 #include "classes.hpp"
@@ -16,9 +16,9 @@ namespace mallard::engine {
 /// malloc returns next. (snmalloc and glibc's safe linking sign links in the same way.) Allocation
 /// clears the first word, so an allocated block does not look free.
 ///
-/// A double free is detected when the block would be allocated a second time. It is detected at
-/// once if the block is the newest of its list, or if the free reads the block anyway. Reading
-/// every freed block would make each free wait for a cache line (decision 18).
+/// A double free is detected when the block would be allocated a second time. The second free
+/// detects it at once only if the block is the newest of its list, or if the free reads the block
+/// anyway. Reading every freed block would make each free wait for a cache line (decision 18).
 struct free_block {
     std::uint64_t guarded;
     void* next;
@@ -28,8 +28,8 @@ struct free_block {
 ///
 /// Every operation changes `room` before it reads `head`. A visitor (a thread that takes the free
 /// blocks of an idle thread) relies on that order: while no operation is under way, `room` plus the
-/// number of blocks equals `limit` (see visit.cpp). A negative `room` has a meaning that
-/// `deferred_frees` defines.
+/// number of blocks equals `limit` (see visit.cpp). `deferred_frees` says what a negative `room`
+/// means.
 struct free_list {
     void* head = nullptr;
     std::int32_t room = 0;            ///< number of blocks that the list can still accept

@@ -23,8 +23,8 @@ namespace {
     return_to_slab(cache, s, block, mark);
 }
 
-/// If the list of class `index` is hidden (withheld while frees are deferred), returns up to
-/// `count` of its blocks.
+/// If the list of class `index` is hidden (its blocks are withheld while frees are deferred),
+/// returns up to `count` of its blocks to their slabs.
 void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) noexcept
 {
     for (; count != 0; --count) {
@@ -35,7 +35,7 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     }
 }
 
-/// Returns the deferred blocks once no further block can be deferred.
+/// Returns the deferred blocks. Called when no further block can be deferred.
 [[gnu::noinline]] void return_deferred(thread_cache& cache) noexcept
 {
     busy_scope const busy(cache);
@@ -70,8 +70,9 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     push(block, decoy.real, offset);
 }
 
-/// Frees a block whose list is full and not hidden. After many such frees in a row, defers the
-/// free, and withholds the blocks of the list until the deferred frees are checked.
+/// Frees a block whose list is full and not hidden. After many such frees in a row, defers the free
+/// and hides the list: its blocks are withheld until the deferred frees were checked for double
+/// frees.
 [[gnu::noinline]] void overflow_shown(void* block, thread_cache& cache,
                                       class_offset offset) noexcept
 {
@@ -87,7 +88,7 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     if (index >= deferred_class_count || !are_many)
         return free_past_list(block, cache);
     {
-        busy_scope const busy(cache); // keeps visitors out, since they may take hidden lists
+        busy_scope const busy(cache); // keeps out visitors (visit.hpp), which may take hidden lists
         cache.deferred.hide(l, index);
     }
     defer(cache, block);
@@ -107,7 +108,8 @@ bool may_be_deferred(const void* block) noexcept
 
 } // namespace
 
-// Most frees of a program that frees many blocks in a row reach this slow path.
+// Frees a block whose list is full. If a program frees many blocks in a row, most of its frees call
+// this function.
 void overflow(void* block, thread_cache* cache, class_offset offset) noexcept
 {
     free_list& l = cache->list_at(offset);

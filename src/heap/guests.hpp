@@ -5,20 +5,21 @@
 // have run, and before the fork itself, the C library waits for locks of its own. One of them is
 // the lock of the list of all streams. `fflush(NULL)` holds that lock while it waits for one
 // stream, and `getline` holds the lock of that stream while it calls malloc. So a thread that may
-// hold such a lock must not wait for the thread that forks.
+// hold a lock of the C library must not wait for the thread that forks.
 //
 // Therefore no thread waits for a lock that a fork keeps (`os::lock::keep`). A thread that wants
 // such a lock becomes a guest: it takes the lock of guests instead, and the fork does not end
 // before that lock is free. While a thread is a guest, the data under the kept lock does not
-// change. A guest may read that data and allocate memory that the fork does not know of, such as
-// memory beyond the commit limits. A guest records the work that is due after the fork. In
-// the child, memory that guests allocated stays allocated, and their records are forgotten.
+// change. A guest may read that data. It may allocate memory that the fork does not know of, such
+// as memory beyond the commit limits at which the fork began. It records the work that is due after
+// the fork. In the child, memory that guests allocated stays allocated, and their records are
+// forgotten.
 //
 // The locks of heaps are taken but not kept: calls on heaps wait for the end of a fork.
 //
-// Lock order: the lock around reports of samples, heaps, fallback cache, registry, slice heap,
-// mappings; then guests. Under the lock of guests no other lock is taken. The handlers are in
-// fork.cpp.
+// Lock order: first the lock around reports of samples, then the locks of heaps, fallback cache,
+// registry, slice heap and mappings, and last the lock of guests. A thread that holds the lock of
+// guests takes no other lock. The handlers are in fork.cpp.
 //
 // tests/models/engine_fork.pml models this for Spin.
 #pragma once
@@ -31,7 +32,7 @@ namespace mallard::engine {
 /// Held for a few memory accesses, and never across a fork.
 extern constinit os::lock guests;
 
-/// Scoped lock: holds the lock, or makes this thread a guest if a fork keeps the lock.
+/// Scoped lock: holds the lock `l`, or makes this thread a guest if a fork keeps `l`.
 class access {
 public:
     explicit access(os::lock& l, os::lock& of_guests = guests) noexcept

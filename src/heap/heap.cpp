@@ -42,8 +42,8 @@ slab* reclaim_nothing(thread_cache&, class_offset) noexcept
     return nullptr;
 }
 
-/// Turns the never-allocated blocks of a slab into the bump range of its class, and returns the
-/// first of these blocks.
+/// Makes the never-allocated blocks of a slab the bump range of their class, and returns the first
+/// of these blocks.
 void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noexcept
 {
     slab& s = *std::exchange(queue.fresh, nullptr);
@@ -118,8 +118,8 @@ void forget_blocks(heap& h) noexcept
     h.waiting.store(0, std::memory_order_relaxed);
 }
 
-/// Scoped right to use the lists of a heap: holds the lock of a shared heap. For a confined heap,
-/// stops the process if another thread than the heap's calls.
+/// Scoped right to use the lists of a heap. Holds the lock of a shared heap. Stops the process if
+/// the heap is confined to another thread.
 class heap_access {
 public:
     explicit heap_access(heap& h) noexcept : heap_(h)
@@ -160,8 +160,8 @@ void read_all_messages(heap& h) noexcept
     read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes `begin_bump_range`: the blocks that are left in the range count as never allocated again.
-/// They are the last blocks of their slab.
+/// Undoes `begin_bump_range`: the slab again counts the rest of the range as never allocated. The
+/// rest is the end of the slab.
 void end_bump_range(heap& h, std::size_t index) noexcept
 {
     bump_range const left = std::exchange(h.fresh.of_class[index], {});
@@ -171,7 +171,8 @@ void end_bump_range(heap& h, std::size_t index) noexcept
     auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
     s.carved -= count;
     s.used -= count;
-    // Another slab may have become fresh since then. None of its blocks has been carved.
+    // Another slab may have become `fresh` since `begin_bump_range`. None of its blocks is carved
+    // yet, so return it.
     if (slab* const other = std::exchange(h.queues[index].fresh, &s))
         give_slab(*other);
     if (s.used == 0)

@@ -1,15 +1,16 @@
-// Heaps: allocators of their own that a program makes, whose blocks are all freed at once.
+// Heaps: allocators that a program makes, and that can free all their blocks at once.
 //
-// A heap is a thread cache without a thread. Its slices come from chunks that it holds alone, and
-// no slab enters or leaves a heap. So a release returns the chunks without looking at blocks.
+// A heap is a thread cache without a thread. Its slabs lie in chunks that only this heap uses, and
+// no slab moves to or from another cache. So a release returns whole chunks without looking at
+// blocks.
 //
 //   confined   one thread allocates, without a lock
 //   shared     any thread allocates, under a lock
 //
 // Any thread frees and reallocates blocks of any heap, since the map entry of a slice says which
 // heap owns its blocks. A thread that may not use the heap's lists sends the block to the heap's
-// inbox at once. The thread does not collect blocks of heaps in a batch: the heap might be released
-// before the batch is sent, and sending would write to freed memory.
+// inbox at once. It does not collect blocks of heaps in a batch: the heap might be released before
+// the batch is sent, and then sending would write to freed memory.
 //
 // tests/models/engine_release.pml models this for Spin.
 #pragma once
@@ -42,7 +43,8 @@ inline std::size_t bytes_of(const bump_range& range) noexcept
     return static_cast<std::size_t>(range.end - range.next);
 }
 
-/// A heap. Heaps are never destroyed, only reused: a late message always finds an inbox.
+/// A heap. Heaps are reused, but never destroyed, so that a message that arrives late still finds
+/// an inbox.
 ///
 /// The chunk list names a chunk by its first slice. A free span inside a chunk has its length in
 /// the records of its first and last slice. Neighbouring free spans of one chunk are merged.
@@ -54,8 +56,8 @@ struct heap : thread_cache {
     slab* bins[bin_count] = {};
 
     // Other threads use the members below, and the inbox:
-    /// The lock of a shared heap. It protects all members that only the heap's thread uses if the
-    /// heap is confined.
+    /// The lock of a shared heap. Protects the members above. (If the heap is confined, only its
+    /// thread uses those members.)
     os::lock lock;
     os::lock large_lock;   ///< protects `large`
     slab* large = nullptr; ///< blocks that are not in chunks

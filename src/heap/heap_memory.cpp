@@ -24,7 +24,8 @@ bool charge(heap& h, std::size_t bytes) noexcept
 
 // --- free spans of a heap -----------------------------------------------------
 
-/// The bin of free spans of this length: one per length below 8, then one per power of two.
+/// The bin for free spans of this length: one bin for each length below 8, then one for each power
+/// of two.
 std::size_t bin_of(std::size_t slices) noexcept
 {
     return slices < 8 ? slices : static_cast<std::size_t>(std::bit_width(slices)) + 4;
@@ -57,7 +58,7 @@ void take_out(heap& h, slab& s) noexcept
         h.bins_used &= ~(1u << bin);
 }
 
-/// The first free span that is long enough, from the bins of the shortest lengths; null if none.
+/// Returns a free span that is long enough, from the first bin that has one; null if there is none.
 slab* find_free(const heap& h, std::size_t slices) noexcept
 {
     std::size_t const least = bin_of(slices);

@@ -1,4 +1,4 @@
-// Large blocks: spans, and mappings of their own.
+// Large blocks: spans of the slice heap, and blocks with a mapping of their own.
 #include "large.hpp"
 
 #include "guests.hpp"
@@ -40,8 +40,7 @@ struct mapping_table {
 
     bool is_full() const noexcept { return count == std::size(all); }
 
-    /// The mapping that begins at `start`; null if there is none. Ignores dead mappings, which are
-    /// freed but still mapped because the system refused to unmap them.
+    /// The mapping that begins at `start`; null if there is none. Ignores dead mappings.
     mapping* find(const void* start) noexcept
     {
         for (mapping* m = all; m != all + count; ++m)
@@ -52,8 +51,8 @@ struct mapping_table {
 
     void erase(mapping& m) noexcept { m = all[--count]; }
 
-    /// Tries again to unmap dead mappings: those that are freed, but that the system refused to
-    /// unmap. Tries only two of them, so that no free is slow.
+    /// Tries again to unmap dead mappings (freed, but the system refused to unmap them). Tries only
+    /// two, so that no free is slow.
     void unmap_some_dead() noexcept
     {
         std::size_t tries = std::min<std::size_t>(dead, 2);
@@ -183,7 +182,7 @@ void* resize_span(slab& s, std::size_t bytes_new) noexcept
         return nullptr;
     reservation& r = *reservation_of(s.start);
     std::size_t const g = r.slice_of(s.start);
-    // If several threads free or resize the block at once, one of them succeeds here.
+    // If several threads free or resize the block at once, only one of them succeeds here.
     entry const e = r.entry_at(g);
     if (offset_in(e) != entry_large || !r.change(g, e, inside_of(e)))
         return nullptr;
@@ -214,7 +213,7 @@ slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool
     s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
     found.in->mark(found.slice, 1, what);
-    if (bytes <= span_bytes_max) // for larger spans, the untouched pages of the map stay untouched
+    if (bytes <= span_bytes_max) // for larger spans this would touch many pages of the map
         found.in->mark(found.slice + 1, slices - 1, entry_inside);
     if (zero != nullptr)
         *zero = found.zero;
@@ -263,7 +262,7 @@ bool free_large(void* p) noexcept
         return free_huge(p);
     reservation& r = *reservation_of(p);
     std::size_t const g = r.slice_of(p);
-    // If two threads free the block at once, one of them succeeds here.
+    // If two threads free the block at once, only one of them succeeds here.
     if (!r.change(g, entry_large, 0))
         return false;
     // Return the memory of a span above 32 MiB to the system at once: the span alone would exceed

@@ -1,7 +1,8 @@
-// Large blocks. No list caches them. A block is large if it has more than 32 MiB, or more than 1
-// MiB in a heap, or is aligned to more than a slice. Up to 32 MiB a large block is a span of the
-// slice heap. A larger one is a mapping of its own, which grows where the system finds room and is
-// unmapped when it is freed. Beyond the first 1,024 mappings, such blocks are spans as well.
+// Large blocks, which no thread cache keeps after the free. A block is large if it has more than 32
+// MiB, or more than 1 MiB in a heap, or is aligned to more than a slice (16 KiB). Up to 32 MiB a
+// large block is a span of the slice heap. A larger block has a mapping of its own: it can grow or
+// move by mremap, and is unmapped when it is freed. If there are 1,024 such mappings already, it is
+// a span, too.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -14,8 +15,8 @@ namespace mallard::engine {
 /// Sets `*zero`, unless `zero` is null, to whether the block reads as zero.
 void* take_large(std::size_t bytes, std::size_t align, bool* zero) noexcept;
 
-/// Allocates a span that is one block and has no size class. The map entry of its first slice
-/// becomes `what`. Null: the allocation failed.
+/// Allocates a span for one block without a size class. Sets the map entry of its first slice to
+/// `what`. Null: the allocation failed.
 slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept;
 
 /// The usable bytes of the large block at `p`; 0 if no large block begins there.

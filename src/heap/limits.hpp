@@ -8,17 +8,17 @@
 
 namespace mallard::engine {
 
-/// A user's function that is called when a limit is reached, by the thread that reaches the limit.
-/// No lock is held, so the function may allocate and free. `held`: the bytes that count against the
-/// limits.
+/// A function of the program. The thread that reaches a limit calls it, without holding a lock, so
+/// the function may allocate and free. `held`: the bytes that count against the limits.
 using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 
 /// A soft and a hard limit. Spans, slabs and mappings in use count with their whole size. Idle
 /// memory does not count.
 ///
-/// Above the soft limit the user's function is called once. It is called again only if less than
-/// three quarters of the limit was held in between. An allocation above the hard limit calls the
-/// function, which may free memory, and fails if the memory is still above the limit.
+/// When the soft limit is exceeded, the user's function is called once. It is called again only
+/// after the held bytes have fallen below three quarters of the limit. When an allocation would
+/// exceed the hard limit, the function is called, and may free memory. The allocation fails if it
+/// would still exceed the limit.
 class limits {
 public:
     /// Sets both limits; 0 means no limit. The function `call` may be null.

@@ -1,5 +1,5 @@
-// Reports misuse of the engine, and stops the process. Writes its messages without allocating and
-// with no lock held.
+// Reports misuse of the engine, and stops the process. Writing a message does not allocate and
+// takes no lock.
 #pragma once
 
 #include <cstddef>

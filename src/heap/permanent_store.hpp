@@ -22,8 +22,8 @@ public:
             std::atomic_signal_fence(std::memory_order_seq_cst);
             left_ = mapping_bytes;
         }
-        // The order of the two writes matters: a fork may happen between them, and the child
-        // continues with the state in between.
+        // The order of the two writes matters, because a fork may happen between them. In the
+        // child, `left_` must not exceed the bytes from `next_` to the end of the mapping.
         left_ -= bytes;
         std::atomic_signal_fence(std::memory_order_seq_cst);
         void* const at = next_;

@@ -30,8 +30,8 @@ void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noex
     if (limit >= l.limit)
         return;
     std::size_t const less = l.limit - limit;
-    // A visitor, a thread that took the free blocks of this thread while it was idle, may already
-    // have taken back the allowance of the list.
+    // The allowance may be smaller than the list's share: a visitor (a thread that took this
+    // thread's free blocks while it was idle) takes the allowance back, too.
     std::size_t& allowance = cache.allowance[kind_of(shape)];
     std::size_t const bytes = std::min(allowance, less * shape.bytes);
     allowance -= bytes;
@@ -59,10 +59,10 @@ void lengthen(thread_cache& cache, std::size_t index, std::size_t more) noexcept
 /// Chooses a new limit for a list that is empty, from how often it overflowed since it was last
 /// empty.
 ///
-/// A program that frees more blocks than the list holds and then allocates them again gets a list
-/// twice as long, as far as the allowance reaches. A program that freed more blocks than any list
-/// may hold gets a shorter one: if the list kept a few blocks of every slab, no slab would become
-/// free.
+/// If the program freed more blocks than the list holds and then allocated them again, the list
+/// becomes twice as long, as far as the allowance permits. If the program freed more blocks than
+/// any list may hold, the list becomes shorter: if it kept a few blocks of every slab, no slab
+/// would become free.
 void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 {
     const class_shape& shape = shapes[index];
@@ -79,8 +79,8 @@ void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 
 } // namespace
 
-// Takes blocks from the first of these sources that has any:
-// - the deferred frees, and the list whose blocks were withheld because of them
+// Takes blocks from the first of these places that has any:
+// - the free list, if it was hidden (withheld) because of deferred frees: returns these first
 // - slabs with free blocks, after the messages of other threads were read
 // - the slab that is being carved
 // - a slab of a thread that has ended

@@ -97,7 +97,7 @@ void stop_showing(thread_cache& cache) noexcept
 
 void forget_missing_threads() noexcept
 {
-    // Recompute the sum: another thread may have been changing it during the fork.
+    // Recompute the sum: a thread that is missing now may have been changing it.
     std::size_t allowed = 0;
     for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all) {
         if (cache->shown_at != &my_cache) {

@@ -1,5 +1,5 @@
-// The registry of all thread caches. It also determines which cache each thread uses: its own or a
-// decoy, a stand-in that makes the fast path fail.
+// The registry: the list of all thread caches. It also decides which cache each thread uses: its
+// own, or a decoy that makes the fast path of malloc and free fail.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -15,17 +15,16 @@ extern constinit os::lock registry_lock;
 /// The newest of all caches of threads, linked by `next_of_all`. The fallback cache is one of them.
 thread_cache* all_caches() noexcept;
 
-/// The secret key of the process, from which the marks in free blocks are computed. 0 until a
-/// thread has a cache.
+/// The secret key of the process, which guards the links of free blocks (see free_list.hpp). 0
+/// until a thread has a cache.
 extern std::uint64_t the_key;
 
-/// The bytes by which the list limits of all threads together exceed their initial values, and the
-/// maximum of that sum.
+/// The bytes by which the list limits of all threads together exceed their initial values: the
+/// maximum, and the current sum.
 inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
 extern constinit std::atomic<std::size_t> allowances;
 
-/// The stand-in that a thread uses instead of its cache while allocations are sampled: see
-/// sample.hpp.
+/// The decoy that a thread uses instead of its cache while allocations are sampled: see sample.hpp.
 struct sampling_decoy : thread_cache {
     double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;
@@ -51,8 +50,8 @@ void start_showing(thread_cache& cache) noexcept;
 /// Makes this thread use `exited_thread_cache`. From now on no other thread changes `my_cache`.
 void stop_showing(thread_cache& cache) noexcept;
 
-/// Called in the child of a fork. Marks the caches of threads that the child does not have as
-/// caches without a thread. These caches stay as they are.
+/// Called in the child of a fork. Marks the caches of all threads that do not exist in the child as
+/// caches without a thread. Their contents stay as they are.
 void forget_missing_threads() noexcept;
 
 } // namespace mallard::engine

@@ -69,7 +69,7 @@ void splice(thread_cache& cache, void* last) noexcept
     if (offset >= std::size_t{s.slices} * slice_bytes || !s.shape().begins(offset) ||
         count > s.used) [[unlikely]]
         stop_at_damaged_list(last);
-    if (s.index >= span_class_first) // slabs of this class are spans: only a heap's are sent
+    if (s.index >= span_class_first) // a span: only spans of heaps are sent as messages
         return give_slab(s);
     link(last, s.free, mark);
     s.free = s.start + offset;
@@ -77,8 +77,8 @@ void splice(thread_cache& cache, void* last) noexcept
     settle(cache, s);
 }
 
-/// Begins a batch for the slab `s`. First sends the batch that is in the same place of the outbox,
-/// which has blocks of another slab.
+/// Begins a batch for the slab `s`. If this place of the outbox has a batch of another slab, sends
+/// that batch first.
 [[gnu::noinline]] void begin_batch(remote_batch& batch, slab& s, void* last) noexcept
 {
     if (batch.to != nullptr)

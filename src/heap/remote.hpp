@@ -7,9 +7,9 @@
 // slab: snmalloc, and BatchIt, ISMM 2024; splicing in constant time: rpmalloc.)
 //
 // An inbox is a stack. All threads push single messages, and the owner takes all messages at once,
-// so there is no ABA problem. Blocks of a message count as used, so their slab stays where it is.
-// But the slab's owner may change when its thread ends. So a message is addressed to its slab only,
-// and a thread that reads a message of a slab that is not its own forwards the message.
+// so there is no ABA problem. The blocks of a message count as used, so their slab is not freed in
+// the meantime. But another thread may reclaim the slab after its owner has ended. So a thread that
+// reads a message forwards the message if the slab is no longer its own.
 //
 // tests/models/engine_remote.pml models this protocol for Spin.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace mallard::engine {
 
-/// Adds a block to the batch of its slab. Sends the batch if it is full. Sends the batch of another
-/// slab first if that batch has the same place in the outbox.
+/// Adds a block to the batch of its slab, and sends the batch if it is full. Two slabs may share a
+/// place in the outbox: then first sends the batch of the other slab.
 void add_to_batch(thread_cache& cache, slab& s, void* block) noexcept;
 
 /// Sends all batches.

@@ -21,8 +21,8 @@ namespace mallard::engine {
 
 namespace {
 
-/// Allocates for a thread whose cache is a decoy, a stand-in with empty lists: the thread has no
-/// cache yet, has none any more, or is sampled.
+/// Allocates for a thread that uses a decoy (a cache with empty lists): the thread has no cache
+/// yet, has none any more, was visited, or is sampled.
 [[gnu::noinline]] void* refill_decoy(std::size_t bytes, class_offset offset,
                                      thread_cache* cache) noexcept
 {
@@ -36,7 +36,8 @@ namespace {
     });
 }
 
-/// Allocates a span when the list is empty, or when its span is too small or far too large.
+/// Allocates a span when the list of the class is empty, or when the span in the list is too small
+/// or far too large.
 [[gnu::cold, gnu::noinline]] void* refill_span(std::size_t bytes, thread_cache* cache,
                                                bool* zero) noexcept
 {
@@ -141,7 +142,8 @@ void* allocate_zeroed(std::size_t bytes) noexcept
 
 namespace {
 
-/// Frees a span at once, whoever owns the span: a span holds one block only.
+/// Frees a span at once, whoever owns it. The owner gets no message, because a span holds one block
+/// only.
 void free_span(found_block const& b) noexcept
 {
     if (!b.in->change(b.slice, b.what, 0))
@@ -169,8 +171,8 @@ void free_rare(void* block, thread_cache* cache) noexcept
     if (b.is_span() && !is_own)
         return free_span(b);
     if (cache->is_decoy()) {
-        // Look the block up again with this thread's own cache: the thread may have reclaimed an
-        // abandoned cache, and other threads may have reclaimed slabs of that cache before.
+        // Look the block up again with this thread's own cache. `own_cache` may just have reclaimed
+        // an abandoned cache, which may own the block.
         thread_cache* const own = own_cache();
         return own != nullptr ? free_elsewhere(block, own) : send_block(*b.of, block);
     }
@@ -206,8 +208,8 @@ void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
     return fresh;
 }
 
-/// Resizes a sampled block. Moves it if a block that is not sampled would have to move. The new
-/// block is sampled by chance, as every block is.
+/// Resizes a sampled block. Moves it whenever a block that is not sampled would have to move. The
+/// new block is sampled by chance, like every allocation.
 void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) noexcept
 {
     std::size_t const now = sample_bytes(b);
@@ -223,7 +225,8 @@ bool resize_span(thread_cache& cache, found_block const& b, std::size_t bytes) n
     std::size_t const index = block_class::of(bytes);
     std::size_t const slices = index < classed_count ? shapes[index].slices : slices_for(bytes);
     slab& s = *b.of;
-    // If several threads free or resize the span at once, one of them changes its entry.
+    // If several threads free or resize the span at once, only one of them succeeds in changing its
+    // entry.
     if (!b.in->change(b.slice, b.what, entry_inside))
         stop_at_double_free(s.start, "realloc");
     if (slices < s.slices) {

@@ -50,11 +50,11 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 
 /// Frees a block that the caller says was allocated with `bytes`.
 ///
-/// The class comes from the slice's entry all the same, so a wrong size cannot misplace a block. A
+/// The map says which class the block has, so a wrong size cannot put a block onto a wrong list. A
 /// large block freed with a small size is detected, and a small block freed with a large size. A
 /// small block freed with another small size is not detected: programs with a missing virtual
-/// destructor do that. Must not be called for blocks with an alignment above 16: they may be
-/// larger than the caller asked for.
+/// destructor do that. Must not be called for blocks with an alignment above 16: they may be larger
+/// than the caller asked for.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
     thread_cache* const cache = shown_cache();

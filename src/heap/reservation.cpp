@@ -69,15 +69,16 @@ void lay_out(reservation& r, std::byte* at, std::size_t slices) noexcept
 
 // The two functions below find free address space for a reservation. Null: there is none.
 
-/// Finds a free range of twice the size, and returns its upper half. The system places later
-/// mappings at the upper end of the address space or, with `ulimit -s unlimited`, at the lower end.
+/// Finds a free range of twice the size, and returns its upper half. So the reservation begins far
+/// from both ends of the range. The system places later mappings at the upper end or, with `ulimit
+/// -s unlimited`, at the lower end.
 std::byte* where_it_is_free(std::size_t bytes) noexcept
 {
     std::byte* const at = os::reserve(2 * bytes, slice_bytes);
     return at != nullptr && os::unmap(at, 2 * bytes) ? at + bytes : nullptr;
 }
-/// Finds address space below the current mappings, for the case that a limit prevents the search of
-/// `where_it_is_free`.
+/// Finds address space below all current mappings. Needed when a limit on address space makes the
+/// large mapping of `where_it_is_free` fail.
 std::byte* below_others(std::size_t bytes) noexcept
 {
     std::byte* const lowest = where_it_is_free(slice_bytes);
@@ -180,7 +181,8 @@ os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcep
             if (at == nullptr)
                 continue;
             lay_out(r, at, bytes / slice_bytes);
-            // Register the reservation before its memory: a fork may happen in between.
+            // Register the reservation before it gets memory: if a fork happens in between, the
+            // child knows of all mapped memory.
             reservations_used.store(used + 1, std::memory_order_release);
             os::growth const moved = raise_commit_limit(r, at_least, committed);
             if (moved != os::growth::blocked)
@@ -188,7 +190,7 @@ os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcep
             reservations_used.store(used, std::memory_order_relaxed);
             forget_place(r);
         }
-    // Under a limit, leave half of it to stacks, files and the next reservation.
+    // Under a limit on address space, leave half of it for stacks, files and the next reservation.
     std::size_t const left = os::address_space_left();
     for (std::size_t bytes = bytes_first; bytes >= std::max(reserved_least, least); bytes /= 2)
         if (bytes <= left / 2 && reserve(r, bytes)) {

@@ -5,8 +5,8 @@
 //
 // Each slice has an entry in the map, which says what the slice is part of, and a slab record. A
 // reservation has room for 2^39 bytes, but maps only the address space that it needs. So a limit on
-// address space counts what is in use, whenever the program sets that limit. If another mapping is
-// in the way of growth, the engine opens another reservation.
+// address space (`ulimit -v`) counts only what is in use. If another mapping is in the way of
+// growth, the engine opens another reservation.
 #pragma once
 
 #include "slab.hpp"
@@ -26,8 +26,8 @@ struct slice_group {
 };
 
 /// One reservation. `base` and the array pointers are written once, before any thread has a block
-/// of the reservation. A thread that has a block got its address after that write, so it reads a
-/// `slices` large enough for the block.
+/// of the reservation. `slices` is written before a block is allocated beyond its old value. A
+/// thread that has a block got the block's address after these writes, so it sees them.
 struct reservation {
     std::uintptr_t base = 0;
     std::atomic<std::size_t> slices{0}; ///< the commit limit: slices that are mapped
@@ -95,7 +95,7 @@ inline constexpr std::size_t reservation_slices_max = (std::size_t{1} << 39) / s
 [[gnu::visibility("hidden")]] extern constinit reservation reservations[reservations_max];
 extern constinit std::atomic<std::size_t> reservations_used;
 
-/// The reservation of an address; null if it is in none.
+/// The reservation that contains an address; null if there is none.
 inline reservation* reservation_of(const void* p) noexcept
 {
     if (reservations[0].has(reservations[0].slice_of(p))) [[likely]]
@@ -117,9 +117,9 @@ inline slab& slab_of(const void* block) noexcept
     return r.slab_at(r.slice_of(block));
 }
 
-/// Sets the tag of the decoy caches, the stand-ins for thread caches, to a value that no map entry
-/// has. Called once, before the first entry is written. (As initial values the tags would take 4
-/// KiB of the library for each decoy.) Defined in thread_cache.cpp.
+/// Sets the tag of the decoy caches (see thread_cache.hpp) to a value that no map entry has. Called
+/// once, before the first entry is written. (Decoys with an initial value would take 4 KiB each in
+/// the file of the library.) Defined in thread_cache.cpp.
 void tag_decoy_caches() noexcept;
 
 // The two functions below require the lock of the slice heap.

@@ -1,4 +1,5 @@
-// Map entries and slab records: say what a slice is part of, and who owns the slice.
+// Map entries and slab records. They say what a slice (16 KiB of address space) is part of, and who
+// owns the slice.
 #pragma once
 
 #include "classes.hpp"
@@ -18,13 +19,16 @@ struct thread_cache;
 ///     0, sampled            the first slice of a sampled block (see sample.hpp)
 ///     0, inside             any later slice of a span, a large block or a sampled block
 ///
-/// A heap (see heap.hpp) is also an owner in `large` and `inside` entries, and in `unused` entries
-/// for slices that it holds and does not use.
+/// In the memory of a heap (see heap.hpp), `large` and `inside` entries name the heap as owner,
+/// too. A slice that the heap holds and does not use has the entry {heap, unused}.
 ///
-/// One comparison tells whether a block belongs to a thread cache: `entry ^ tag` is a class offset
-/// if the owner is the same, and a larger number otherwise. A thread writes entries only of memory
-/// that it holds. Entries do not change while a thread holds a block there. A thread that looks up
-/// any other address must expect that its answer is out of date.
+/// One comparison tells whether a block belongs to a thread cache, whose tag is {number of the
+/// cache, 0}: `entry ^ tag` is a class offset if the cache owns the block, and a larger number
+/// otherwise.
+///
+/// A thread writes only entries of memory that it holds. While a thread holds a block, the class in
+/// the block's entry does not change. The owner changes only when the slab of an ended thread is
+/// reclaimed. The entry of any other address may change right after it was read.
 using entry = std::uint32_t;
 
 inline constexpr unsigned owner_shift = 11;
@@ -70,8 +74,8 @@ constexpr bool is_class(entry e) noexcept
 /// The record of a slab, a span or a large block; each slice has room for one. The record of a free
 /// slice has no meaning.
 ///
-/// In a slab, carved == used + length of `free`. Used blocks are with callers, in lists of thread
-/// caches, or in a remote batch.
+/// In a slab, carved == used + length of `free`. Used blocks are in use by the program, in lists of
+/// thread caches, deferred, or in a remote batch.
 struct alignas(64) slab {
     std::atomic<thread_cache*> owner{nullptr};
     std::byte* start = nullptr;

@@ -1,4 +1,5 @@
-// Finds runs of slices in the bits of a reservation.
+// Finds neighbouring free slices in the bits of a reservation. A slice is 16 KiB of address space.
+// A group has the bits of 64 slices.
 #pragma once
 
 #include "reservation.hpp"
@@ -16,8 +17,8 @@ constexpr std::uint64_t bits(std::size_t first, std::size_t count) noexcept
     return (count == bits_per_group ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first;
 }
 
-/// Calls `f(group, bits)` for each group that a span touches; `bits` are the span's slices in that
-/// group.
+/// Calls `f(group, bits)` for each group with slices of a span. `bits`: the slices of the span in
+/// that group.
 template <class F>
 void for_each_group(reservation& r, std::size_t slice, std::size_t count, F f) noexcept
 {
@@ -59,9 +60,9 @@ inline std::uint64_t aligned_ones(const reservation& r, std::size_t group,
     return (align < bits_per_group ? ~std::uint64_t{0} / bits(0, align) : 1) << skipped;
 }
 
-/// Finds the lowest run of `count` slices whose bits are set in `candidates(group)` and whose
-/// address is a multiple of `align` slices; `no_slice` if there is none. Starts at the group
-/// `first`, and advances `first` over groups without candidates.
+/// Finds the lowest run of `count` neighbouring slices whose bits are set in `candidates(group)`.
+/// The address of the run is a multiple of `align` slices. Returns `no_slice` if there is none.
+/// Starts at the group `first`, and advances `first` over groups without candidates.
 template <class F>
 std::size_t find_run(const reservation& r, std::size_t& first, std::size_t count, std::size_t align,
                      F candidates) noexcept

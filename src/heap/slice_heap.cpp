@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
 /// The largest number of slices in the span cache of a class of small slabs. Spans beyond this
-/// number were freed too long ago to be in the processor's cache. They are allocated by address
-/// instead, since ascending addresses are faster.
+/// number were freed too long ago to be in the processor's cache. They leave the span cache, and
+/// are then allocated in address order, which is faster.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
 /// Largest number of slices that one decay tick purges.
@@ -53,7 +53,8 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     usage_.used_max = std::max(usage_.used_max, usage_.used);
     if (usage_.used > expected_ + growth_least) [[unlikely]]
         has_grown_.store(true, std::memory_order_relaxed);
-    // The program needs clean slices soon after a purge: the purge should have kept them.
+    // The program needs clean slices soon after a purge, so the purge returned too many slices to
+    // the system: let more slices stay dirty from now on.
     if (count < slices && purged_lately_ != 0) {
         std::size_t const again = std::min(slices - count, purged_lately_);
         purged_lately_ -= again;
@@ -96,8 +97,8 @@ os::growth make_memory(reservation& r, std::size_t slices, std::size_t& committe
 
 } // namespace
 
-/// Allocates the lowest span of candidate slices. `first` is the member that stores where the
-/// search starts.
+/// Allocates the lowest span of slices that `candidates` selects. `first`: the member of
+/// `reservation` that stores where the search starts.
 template <class F>
 span slice_heap::take_lowest(std::size_t reservation::* first, std::size_t slices,
                              std::size_t align, F candidates) noexcept
@@ -127,7 +128,7 @@ span slice_heap::take_committed(std::size_t slices, std::size_t align) noexcept
     return take_lowest(&reservation::first_free, slices, align, free_ones);
 }
 
-/// Commits more memory and allocates from it.
+/// Commits more memory and allocates a span there.
 span slice_heap::take_fresh(std::size_t slices, std::size_t align) noexcept
 {
     for (reservation& r : reservations) {
@@ -283,8 +284,8 @@ std::size_t slice_heap::dirty_max() const noexcept
     return std::min(wished, std::max(dirty_least, usage_.used_max - usage_.used));
 }
 
-/// Returns a dirty span to the system. Claims the span and unlocks during the system call, so that
-/// no thread waits for the system.
+/// Returns a dirty span to the system. Marks the span as used, so that the lock can be released
+/// during the system call and no thread waits for it.
 void slice_heap::purge_span(access& alone, reservation& r, std::size_t slice,
                             std::size_t slices) noexcept
 {
@@ -306,8 +307,9 @@ void slice_heap::purge_span(access& alone, reservation& r, std::size_t slice,
     }
 }
 
-/// Purges up to `slices_max` slices, dirty or aged, and returns their number. Starts at the highest
-/// address, since allocation starts at the lowest. A purged span does not cross a group boundary.
+/// Purges (returns to the system) up to `slices_max` dirty slices, or only those that are aged, and
+/// returns their number. Starts at the highest address of a reservation, since allocation starts at
+/// the lowest.
 std::size_t slice_heap::purge_some(access& alone, bool only_aged, std::size_t slices_max) noexcept
 {
     std::size_t done = 0;
@@ -334,8 +336,8 @@ void slice_heap::age() noexcept
     access alone(lock_);
     if (alone.is_guest())
         return;
-    // Reduce the bonus by the slices that stayed idle for a whole decay interval: they did not need
-    // to stay.
+    // Purge the slices that stayed idle for a whole decay interval. They did not need to stay, so
+    // reduce the bonus by their number.
     std::size_t const purged = purge_some(alone, true, purge_step);
     if (alone.is_guest())
         return;
@@ -385,8 +387,9 @@ usage slice_heap::now() noexcept
 
 // --- guests: calls while another thread forks (see guests.hpp) ----------------------
 
-/// Allocates for a guest, from slices beyond the commit limits that were in force when the fork
-/// began. No slice there is freed before the fork ends.
+/// Allocates for a guest, a thread that calls while another thread forks. Uses only slices beyond
+/// the commit limits at which the fork began. Only guests use these slices, and none of them is
+/// freed before the fork ends.
 span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
 {
     std::size_t committed = 0; // `count_guests` counts them after the fork

@@ -12,7 +12,8 @@ struct span {
     reservation* in = nullptr; ///< null: the allocation failed
     std::size_t slice = 0;
     bool zero = false; ///< all bytes read as zero
-    /// Whether the record and the later entries are still those of a span of the same class.
+    /// The span comes from a span cache. Its record, and the map entries of its later slices, are
+    /// still those of a span of this class.
     bool from_cache = false;
 
     std::byte* start() const noexcept { return in->address_of(slice); }
@@ -29,28 +30,29 @@ struct usage {
 };
 
 /// Spans of one class that were freed a moment ago, newest first. The next allocation of the class
-/// takes one without a search, and touches the same pages. The slices of a cached span are `used`
-/// in the bits and `dirty` in `usage`. An allocation that finds nothing flushes all span caches and
-/// searches again. A decay tick flushes the spans that the interval did not need.
+/// takes one without a search, and touches the same pages. The bits of the reservation show the
+/// slices of a cached span as used; `usage` counts them as dirty. An allocation that finds no free
+/// slices flushes all span caches and searches again. The end of a decay interval flushes the spans
+/// that were not needed in the interval.
 struct span_cache {
     slab* first = nullptr;
     std::uint32_t count = 0;
     std::uint32_t least = 0; ///< smallest number of spans in this decay interval
 };
 
-/// The slice heap. All public functions take its lock. A caller may already hold locks of thread
-/// caches and heaps, but no other lock.
+/// The slice heap. All public functions take its lock. A caller may hold locks of thread caches and
+/// heaps, but no lock that comes later in the lock order (see guests.hpp).
 class slice_heap {
 public:
     /// Allocates the lowest span that fits. Prefers dirty slices to clean ones, so that freed
     /// memory is used again before the program grows. Fails if the system refuses memory. `align`
-    /// is in slices, a power of two. The entries are 0, and the caller writes them.
+    /// is in slices, a power of two. The map entries of the span are 0; the caller writes them.
     span take(std::size_t slices, std::size_t align = 1) noexcept;
     /// Allocates a slab, or a span of a class up to `classed_bytes_max`.
     span take_of_class(std::size_t index) noexcept;
 
-    /// Frees a span and sets its entries to 0. `purged`: its memory is returned to the system
-    /// already.
+    /// Frees a span and sets its map entries to 0. `purged`: the caller has returned its memory to
+    /// the system.
     void give(reservation& in, std::size_t slice, std::size_t slices, bool purged = false) noexcept;
     void give_of_class(reservation& in, std::size_t slice) noexcept;
 
@@ -58,7 +60,8 @@ public:
     bool extend(reservation& in, std::size_t slice, std::size_t slices, std::size_t more,
                 bool& zero) noexcept;
 
-    /// Ends a decay interval: returns slices to the system that were dirty for all of the interval.
+    /// Ends a decay interval: returns slices to the system that were dirty during the whole
+    /// interval.
     [[gnu::cold]] void age() noexcept;
     /// Tells the slice heap whether the system is short of memory. During a shortage the slice heap
     /// keeps little idle memory.
@@ -68,16 +71,16 @@ public:
 
     usage now() noexcept;
 
-    /// Whether more slices are in use than `expect_growth` allowed for.
+    /// Whether more slices are in use than the threshold that `expect_growth` has set.
     bool has_grown() const noexcept { return has_grown_.load(std::memory_order_relaxed); }
     /// Sets the threshold of `has_grown`: the slices in use now, plus an eighth, plus 8 MiB.
     [[gnu::cold]] void expect_growth() noexcept;
 
-    // The lock, for the fork handlers. They take it before a fork, mark it as kept, and open it
+    // For the fork handlers, which take the lock before a fork, mark it as kept, and open it
     // afterwards: see guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept;
-    void open() noexcept; ///< called when no thread is a guest
+    void open() noexcept; ///< requires that no thread is a guest
     void forget_guests() noexcept;
 
 private:

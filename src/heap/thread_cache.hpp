@@ -8,10 +8,13 @@
 //                list is full:      overflow                  (frees.cpp)
 //                anything else:     free_elsewhere            (frees.cpp, requests.cpp)
 //
-// No branch of the fast path asks for a special case. Each special case is a decoy cache that makes
-// the fast path fail: a thread without a cache uses `empty_thread_cache`, whose lists are empty and
-// whose tag matches no entry. A sampled thread uses a decoy whose lists look empty to malloc
-// and full to free (see sample.hpp).
+// A slice is 16 KiB of address space. Its map entry says which cache owns the slice, and the size
+// class of its blocks (see slab.hpp).
+//
+// The fast path has no branches for special cases. In a special case the thread uses a decoy, a
+// cache in which the fast path always fails. A thread without a cache uses `empty_thread_cache`:
+// its lists are empty, and its tag matches no entry. A thread whose allocations are sampled uses a
+// decoy whose lists look empty to malloc and full to free (see sample.hpp).
 #pragma once
 
 #include "deferred_frees.hpp"
@@ -23,10 +26,10 @@ namespace mallard::engine {
 
 struct span;
 
-/// A thread cache's slabs of one size class. A slab without a free block is not in `partial`.
+/// The slabs of one size class that a thread cache owns. Slabs without a free block are in no list.
 struct slab_queue {
     slab* partial = nullptr; ///< slabs with free blocks, most recently used first
-    slab* fresh = nullptr;   ///< the slab that is being carved; may be in `partial`, too
+    slab* fresh = nullptr;   ///< slab with never-allocated blocks; may be in `partial`, too
 
     void link(slab& s) noexcept
     {
@@ -52,7 +55,7 @@ struct remote_batch {
     void* first = nullptr;
     void* last = nullptr;
     std::uint32_t count = 0;
-    std::uint32_t most = 0; ///< blocks in a full batch, which is sent
+    std::uint32_t most = 0; ///< number of blocks at which the batch is sent
 };
 
 /// The number of batches that a thread collects at the same time. If a thread frees another
@@ -62,28 +65,30 @@ inline constexpr std::size_t remote_batch_count = 32;
 struct sampling_decoy;
 struct cache_policy;
 
-/// One thread's share of the engine. A heap is a cache, too (see heap.hpp).
+/// The free blocks and the slabs of one thread. A heap is such a cache without a thread (see
+/// heap.hpp).
 ///
 /// Caches are never destroyed: a thread that ends abandons its cache, and a new thread takes an
 /// abandoned cache before it makes one (see threads.hpp).
 ///
-/// Who may touch what:
+/// Who may use which members (a visitor is a thread that takes the free blocks of an idle thread:
+/// see visit.hpp):
 ///     lists, outbox, deferred    the thread; in a visit, the visitor
 ///     queues, slabs, messages    the thread, while a `busy_scope` exists; otherwise a visitor
 ///     inbox, waiting             every thread
 ///     an abandoned cache         the thread that holds `registry_lock`
 struct alignas(128) thread_cache {
-    entry tag = 0; ///< own number << owner_shift
+    entry tag = 0; ///< the number of this cache << owner_shift
     std::atomic<std::uint32_t> slow_paths{0};
-    std::uint64_t key = 0;                ///< the process's key, for marks
+    std::uint64_t key = 0;                ///< secret key of the process, for free blocks
     std::atomic<std::uint32_t> busy{0};   ///< the thread is in a slow path
     std::atomic<std::uint32_t> wanted{0}; ///< not 0: a visitor wants the cache, or took its lists
     std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` at the last visit
-    std::uint32_t in_doubt_index = 0;     ///< class of the list whose head `in_doubt` was
+    std::uint32_t in_doubt_index = 0;     ///< size class of the blocks at `in_doubt`
     thread_cache* next_abandoned = nullptr;
-    std::uint64_t decayed_at = 0; ///< when the lists were last checked, in milliseconds
-    /// The cache that a decoy stands for; the cache itself if it is no decoy; null if there is
-    /// none.
+    std::uint64_t decayed_at = 0; ///< when idle lists were last shrunk, in milliseconds
+    /// In a decoy: the thread's real cache, or null if the thread has none. In any other cache: the
+    /// cache itself.
     thread_cache* real = nullptr;
     void* messages = nullptr; ///< messages taken from the inbox and not yet read
 
@@ -104,9 +109,8 @@ struct alignas(128) thread_cache {
     thread_cache* next_of_all = nullptr;
     std::atomic<thread_cache*>* shown_at = nullptr; ///< address of the thread's `my_cache`
     sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on
-    /// The first block of a list that a visitor took, if an operation of the thread may have been
-    /// under way. The thread finds out later whether the visitor took the list in time, or the
-    /// thread still has it.
+    /// The first block of a list that a visitor took while the thread may have been using the list.
+    /// The thread decides later whether its list still has these blocks, and puts them back if not.
     void* in_doubt = nullptr;
 
     /// Messages from other threads: a stack of batches, each linked by its last block.
@@ -123,12 +127,12 @@ struct alignas(128) thread_cache {
 };
 static_assert(offsetof(thread_cache, lists) == offsets_before_lists * class_offset_unit);
 
-/// Says where a cache allocates its slabs and where it returns them. The caches of threads share
-/// one policy (threads.cpp), the caches of heaps another (heap.cpp).
+/// Where a cache takes its slabs from, and where it returns them. The caches of threads share one
+/// policy (threads.cpp), the caches of heaps another (heap.cpp).
 struct cache_policy {
     /// Takes neighbouring slices for a slab or a span of class `index`. No slices: out of memory.
     span (*take_slices)(thread_cache& cache, std::size_t index, std::size_t slices) noexcept;
-    /// Takes back a slab or a span of which no block is used.
+    /// Takes back a slab or a span in which no block is used.
     void (*give_slab)(thread_cache& owner, slab& s) noexcept;
     /// Finds a slab with free blocks among those that no thread uses. Null: there is none.
     slab* (*reclaim_slab)(thread_cache& cache, class_offset offset) noexcept;
@@ -151,7 +155,7 @@ extern constinit thread_local std::atomic<thread_cache*> my_cache;
 
 inline thread_cache* shown_cache() noexcept
 {
-    return my_cache.load(std::memory_order_acquire); // another thread may have made the decoy
+    return my_cache.load(std::memory_order_acquire); // acquire: another thread may make a decoy
 }
 
 /// Identifies the calling thread. The C++ and C headers of heaps compare the same value.
@@ -263,11 +267,12 @@ inline void empty_lists(thread_cache& cache) noexcept
 
 /// Marks that the thread is in a slow path, where it uses its slabs, queues and messages.
 ///
-/// A visitor holds `registry_lock`, sets `wanted`, runs a barrier in all threads, and continues
-/// only if `busy` is 0. The thread sets `busy` first and then reads `wanted`. If `wanted` is set,
-/// the thread waits for the visitor. So at least one of the two sees the other. A thread enters
-/// slow paths often, so it pays only two stores and a load, and no barrier. (Biased locks work in
-/// the same way; `sync::thread_cached` uses the idea, too.)
+/// A visitor (see visit.hpp) holds `registry_lock`. It sets `wanted`, runs a barrier in all
+/// threads, and continues only if `busy` is 0. The thread sets `busy` and then reads `wanted`. If
+/// `wanted` is set, the thread waits for the visitor. So at least one of the two sees the other.
+/// The thread itself needs no barrier instruction: the visitor's barrier runs in this thread, too.
+/// Slow paths are frequent and visits are rare. (Biased locks work in the same way, and so does
+/// `sync::thread_cached`.)
 class busy_scope {
 public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
@@ -287,8 +292,8 @@ private:
     thread_cache& cache_;
 };
 
-/// If a decay interval has passed, shrinks the lists of this cache. The first cache for which this
-/// happens in an interval also returns idle memory of the slice heap to the system. Defined in
+/// If a decay interval has passed, shrinks the idle lists of this cache. The first thread that does
+/// so in an interval also returns idle memory of the slice heap to the system. Defined in
 /// decay.cpp.
 [[gnu::cold, gnu::noinline]] void decay_if_due(thread_cache& cache) noexcept;
 
@@ -307,9 +312,9 @@ inline void tick(thread_cache& cache) noexcept
 
 /// Refills an empty list of a cache that is no decoy, and allocates a block. Null: out of memory.
 void* refill_in(thread_cache& cache, class_offset offset) noexcept;
-/// Prepares for a new span above `classed_bytes_max`: returns listed spans of other sizes to the
-/// slice heap, so that the process does not grow. The list of the class becomes longer if the
-/// program frees and allocates the same size again and again.
+/// Prepares for a new span above `classed_bytes_max`: returns cached spans of other sizes to the
+/// slice heap, so that the process does not grow. If the program frees and allocates the same size
+/// again and again, lets the list of the class hold one more span.
 [[gnu::cold]] void make_room_for_span(thread_cache& cache, std::size_t bytes) noexcept;
 /// Returns blocks of a list until `keep` are left.
 void shrink(thread_cache& cache, std::size_t index, std::size_t keep) noexcept;
@@ -321,8 +326,8 @@ void shrink(thread_cache& cache, std::size_t index, std::size_t keep) noexcept;
 [[gnu::cold]] void flush_slabs(thread_cache& cache) noexcept;
 /// Returns the deferred blocks to their slabs, or sends them to the caches that own the slabs.
 [[gnu::noinline]] void return_deferred_blocks(thread_cache& cache) noexcept;
-/// Returns the deferred blocks. Then makes the blocks of all lists available that were withheld
-/// because of deferred frees.
+/// Returns the deferred blocks. Then makes all lists available that were withheld because of
+/// deferred frees.
 [[gnu::cold]] void return_all_deferred(thread_cache& cache) noexcept;
 
 } // namespace mallard::engine

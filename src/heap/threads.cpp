@@ -93,10 +93,10 @@ constexpr cache_policy policy_of_threads{.take_slices = take_slices,
 
 // --- the end of a thread ---------------------------------------------------------------
 
-/// The round of destructors in which the cache is abandoned. The C library calls the destructors of
-/// thread-specific data again, up to four times, while thread-specific values are set. By the
-/// second round most of the blocks that other destructors free have been freed. The destructor also
-/// runs in time for a thread whose first allocation is in round one or two.
+/// The round of destructors in which the cache is abandoned. As long as a destructor of
+/// thread-specific data sets a value again, the C library calls the destructors again, up to four
+/// times. Most blocks that other destructors free are freed by the second round. Four rounds are
+/// enough even for a thread whose first allocation is in round two.
 constexpr std::uintptr_t exit_rounds = 2;
 
 void abandon_at_exit(thread_cache& cache) noexcept;
@@ -120,8 +120,8 @@ std::uint64_t classes_with_free_blocks(const thread_cache& cache) noexcept
     return classes;
 }
 
-/// Adds a cache to the list of abandoned caches. A guest may call this, too, because the function
-/// changes nothing else.
+/// Adds a cache to the list of abandoned caches. A guest (a thread that runs while another one
+/// forks, see guests.hpp) may call this, too: the function changes only this list.
 void abandon(thread_cache& cache) noexcept
 {
     access const alone(registry_lock);
@@ -151,7 +151,8 @@ void init_once() noexcept
 {
     if (the_key != 0)
         return;
-    // Set the highest bit, so that no small number and no address looks like a mark by chance.
+    // Set the highest bit. Small numbers and addresses have it clear, so two of them at the start
+    // of a block in use do not look like the guarded link of a free block.
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
     register_cache(the_fallback_cache, policy_of_threads);
@@ -202,8 +203,8 @@ std::uint64_t key_of_process() noexcept
 
 thread_cache* take_fallback_cache() noexcept
 {
-    // The fallback cache is registered already: this thread has tried to get a cache of its own
-    // before.
+    // The fallback cache is registered already, because this thread has tried to get a cache of its
+    // own.
     return fallback_lock.take_unless_kept() ? &the_fallback_cache : take_cache();
 }
 

@@ -1,7 +1,7 @@
 // The caches of threads that start and end.
 //
-// A thread that ends abandons its cache together with the slabs. The next thread without a cache
-// reclaims the abandoned cache unchanged. Until then other threads reclaim single slabs of it.
+// A thread that ends abandons its cache together with its slabs. The next thread that needs a cache
+// reclaims the abandoned cache as it is. Until then other threads reclaim single slabs from it.
 //
 // A thread may need memory and have no cache: after its end has begun, or if there is no memory for
 // a cache. Such threads share the fallback cache, behind a lock, for one call at a time.
@@ -21,8 +21,8 @@ std::uint64_t key_of_process() noexcept;
 /// thread has begun, or there is no memory for a cache.
 [[gnu::cold]] thread_cache* own_cache() noexcept;
 
-/// Locks and returns the fallback cache. While a fork keeps the lock, returns a cache that is for
-/// this call only. Null: there is no memory.
+/// Locks and returns the fallback cache. If another thread forks and keeps the lock, returns a
+/// cache for this call only. Null: there is no memory.
 thread_cache* take_fallback_cache() noexcept;
 void give_fallback_cache(thread_cache& cache) noexcept;
 const thread_cache& fallback_cache() noexcept;

@@ -58,8 +58,8 @@ bool take_heads(thread_cache& cache, void** heads) noexcept
     return any;
 }
 
-/// Whether the visitor certainly has the list: no operation of the thread read the head before the
-/// visitor took it.
+/// Whether the blocks at `taken` certainly belong to the visitor: no operation of the thread read
+/// the head of the list before the visitor took it.
 bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
@@ -150,8 +150,8 @@ thread_cache* visit_some(thread_cache* cache, visited which) noexcept
     return cache;
 }
 
-/// Handles a list in doubt: its thread may have been using it while a visitor took its blocks. Puts
-/// the taken blocks back if `room` shows that the list lacks them.
+/// Handles a list in doubt (the thread may have been using it while a visitor took its blocks).
+/// Puts the blocks back if `room` shows that the list lacks them.
 void settle_doubt(thread_cache& cache) noexcept
 {
     void* const taken = std::exchange(cache.in_doubt, nullptr);
@@ -168,8 +168,8 @@ void settle_doubt(thread_cache& cache) noexcept
     l.head = taken;
 }
 
-/// Counts the blocks of a list, and sets its `room` and `limit`. A limit above the initial one is
-/// lost, because the visitor took back the allowance for it.
+/// Counts the blocks of a list, and sets its `room` and `limit`. A raised limit falls back to the
+/// initial one, because the visitor took back the allowance for it.
 void count_again(thread_cache& cache, std::size_t index) noexcept
 {
     free_list& l = cache.lists[index];
@@ -207,7 +207,7 @@ void splice_if_idle(thread_cache& cache) noexcept
 
 } // namespace
 
-/// Visitors that arrive during this wait find `busy` set.
+/// `busy` stays set during this wait, so no further visitor takes the cache.
 void busy_scope::wait_for_visitor() noexcept
 {
     access const visitor_is_gone(registry_lock);
@@ -219,7 +219,7 @@ void visit_threads(visited which) noexcept
     the_slice_heap.expect_growth(); // keeps other threads from visiting at the same time
     for (thread_cache* cache = all_caches(); cache != nullptr;) {
         access const alone(registry_lock);
-        if (alone.is_guest()) // a fork keeps the lock, and visits do not wait for forks
+        if (alone.is_guest()) // another thread forks, and visits do not wait for forks
             break;
         cache = visit_some(cache, which);
     }

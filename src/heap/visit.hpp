@@ -1,23 +1,24 @@
 // Visits: a thread returns the free blocks of another thread that sleeps.
 //
-// There are two kinds. `visit_if_much_is_waiting` splices messages into the slabs of a thread that
-// is not in a slow path; it does not touch the thread's lists. `visit_threads` takes the lists,
-// too.
+// There are two kinds. `visit_if_much_is_waiting` splices the messages in a thread's inbox (remote
+// frees) into the thread's slabs; it does not touch the thread's lists. `visit_threads` takes the
+// lists, too.
 //
-// In every call a thread uses the lists of its own cache without a lock, and no other thread uses
-// them. A visitor, a thread that wants the blocks, can still take these lists, and only the slow
-// paths of the visited thread pay for that:
+// A thread uses the lists of its own cache in every call, without a lock. A visitor, a thread that
+// wants the blocks, can take the lists all the same. The fast path of the visited thread pays
+// nothing for that:
 //
-//   1. The visitor shows the thread `visited_thread_cache`, whose lists are empty, in place of its
-//      own cache, and marks the cache as wanted. All threads run a barrier. From now on the thread
-//      begins no operation on its lists before `resume_after_visit`, which waits for the visitor.
-//      Only an operation that was interrupted in the middle can still go on.
+//   1. The visitor makes the thread use `visited_thread_cache`, whose lists are empty, and marks
+//      the thread's own cache as wanted. All threads run a barrier. From now on the thread begins
+//      no operation on its lists before `resume_after_visit`, which waits for the visitor. But an
+//      operation that had begun before may still be under way.
 //   2. The visitor takes the heads of all lists. All threads run a barrier again.
-//   3. An operation changes `room` first, then reads the head. Suppose that the operation read a
-//      head before the visitor took that head. Then the visitor now sees that `room` plus the
-//      number of blocks is not `limit`, or that the list has a head again. Such a list is in doubt,
-//      and its thread decides in `resume_after_visit`. All other lists belong to the visitor. (If
-//      the system refuses the second barrier, the taken blocks are lost.)
+//   3. An operation changes `room` first, then reads the head, then writes a new head. If an
+//      operation read a head before the visitor took that head, the visitor now sees a sign of it:
+//      `room` plus the number of blocks is not `limit`, or the list has a head again. Such a list
+//      is in doubt: in `resume_after_visit` its thread puts the taken blocks back, unless the
+//      operation has stored them in the list again. The blocks of all other lists belong to the
+//      visitor. (If the system refuses the second barrier, the taken blocks are lost.)
 //
 // tests/models/engine_visit.pml and engine_lists.pml model this protocol for Spin.
 #pragma once

@@ -1,5 +1,6 @@
-// Checks arguments and sets errno for the functions of include/mallard/c/malloc.h that control
-// malloc, and for those of heaps. (mallard_malloc and its family are in prefixed.cpp.)
+// The C functions of include/mallard/c/malloc.h that control malloc, and those of heaps. They check
+// their arguments, set errno, and call the engine. (mallard_malloc and its family are in
+// prefixed.cpp.)
 #include "arguments.hpp"
 
 #include "../heap/heap.hpp"

@@ -1,5 +1,5 @@
-// malloc, free and the other C functions. Checks arguments and sets errno. Every function refuses
-// sizes above PTRDIFF_MAX.
+// malloc, free and the other C functions. They check arguments, set errno and call the backend.
+// Every function refuses sizes above PTRDIFF_MAX.
 #include "arguments.hpp"
 #include "options.hpp"
 
@@ -63,7 +63,8 @@ void* memalign(std::size_t align, std::size_t bytes) noexcept
 }
 [[gnu::alias("memalign")]] void* aligned_alloc(std::size_t align, std::size_t bytes) noexcept;
 
-/// Also sets errno to ENOMEM when memory is short, as glibc does, because programs read errno.
+/// Returns the error. Also sets errno to ENOMEM when there is no memory, as glibc does, because
+/// programs read errno.
 int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
 {
     if (!mallard::is_power_of_two(align) || align < sizeof(void*))
@@ -94,8 +95,9 @@ std::size_t malloc_usable_size(void* block) noexcept
     return block == nullptr ? 0 : malloc_family::usable_bytes(block, "malloc_usable_size");
 }
 
-/// Ignores the size, which a sized delete would check. After a realloc to a smaller size a block
-/// may still be the larger one, if memory was short or the block's heap belongs to another thread.
+/// Ignores the size, unlike a sized delete: the correct size may be much smaller than the block. A
+/// realloc to a smaller size may leave a block as large as it was, if memory is short or if the
+/// block's heap belongs to another thread.
 void free_sized(void* block, std::size_t) noexcept
 {
     malloc_family::deallocate(block);

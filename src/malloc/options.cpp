@@ -1,4 +1,4 @@
-// Options that the environment gives to a program without recompiling it:
+// Options of malloc, set by environment variables:
 //
 //   MALLARD_LIMIT=N[K|M|G]     malloc fails when more than N bytes would be in use
 //   MALLARD_HUGEPAGES=0|1      asks for huge pages, except for the first 4 MiB
@@ -6,7 +6,8 @@
 //   MALLARD_CALLS=0|1          records the call stacks of allocations (checked/checked.cpp)
 //   MALLARD_MIXED=0|1          lets `free` accept blocks of `new`, and `delete` blocks of malloc
 //
-// Any other value is reported in one line and changes nothing. An empty value counts as unset.
+// Any other value changes nothing, and is reported in one line on standard error. An empty value
+// counts as unset.
 #include "options.hpp"
 
 #include "report.hpp"
@@ -107,8 +108,8 @@ constexpr option of_every_build[] = {
      "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
 };
 
-// Options of libmallard-checked.so. Malloc without checks accepts only the values that describe
-// what it does anyway: no call stacks, and `free` accepts blocks of `new`.
+// Options of libmallard-checked.so. The malloc without checks accepts only the values for what it
+// always does: it records no call stacks, and `free` accepts blocks of `new`.
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
      "is for the checked malloc; nothing is recorded; help: LD_PRELOAD=libmallard-checked.so"},

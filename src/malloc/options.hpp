@@ -30,9 +30,8 @@ inline bool is_switch(const char* value, bool& on) noexcept
 extern const bool options_are_read;
 
 namespace {
-/// Refers to options.cpp, so that a linker takes options.o from the archive together with any
-/// object that includes options.hpp. The engine does not include options.hpp, since tests link the
-/// engine alone.
+/// Refers to options.cpp. So a linker that takes an object with this header from the archive takes
+/// options.o, too. The engine does not include this header, since tests link the engine alone.
 [[gnu::used]] constinit const bool* const reads_options = &options_are_read;
 } // namespace
 

@@ -1,4 +1,4 @@
-// The statistics report of malloc, as text or JSON. Writing it does not allocate.
+// The statistics report of malloc, as text or JSON. Writing the report does not allocate.
 #pragma once
 
 #include "../heap/statistics.hpp"

@@ -1,6 +1,6 @@
-// The functions that the crate mallard-malloc calls. Their arguments are the size and alignment of
-// Rust's Layout; a free passes the values of the allocation. The crate's build script compiles this
-// file, and the C and C++ libraries do not contain it.
+// The functions that the crate mallard-malloc calls. Sizes and alignments come from Rust's
+// `Layout`, so a free passes the same values as the allocation did. The crate's build script
+// compiles this file, and the C and C++ libraries do not contain it.
 #include "report.hpp"
 
 #include "../heap/heap.hpp"
@@ -31,7 +31,8 @@ static_assert(offsetof(engine::heap_statistics, classes) == 80);
 
 namespace {
 
-/// Copies the contents of a small block in steps of 16 bytes, which divide both block sizes.
+/// Copies the contents of a small block. Copies 16 bytes at a time, perhaps more than `bytes`: the
+/// sizes of both blocks are multiples of 16.
 void copy_small(void* to, const void* from, std::size_t bytes) noexcept
 {
     if (bytes > 256) {
@@ -62,8 +63,8 @@ struct from_heap {
     void deallocate(void* block) const noexcept { engine::deallocate(h, block); }
 };
 
-/// Reallocates with an alignment that the engine's `reallocate` does not keep. Leaves the block in
-/// place if at least half of the block stays in use.
+/// Reallocates a block whose alignment the engine's `reallocate` would not keep. Leaves the block
+/// in place if at least half of the block stays in use.
 template <class From>
 void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t align,
                          std::size_t bytes_new) noexcept
@@ -79,9 +80,9 @@ void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t 
     return fresh;
 }
 
-/// Reallocates. A small block that grows needs no lookup, since its size tells its class. A block
-/// that shrinks is looked up: it may be larger than its class, and would keep that size over many
-/// reallocations.
+/// Reallocates. For a small block that grows, `bytes` tells its class, so nothing is looked up. A
+/// block that shrinks is looked up: it may be much larger than `bytes` says, and would otherwise
+/// stay so over many reallocations.
 template <class From>
 [[gnu::always_inline]] inline void* reallocate(From from, void* block, std::size_t bytes,
                                                std::size_t align, std::size_t bytes_new) noexcept
@@ -140,8 +141,8 @@ void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align);
 
 // --- malloc ------------------------------------------------------------------
 
-/// Allocates from the list at the class offset `c`. The compiler computes `c` in advance if it
-/// knows `bytes`.
+/// Allocates from the free list at the class offset `c`. If `bytes` is a constant, the Rust
+/// compiler computes `c` at compile time.
 void* mallard_rust_pop(std::size_t bytes, std::size_t c)
 {
     if (c >= engine::class_offset_end)
@@ -170,8 +171,8 @@ void* mallard_rust_allocate_zeroed(std::size_t bytes, std::size_t align)
     return cleared(block, bytes, zero);
 }
 
-/// Frees a block of malloc or of a heap. The size would save nothing: the map entry that tells the
-/// owner also tells the class.
+/// Frees a block of malloc or of a heap. Takes no size, because a size would save nothing: the map
+/// entry that tells the owner also tells the class.
 void mallard_rust_deallocate(void* block)
 {
     engine::deallocate(block);

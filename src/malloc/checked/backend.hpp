@@ -1,5 +1,5 @@
-// The backend of malloc in libmallard-checked.so: the functions of src/heap/requests.hpp, with the
-// adaptor `checked` in front of the engine.
+// The backend of malloc (the functions that malloc.cpp and new.cpp call) in libmallard-checked.so.
+// It has the functions of src/heap/requests.hpp, with the adaptor `checked` in front of the engine.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>

@@ -1,5 +1,5 @@
-// The checked malloc: finds double frees, overruns, leaks and mismatched calls. The adaptor
-// `checked` stands in front of the engine, behind one lock.
+// The checked malloc: finds double frees, overruns, leaks and mismatched calls. Each call takes one
+// lock, goes through the adaptor `checked`, and then to the engine:
 //
 //     malloc -> malloc.cpp -> checked_requests -> checked -> engine
 //                                                    \-> records, in mappings of their own
@@ -30,7 +30,7 @@
 namespace mallard {
 namespace {
 
-/// The source of blocks with their redzones: the engine.
+/// The source from which `checked` takes blocks and their redzones: the engine.
 struct engine_blocks {
     static chunk try_take(layout l) noexcept
     {
@@ -39,8 +39,9 @@ struct engine_blocks {
     static void give(chunk c) noexcept { engine::deallocate(c.data); }
 };
 
-/// The source of the records: mappings far from any block. If the system refuses a mapping (limited
-/// address space, seccomp), the records use a block of the engine.
+/// The source from which `checked` takes memory for its records: mappings far from any block. If
+/// the system refuses a mapping (limited address space, seccomp), the memory is a block of the
+/// engine.
 struct own_mappings {
     static chunk try_take(layout l) noexcept
     {
@@ -62,7 +63,8 @@ constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames =
 using checked_engine = checked<engine_blocks, options, own_mappings>;
 
 constinit os::lock one_at_a_time;
-/// While a fork keeps the lock, guests use this lock: see src/heap/guests.hpp.
+/// The lock of guests, the threads that call malloc or free while another thread forks: see
+/// src/heap/guests.hpp.
 constinit os::lock guests;
 
 const void* module_of(const void* address) noexcept
@@ -71,8 +73,7 @@ const void* module_of(const void* address) noexcept
     return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-/// Removes the first frames of a call stack, which are in this library. The result is empty if none
-/// was recorded.
+/// Removes the first frames of a call stack, which are in this library. The result may be empty.
 call_stack calls_of_program(call_stack s) noexcept
 {
     while (!s.calls.empty() && module_of(s.calls.front()) == module_of(&one_at_a_time))
@@ -96,7 +97,7 @@ constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
 }
 
 /// Scope of a call by the program. A nested call in the same thread comes from a signal handler and
-/// would deadlock, so it stops the process.
+/// would deadlock. The constructor stops the process instead.
 class call_of_program {
 public:
     call_of_program() noexcept
@@ -110,8 +111,8 @@ public:
     ~call_of_program() { is_in_call = 0; }
 };
 
-/// Reports a fault and stops. Unlocks first: a handler of SIGABRT may allocate, or may wait for a
-/// thread that allocates.
+/// Reports a fault and stops the process. Unlocks first, because a handler of SIGABRT may allocate,
+/// or may wait for a thread that allocates.
 void stop(const fault& found, void*) noexcept
 {
     one_at_a_time.give();
@@ -132,8 +133,9 @@ constexpr family other_than(family f) noexcept
 /// MALLARD_MIXED=1: each family may free blocks of the other, as in libmallard.so.
 constinit bool families_mixed = false;
 
-/// The records of a family. Constructed by the first call, possibly before all static constructors;
-/// never destroyed, since calls may follow all destructors. The caller holds the lock.
+/// The adaptor `checked` of a family, with its records. Constructed by the first call, which may
+/// come before all static constructors. Never destroyed, since calls may follow all destructors.
+/// The caller holds the lock.
 template <family By>
 checked_engine& records_of() noexcept
 {
@@ -145,9 +147,9 @@ checked_engine& records_of() noexcept
     return made;
 }
 
-// --- guests: while another thread forks, the records do not change -----------------
+// --- guests: calls while another thread forks. The records do not change then. -----
 
-/// The record of a block that was allocated or freed while another thread forked.
+/// What a guest remembers about a block that it allocated or freed while another thread forked.
 struct note {
     note* next = nullptr;
     void* block = nullptr;
@@ -156,8 +158,7 @@ struct note {
     bool is_stated = false; ///< whether the caller of free passed the layout
 };
 
-/// Adds a note to a list with one store, so that the list is valid at whatever moment a fork
-/// happens.
+/// Adds a note to a list with one store, so that the child of a fork finds a valid list.
 void leave(note*& first, const note& what) noexcept
 {
     void* const room = engine::allocate(sizeof(note));
@@ -172,8 +173,8 @@ void leave(note*& first, const note& what) noexcept
 // The two lists below are protected by the lock or, while a fork keeps the lock, by the lock
 // `guests`.
 constinit note* untracked =
-    nullptr; ///< blocks that guests allocated: without a record until they are freed
-constinit note* deferred = nullptr; ///< blocks with a record that guests have freed
+    nullptr; ///< blocks that guests allocated; they have no record until they are freed
+constinit note* deferred = nullptr; ///< blocks to free after the fork; they have a record
 
 note** find_untracked(const void* block) noexcept
 {
@@ -195,8 +196,8 @@ void* allocate_untracked(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// Frees a block if it was allocated while another thread forked, so that it has no record. False:
-/// the block is not such a block, and nothing is freed.
+/// Frees a block that has no record because a guest allocated it. False: `block` is not such a
+/// block, and nothing is freed.
 bool free_untracked(void* block) noexcept
 {
     note** const at = find_untracked(block);
@@ -238,7 +239,8 @@ std::optional<layout> requested_layout(const void* block) noexcept
     return records_of<By>().requested_layout(block);
 }
 
-/// Frees a block as one of the family `By`. `stated`: the layout that the caller passed, or null.
+/// Frees a block for a function of the family `By`. `stated`: the layout that the caller passed, or
+/// null.
 template <family By>
 void free_as(void* block, const layout* stated) noexcept
 {
@@ -267,7 +269,7 @@ template <family By>
 void* checked_requests<By>::allocate_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     call_of_program const only;
-    int const before = errno; // the engine sets errno if it fails before the quarantine is freed
+    int const before = errno; // the engine sets errno if it fails, even if the second try succeeds
     engine::access const alone(one_at_a_time, guests);
     layout const l{bytes, std::max(align, align_min)};
     void* const block =
@@ -343,8 +345,8 @@ template struct checked_requests<family::of_new>;
 
 namespace {
 
-// Fork handlers, as in src/heap/fork.cpp. The engine's locks are taken after this lock, and opened
-// before it.
+// Fork handlers, as in src/heap/fork.cpp. A fork takes the engine's locks after `one_at_a_time`,
+// and opens them before it.
 constinit thread_local unsigned forks_without_lock = 0;
 constinit thread_local bool fork_holds_lock = false;
 
@@ -356,7 +358,7 @@ void before_fork() noexcept
     }
     fork_holds_lock = true;
     one_at_a_time.take();
-    records_of<family::of_malloc>(); // constructs the records, since a guest must not
+    records_of<family::of_malloc>(); // constructs the records now, since a guest must not
     records_of<family::of_new>();
     one_at_a_time.keep();
 }
@@ -416,7 +418,8 @@ constexpr option of_this_build[] = {
      "is neither 0 nor 1; free of what new made stops the program; help: MALLARD_MIXED=1"},
 };
 
-/// Registers the fork handlers after those of the engine, so that this lock is taken first.
+/// Registers the fork handlers after those of the engine, so that a fork takes `one_at_a_time`
+/// first.
 [[gnu::constructor(102)]] void begin(int, char**, char** environment) noexcept
 {
     os::want_calls(false);

@@ -11,8 +11,9 @@
 
 #include <dlfcn.h>
 
-// Weak: null in a program without a runtime. If a program contains the runtime
-// (-static-libstdc++), the linker exports these functions since this library refers to them.
+// These functions are weak: null in a program without a runtime. If the runtime is linked into the
+// program (-static-libstdc++), the linker exports the functions because this library refers to
+// them.
 extern "C" {
 [[gnu::weak]] void mallard_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv");
 [[gnu::weak]] std::new_handler mallard_get_new_handler() noexcept __asm__("_ZSt15get_new_handlerv");
@@ -20,8 +21,8 @@ extern "C" {
 
 namespace mallard::cxx_runtime {
 
-/// Looks up a function of the runtime; null if there is none. `loading` is RTLD_NOLOAD, or 0 to
-/// load a runtime.
+/// Looks up a function of the runtime; null if there is none. `loading`: RTLD_NOLOAD, or 0 to load
+/// libstdc++ if no runtime is loaded.
 template <class F>
 F symbol(const char* name, int loading = RTLD_NOLOAD) noexcept
 {
@@ -42,8 +43,8 @@ inline std::new_handler new_handler() noexcept
     return get == nullptr ? nullptr : get();
 }
 
-/// Throws std::bad_alloc. If no loaded runtime has the function, loads libstdc++: the program's own
-/// runtime can catch its exception.
+/// Throws std::bad_alloc. If no loaded runtime has a function for that, loads libstdc++: the
+/// program's own runtime can catch the exception of libstdc++.
 [[noreturn]] inline void throw_bad_alloc()
 {
     if (mallard_throw_bad_alloc != nullptr)
@@ -58,10 +59,10 @@ inline std::new_handler new_handler() noexcept
     std::abort();
 }
 
-/// Calls the throwing form of operator new, and returns null if it throws. Only a C++ runtime can
-/// catch, so this calls the runtime's own nothrow form, `name`, which calls our throwing form in a
-/// try block. A runtime inside the program lacks that form, since the linker takes ours. Then an
-/// exception of a handler propagates.
+/// Calls the throwing form of operator new, and returns null if it throws. This library has no
+/// runtime, so it cannot catch. It calls the runtime's nothrow form, the symbol `name`, which calls
+/// our throwing form in a try block. A runtime that is linked into the program lacks that form,
+/// since the linker takes ours. In this case an exception of a new_handler propagates.
 template <class Form, class Retry, class... Arguments>
 void* catching(Retry retry, const char* name, const Arguments&... arguments)
 {

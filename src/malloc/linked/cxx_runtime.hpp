@@ -1,6 +1,7 @@
 // Access to the C++ runtime for libmallard-malloc.a, by ordinary calls. A linker takes new.o from
 // the archive only for a program that calls operator new, and such a program has a C++ runtime.
-// Ordinary calls make the linker take the functions from a static runtime, too.
+// Unlike weak symbols, ordinary calls make the linker take the functions from a static runtime,
+// too.
 #pragma once
 
 #include <new>
