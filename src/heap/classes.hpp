@@ -1,4 +1,4 @@
-// Size classes of the engine, and the shape of the slabs of each class.
+// Size classes of the malloc engine, and the shape of the slabs of each class.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>
@@ -12,7 +12,7 @@ namespace mallard::engine {
 inline constexpr std::size_t slice_bytes = std::size_t{1} << 14;
 
 /// Block sizes: 16, 32, ..., 128, 160, 192, 224, 256, 320, ... A block is at most a quarter larger
-/// than the request, and a tenth on average.
+/// than the request, and on average a tenth larger.
 using block_class = size_classes<16, 2>;
 
 /// The largest block size for which thread caches keep a list.
@@ -39,8 +39,8 @@ struct alignas(32) class_shape {
     /// the slices that it needs.
     constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }
 
-    /// Requires `is_classed`. The bytes of a block that a caller may use. In a span these are all
-    /// bytes of its slices.
+    /// The bytes of a block that a caller may use. In a span these are all bytes of its slices.
+    /// Requires `is_classed()`.
     constexpr std::size_t usable_bytes() const noexcept
     {
         return capacity == 1 ? slices * slice_bytes : bytes;

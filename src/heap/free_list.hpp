@@ -18,7 +18,8 @@ namespace mallard::engine {
 ///
 /// A double free is detected when the block would be allocated a second time. The second free
 /// detects it at once only if the block is the newest of its list, or if the free reads the block
-/// anyway. Reading every freed block would make each free wait for a cache line (decision 18).
+/// anyway. Reading every freed block would make each free wait for a cache line
+/// (docs/decisions/0018).
 struct free_block {
     std::uint64_t guarded;
     void* next;

@@ -79,7 +79,7 @@ constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
 
 [[gnu::cold]] heap* make_new() noexcept
 {
-    if (numbers == thread_owner_max - 1) // decoys have the last number
+    if (numbers == thread_owner_max - 1) // the last number is the decoys'
         return nullptr;
     void* const room = store.allocate(sizeof(heap));
     if (room == nullptr)

@@ -34,7 +34,7 @@ inline constexpr std::uint32_t chunk_slices_max = (std::uint32_t{4} << 20) / sli
 /// A row of neighbouring blocks of a slab that were never allocated or written. The slab counts
 /// these blocks as used. The public header heap.hpp allocates from such a range.
 using bump_range = mallard_bump_range;
-// One class offset finds the list and the bump range of a class.
+// A class offset finds both the free list and the bump range of a class.
 static_assert(sizeof(bump_range) == class_offset_unit);
 static_assert(MALLARD_FRESH_CLASSES == span_class_first);
 
@@ -150,7 +150,7 @@ void empty_chunks(heap& h) noexcept;
 /// messages all count as used.
 [[gnu::cold]] heap_numbers count_chunks(const heap& h) noexcept;
 
-/// Allocates a block with slices of its own. Any thread may call this.
+/// Allocates a large block: a span of its own, outside the chunks. Any thread may call this.
 void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
 void free_large(heap& h, reservation& in, std::size_t slice) noexcept;
 bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept;

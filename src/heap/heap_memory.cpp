@@ -288,7 +288,7 @@ bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept
     std::size_t const more = bytes > before ? align_up(bytes - before, slice_bytes) : 0;
     if (more != 0 && (more < bytes - before || !charge(h, more)))
         return false;
-    os::hold const alone(h.large_lock); // another thread may be counting
+    os::hold const alone(h.large_lock); // `count` in another thread may read `s`
     bool const done = engine::resize_large(s.start, bytes) != nullptr;
     std::size_t const now = s.slices * slice_bytes;
     h.bounds.uncharge(before + more - now);

@@ -27,8 +27,7 @@ bool limits::charge_above(std::size_t bytes, std::size_t held) noexcept
         pending_.fetch_or(hard_met, std::memory_order_relaxed);
         return false;
     }
-    // If the held bytes fell below the threshold in the meantime, the next call of `try_charge`
-    // notices.
+    // Report again if less than three quarters of the limit were held before this charge.
     if (held - bytes < soft_.load(std::memory_order_relaxed) / 4 * 3)
         soft_reported_.store(false, std::memory_order_relaxed);
     if (!soft_reported_.exchange(true, std::memory_order_relaxed))

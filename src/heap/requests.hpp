@@ -1,5 +1,6 @@
 // The requests of a program that are not in thread_cache.hpp: aligned and zeroed blocks, realloc,
-// sized frees. None of these functions changes errno. Null: there is no memory.
+// sized frees. If there is no memory, a function returns null and sets errno to ENOMEM. Otherwise
+// errno does not change.
 #pragma once
 
 #include "thread_cache.hpp"

@@ -85,8 +85,8 @@ std::byte* below_others(std::size_t bytes) noexcept
     return reinterpret_cast<std::uintptr_t>(lowest) / 2 > bytes ? lowest - bytes : nullptr;
 }
 
-/// Reserves all address space of the reservation, for systems where mappings cannot choose
-/// addresses (Valgrind).
+/// Reserves all address space of the reservation. For systems that do not let a program choose the
+/// addresses of mappings (Valgrind).
 bool reserve(reservation& r, std::size_t bytes) noexcept
 {
     std::byte* const at = os::reserve(whole_bytes(bytes), slice_bytes);

@@ -17,7 +17,7 @@
 namespace mallard::engine {
 
 /// The state of 64 slices, one bit each. A free slice is dirty if it was used since it was last
-/// zero, and aged if it was dirty at the last decay tick too.
+/// zero, and aged if it was already dirty when this decay interval began.
 struct slice_group {
     std::uint64_t used = 0;
     std::uint64_t dirty = 0;

@@ -24,7 +24,7 @@ constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
 /// are then allocated in address order, which is faster.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
-/// Largest number of slices that one decay tick purges.
+/// Largest number of slices that are purged at the end of a decay interval.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / slice_bytes;
 
 // The filters below say which slices of a group `find_run` may use.
@@ -39,7 +39,8 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     std::size_t count = 0; // number of dirty slices in the span
     for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        if (there == those) // the bits are side by side; popcount would be a function call
+        if (there == those) // the bits are side by side; x86-64 has no popcount, so `std::popcount`
+                            // is a call
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)
@@ -112,8 +113,8 @@ span slice_heap::take_lowest(std::size_t reservation::* first, std::size_t slice
     return {};
 }
 
-/// Allocates below the commit limits: from dirty slices, then from the span caches, then from all
-/// free slices.
+/// Allocates from memory that is committed already: from dirty slices, then from the span caches,
+/// then from all free slices.
 span slice_heap::take_committed(std::size_t slices, std::size_t align) noexcept
 {
     if (usage_.dirty >= slices) {
@@ -274,7 +275,7 @@ bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices)
 }
 
 /// The largest number of slices that may be dirty: a quarter of the used slices, at least 4 MiB,
-/// plus the bonus. Used and dirty slices together never exceed the largest number that the program
+/// plus `bonus_`. Used and dirty slices together never exceed the largest number that the program
 /// has ever used.
 std::size_t slice_heap::dirty_max() const noexcept
 {

@@ -145,9 +145,10 @@ struct cache_policy {
     void (*after_message)(thread_cache& to, std::size_t bytes) noexcept;
 };
 
-extern constinit thread_cache empty_thread_cache;   ///< used by threads that have no cache yet
-extern constinit thread_cache exited_thread_cache;  ///< used by threads whose end has begun
-extern constinit thread_cache visited_thread_cache; ///< used by visited threads, until they resume
+extern constinit thread_cache empty_thread_cache;  ///< used by threads that have no cache yet
+extern constinit thread_cache exited_thread_cache; ///< used by threads whose end has begun
+extern constinit thread_cache
+    visited_thread_cache; ///< used by a visited thread, until its next slow path
 
 /// The cache that this thread uses: its own or a decoy. Other threads change this pointer when they
 /// visit the cache, and when sampling starts or stops.
@@ -219,7 +220,7 @@ inline void empty_lists(thread_cache& cache) noexcept
         return stop_at_freed_inside(block);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, cache, offset);
-    std::atomic_signal_fence(std::memory_order_seq_cst); // matches the barrier of a visitor
+    std::atomic_signal_fence(std::memory_order_seq_cst); // `room` before `head`: see visit.hpp
     void* const next = head_of(l).load(std::memory_order_relaxed);
     if (block == next) [[unlikely]]
         return stop_at_freed_twice(block);
@@ -234,7 +235,7 @@ inline void empty_lists(thread_cache& cache) noexcept
 {
     free_list& l = cache->list_at(offset);
     l.room += 1;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // matches the barrier of a visitor
+    std::atomic_signal_fence(std::memory_order_seq_cst); // `room` before `head`: see visit.hpp
     void* const block = head_of(l).load(std::memory_order_relaxed);
     if (block == nullptr) [[unlikely]]
         return refill(bytes, offset, cache);
@@ -278,7 +279,7 @@ public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
     {
         cache.busy.store(1, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst); // matches the barrier of a visitor
+        std::atomic_signal_fence(std::memory_order_seq_cst); // `busy` before `wanted`
         if (cache.wanted.load(std::memory_order_acquire) != 0) [[unlikely]]
             wait_for_visitor();
     }

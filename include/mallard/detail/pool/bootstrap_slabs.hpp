@@ -47,9 +47,9 @@ class bootstrap_slabs {
     };
 
     /// The number of blocks of a batch, for each size class. In a slab of 1 KiB a batch has an
-    /// eighth of the slab. In larger slabs a batch has 512 bytes of small blocks, because a
-    /// structure often has many of them. A batch of larger blocks has 256 bytes, so that a few of
-    /// them leave memory for other sizes. A batch has at least one block.
+    /// eighth of the slab. In larger slabs a batch of blocks up to a cache line has 512 bytes,
+    /// because a data structure often has many small blocks. A batch of larger blocks has 256
+    /// bytes, so that a few batches leave memory for other sizes. A batch has at least one block.
     struct batch_counts {
         std::array<std::uint8_t, N> in_first{};
         std::array<std::uint8_t, N> in_others{};

@@ -57,7 +57,7 @@ public:
 
     constexpr slot_shape shape() const noexcept { return chunks_.shape(); }
 
-    /// The bytes of a source that are enough for `count` blocks.
+    /// The number of bytes that a source needs for a pool of `count` blocks.
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         std::size_t const array = ordered ? entries_first * sizeof(void*) : 0;

@@ -20,7 +20,7 @@ namespace mallard {
 ///     last free   { 0, 0 }
 ///     detached    { generation, 0 }             the key of the element, without the index
 ///     retired     { 0, 0 }                      for ever
-///     fresh       { 0, 0 }                      as memory comes from the system
+///     fresh       { 0, 0 }                      zeroed memory of the system
 ///
 /// One comparison of a whole key with the word of the slot that it addresses says whether the
 /// element is alive, because only a live word holds the index of its own slot. The list of free
