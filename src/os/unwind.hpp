@@ -1,0 +1,99 @@
+// Call stacks of the calling thread, found by the unwind tables that compilers write.
+//
+//     constinit thread_local stack_memory last;       // with room for frames
+//     stack_change change = walk(last, caller());     // in malloc: the stack of malloc's caller
+//
+// All functions may be called inside malloc and in signal handlers. They allocate nothing, take no
+// lock, and never read memory that is not mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace mallard::os {
+
+/// How the caller of a frame is found.
+enum class stack_mode : std::uint8_t {
+    unwound,        ///< by the unwind tables
+    frame_pointers, ///< by the chain of frame pointers: for code without tables
+    caller,         ///< the stack is the caller alone
+};
+
+/// The place where a call returns to, and the registers at that moment.
+struct call_site {
+    std::uintptr_t pc; ///< the return address
+    std::uintptr_t sp;
+    std::uintptr_t bp;
+};
+
+/// Where the calling function returns to. Always inlined.
+[[gnu::always_inline]] inline call_site caller() noexcept
+{
+    auto const* const frame = static_cast<std::uintptr_t const*>(__builtin_frame_address(0));
+    return {frame[1], reinterpret_cast<std::uintptr_t>(frame + 2), frame[0]};
+}
+
+/// A frame of a call stack. `pc` is a return address. In code that a signal interrupted, `pc` is
+/// the address after the first byte of the next instruction. So `pc - 1` is in the right line of
+/// source in both cases.
+struct stack_frame {
+    std::uintptr_t slot; ///< the address on the stack where `pc` was read; 0: not to be compared
+    std::uintptr_t pc;
+};
+
+/// The last call stack of one thread. The owner sets `frames` alone; for thread-local storage, 0 in
+/// all other bytes is right.
+struct stack_memory {
+    std::span<stack_frame> frames; ///< room; the stack is in frames[0, depth), outermost first.
+                                   ///< At least 128. A thread with 8,192 loses nothing in practice
+    std::uint32_t depth = 0;
+    bool cut = false; ///< outer frames are missing
+
+    /// The part of the thread's own stack that is known to be readable. Not for the main thread,
+    /// whose stack is found by its address.
+    bool bounds_are_known = false;
+    bool low_is_final = false;
+    std::uintptr_t low = 0;
+    std::uintptr_t high = 0;
+
+    /// Makes the next walk return all frames as fresh.
+    void forget() noexcept { depth = 0; }
+};
+
+/// How the stack of a thread differs from its last stack.
+struct stack_change {
+    std::uint32_t kept;  ///< number of outermost frames that are as before
+    std::uint32_t fresh; ///< number of inner frames after them: memory.frames[kept, kept + fresh)
+    bool cut; ///< outer frames are missing: code without unwind table, or a damaged stack
+    bool gap; ///< frames are missing between the kept and the fresh ones: too deep
+};
+
+/// Walks from `from` outwards, until a frame and everything outside of it are as in the last stack,
+/// and stores the stack of now in `memory`. Each thread needs a memory of its own.
+///
+/// A stack with more than frames.size() frames loses frames in the middle: the result has `gap`,
+/// and at most 512 fresh frames.
+stack_change walk(stack_memory& memory, call_site from,
+                  stack_mode mode = stack_mode::unwound) noexcept;
+
+/// Writes the return addresses of the frames outside of `from`, innermost first, and returns their
+/// number. Remembers nothing.
+std::size_t walk(std::span<void*> into, call_site from) noexcept;
+
+/// Forgets all that was learned about code. To be called after dlclose, since other code may then
+/// be loaded at the same addresses.
+void forget_code() noexcept;
+
+/// A module in which a walk found a return address.
+struct code_module {
+    std::uintptr_t begin; ///< where its first segment is mapped
+    std::uintptr_t end;
+    const char* path; ///< as the dynamic linker says: "" for the program itself
+};
+
+/// Calls `hook` when a walk first finds an address in a module, and again after `forget_code`. Two
+/// threads may both report the same module. The hook runs inside of `walk`.
+void on_new_module(void (*hook)(code_module const&) noexcept) noexcept;
+
+} // namespace mallard::os

@@ -1,0 +1,64 @@
+// Rules to step from a frame to its caller, and how a rule is read from unwind tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace mallard::os {
+
+/// How to find the registers of the caller of a frame. 31 bits, so that a rule and its address fit
+/// into a word.
+///
+/// The CFA (canonical frame address) is the stack pointer of the caller after the call has
+/// returned; the return address is in the word below it.
+class unwind_rule {
+public:
+    enum kinds : std::uint32_t {
+        cut,       ///< there is no rule
+        outermost, ///< no function called this one
+        signal,    ///< the code to which a signal handler returns; the registers are on the stack
+        by_sp,     ///< CFA = sp + cfa()
+        by_bp,     ///< CFA = bp + cfa()
+        realigned, ///< CFA = the word at bp + cfa(); the word at bp is the caller's bp
+    };
+    static constexpr int bits = 31;
+
+    constexpr unwind_rule() = default;
+    constexpr explicit unwind_rule(kinds kind) : bits_(kind) {}
+    constexpr explicit unwind_rule(std::uint64_t word)
+        : bits_(static_cast<std::uint32_t>(word & 0x7fffffff))
+    {
+    }
+
+    /// Both offsets are in bytes. A rule whose offsets do not fit is `cut`.
+    static constexpr unwind_rule of(kinds kind, std::int64_t cfa, std::int64_t saved_bp) noexcept
+    {
+        unwind_rule rule;
+        if (cfa % 8 == 0 && cfa / 8 >= -(1 << 21) && cfa / 8 < 1 << 21 && saved_bp % 8 == 0 &&
+            saved_bp <= 0 && saved_bp / 8 > -64)
+            rule.bits_ = kind | static_cast<std::uint32_t>(-saved_bp / 8) << 3 |
+                         (static_cast<std::uint32_t>(cfa / 8) & 0x3fffff) << 9;
+        return rule;
+    }
+
+    constexpr std::uint32_t word() const noexcept { return bits_; }
+    constexpr kinds kind() const noexcept { return kinds{bits_ & 7}; }
+    /// Up to 16 MiB.
+    constexpr std::intptr_t cfa() const noexcept
+    {
+        return static_cast<std::int32_t>(bits_ << 1) >> 10 << 3;
+    }
+    /// The caller's bp is this far below the CFA, up to 504 bytes. 0: bp is unchanged.
+    constexpr std::uintptr_t saved_bp() const noexcept { return bits_ & 0x1f8; }
+
+private:
+    std::uint32_t bits_ = cut;
+};
+
+/// Finds the rule for the code at `code`. `readable` contains .eh_frame and .eh_frame_hdr, which
+/// begins at `header`. Nothing else is read, whatever the tables say.
+unwind_rule find_rule(std::span<const std::byte> readable, const std::byte* header,
+                      std::uintptr_t code) noexcept;
+
+} // namespace mallard::os
