@@ -6,6 +6,8 @@
 #include "slice_heap.hpp"
 #include "threads.hpp"
 
+#include <mallard/detail/base/sampling.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -16,53 +18,6 @@ namespace mallard::engine {
 namespace {
 
 constinit std::atomic<double> rate{0}; ///< 1 / mean distance; 0: sampling is off
-
-// --- random numbers --------------------------------------------------------------
-
-/// SplitMix64. (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.)
-std::uint64_t draw(std::uint64_t& state) noexcept
-{
-    std::uint64_t x = state += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
-
-/// Draws from the exponential distribution with mean 1. Uses comparisons only, because the library
-/// does not link the mathematical functions. (Von Neumann: Various techniques used in connection
-/// with random digits, 1951.)
-double draw_distance(std::uint64_t& state) noexcept
-{
-    for (double whole = 0;; whole += 1) {
-        std::uint64_t const first = draw(state);
-        std::uint64_t last = first;
-        bool is_odd = true;
-        for (std::uint64_t next = draw(state); next < last; next = draw(state)) {
-            last = next;
-            is_odd = !is_odd;
-        }
-        if (is_odd)
-            return whole + static_cast<double>(first) * 0x1p-64;
-    }
-}
-
-/// Computes 1 - e^-x. This is the probability that sampling chooses a byte of a block whose size is
-/// x mean distances.
-double chance(double x) noexcept
-{
-    if (x > 40)
-        return 1;
-    int halved = 0;
-    for (; x > 0.5; x /= 2)
-        halved += 1;
-    double term = x;
-    double sum = x;
-    for (int i = 2; i <= 12; ++i)
-        sum += term *= -x / i;
-    for (; halved != 0; --halved) // 1 - e^-2x = (1 - e^-x)(1 + e^-x)
-        sum *= 2 - sum;
-    return sum;
-}
 
 // --- calls to the program ----------------------------------------------------------
 
@@ -163,13 +118,13 @@ bool take_over(found_block const& b, const char* call) noexcept
                                                    std::size_t bytes, std::size_t align,
                                                    bool* zero) noexcept
 {
-    decoy.left = draw_distance(decoy.random);
+    decoy.left = sampling::draw_distance(decoy.random);
     if (is_in_call())
         return nullptr;
     slab* const s = take_span_for_block(usable_bytes_of(bytes), align, entry_sampled, zero);
     if (s == nullptr)
         return nullptr;
-    set_note(*s, bytes, static_cast<double>(bytes) / chance(means));
+    set_note(*s, bytes, static_cast<double>(bytes) / sampling::chance(means));
     if (tell_unless_forked(MALLARD_SAMPLE_ALLOCATED, *s))
         return s->start;
     reservation& in = *reservation_of(s->start);
@@ -195,7 +150,7 @@ void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept
     decoy.key = cache.key;
     decoy.real = &cache;
     decoy.random = os::random_bits();
-    decoy.left = draw_distance(decoy.random);
+    decoy.left = sampling::draw_distance(decoy.random);
 }
 
 void* sample_in_decoy(thread_cache* cache, std::size_t bytes, std::size_t align,
