@@ -39,8 +39,7 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     std::size_t count = 0; // number of dirty slices in the span
     for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        if (there == those) // the bits are side by side; x86-64 has no popcount, so `std::popcount`
-                            // is a call
+        if (there == those) // side by side: needs no popcount, which plain x86-64 lacks
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)
