@@ -69,8 +69,8 @@ dimensions dimensions_of(const profile& counts, const std::vector<standing>& sta
 /// this by chance is below `error_max`. Returns count + 1 if even all runs are not enough.
 std::size_t agreement_needed(std::size_t count)
 {
-    double chance =
-        std::pow(0.5, static_cast<double>(count)); // the probability of exactly `heads` heads
+    // The probability that exactly `heads` runs favour one strategy.
+    double chance = std::pow(0.5, static_cast<double>(count));
     double at_least = 0;
     std::size_t heads = count + 1;
     while (at_least + chance < error_max) {

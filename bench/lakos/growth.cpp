@@ -26,7 +26,7 @@ constexpr std::size_t inner_exponent = 7;
 
 struct cell {
     std::size_t structure; // 1 to 12, for DS1 to DS12
-    std::size_t exponent;  // the exponent of its size
+    std::size_t exponent;  // the structure has 2^exponent elements
 
     std::string name() const
     {
@@ -38,8 +38,8 @@ struct cell {
         text += " of " + power_of_two(exponent);
         return structure > 4 ? text + " x " + power_of_two(inner_exponent) : text;
     }
-    // Returns the number of elements of all repetitions together. `wanted` is the number in a full
-    // run.
+    // Returns n, if all repetitions together have 2^n elements. `wanted` is the n for which the run
+    // has time. One repetition may need more.
     std::size_t elements(std::size_t wanted) const
     {
         return std::max(wanted, exponent + (structure > 4 ? inner_exponent : 0));

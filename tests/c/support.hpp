@@ -54,7 +54,7 @@ inline mallard_pool_options pool_of(std::size_t block_bytes)
     return options;
 }
 
-/// A lock-free pool does not grow: gives it one chunk of `bytes`.
+/// Sets the thread mode. A lock-free pool does not grow, so it gets one chunk of `bytes`.
 inline void choose_sync(mallard_pool_options& options, int sync, std::size_t bytes = 1 << 20)
 {
     options.sync = sync;

@@ -162,7 +162,7 @@ template <class Binding, class K, class V>
 using entries = typename Binding::template allocator<std::pair<const K, V>>;
 using numbers = std::mt19937;
 
-TYPED_TEST(container, vector_is_as_with_the_standard_allocator)
+TYPED_TEST(container, vector_behaves_as_with_the_standard_allocator)
 {
     using C = std::vector<int, typename TestFixture::template allocator<int>>;
     this->template compare<C, std::vector<int>>([](auto& v, numbers& random) {
@@ -187,7 +187,7 @@ TYPED_TEST(container, vector_is_as_with_the_standard_allocator)
     });
 }
 
-TYPED_TEST(container, vector_of_bool_is_as_with_the_standard_allocator)
+TYPED_TEST(container, vector_of_bool_behaves_as_with_the_standard_allocator)
 {
     using C = std::vector<bool, typename TestFixture::template allocator<bool>>;
     this->template compare<C, std::vector<bool>>([](auto& v, numbers& random) {
@@ -195,7 +195,7 @@ TYPED_TEST(container, vector_of_bool_is_as_with_the_standard_allocator)
     });
 }
 
-TYPED_TEST(container, string_is_as_with_the_standard_allocator)
+TYPED_TEST(container, string_behaves_as_with_the_standard_allocator)
 {
     using C = std::basic_string<char, std::char_traits<char>,
                                 typename TestFixture::template allocator<char>>;
@@ -216,7 +216,7 @@ TYPED_TEST(container, string_is_as_with_the_standard_allocator)
     });
 }
 
-TYPED_TEST(container, deque_is_as_with_the_standard_allocator)
+TYPED_TEST(container, deque_behaves_as_with_the_standard_allocator)
 {
     using C = std::deque<int, typename TestFixture::template allocator<int>>;
     this->template compare<C, std::deque<int>>([](auto& d, numbers& random) {
@@ -236,7 +236,7 @@ TYPED_TEST(container, deque_is_as_with_the_standard_allocator)
     });
 }
 
-TYPED_TEST(container, list_is_as_with_the_standard_allocator)
+TYPED_TEST(container, list_behaves_as_with_the_standard_allocator)
 {
     using C = std::list<int, typename TestFixture::template allocator<int>>;
     this->template compare<C, std::list<int>>([](auto& l, numbers& random) {
@@ -260,7 +260,7 @@ TYPED_TEST(container, list_is_as_with_the_standard_allocator)
     });
 }
 
-TYPED_TEST(container, forward_list_is_as_with_the_standard_allocator)
+TYPED_TEST(container, forward_list_behaves_as_with_the_standard_allocator)
 {
     using C = std::forward_list<int, typename TestFixture::template allocator<int>>;
     this->template compare<C, std::forward_list<int>>([](auto& l, numbers& random) {
@@ -293,7 +293,7 @@ constexpr auto churn = [](auto& c, numbers& random) {
     }
 };
 
-TYPED_TEST(container, map_is_as_with_the_standard_allocator)
+TYPED_TEST(container, map_behaves_as_with_the_standard_allocator)
 {
     using pairs = entries<TypeParam, int, int>;
     this->template compare<std::map<int, int, std::less<>, pairs>, std::map<int, int, std::less<>>>(
@@ -302,7 +302,7 @@ TYPED_TEST(container, map_is_as_with_the_standard_allocator)
                            std::multimap<int, int, std::less<>>>(churn);
 }
 
-TYPED_TEST(container, set_is_as_with_the_standard_allocator)
+TYPED_TEST(container, set_behaves_as_with_the_standard_allocator)
 {
     constexpr auto step = [](auto& s, numbers& random) {
         int const key = static_cast<int>(random() % 500);
@@ -314,7 +314,7 @@ TYPED_TEST(container, set_is_as_with_the_standard_allocator)
         step);
 }
 
-TYPED_TEST(container, unordered_map_is_as_with_the_standard_allocator)
+TYPED_TEST(container, unordered_map_behaves_as_with_the_standard_allocator)
 {
     constexpr auto step = [](auto& m, numbers& random) {
         if (random() % 50 == 0)

@@ -123,7 +123,7 @@ TYPED_TEST(memory_resource, aligns_small_blocks_as_requested)
     blocks.verify();
 }
 
-TYPED_TEST(memory_resource, requests_the_alignment_of_a_strictly_aligned_block_upstream)
+TYPED_TEST(memory_resource, passes_strict_alignments_on_to_upstream)
 {
     std::ignore = this->r.allocate(10'000, 1 << 14);
     EXPECT_EQ(this->calls.asked().back().align, std::size_t{1} << 14);
@@ -141,7 +141,7 @@ std::size_t alignment_of_chunks(std::pmr::memory_resource& r, failing_source& ca
     return strictest;
 }
 
-TYPED_TEST(memory_resource, requests_later_chunks_without_an_earlier_strict_alignment)
+TYPED_TEST(memory_resource, takes_ordinary_chunks_after_a_strictly_aligned_one)
 {
     failing_resource other;
     auto untouched = TypeParam::over(&other);
@@ -152,7 +152,7 @@ TYPED_TEST(memory_resource, requests_later_chunks_without_an_earlier_strict_alig
     EXPECT_LE(usual, (std::is_same_v<TypeParam, as_shared_multipool>) ? 65'536u : 16u);
 }
 
-TYPED_TEST(memory_resource, requests_impossible_sizes_upstream_and_passes_the_exception_on)
+TYPED_TEST(memory_resource, passes_impossible_sizes_to_upstream_and_its_exception_back)
 {
     for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2 + 1, SIZE_MAX / 2,
                                     SIZE_MAX / 2 - 63, SIZE_MAX / 4 + 1}) {

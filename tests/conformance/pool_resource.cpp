@@ -76,7 +76,7 @@ TEST_P(pool_resource, reuses_a_freed_block_without_upstream)
     }
 }
 
-TEST_P(pool_resource, pools_blocks_up_to_the_largest_inclusive)
+TEST_P(pool_resource, pools_blocks_up_to_largest_required_pool_block)
 {
     EXPECT_EQ(largest, 32768u);
     for (std::size_t const bytes : {largest / 2, largest - 1, largest}) {
@@ -140,7 +140,7 @@ TEST_P(pool_resource, takes_no_more_memory_for_a_queue_of_constant_length)
     EXPECT_EQ(calls.calls(), before);
 }
 
-TEST_P(pool_resource, gives_blocks_in_use_back_at_release_too)
+TEST_P(pool_resource, returns_the_memory_of_blocks_in_use_at_release)
 {
     for (std::size_t const bytes : {1u, 100u, 32768u, 32769u, 100'000u})
         for (int i = 0; i < 100; ++i)

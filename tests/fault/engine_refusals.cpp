@@ -172,7 +172,7 @@ TEST(engine_refusals, of_every_third_call_are_survived)
 }
 
 // A sandbox lets calls fail with other errors. The engine then has a second way to commit memory.
-TEST(engine_refusals, with_another_error_are_survived)
+TEST(engine_refusals, with_the_error_of_a_sandbox_are_survived)
 {
     survive_each(2, EPERM, 11);
 }
@@ -232,7 +232,7 @@ TEST(engine_refusals, are_survived_by_threads)
             << "each " << each;
 }
 
-TEST(engine_refusals, of_unmap_cost_each_free_a_few_retries_and_leave_few_mappings)
+TEST(engine_refusals, of_unmap_are_retried_by_later_frees_a_few_at_a_time)
 {
     EXPECT_EQ(in_a_child([] {
                   constexpr std::size_t bytes = std::size_t{33} << 20;

@@ -58,17 +58,17 @@ void try_pairs(Allocate allocate)
             }
 }
 
-TEST(alignment, and_size_combine_freely_in_memalign)
+TEST(alignment, holds_for_any_size_in_memalign)
 {
     try_pairs([](std::size_t align, std::size_t bytes) { return ::memalign(align, bytes); });
 }
 
-TEST(alignment, and_size_combine_freely_in_aligned_alloc)
+TEST(alignment, holds_for_any_size_in_aligned_alloc)
 {
     try_pairs([](std::size_t align, std::size_t bytes) { return ::aligned_alloc(align, bytes); });
 }
 
-TEST(alignment, and_size_combine_freely_in_posix_memalign)
+TEST(alignment, holds_for_any_size_in_posix_memalign)
 {
     try_pairs(by_posix_memalign);
 }
@@ -153,7 +153,7 @@ TEST(alignment, above_two_mebibytes_holds_or_fails)
         }
 }
 
-TEST(alignment, may_be_lost_in_realloc_but_not_the_contents)
+TEST(alignment, may_be_lost_in_realloc_while_the_contents_stay)
 {
     for (std::size_t align = 16; align <= std::size_t{2} << 20; align *= 4)
         for (std::size_t const bytes : {10, 1000, 100'000})

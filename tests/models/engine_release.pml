@@ -140,7 +140,8 @@ inline free_a_block()
         fi;
         held = held & ~block
     };
-    assert(has || !block);         /* the entry and the mark are read */
+    /* The engine reads the entry of the slice map and the mark of the free block. */
+    assert(has || !block);
     if
     :: block == 0
     :: else -> free_it()

@@ -23,7 +23,7 @@ constexpr std::size_t pages_for(std::size_t blocks)
 }
 
 template <class Kind>
-class shared_births : public ::testing::Test {
+class short_threads : public ::testing::Test {
 protected:
     using small_pool = typename Kind::template pool<small_steps>;
 
@@ -43,9 +43,9 @@ protected:
     failing_source heap;
     std::unique_ptr<small_pool> pool = std::make_unique<small_pool>(block_bytes, 0, heap);
 };
-TYPED_TEST_SUITE(shared_births, growing_kinds, kind_names);
+TYPED_TEST_SUITE(short_threads, growing_kinds, kind_names);
 
-TYPED_TEST(shared_births, one_after_the_other_take_no_more_memory)
+TYPED_TEST(short_threads, one_after_the_other_take_no_more_memory)
 {
     std::vector<void*> left_behind = this->take(100);
     std::size_t calls = 0;
@@ -64,7 +64,7 @@ TYPED_TEST(shared_births, one_after_the_other_take_no_more_memory)
     EXPECT_EQ(this->pool->stats().blocks_live, 0U);
 }
 
-TYPED_TEST(shared_births, four_at_a_time_take_memory_for_five_threads_at_most)
+TYPED_TEST(short_threads, four_at_a_time_take_memory_for_five_threads_at_most)
 {
     constexpr std::size_t at_a_time = 4;
     constexpr std::size_t each_holds = 100;

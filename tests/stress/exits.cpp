@@ -29,7 +29,7 @@ struct at_exit {
 };
 
 template <class Kind>
-class shared_exits : public ::testing::Test {
+class ending_threads : public ::testing::Test {
 protected:
     using pool_type = typename Kind::template pool<small_steps, ref<mapped_source>>;
 
@@ -40,9 +40,9 @@ protected:
     mapped_source pages;
     std::unique_ptr<pool_type> pool = std::make_unique<pool_type>(64, 0, pages);
 };
-TYPED_TEST_SUITE(shared_exits, growing_kinds, kind_names);
+TYPED_TEST_SUITE(ending_threads, growing_kinds, kind_names);
 
-TYPED_TEST(shared_exits, may_use_the_pool_for_the_first_time)
+TYPED_TEST(ending_threads, may_use_the_pool_for_the_first_time)
 {
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
@@ -53,7 +53,7 @@ TYPED_TEST(shared_exits, may_use_the_pool_for_the_first_time)
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, may_free_and_allocate_after_the_thread_cache_is_abandoned)
+TYPED_TEST(ending_threads, may_free_and_allocate_after_the_thread_cache_is_abandoned)
 {
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
@@ -68,7 +68,7 @@ TYPED_TEST(shared_exits, may_free_and_allocate_after_the_thread_cache_is_abandon
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys)
+TYPED_TEST(ending_threads, may_free_in_the_destructors_of_pthread_keys)
 {
     static typename TestFixture::pool_type* used;
     used = this->pool.get();
@@ -81,7 +81,7 @@ TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys)
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys_that_are_set_again)
+TYPED_TEST(ending_threads, may_free_in_the_destructors_of_pthread_keys_that_are_set_again)
 {
     static typename TestFixture::pool_type* used;
     static pthread_key_t key;
@@ -104,7 +104,7 @@ TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys_that_are_se
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, leave_blocks_that_other_threads_free)
+TYPED_TEST(ending_threads, leave_blocks_that_other_threads_free)
 {
     for (std::size_t i = 0; i < threads_in_turn; ++i) {
         std::vector<stamped> blocks;
@@ -141,7 +141,7 @@ public:
     std::atomic<bool> ends_threads = false;
 };
 
-TYPED_TEST(shared_exits, from_inside_the_source_leave_no_lock_held)
+TYPED_TEST(ending_threads, from_inside_the_source_leave_no_lock_held)
 {
     using abrupt_pool = typename TypeParam::template pool<small_steps, ref<abrupt_source>>;
     abrupt_source source;

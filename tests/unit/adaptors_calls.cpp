@@ -304,7 +304,7 @@ TEST(failures, can_name_one_call_several_calls_or_calls_at_intervals)
     EXPECT_EQ(of({.first = 10, .count = failures::never}), (numbers{10, 11}));
 }
 
-TEST(failing, fails_by_number_without_calling_the_wrapped_allocator)
+TEST(failing, fails_calls_with_given_numbers_without_the_wrapped_allocator)
 {
     failing<counted<multipool<>>> memory({.first = 1, .count = 2});
     EXPECT_NE(memory.allocate({8, 1}), nullptr);
@@ -323,7 +323,7 @@ TEST(failing, fails_by_number_without_calling_the_wrapped_allocator)
     memory.release();
 }
 
-TEST(failing, fails_by_layout)
+TEST(failing, fails_calls_that_a_function_of_the_layout_chooses)
 {
     auto const large = [](layout l, std::size_t) noexcept { return l.bytes > 100; };
     failing<default_heap, decltype(large)> source(large);

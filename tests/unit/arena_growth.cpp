@@ -48,7 +48,7 @@ TEST(arena_growth, takes_a_chunk_for_a_large_request_without_enlarging_later_chu
     EXPECT_LE(heap.asked()[2].bytes, 65536u);
 }
 
-TEST(arena_growth, continues_in_the_chunk_with_more_room)
+TEST(arena_growth, keeps_allocating_from_the_chunk_with_more_free_bytes)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);

@@ -153,7 +153,7 @@ TEST(arena_reset, keeps_the_memory_for_a_second_round)
     EXPECT_EQ(heap.gives(), 0u);
 }
 
-TEST(arena_reset, stops_growing_when_rounds_have_large_blocks)
+TEST(arena_reset, takes_no_more_memory_in_later_rounds_with_large_blocks)
 {
     counting_source heap;
     counted_arena a(heap);

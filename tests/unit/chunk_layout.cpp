@@ -37,7 +37,7 @@ template <class With>
 class masked_chunk : public ::testing::Test {};
 TYPED_TEST_SUITE(masked_chunk, both, names);
 
-TYPED_TEST(plain_chunk, holds_as_many_blocks_as_bytes_for_promises)
+TYPED_TEST(plain_chunk, holds_the_count_of_blocks_passed_to_bytes_for)
 {
     using plain = typename TypeParam::plain;
     for (std::size_t align = 1; align <= 8192; align *= 2)

@@ -84,7 +84,7 @@ TEST(object_types, may_be_of_any_size_and_alignment)
     expect_service_of<empty>();
 }
 
-TEST(object_types, may_have_no_copies_and_deleted_operators)
+TEST(object_types, may_be_immovable_or_have_deleted_operators)
 {
     expect_service_of<jealous>();
     rc_pool<jealous> shared;
@@ -107,7 +107,7 @@ TEST(object_types, may_be_aggregates)
     EXPECT_EQ(all.make(1)->b, nullptr);
 }
 
-TEST(object_types, keep_their_only_byte_in_a_slot_without_handle_counts)
+TEST(object_types, keep_their_value_even_if_they_have_one_byte)
 {
     object_pool<unsigned char> bytes;
     EXPECT_EQ(*bytes.make(static_cast<unsigned char>(0xab)), 0xab);
@@ -121,7 +121,7 @@ std::size_t bytes_beside(const T& value)
     return one.stats().bytes_live - sizeof(T);
 }
 
-TEST(object_types, take_as_many_bytes_beside_the_object_as_documented)
+TEST(object_types, take_the_documented_bytes_beside_the_object)
 {
     constexpr growth one_step = growth::none(4096);
     EXPECT_EQ(bytes_beside<object_pool_options{}>(1L), 0U);

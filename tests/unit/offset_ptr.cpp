@@ -22,7 +22,7 @@ struct node {
     offset_ptr<node> next;
 };
 
-TEST(offset_ptr, is_null_by_default_or_equal_to_its_pointer)
+TEST(offset_ptr, is_null_by_default_and_compares_like_the_assigned_pointer)
 {
     int number = 7;
     offset_ptr<int> p;

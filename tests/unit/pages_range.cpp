@@ -147,7 +147,7 @@ TEST(pages_in_a_range, return_to_the_system_and_are_zeroed_when_reused)
         ASSERT_EQ(*p, std::byte{});
 }
 
-TEST(pages_in_a_range, end_with_the_range)
+TEST(pages_in_a_range, are_unmapped_together_with_the_range)
 {
     std::size_t const before = mapped_pages();
     std::byte* place = nullptr;

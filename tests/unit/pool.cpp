@@ -216,7 +216,7 @@ TYPED_TEST(any_pool, allocates_no_block_of_a_batch_whichever_call_to_the_source_
 
 // --- calls with a layout
 
-TYPED_TEST(any_pool, serves_a_layout_that_fits_a_block_itself_and_any_other_from_the_source)
+TYPED_TEST(any_pool, takes_layouts_that_do_not_fit_a_block_from_the_source)
 {
     auto pool = this->make(48);
     for (layout const l : {layout(0, 1), layout(1, 1), layout(48, 16), layout(40, 8), layout(49, 1),

@@ -33,7 +33,7 @@ void expect_service(Allocator& allocator, std::size_t count)
     }
 }
 
-TEST(pool_fixed, is_ready_before_any_code_runs)
+TEST(pool_fixed, is_constant_initialised_and_works_at_once)
 {
     expect_service(ordered_pool, 200);
     expect_service(lifo_pool, 200);
@@ -110,7 +110,7 @@ template <class Kind>
 class pool_fixed : public ::testing::Test {};
 TYPED_TEST_SUITE(pool_fixed, kinds, kind_names);
 
-TYPED_TEST(pool_fixed, in_a_buffer_holds_as_many_blocks_as_bytes_for_promises_at_any_address)
+TYPED_TEST(pool_fixed, in_a_buffer_at_any_address_holds_the_count_passed_to_bytes_for)
 {
     for_each_capacity([]<capacity C>() {
         using pool = bounded_pool<TypeParam, C, buffer<enough<TypeParam, C>>>;
@@ -161,7 +161,7 @@ TYPED_TEST(pool_fixed, serves_larger_layouts_from_the_rest_of_a_borrowed_buffer)
     EXPECT_EQ(serve(fixed, C.count), C.count);
 }
 
-TYPED_TEST(pool_fixed, in_a_borrowed_buffer_holds_as_many_blocks_as_bytes_for_promises)
+TYPED_TEST(pool_fixed, in_a_borrowed_buffer_holds_the_count_passed_to_bytes_for)
 {
     constexpr capacity C = capacities[3];
     alignas(void*) std::byte bytes[enough<TypeParam, C> + 64];
@@ -190,7 +190,7 @@ TYPED_TEST(pool_fixed, needs_few_bytes_beside_its_blocks)
     });
 }
 
-TYPED_TEST(pool_fixed, has_bytes_for_that_saturates_for_huge_counts)
+TYPED_TEST(pool_fixed, saturates_the_result_of_bytes_for_for_huge_counts)
 {
     using pool = mallard::pool<null, TypeParam::of({.block = 48})>;
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();

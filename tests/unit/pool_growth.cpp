@@ -162,7 +162,7 @@ TYPED_TEST(pool_growth, by_a_function_that_returns_0_takes_the_smallest_chunk)
         EXPECT_LE(bytes, 4096U);
 }
 
-TYPED_TEST(pool_growth, by_a_function_is_at_most_the_maximum)
+TYPED_TEST(pool_growth, by_a_function_is_cut_to_the_maximum)
 {
     growth_function const everything = [](std::size_t, std::size_t) noexcept { return most; };
     {

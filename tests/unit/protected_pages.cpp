@@ -120,7 +120,7 @@ TEST(protected_pages, are_writable_again_when_a_range_reuses_sealed_pages)
     *begin(again) = std::byte{1};
 }
 
-TEST(protected_pages, move_with_their_seal)
+TEST(protected_pages, stay_sealed_when_the_source_is_moved)
 {
     protected_pages<> source;
     chunk const c = source.try_take({page_bytes});
@@ -160,7 +160,7 @@ struct settings {
     std::string_view name;
 };
 
-TEST(an_arena_of_protected_pages, can_be_built_sealed_read_and_destroyed_while_sealed)
+TEST(an_arena_of_protected_pages, can_be_read_and_destroyed_while_sealed)
 {
     std::size_t const before = mapped_pages();
     {

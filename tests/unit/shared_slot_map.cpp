@@ -185,7 +185,7 @@ TEST(shared_slot_map, fails_when_full_and_continues_to_work)
     EXPECT_LE(pages.stats().bytes_live, pages.stats().bytes_taken);
 }
 
-TEST(shared_slot_map, never_gives_an_index_beyond_the_key)
+TEST(shared_slot_map, never_uses_an_index_that_no_key_can_hold)
 {
     shared_slot_map<std::uint64_t, key<16, 8>> numbers;
     std::vector<key<16, 8>> keys;

@@ -51,7 +51,7 @@ TEST(size_class, is_the_smallest_class_for_each_size)
     EXPECT_EQ(size_class::of(0), size_class::of(1));
 }
 
-TEST(size_class, wastes_at_most_7_bytes_or_from_128_up_an_eighth)
+TEST(size_class, wastes_at_most_7_bytes_or_an_eighth_above_128_bytes)
 {
     for (std::size_t bytes = 1; bytes <= 1 << 16; ++bytes) {
         std::size_t const waste = size_class::bytes(size_class::of(bytes)) - bytes;
@@ -59,7 +59,7 @@ TEST(size_class, wastes_at_most_7_bytes_or_from_128_up_an_eighth)
     }
 }
 
-TEST(size_class, is_aligned_as_far_as_its_size_divides)
+TEST(size_class, is_aligned_to_the_largest_power_of_two_that_divides_its_size)
 {
     for (std::size_t index = 0; index < classes; ++index) {
         std::size_t const bytes = size_class::bytes(index), align = size_class::align(index);

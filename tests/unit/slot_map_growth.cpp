@@ -101,7 +101,7 @@ TEST(slot_map_growth, uses_every_slot_that_a_key_can_name)
     fill_and_refuse<slot_map<short, key<15, 4>, default_heap>>();
 }
 
-TEST(slot_map_growth, ends_when_every_slot_has_retired)
+TEST(slot_map_growth, fails_when_every_slot_has_retired)
 {
     slot_map<int, key<3, 2>> numbers;
     std::size_t elements = 0;
@@ -116,7 +116,7 @@ TEST(slot_map_growth, ends_when_every_slot_has_retired)
         EXPECT_FALSE((numbers.contains(key<3, 2>(value))));
 }
 
-TEST(slot_map_growth, takes_memory_ahead_in_reserve)
+TEST(slot_map_growth, takes_the_memory_of_later_elements_in_reserve)
 {
     failing_source heap;
     slot_map<int, key32, ref<failing_source>> numbers{ref(heap)};

@@ -184,7 +184,7 @@ TEST(buffer, has_all_its_bytes_again_when_all_chunks_are_back_in_any_order)
     give_in_any_order(source, 256);
 }
 
-TEST(borrowed, is_empty_after_a_move_from_it)
+TEST(borrowed, is_empty_after_it_was_moved_from)
 {
     std::byte memory[8];
     borrowed first{std::span(memory)};
@@ -247,7 +247,7 @@ TEST(source, can_be_another_allocator)
     EXPECT_EQ(source.take({10, 1}).data, first.data) << "an arena takes its last block back";
 }
 
-TEST(refuse_absurd, gives_an_unexpected_chunk_back)
+TEST(refuse_absurd, returns_a_chunk_that_a_source_gives_for_an_impossible_request)
 {
     failing_source generous;
     EXPECT_EQ(mallard::refuse_absurd<false>(generous, {64, 8}).data, nullptr);

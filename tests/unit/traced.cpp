@@ -89,7 +89,7 @@ struct ordered_source : counting_source {
     }
 };
 
-TEST(traced, reports_an_allocation_after_its_call_and_a_free_before)
+TEST(traced, reports_an_allocation_after_the_call_and_a_free_before_the_call)
 {
     std::vector<std::string> order;
     auto tell = [&](const mallard_trace_record&) { order.push_back("event"); };
