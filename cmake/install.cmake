@@ -9,7 +9,7 @@
 #   trace     libmallard-trace.a: traces in a file; needs core
 #   all       mallard/mallard.hpp, which includes the three; needs them
 #   c         libmallard-c.so, libmallard-c.a and mallard/c/mallard.h
-#   malloc    libmallard-malloc.so and .a, and what LD_PRELOAD takes
+#   malloc    libmallard-malloc.so and .a, and the libraries for LD_PRELOAD
 #
 # The files that LD_PRELOAD takes lie in a folder of their own, where `-lmallard` does not find them:
 # `-lmallard` is the C++ library (docs/decisions/0032-lmallard-is-not-malloc.md).

@@ -78,7 +78,7 @@ private:
     static inline heap_functions functions_;
 };
 
-/// Allocates blocks of one size from one general allocator. A program without a pool has such code.
+/// Allocates blocks of one size from one general allocator, as a program without a pool does.
 template <class Tag>
 struct heap_blocks {
     template <std::size_t Bytes>

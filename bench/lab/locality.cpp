@@ -100,7 +100,7 @@ void look_before_and_after(locality_cell const& cell, figures out)
 }
 
 // A multipool for blocks of at most 32 bytes, such as the nodes of these lists. A user with very
-// many such nodes would choose this multipool.
+// many nodes of this size would choose this multipool.
 using small_multipool = multipool<default_heap, multipool_options{.largest = 32}>;
 // The multipool for lists whose elements move between lists (see docs/decisions/0027).
 using queue_multipool = multipool<default_heap, multipool_options{.order = reuse::fifo}>;

@@ -118,8 +118,8 @@ round_function fragmentation(task const& t, effort how)
         table<void*> live(count);
         random_numbers random(13);
         for (std::size_t i = 0; i < steps; ++i) {
-            // Uses only some of the slots in each phase, so that the blocks in the others stay for
-            // a long time.
+            // Uses only some of the slots in each phase, so that the blocks in the other slots stay
+            // for a long time.
             std::size_t const phase = i * 16 / steps;
             std::size_t const most = std::size_t{128} << (phase % 8);
             void*& block = live[(phase * count / 16 + random.below(count / 2)) % count];

@@ -69,8 +69,8 @@ const char* fault_of(const file_header& header) noexcept
     return header.check == header.checked() ? nullptr : damaged_header;
 }
 
-/// Writes the folder to the disk, and thereby the name of a new file. Ignores failures: the system
-/// then writes the folder later.
+/// Writes the folder of a new file to the disk, so that the file keeps its name after a crash.
+/// Ignores failures: the system then writes the folder later.
 void sync_folder_of(const char* path) noexcept
 {
     char folder[PATH_MAX] = ".";

@@ -49,7 +49,7 @@ private:
     void* const handle_ = ::dlopen(STATIC_POOL_MODULE, RTLD_NOW);
 };
 
-/// Each thread frees blocks that another one allocated; 30 blocks stay in use.
+/// Each thread frees blocks that another thread allocated; 30 blocks stay in use.
 void use(module& m, std::array<puppet, 3>& threads)
 {
     std::array<std::vector<void*>, 3> blocks;
