@@ -3,10 +3,11 @@
 
     ./x bench crates-malloc [--rounds N] [--only PROGRAM,...] [--json]
 
-Builds the program once for each allocator, by a feature of its package, then runs all of them in
-turns: A B C ..., A B C ..., N times. Time is that of the whole process from outside, its generation
-of input included; memory is the peak of its resident set. Medians, and half the distance of the
-quartiles in percent of them; with --json rows as `./x bench` prints them, of the suite crates.
+Builds the program once for each allocator, which a feature of the package selects. Then runs all
+builds in turn (A B C ..., A B C ...), N times. Times are those of the whole process, including the
+generation of the input. Memory is the peak of the resident set. Prints the median, and half the
+interquartile range in percent of the median. With --json, prints rows of the suite `crates` in the
+form of `./x bench`.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-//! Allocators that a program uses for one part of itself: arenas, object pools with handles, slot
+//! Allocators that a program uses for one of its parts: arenas, object pools with handles, slot
 //! maps and multipools. Pure Rust, without dependencies, `no_std`.
 //!
 //! | what the part allocates | allocator |

@@ -91,7 +91,8 @@ const fn chunk_bytes(chunk: usize) -> usize {
     chunk
 }
 
-/// One thread at a time, checked by the compiler: such a pool is not `Sync`. The fastest mode.
+/// The mode for one thread at a time, which the compiler checks: such a pool is not `Sync`. This is
+/// the fastest mode.
 ///
 /// `CHUNK` is the size and the alignment of the pool's chunks in bytes, in this mode and in the
 /// others. `CHUNK` is a power of two and at least 256 (512 for [`ThreadCached`]). A chunk of large
@@ -114,7 +115,8 @@ impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
     const IS_SHARED: bool = false;
 }
 
-/// Any thread at any time, with a lock around each call. Needs the feature `std`.
+/// The mode in which any thread may call at any time, and each call takes a lock. Needs the feature
+/// `std`.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -140,8 +142,8 @@ impl<const CHUNK: usize> Mode for Mutex<CHUNK> {
 // SAFETY: every `&self` function of the core takes the lock.
 unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 
-/// Any thread at any time, without a lock, for a pool with a fixed number of blocks. For processors
-/// with 64-bit atomics.
+/// The mode in which any thread may call at any time without a lock, for pools with a fixed number
+/// of blocks. Needs a processor with 64-bit atomics.
 ///
 /// The first allocation takes the memory of all blocks. From then on neither an allocation nor a
 /// free takes a lock, waits for another thread, or calls the source, so real-time threads and
@@ -178,7 +180,8 @@ impl<const CHUNK: usize> Mode for LockFree<CHUNK> {
 // SAFETY: threads share only atomics and data that a lock protects.
 unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 
-/// Any thread at any time, each with its own cache of free blocks. Needs the feature `std`.
+/// The mode in which any thread may call at any time, and each thread has its own cache of free
+/// blocks. Needs the feature `std`.
 ///
 /// Most calls use neither a lock nor a locked operation, so a call costs the same with many
 /// threads as with one.

@@ -92,7 +92,7 @@ fn containers_live_in_a_multipool_by_reference_and_by_value() {
 }
 
 #[test]
-fn zeroed_blocks_and_their_grown_parts_are_zero() {
+fn allocate_zeroed_and_grow_zeroed_return_zeroed_bytes() {
     let pool = Multipool::new();
     let of = |bytes| Layout::from_size_align(bytes, 4).unwrap();
     let dirty = Allocator::allocate(&pool, of(40)).unwrap().cast::<u8>();

@@ -306,7 +306,7 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
 }
 
 #[test]
-fn the_last_block_grows_and_is_freed_and_others_stay() {
+fn only_the_last_block_can_grow_or_be_freed() {
     let path = Temporary::new("last");
     let file = path.open_with(&FileOptions { max_bytes: 1 << 16, ..small() }).unwrap();
     let (a, b) = (file.allocate(layout(100, 8)), file.allocate(layout(100, 8)));

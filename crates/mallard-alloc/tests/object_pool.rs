@@ -203,7 +203,7 @@ fn distinct_and_aligned<T: Copy + PartialEq + std::fmt::Debug>(value: T, count: 
 }
 
 #[test]
-fn empty_large_and_over_aligned_objects_have_slots_of_their_own() {
+fn objects_of_any_size_and_alignment_are_distinct_and_aligned() {
     distinct_and_aligned((), MANY * 4);
     distinct_and_aligned(1u8, MANY * 4);
     distinct_and_aligned([1u16; 3], MANY);

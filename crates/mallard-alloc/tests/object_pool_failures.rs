@@ -99,7 +99,7 @@ fn release_gives_all_memory_back_and_the_pool_starts_again() {
 }
 
 #[test]
-fn trim_gives_idle_steps_back_and_keeps_steps_in_use() {
+fn trim_returns_idle_growth_steps_and_keeps_those_in_use() {
     let source = Flaky::new();
     let mut pool: ObjectPool<[u64; 8], sync::Unshared<1024>, _> =
         ObjectPool::with_growth_in(Growth::fixed(4096), source.clone());

@@ -82,7 +82,7 @@ fn temporary(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_segment_is_the_same_memory_at_another_address() {
+fn two_mappings_of_a_segment_share_its_memory() {
     let one = SharedMemory::anonymous(10_000).unwrap();
     assert_eq!(one.bytes(), 12_288);
     let block = one.allocate(layout(8, 8));

@@ -30,7 +30,7 @@ pub trait Arena: Sized + 'static {
         ""
     }
 
-    /// Allocates by the `Allocator` trait. Each crate implements some version of that trait.
+    /// Allocates through the `Allocator` trait. Each crate implements some version of that trait.
     fn allocate(&self, layout: Layout) -> Option<NonNull<[u8]>>;
     /// Frees a block.
     ///
@@ -52,7 +52,7 @@ pub trait Arena: Sized + 'static {
     unsafe fn shrink(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>>;
 }
 
-/// Implements the block functions of `Arena` by `$version::alloc::Allocator`.
+/// Implements the block functions of `Arena` through the trait `$version::alloc::Allocator`.
 macro_rules! by_allocator {
     ($version:path, |$arena:ident| $allocator:expr) => {
         #[inline(always)]

@@ -62,8 +62,8 @@ pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
     }
     let at_end = resident_kib() - before - table_kib();
     let most = peak_counted_kib() - counted_before - table_kib();
-    // Memory that is taken and freed within a pass shows only in the peak of the kernel's counters.
-    // So that peak is used if it exceeds their error.
+    // Memory that a pass takes and frees again shows only in the kernel's peak counter. That peak
+    // is used if it exceeds the memory at the end by more than the error of the counters.
     let peak = if most > at_end + counter_error_kib() { most } else { at_end };
     drop(body);
     let after = resident_kib() - before - table_kib();

@@ -71,7 +71,8 @@ pub struct Experiment {
     /// The number of operations in a pass. The measured ns are divided by it.
     pub ops: f64,
     pub entrants: Vec<Entrant>,
-    /// The least ns of a batch. A batch must take much longer than a reading of the clock.
+    /// The minimum duration of a batch in ns. A batch must take much longer than a reading of the
+    /// clock.
     pub batch_ns: f64,
     /// Whether the experiment is part of a short run.
     pub in_brief: bool,
@@ -114,7 +115,8 @@ impl Experiment {
         Self { batch_ns: 8e6, ..self }
     }
 
-    /// Sets the least ns of a batch, for experiments that time only a small part of a pass.
+    /// Sets the minimum duration of a batch in ns, for experiments that time only a small part of a
+    /// pass.
     pub fn batch_ns(self, batch_ns: f64) -> Self {
         Self { batch_ns, ..self }
     }

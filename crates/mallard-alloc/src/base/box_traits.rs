@@ -99,7 +99,7 @@ macro_rules! box_traits {
 }
 pub(crate) use box_traits;
 
-/// Makes a box of an iterator an iterator. With `back`, the box also iterates from the end.
+/// Implements `Iterator` for boxes of iterators, or with `back`, `DoubleEndedIterator`.
 macro_rules! box_iterator {
     ([$($generics:tt)*] $box:ty, $item:ty) => {
         impl<$($generics)*> Iterator for $box {

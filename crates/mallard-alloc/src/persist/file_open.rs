@@ -82,7 +82,7 @@ impl FileArena {
         Ok(())
     }
 
-    /// Sets up the cursor at the start of page 0. For readers the arena is full and read-only.
+    /// Sets up the cursor at the start of page 0. Readers get an arena that is full and read-only.
     fn enter_blocks(&mut self) -> Result<(), SystemError> {
         if self.state.pages == 0 {
             let [limit, root, root_mark] = [const { Cell::new(0) }; 3];

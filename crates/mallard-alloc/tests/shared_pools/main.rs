@@ -271,7 +271,7 @@ tests_of!(thread_cached, Cached, true);
 tests_of!(lock_free, LockFree, false);
 
 #[test]
-fn a_growing_pool_recovers_after_the_source_refused() {
+fn a_growing_pool_works_again_after_the_source_has_failed() {
     recovers_after_the_source_refused::<Cached>();
 }
 
