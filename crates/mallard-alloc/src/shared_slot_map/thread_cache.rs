@@ -46,10 +46,10 @@ impl Magazine {
 /// exchange magazines with other threads. Further magazines are on the stacks of the cache, and
 /// other threads may take these. Other threads access only the stacks and the three counters.
 ///
-/// A thread that has pushed a full magazine on a stack always finds an empty one on some stack.
-/// There is one magazine for each 64 slots, and two more for each cache. If no stack had an empty
-/// magazine, the full magazines on the stacks would contain all slots. But the thread itself holds
-/// some in its other magazine.
+/// When a thread has pushed a full magazine on a stack and holds another full one, some stack has
+/// an empty magazine. Proof: there is one magazine for each 64 slots, and two more for each cache.
+/// If no stack had an empty magazine, the full magazines outside the caches would contain all
+/// slots. But the thread holds 64 slots itself.
 #[repr(align(128))] // alone on its cache lines, which processors fetch in pairs
 #[repr(align(128))] // alone on its lines, and on those that are fetched with them
 pub(super) struct ThreadCache {
