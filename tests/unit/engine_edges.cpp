@@ -33,9 +33,9 @@ TEST(engine_edges, a_thread_without_a_cache_frees_a_large_block)
     for (int i = 0; i < 10; ++i) {
         void* const block = engine::allocate_large(2 * mib, engine::slice_bytes);
         auto* const words = static_cast<void**>(block);
-        // A free block has a check word made from its address and the key of its thread cache. The
-        // new thread still uses `empty_thread_cache`, whose key is 0. For that key these two words
-        // look like those of a free block.
+        // A free block has a check word, made from its address and the secret key of the process.
+        // The new thread still uses `empty_thread_cache`, whose key is 0. For the key 0 these two
+        // words look like those of a free block.
         words[1] = words;
         in_a_thread([&] { engine::deallocate(block); });
     }
