@@ -126,7 +126,8 @@ public:
         return std::min(rule_.next(last_, asked), rule_.bounds().max);
     }
 
-    /// The bytes to take next, at least `asked`; 0 if the limit does not allow them.
+    /// The bytes to take next for a request of `asked` bytes, at least `asked`; 0 if the limit does
+    /// not allow them.
     constexpr std::size_t step(std::size_t asked) const noexcept
     {
         return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());

@@ -29,7 +29,7 @@ enum class sync {
     /// at most `cached_bytes` bytes of free blocks. Before an allocation fails, the free blocks in
     /// the caches of other threads are used. `order` has no effect; blocks are multiples of 8
     /// bytes. The memory of caches does not count towards the limit of the growth. The child of a
-    /// fork can use the pool. Needs the library.
+    /// fork can use the pool. Needs the compiled library.
     thread_cached
 };
 

@@ -1,5 +1,5 @@
-// A source of whole pages of the operating system. Needs the library: the system calls are in
-// src/os.
+// A source of whole pages of the operating system. Needs the compiled library: the system calls are
+// in src/os.
 #pragma once
 
 #include <mallard/source.hpp>
@@ -78,7 +78,7 @@ private:
     // A range of address space, divided into units of a page. After the units there is a bit for
     // each unit, set while the unit belongs to a chunk:
     //   | unit 0 | unit 1 | ... | a unit that is never committed | bits |
-    // No unit below `low` is free. Before the first take, all members are zero.
+    // No unit below `low` is free. Before the first `try_take`, all members are zero.
     struct range {
         std::byte* base = nullptr;
         std::uint64_t* bits = nullptr;

@@ -17,10 +17,10 @@ namespace mallard {
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     std::pmr::vector<int> v(&scratch);
 ///
-/// A call with a `layout` is direct; a call with bytes, or through the base class, is virtual. A
-/// resource is equal only to itself. Over an arena, `deallocate` does nothing, as the standard says
-/// of monotonic resources. Classes may derive from `pmr_resource`, as from the standard's
-/// resources.
+/// Calls with a `layout` are direct; calls with bytes and alignment, as in the base class, are
+/// virtual. A resource is equal only to itself. Over an arena, `deallocate` does nothing, as in
+/// `std::pmr::monotonic_buffer_resource`. Classes may derive from `pmr_resource`, as from the
+/// standard's resources.
 template <block_allocator A>
 class pmr_resource : public A, public std::pmr::memory_resource {
 public:
@@ -160,7 +160,8 @@ public:
     using pool_resource::pool_resource;
 };
 
-/// Replaces `std::pmr::synchronized_pool_resource`. For any number of threads. Needs the library.
+/// Replaces `std::pmr::synchronized_pool_resource`. For any number of threads. Needs the compiled
+/// library.
 ///
 ///     static mallard::pmr::shared_multipool memory;
 class shared_multipool

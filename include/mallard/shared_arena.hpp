@@ -23,7 +23,7 @@ namespace mallard {
 /// failed call changes nothing. Any thread may call any function at any time, except `reset`,
 /// `release` and the destructor: no other thread may be inside a call while one of these runs.
 /// Threads may end before or after the arena. The source must not call back. Neither copied nor
-/// moved. Needs the library.
+/// moved. Needs the compiled library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;

@@ -222,7 +222,7 @@ struct shared_slot_map_options {
 /// When memory or a slot is refused, `insert` and `emplace` throw `std::bad_alloc`, and
 /// `try_emplace` returns the null key. A call that fails or throws changes nothing. When the map is
 /// destroyed, there must be no guard, and no other thread may use the map. Neither copied nor
-/// moved. Needs the library.
+/// moved. Needs the compiled library.
 template <class T, class Key = key64, shared_slot_map_options Options = shared_slot_map_options{}>
 class shared_slot_map {
     static_assert(Key::generation_bits <= 32 && Key::index_bits <= 32,

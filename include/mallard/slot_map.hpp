@@ -29,7 +29,7 @@ struct slot_map_options {
 /// key of another map or a made-up number. Pointers stay valid until their element is erased.
 ///
 /// `Storage` says where the slots are:
-///   reserved<>   ranges of address space that grow in place; needs the library
+///   reserved<>   ranges of address space that grow in place; needs the compiled library
 ///   any source   `slot_map<T, key32, default_heap>`: chunks of 16 KiB; a lookup has one more
 ///                load
 ///   fixed<N>     N slots inside the object, which is then neither copied nor moved

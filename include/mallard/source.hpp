@@ -104,7 +104,7 @@ private:
 };
 
 /// A source of `Bytes` bytes inside the object itself. Uses no heap. Neither copied nor moved,
-/// because blocks lie in the object. Above 16 KiB, think twice before placing one on a stack.
+/// because blocks lie in the object. On a stack, a buffer of more than 16 KiB may be too large.
 ///
 ///     mallard::multipool<mallard::buffer<4096>> memory;
 template <std::size_t Bytes>

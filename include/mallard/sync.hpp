@@ -1,5 +1,5 @@
 // Pools and multipools for several threads: the modes `sync::mutex`, `sync::lock_free` and
-// `sync::thread_cached`. `thread_cached` needs the library; the other two are header-only.
+// `sync::thread_cached`. `thread_cached` needs the compiled library; the other two are header-only.
 #pragma once
 
 #include <mallard/detail/threads/cached_core.hpp>
@@ -9,7 +9,7 @@
 
 namespace mallard {
 
-/// What all modes for several threads have in common.
+/// The members that all modes for several threads have in common.
 struct shared_pool_mode {
     /// The source of a pool, wrapped in a lock unless any thread may call the source.
     template <source Source>

@@ -40,8 +40,8 @@ concept failure_rule = requires(R& rule, layout l, std::size_t number) {
 ///     auto large = [](mallard::layout l, std::size_t) noexcept { return l.bytes > 4096; };
 ///     mallard::failing<mallard::multipool<>, decltype(large)> memory(large);
 ///
-/// Without a rule, no call fails until `rule()` is assigned. One thread at a time. See
-/// `for_each_failure`, which tries every number in turn.
+/// Without a rule, no call fails until `rule()` is assigned. One thread at a time.
+/// `for_each_failure` runs a function with each of its allocations failing in turn.
 template <source Inner, failure_rule Rule = failures>
 class failing : public adaptor<failing<Inner, Rule>, Inner> {
     using base = adaptor<failing, Inner>;

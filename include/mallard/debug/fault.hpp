@@ -72,7 +72,7 @@ inline constexpr const char* find_the_caller =
 /// A help line for faults of a block: how to record the calls that allocated and freed it.
 inline constexpr const char* record_the_calls =
     "`.frames = 8` in the options, for malloc MALLARD_CALLS=1, records who allocated and freed";
-/// A help line for damage that is found some time after the write that caused it.
+/// A help line for overwritten bytes, which are found only some time after the write.
 inline constexpr const char* stop_at_the_write =
     "`guarded` instead of `checked`, -fsanitize=address or valgrind stop at the write itself";
 

@@ -86,7 +86,7 @@ struct guarded_options {
 /// When the system refuses a page or a mapping, or `blocks_max` blocks are guarded, the block comes
 /// from the wrapped allocator and is not guarded; `unguarded` counts such blocks, and
 /// `last_failure` gives the reason. The records of guarded blocks are on `Heap`. The destructor
-/// frees all guarded blocks. Neither copied nor moved. Needs the library.
+/// frees all guarded blocks. Neither copied nor moved. Needs the compiled library.
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
           source Heap = default_heap>
 class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {

@@ -103,7 +103,7 @@ inline constinit segment_header no_segment;
 /// memory that `deallocate` freed. Alignments up to 2 MiB are supported. The header takes 192
 /// bytes. Any thread of any process may call `root` and allocate at any time. A process that is
 /// stopped or killed delays no other process, unless it is inside the constructor of the root.
-/// Movable. Needs the library.
+/// Movable. Needs the compiled library.
 ///
 /// Every process that opens the segment can change its contents: a stray write, or a truncation of
 /// the file, harms all processes. Opening verifies the whole header; blocks are not verified.
