@@ -18,8 +18,8 @@ struct checked_options {
     std::size_t redzone = 16;
     /// Most bytes of freed blocks that are kept, to find uses after the free.
     std::size_t quarantine = std::size_t{1} << 16;
-    std::size_t frames =
-        0;               ///< calls recorded at each allocation and free; needs the compiled library
+    /// Calls recorded at each allocation and free. Needs the compiled library.
+    std::size_t frames = 0;
     bool leaks = true;   ///< report blocks in use at the end; turn off over an arena
     bool shared = false; ///< any thread may call; each call holds a lock
 };
