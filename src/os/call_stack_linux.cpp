@@ -1,6 +1,6 @@
-// Call stacks: return addresses from the exception unwinder, module names from the dynamic linker.
-// glibc's backtrace() is not used, since its first call loads a library and so allocates, perhaps
-// from the very allocator that reports an error.
+// Call stacks: return addresses from the unwind tables, module names from the dynamic linker.
+#include "unwind.hpp"
+
 #include <mallard/detail/base/call_stack.hpp>
 #include <mallard/detail/base/fatal.hpp>
 
@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <unwind.h>
 
 namespace mallard::os {
 namespace {
@@ -18,27 +17,6 @@ constinit std::atomic<bool> calls_are_wanted{true};
 void say(const char* text) noexcept
 {
     (fatal_message() << text).print();
-}
-
-struct walk {
-    std::span<void*> into;
-    std::size_t count;
-    std::size_t skip; // number of frames of this file and of the allocator
-};
-
-_Unwind_Reason_Code step(_Unwind_Context* at, void* argument)
-{
-    walk& w = *static_cast<walk*>(argument);
-    if (w.skip > 0) {
-        w.skip -= 1;
-        return _URC_NO_REASON;
-    }
-    auto const address = _Unwind_GetIP(at);
-    if (w.count == w.into.size() || address == 0)
-        return _URC_END_OF_STACK;
-    w.into[w.count] = reinterpret_cast<void*>(address);
-    w.count += 1;
-    return _URC_NO_REASON;
 }
 
 struct place {
@@ -65,9 +43,7 @@ place place_of(const void* call) noexcept
 {
     if (!calls_are_wanted.load(std::memory_order_relaxed))
         return 0;
-    walk w{into, 0, 2};
-    _Unwind_Backtrace(step, &w);
-    return w.count;
+    return walk(into, caller());
 }
 
 void want_calls(bool wanted) noexcept

@@ -1,0 +1,435 @@
+// The walk of call stacks: rules for return addresses in a cache that all threads share, and the
+// comparison with the last stack of the thread.
+#include "unwind.hpp"
+#include "unwind_rule.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+// glibc's. The first is the end of the main thread's stack. The second takes no lock; glibc before
+// 2.35 lacks it.
+extern "C" [[gnu::weak]] void* __libc_stack_end; // NOLINT(bugprone-reserved-identifier)
+#ifdef DLFO_EH_SEGMENT_TYPE
+extern "C" [[gnu::weak]] int _dl_find_object(void*, dl_find_object*) noexcept;
+#endif
+
+namespace mallard::os {
+namespace {
+
+constexpr std::uintptr_t page_bytes = 4096;
+constexpr std::uint32_t fresh_frames_of_deep_stacks = 512;
+
+/// Linux maps nothing of its own within this distance below the end of the main thread's stack.
+constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
+
+// --- memory that may be read
+
+/// Whether the page at `address` can be read. The kernel reads a signal set there before it finds
+/// that -1 is no valid operation. Sandboxes allow this call.
+bool is_readable(std::uintptr_t address) noexcept
+{
+    long result = SYS_rt_sigprocmask;
+    asm volatile("mov $8, %%r10d\n\tsyscall"
+                 : "+a"(result)
+                 : "D"(-1L), "S"(address), "d"(0L)
+                 : "rcx", "r10", "r11", "memory");
+    return result != -EFAULT;
+}
+
+/// A word of the stack. AddressSanitizer may regard it as part of no variable.
+[[gnu::no_sanitize("address", "thread")]] std::uintptr_t word_at(std::uintptr_t address) noexcept
+{
+    return *reinterpret_cast<std::uintptr_t const*>(address);
+}
+
+std::uintptr_t thread_pointer() noexcept
+{
+    std::uintptr_t pointer = 0;
+    asm("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+
+bool is_on_main_stack(std::uintptr_t sp) noexcept
+{
+    return &__libc_stack_end != nullptr &&
+           reinterpret_cast<std::uintptr_t>(__libc_stack_end) - sp < main_stack_bytes;
+}
+
+/// Whether `sp` is in the stack of the thread that owns `memory`. glibc puts the thread pointer at
+/// the end of the stack that it maps for a thread. Pages below that were not used before are tried,
+/// one after the other, until a guard page tells where the stack ends.
+bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
+{
+    if (!memory.bounds_are_known) {
+        memory.bounds_are_known = true;
+        bool const is_main = ::syscall(SYS_gettid) == ::getpid();
+        memory.high = is_main ? 0 : thread_pointer();
+        memory.low = memory.high & ~(page_bytes - 1);
+        memory.low_is_final = is_main;
+    }
+    if (sp >= memory.high)
+        return false;
+    for (int tries = 2048; sp < memory.low && !memory.low_is_final && tries > 0; --tries) {
+        if (is_readable(memory.low - page_bytes))
+            memory.low -= page_bytes;
+        else
+            memory.low_is_final = true;
+    }
+    return sp >= memory.low;
+}
+
+// --- rules
+
+// In a word of the cache: the rule, and the address without the bits that choose the word.
+constexpr unsigned index_bits = 14;
+static_assert(47 - index_bits + unwind_rule::bits == 64);
+constinit std::array<std::atomic<std::uint64_t>, 1 << index_bits> cached_rules{};
+constinit std::array<std::atomic<std::uintptr_t>, 256> known_modules{};
+constinit std::atomic<void (*)(code_module const&) noexcept> new_module_hook{nullptr};
+
+constexpr std::size_t index_of(std::uintptr_t pc) noexcept
+{
+    return (pc ^ pc >> index_bits) & (cached_rules.size() - 1);
+}
+
+struct found_module {
+    code_module module{};
+    std::byte const* header = nullptr; // .eh_frame_hdr
+    std::span<const std::byte> readable;
+};
+
+struct query {
+    std::uintptr_t code;
+    found_module found;
+};
+
+/// Looks for a module by its program headers: for glibc before 2.35.
+int find_by_headers(dl_phdr_info* info, std::size_t, void* argument) noexcept
+{
+    query& q = *static_cast<query*>(argument);
+    found_module found{{UINTPTR_MAX, 0, info->dlpi_name}, nullptr, {}};
+    bool has_code = false;
+    for (auto const& h : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
+        std::uintptr_t const begin = info->dlpi_addr + h.p_vaddr;
+        if (h.p_type == PT_GNU_EH_FRAME)
+            found.header = reinterpret_cast<std::byte const*>(begin);
+        if (h.p_type != PT_LOAD)
+            continue;
+        found.module.begin = std::min(found.module.begin, begin);
+        found.module.end = std::max(found.module.end, begin + h.p_memsz);
+        has_code |= q.code - begin < h.p_memsz;
+    }
+    if (has_code)
+        q.found = found;
+    return has_code ? 1 : 0;
+}
+
+found_module find_module(std::uintptr_t code) noexcept
+{
+#ifdef DLFO_EH_SEGMENT_TYPE
+    dl_find_object object;
+    if (&_dl_find_object != nullptr) {
+        if (::_dl_find_object(reinterpret_cast<void*>(code), &object) != 0)
+            return {};
+        return {{reinterpret_cast<std::uintptr_t>(object.dlfo_map_start),
+                 reinterpret_cast<std::uintptr_t>(object.dlfo_map_end),
+                 object.dlfo_link_map->l_name},
+                static_cast<std::byte const*>(object.dlfo_eh_frame),
+                {}};
+    }
+#endif
+    query q{code, {}};
+    ::dl_iterate_phdr(find_by_headers, &q);
+    return q.found;
+}
+
+/// The rule for a return address that is not in the cache.
+[[gnu::noinline]] unwind_rule find_rule_of(std::uintptr_t pc) noexcept
+{
+    found_module const found = find_module(pc - 1);
+    if (found.header == nullptr)
+        return {}; // not kept: the address may be that of a module later
+    auto const* const begin = reinterpret_cast<std::byte const*>(found.module.begin);
+    unwind_rule const rule =
+        find_rule({begin, found.module.end - found.module.begin}, found.header, pc - 1);
+    if (pc >> 47 == 0)
+        cached_rules[index_of(pc)].store(pc >> index_bits << unwind_rule::bits | rule.word(),
+                                         std::memory_order_relaxed);
+
+    auto& known = known_modules[(found.module.begin >> 12) % known_modules.size()];
+    auto* const hook = new_module_hook.load(std::memory_order_acquire);
+    if (known.exchange(found.module.begin, std::memory_order_relaxed) != found.module.begin &&
+        hook != nullptr)
+        hook(found.module);
+    return rule;
+}
+
+unwind_rule rule_of(std::uintptr_t pc) noexcept
+{
+    std::uint64_t const word = cached_rules[index_of(pc)].load(std::memory_order_relaxed);
+    if (word >> unwind_rule::bits == pc >> index_bits) [[likely]]
+        return unwind_rule(word);
+    return find_rule_of(pc);
+}
+
+// --- steps
+
+/// A frame, and the memory that may be read to step to its caller.
+struct cursor {
+    enum results : std::uint8_t { moved, moved_over_signal, ended, lost };
+
+    stack_memory* memory; // null: the thread's own stack is not known
+    call_site at;
+    std::uintptr_t slot = at.sp - 8; // where at.pc was read
+    std::uintptr_t high = 0;         // the stack can be read from at.sp to here
+    bool is_comparable = false;      // on the thread's own stack: `slot` can be compared later
+    bool may_grow = false;           // `high` is only what was tried
+
+    void enter_stack() noexcept
+    {
+        is_comparable = true;
+        may_grow = false;
+        if (is_on_main_stack(at.sp)) {
+            high = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
+        } else if (memory != nullptr && is_on_own_stack(*memory, at.sp)) {
+            high = memory->high;
+        } else { // a fiber, or an alternate stack for signals
+            is_comparable = false;
+            may_grow = true;
+            high = (at.sp + page_bytes - 1) & ~(page_bytes - 1);
+        }
+    }
+
+    bool can_read(std::uintptr_t address) noexcept
+    {
+        if (address >= at.sp && address < high && high - address >= 8) [[likely]]
+            return true;
+        return may_grow && address >= at.sp && grow(address);
+    }
+
+    [[gnu::noinline]] bool grow(std::uintptr_t address) noexcept
+    {
+        for (int tries = 256; address + 8 > high && tries > 0; --tries) {
+            if (!is_readable(high))
+                return false;
+            high += page_bytes;
+        }
+        return address + 8 <= high;
+    }
+
+    /// Moves to the caller whose CFA is `cfa`.
+    [[gnu::always_inline]] results move(std::uintptr_t cfa) noexcept
+    {
+        slot = cfa - 8;
+        if (cfa % 8 != 0 || !can_read(slot))
+            return lost;
+        at.pc = word_at(slot);
+        at.sp = cfa;
+        return at.pc != 0 ? moved : ended;
+    }
+
+    [[gnu::always_inline]] results step() noexcept
+    {
+        unwind_rule const rule = rule_of(at.pc);
+        std::uintptr_t cfa = 0;
+        if (rule.kind() == unwind_rule::by_sp)
+            cfa = at.sp + static_cast<std::uintptr_t>(rule.cfa());
+        else if (rule.kind() == unwind_rule::by_bp)
+            cfa = at.bp + static_cast<std::uintptr_t>(rule.cfa());
+        else
+            return step_by_rare_rule(rule);
+        if (std::uintptr_t const saved = cfa - rule.saved_bp(); saved != cfa) {
+            if (saved % 8 != 0 || !can_read(saved))
+                return lost;
+            at.bp = word_at(saved);
+        }
+        return move(cfa);
+    }
+
+    [[gnu::noinline]] results step_by_rare_rule(unwind_rule rule) noexcept
+    {
+        std::uintptr_t const cfa_slot = at.bp + static_cast<std::uintptr_t>(rule.cfa());
+        switch (rule.kind()) {
+        case unwind_rule::outermost:
+            return ended;
+        case unwind_rule::signal:
+            return step_over_signal();
+        case unwind_rule::realigned: {
+            if (at.bp % 8 != 0 || !can_read(cfa_slot) || !can_read(at.bp))
+                return lost;
+            std::uintptr_t const cfa = word_at(cfa_slot);
+            at.bp = word_at(at.bp);
+            return move(cfa);
+        }
+        default:
+            return lost;
+        }
+    }
+
+    /// A handler of a signal returns to the code that restores the registers from a ucontext_t at
+    /// the stack pointer.
+    results step_over_signal() noexcept
+    {
+        auto const general = at.sp + offsetof(ucontext_t, uc_mcontext.gregs);
+        if (general % 8 != 0 || !can_read(general) || !can_read(general + 8 * REG_RIP))
+            return lost;
+        at = {word_at(general + 8 * REG_RIP) + 1, word_at(general + 8 * REG_RSP),
+              word_at(general + 8 * REG_RBP)};
+        slot = 0;
+        enter_stack();
+        return moved_over_signal;
+    }
+
+    results step_by_frame_pointer() noexcept
+    {
+        if (at.bp == 0)
+            return ended;
+        if (at.bp % 8 != 0 || !can_read(at.bp))
+            return lost;
+        std::uintptr_t const cfa = at.bp + 16;
+        at.bp = word_at(at.bp);
+        return move(cfa);
+    }
+};
+
+/// How many of `frames`, counted from the outermost, can still be as they were: all, or those
+/// outside of the innermost frame whose return address is no longer on the stack.
+std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
+{
+    for (std::size_t i = frames.size(); i > 0; --i)
+        if (word_at(frames[i - 1].slot) != frames[i - 1].pc)
+            return static_cast<std::uint32_t>(i - 1);
+    return static_cast<std::uint32_t>(frames.size());
+}
+
+/// A walk with a memory. Fresh frames are collected from the end of memory.frames downwards, which
+/// brings the outermost to the front.
+struct remembering_walk {
+    stack_memory& memory;
+    cursor at;
+    std::uint32_t const room = static_cast<std::uint32_t>(memory.frames.size());
+    std::uint32_t const deep_room = std::min(fresh_frames_of_deep_stacks, room / 2);
+    std::uint32_t kept = memory.depth; // frames[0, kept) may be outside of the current frame
+    std::uint32_t fresh = 0;
+    bool is_deep = false; // there is no room for all frames
+
+    /// Whether the current frame and all outside of it are as before. Each call excludes frames for
+    /// good, so that all calls of a walk compare each frame once.
+    [[gnu::always_inline]] bool is_met() noexcept
+    {
+        while (kept > 0 && memory.frames[kept - 1].slot < at.slot)
+            kept -= 1;
+        if (kept == 0 || memory.frames[kept - 1].slot != at.slot ||
+            memory.frames[kept - 1].pc != at.at.pc)
+            return false;
+        std::uint32_t const unchanged = count_unchanged(memory.frames.first(kept - 1));
+        if (unchanged == kept - 1)
+            return true;
+        kept = unchanged;
+        return false;
+    }
+
+    [[gnu::always_inline]] void collect() noexcept
+    {
+        if (fresh + kept == room && !is_deep) { // half of the old frames stay to be met
+            is_deep = true;
+            kept = std::min(kept, room / 2);
+        }
+        if (!is_deep || fresh < deep_room)
+            memory.frames[room - 1 - fresh] = {at.is_comparable ? at.slot : 0, at.at.pc};
+        fresh += 1;
+    }
+
+    /// Frames inside of a signal are not compared: another signal may interrupt another frame.
+    [[gnu::noinline]] void exclude_collected() noexcept
+    {
+        for (auto& frame : memory.frames.last(is_deep ? std::min(fresh, deep_room) : fresh))
+            frame.slot = 0;
+    }
+
+    stack_change finish(bool is_cut, bool is_too_long) noexcept
+    {
+        std::uint32_t const stored = is_deep || is_too_long ? std::min(fresh, deep_room) : fresh;
+        auto const from = memory.frames.last(stored);
+        std::copy(from.begin(), from.end(), memory.frames.begin() + kept);
+        memory.depth = kept + stored;
+        memory.cut = is_cut;
+        return {kept, stored, is_cut, is_too_long || stored < fresh};
+    }
+
+    stack_change run(stack_mode mode) noexcept
+    {
+        at.enter_stack();
+        // A stack that is not the thread's own is never compared, so each event walks all of it.
+        std::uint32_t const limit = at.is_comparable ? room : deep_room;
+        while (!(at.is_comparable && is_met())) {
+            if (fresh == limit) {
+                kept = 0;
+                return finish(false, true);
+            }
+            collect();
+            auto const result =
+                mode == stack_mode::unwound ? at.step() : at.step_by_frame_pointer();
+            if (result == cursor::moved) [[likely]]
+                continue;
+            if (result != cursor::moved_over_signal) {
+                kept = 0;
+                return finish(result == cursor::lost, false);
+            }
+            exclude_collected();
+        }
+        return finish(memory.cut, false);
+    }
+};
+
+stack_change keep_caller(stack_memory& memory, std::uintptr_t pc) noexcept
+{
+    bool const is_same = memory.depth == 1 && memory.frames[0].pc == pc;
+    memory.frames[0] = {0, pc};
+    memory.depth = 1;
+    return {is_same ? 1u : 0u, is_same ? 0u : 1u, false, false};
+}
+
+} // namespace
+
+stack_change walk(stack_memory& memory, call_site from, stack_mode mode) noexcept
+{
+    if (mode == stack_mode::caller)
+        return keep_caller(memory, from.pc);
+    return remembering_walk{memory, cursor{&memory, from}}.run(mode);
+}
+
+std::size_t walk(std::span<void*> into, call_site from) noexcept
+{
+    cursor c{.memory = nullptr, .at = from};
+    c.enter_stack();
+    std::size_t count = 0;
+    while (count < into.size() && c.step() <= cursor::moved_over_signal) {
+        into[count] = reinterpret_cast<void*>(c.at.pc);
+        count += 1;
+    }
+    return count;
+}
+
+void forget_code() noexcept
+{
+    for (auto& module : known_modules)
+        module.store(0, std::memory_order_relaxed);
+    for (auto& rule : cached_rules)
+        rule.store(0, std::memory_order_relaxed);
+}
+
+void on_new_module(void (*hook)(code_module const&) noexcept) noexcept
+{
+    new_module_hook.store(hook, std::memory_order_release);
+}
+
+} // namespace mallard::os
