@@ -15,22 +15,22 @@ void limits::set(std::size_t soft, std::size_t hard, limit_call call, void* cont
     hard = hard == 0 ? none : hard;
     soft_.store(soft, std::memory_order_relaxed);
     hard_.store(hard, std::memory_order_relaxed);
-    soft_reported_.store(false, std::memory_order_relaxed);
     pending_.store(0, std::memory_order_relaxed);
     low_.store(std::min(soft, hard), std::memory_order_relaxed);
 }
 
 bool limits::charge_above(std::size_t bytes, std::size_t held) noexcept
 {
-    if (held > hard_.load(std::memory_order_relaxed)) {
+    std::size_t const soft = soft_.load(std::memory_order_relaxed);
+    std::size_t const hard = hard_.load(std::memory_order_relaxed);
+    if (held - bytes < soft / 4 * 3) // what was held before this charge
+        low_.store(std::min(soft, hard), std::memory_order_relaxed);
+    if (held > hard) {
         uncharge(bytes);
         pending_.fetch_or(hard_met, std::memory_order_relaxed);
         return false;
     }
-    // Report again if less than three quarters of the limit were held before this charge.
-    if (held - bytes < soft_.load(std::memory_order_relaxed) / 4 * 3)
-        soft_reported_.store(false, std::memory_order_relaxed);
-    if (!soft_reported_.exchange(true, std::memory_order_relaxed))
+    if (held > soft && low_.exchange(0, std::memory_order_relaxed) != 0)
         pending_.fetch_or(soft_met, std::memory_order_relaxed);
     return true;
 }

@@ -58,13 +58,16 @@ private:
     enum : unsigned { soft_met = 1, hard_met = 2 };
 
     std::atomic<std::size_t> held_{0};
-    std::atomic<std::size_t> low_{~std::size_t{0}}; // the smaller of the two limits
+    /// A charge calls `charge_above` if the held bytes exceed `low_`: the smaller of the two
+    /// limits, or 0 after a report of the soft limit. With 0 every charge calls it, and the first
+    /// charge after a fall below three quarters of the soft limit is noticed: that charge resets
+    /// `low_`.
+    std::atomic<std::size_t> low_{~std::size_t{0}};
     std::atomic<unsigned> pending_{0};
     std::atomic<std::size_t> soft_{~std::size_t{0}};
     std::atomic<std::size_t> hard_{~std::size_t{0}};
     std::atomic<limit_call> call_{nullptr};
     std::atomic<void*> context_{nullptr};
-    std::atomic<bool> soft_reported_{false};
     /// The thread that is inside the user's function. Until that thread returns, the function is
     /// not called again.
     std::atomic<const void*> calling_thread_{nullptr};

@@ -63,6 +63,30 @@ TEST(limits, the_soft_limit_is_reported_once_each_time_it_is_crossed)
     }
 }
 
+TEST(limits, the_soft_limit_is_reported_again_only_after_a_fall_below_three_quarters_of_it)
+{
+    constexpr std::size_t bytes = 2048 * kib; // a large block: it counts until it is freed
+    told what;
+    heap h({.limit_soft = 20 * bytes, .met = remember, .context = &what});
+    std::vector<void*> blocks;
+    // Each block is a small part of the limit, so that no single charge leads from below three
+    // quarters of the limit to above the limit.
+    auto const hold = [&](std::size_t count) {
+        while (blocks.size() < count)
+            blocks.push_back(h.allocate(bytes));
+        for (; blocks.size() > count; blocks.pop_back())
+            mallard_free(blocks.back());
+    };
+    for (std::size_t reports = 1; reports <= 3; ++reports) {
+        hold(30);
+        EXPECT_EQ(what.limits, std::vector(reports, 20 * bytes));
+        hold(16);
+        hold(30);
+        EXPECT_EQ(what.limits, std::vector(reports, 20 * bytes));
+        hold(10);
+    }
+}
+
 TEST(limits, the_call_at_the_hard_limit_may_free_blocks)
 {
     told what;
