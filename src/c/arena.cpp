@@ -3,8 +3,8 @@
 
 #include <mallard/shared_arena.hpp>
 
-/// The functions expand, mark and rewind record a failure for an arena of many threads. Such an
-/// arena has no marks to rewind to, and does not know which block is the last.
+/// The functions expand, mark and rewind record a failure if the arena is shared by threads. A
+/// shared arena has no marks to rewind to, and no last block that could be expanded.
 struct mallard_arena : mallard::c::handle {
     void* (*allocate)(mallard_arena&, std::size_t bytes, std::size_t align) noexcept = nullptr;
 

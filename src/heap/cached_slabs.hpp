@@ -1,7 +1,8 @@
 // The slabs of a thread cache. They come from the slice heap, are carved into blocks, and return
 // when none of their blocks is used.
 //
-// All functions require that the thread is inside a `busy_scope`, or that no thread uses the cache.
+// All functions require that the thread is inside a `busy_scope` (it has marked its cache as busy
+// with a slow path, see thread_cache.hpp), or that no thread uses the cache.
 #pragma once
 
 #include "thread_cache.hpp"

@@ -1,3 +1,5 @@
+// Decides when idle memory is returned to the system: at the end of each decay interval, and at
+// once while the control group of the process is nearly full.
 #include "decay.hpp"
 
 #include "remote.hpp"

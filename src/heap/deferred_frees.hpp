@@ -22,8 +22,8 @@ inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
 /// then a block that was freed twice might be deferred and in the free list of its class. So the
 /// first deferred free of a class hides the free list: the blocks of a hidden list cannot be
 /// allocated until the deferred blocks are returned. Each return of `capacity` deferred blocks also
-/// returns as many blocks of a hidden list. They were freed earlier, and would keep their slabs
-/// from becoming free.
+/// returns as many blocks of a hidden list. These blocks were freed earlier, and would keep their
+/// slabs from becoming free.
 ///
 /// A deferred block of another thread hides no list, because the lists have only blocks of this
 /// cache's own slabs. `free_list::room` says whether a list is hidden. Between two operations of

@@ -1,3 +1,5 @@
+// The handlers of fork. The thread that forks takes all locks of the engine and marks them as kept.
+// Until the fork ends, no other thread waits for a kept lock: see guests.hpp.
 #include "fork.hpp"
 
 #include "decay.hpp"
@@ -15,7 +17,7 @@ namespace mallard::engine {
 namespace {
 
 /// The number of forks under way in this thread that did not take the engine's locks. There are
-/// several if a signal handler interrupts a fork and forks itself.
+/// several if a signal handler interrupts a fork and then calls fork, too.
 constinit thread_local unsigned forks_without_locks = 0;
 /// Whether a fork under way in this thread holds the engine's locks.
 constinit thread_local bool keeps_locks = false;

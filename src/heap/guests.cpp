@@ -1,3 +1,4 @@
+// Scoped locks that make a thread a guest while another thread forks: see guests.hpp.
 #include "guests.hpp"
 
 namespace mallard::engine {

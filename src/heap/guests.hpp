@@ -1,7 +1,7 @@
 // What a fork does with the engine's locks, and what other threads do during the fork.
 //
 // The child of a fork has one thread. To leave the child a consistent state, the thread that forks
-// takes all locks before the fork, and opens them after it. But after the thread's fork handlers
+// takes all locks before the fork, and releases them after it. But after the thread's fork handlers
 // have run, and before the fork itself, the C library waits for locks of its own. One of them is
 // the lock of the list of all streams. `fflush(NULL)` holds that lock while it waits for one
 // stream, and `getline` holds the lock of that stream while it calls malloc. So a thread that may

@@ -1,3 +1,4 @@
+// The functions of heaps. A heap is a thread cache without a thread: see heap.hpp.
 #include "heap.hpp"
 
 #include "cached_slabs.hpp"
@@ -79,7 +80,7 @@ constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
 
 [[gnu::cold]] heap* make_new() noexcept
 {
-    if (numbers == thread_owner_max - 1) // the last number is the decoys'
+    if (numbers == thread_owner_max - 1) // the last number is the owner number of the decoys
         return nullptr;
     void* const room = store.allocate(sizeof(heap));
     if (room == nullptr)
@@ -160,8 +161,8 @@ void read_all_messages(heap& h) noexcept
     read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes `begin_bump_range`: the slab again counts the rest of the range as never allocated. The
-/// rest is the end of the slab.
+/// Undoes `begin_bump_range`: the slab again counts the blocks that are left in the range as never
+/// allocated. These blocks are the last ones of the slab.
 void end_bump_range(heap& h, std::size_t index) noexcept
 {
     bump_range const left = std::exchange(h.fresh.of_class[index], {});

@@ -7,10 +7,11 @@
 //   confined   one thread allocates, without a lock
 //   shared     any thread allocates, under a lock
 //
-// Any thread frees and reallocates blocks of any heap, since the map entry of a slice says which
-// heap owns its blocks. A thread that may not use the heap's lists sends the block to the heap's
-// inbox at once. It does not collect blocks of heaps in a batch: the heap might be released before
-// the batch is sent, and then sending would write to freed memory.
+// Any thread frees and reallocates blocks of any heap, because each slice (16 KiB of address space)
+// has a map entry, which says which heap owns the blocks of the slice. A thread that may not use
+// the heap's lists sends the block to the heap's inbox at once. It does not collect blocks of heaps
+// in a batch: the heap might be released before the batch is sent, and then sending would write to
+// freed memory.
 //
 // tests/models/engine_release.pml models this for Spin.
 #pragma once

@@ -34,7 +34,7 @@ struct huge_usage {
     std::size_t blocks = 0;
     std::size_t bytes = 0;
     std::size_t bytes_max = 0;
-    std::size_t bytes_returned = 0; ///< since the start
+    std::size_t bytes_returned = 0; ///< returned to the system since the start of the process
 };
 huge_usage huge_now() noexcept;
 

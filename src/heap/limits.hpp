@@ -59,9 +59,9 @@ private:
 
     std::atomic<std::size_t> held_{0};
     /// A charge calls `charge_above` if the held bytes exceed `low_`: the smaller of the two
-    /// limits, or 0 after a report of the soft limit. With 0 every charge calls it, and the first
-    /// charge after a fall below three quarters of the soft limit is noticed: that charge resets
-    /// `low_`.
+    /// limits, or 0 after a report of the soft limit. With 0, every charge calls `charge_above`.
+    /// The first of these charges that finds the held bytes below three quarters of the soft limit
+    /// resets `low_`.
     std::atomic<std::size_t> low_{~std::size_t{0}};
     std::atomic<unsigned> pending_{0};
     std::atomic<std::size_t> soft_{~std::size_t{0}};

@@ -30,8 +30,8 @@ void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noex
     if (limit >= l.limit)
         return;
     std::size_t const less = l.limit - limit;
-    // The allowance may be smaller than the list's share: a visitor (a thread that took this
-    // thread's free blocks while it was idle) takes the allowance back, too.
+    // The allowance may be smaller than the list's share: a visitor (a thread that takes the free
+    // blocks of an idle thread) takes back the allowance, too.
     std::size_t& allowance = cache.allowance[kind_of(shape)];
     std::size_t const bytes = std::min(allowance, less * shape.bytes);
     allowance -= bytes;
@@ -56,13 +56,13 @@ void lengthen(thread_cache& cache, std::size_t index, std::size_t more) noexcept
     l.limit = static_cast<std::uint16_t>(l.limit + more);
 }
 
-/// Chooses a new limit for a list that is empty, from how often it overflowed since it was last
-/// empty.
+/// Chooses a new limit for an empty list. The choice depends on how often the list overflowed after
+/// it was last empty.
 ///
 /// If the program freed more blocks than the list holds and then allocated them again, the list
 /// becomes twice as long, as far as the allowance permits. If the program freed more blocks than
-/// any list may hold, the list becomes shorter: if it kept a few blocks of every slab, no slab
-/// would become free.
+/// any list may hold, the list becomes shorter: a long list could keep a few blocks of every slab,
+/// and then no slab would become free.
 void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 {
     const class_shape& shape = shapes[index];

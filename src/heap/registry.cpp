@@ -1,3 +1,5 @@
+// Registers thread caches, and decides whether a thread uses its own cache or a decoy: a cache that
+// sends each call of the thread to a slow path.
 #include "registry.hpp"
 
 #include "guests.hpp"
@@ -97,7 +99,8 @@ void stop_showing(thread_cache& cache) noexcept
 
 void forget_missing_threads() noexcept
 {
-    // Recompute the sum: a thread that is missing now may have been changing it.
+    // Recompute the sum of all allowances: a thread that does not exist in the child may have been
+    // changing the sum when the fork happened.
     std::size_t allowed = 0;
     for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all) {
         if (cache->shown_at != &my_cache) {

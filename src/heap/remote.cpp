@@ -1,3 +1,5 @@
+// Sends and receives remote frees. A batch holds blocks of one slab that belongs to another cache.
+// A batch that was pushed onto the inbox of that cache is a message.
 #include "remote.hpp"
 
 #include "cached_slabs.hpp"

@@ -21,8 +21,9 @@ namespace mallard::engine {
 
 namespace {
 
-/// Allocates for a thread that uses a decoy (a cache with empty lists): the thread has no cache
-/// yet, has none any more, was visited, or is sampled.
+/// Allocates for a thread that uses a decoy (a cache with empty lists). Such a thread has no cache
+/// yet, or has abandoned its cache, or was visited (another thread took its free blocks), or its
+/// allocations are sampled.
 [[gnu::noinline]] void* refill_decoy(std::size_t bytes, class_offset offset,
                                      thread_cache* cache) noexcept
 {
@@ -208,8 +209,8 @@ void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
     return fresh;
 }
 
-/// Resizes a sampled block. Moves it whenever a block that is not sampled would have to move. The
-/// new block is sampled by chance, like every allocation.
+/// Resizes a sampled block. The block moves if it grows, or shrinks to less than half. If it moves,
+/// the new block is sampled by chance, like every allocation.
 void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) noexcept
 {
     std::size_t const now = sample_bytes(b);

@@ -1,4 +1,5 @@
-// Opens reservations and raises their commit limits.
+// Opens reservations and raises their commit limits. The commit limit of a reservation is the end
+// of its readable and writable slices.
 #include "reservation.hpp"
 
 #include <algorithm>
@@ -42,8 +43,8 @@ std::size_t arrays_bytes(std::size_t slices) noexcept
 }
 
 /// Asks for small pages in the first step, even if the system uses huge pages by default: most
-/// programs need no more memory, and huge pages would multiply their size. Asks for huge pages in
-/// later steps if the user wants them.
+/// programs need no further step, and huge pages would multiply the memory that these programs
+/// take. Asks for huge pages in later steps if the user wants them.
 void advise_pages(reservation const& r, std::size_t from, std::size_t to) noexcept
 {
     bool const is_first = from == 0;

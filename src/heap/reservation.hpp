@@ -16,8 +16,9 @@
 
 namespace mallard::engine {
 
-/// The state of 64 slices, one bit each. A free slice is dirty if it was used since it was last
-/// zero, and aged if it was already dirty when this decay interval began.
+/// The state of 64 slices, one bit each. A free slice is dirty if it was used and not returned to
+/// the system since: its bytes may not be zero. A dirty slice is aged if it was already dirty when
+/// this decay interval began.
 struct slice_group {
     std::uint64_t used = 0;
     std::uint64_t dirty = 0;
@@ -27,7 +28,8 @@ struct slice_group {
 
 /// One reservation. `base` and the array pointers are written once, before any thread has a block
 /// of the reservation. `slices` is written before a block is allocated beyond its old value. A
-/// thread that has a block got the block's address after these writes, so it sees them.
+/// thread that has a block got the block's address after these writes, so the thread sees the
+/// written values.
 struct reservation {
     std::uintptr_t base = 0;
     std::atomic<std::size_t> slices{0}; ///< the commit limit: slices that are mapped

@@ -42,14 +42,14 @@ inline std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
     return bits;
 }
 
-/// The first slice from `slice` on whose address is a multiple of `align` slices.
+/// The first slice at or after `slice` that begins at a multiple of `align` slices.
 inline std::size_t aligned_from(const reservation& r, std::size_t slice, std::size_t align) noexcept
 {
     std::size_t const base = r.base / slice_bytes;
     return align_up(base + slice, align) - base;
 }
 
-/// The slices of a group whose address is a multiple of `align` slices, as bits.
+/// The slices that begin at a multiple of `align` slices, as bits of the group.
 inline std::uint64_t aligned_ones(const reservation& r, std::size_t group,
                                   std::size_t align) noexcept
 {
@@ -61,7 +61,7 @@ inline std::uint64_t aligned_ones(const reservation& r, std::size_t group,
 }
 
 /// Finds the lowest run of `count` neighbouring slices whose bits are set in `candidates(group)`.
-/// The address of the run is a multiple of `align` slices. Returns `no_slice` if there is none.
+/// The run begins at a multiple of `align` slices. Returns `no_slice` if there is no such run.
 /// Starts at the group `first`, and advances `first` over groups without candidates.
 template <class F>
 std::size_t find_run(const reservation& r, std::size_t& first, std::size_t count, std::size_t align,

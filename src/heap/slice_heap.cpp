@@ -19,9 +19,9 @@ namespace {
 /// however small.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
-/// The largest number of slices in the span cache of a class of small slabs. Spans beyond this
-/// number were freed too long ago to be in the processor's cache. They leave the span cache, and
-/// are then allocated in address order, which is faster.
+/// The largest number of slices in the span cache of a class with small slabs. If there are more,
+/// the oldest spans leave the span cache: they were freed too long ago to be in the processor's
+/// cache. Allocating such spans in address order is faster.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
 /// Largest number of slices that are purged at the end of a decay interval.
@@ -274,8 +274,8 @@ bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices)
 }
 
 /// The largest number of slices that may be dirty: a quarter of the used slices, at least 4 MiB,
-/// plus `bonus_`. Used and dirty slices together never exceed the largest number that the program
-/// has ever used.
+/// plus `bonus_`. A second bound is the number by which the used slices have fallen from their
+/// maximum, but at least 4 MiB. While memory is short, the result is 4 MiB.
 std::size_t slice_heap::dirty_max() const noexcept
 {
     if (short_)
@@ -343,7 +343,7 @@ void slice_heap::age() noexcept
         return;
     bonus_ -= std::min(bonus_, purged);
     purged_lately_ -= purged_lately_ / 8;
-    refused_ = false; // after a refusal, purging is tried once in a decay interval
+    refused_ = false; // after a refusal, the next purge is tried in the next interval
     for (span_cache& at : span_caches_) {
         trim_span_cache(at, at.count - at.least);
         at.least = at.count;

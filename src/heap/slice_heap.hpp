@@ -30,10 +30,10 @@ struct usage {
 };
 
 /// Spans of one class that were freed a moment ago, newest first. The next allocation of the class
-/// takes one without a search, and touches the same pages. The bits of the reservation show the
-/// slices of a cached span as used; `usage` counts them as dirty. An allocation that finds no free
-/// slices flushes all span caches and searches again. The end of a decay interval flushes the spans
-/// that were not needed in the interval.
+/// takes the newest of these spans without a search, so the program uses the same pages again. The
+/// bits of the reservation show the slices of a cached span as used; `usage` counts them as dirty.
+/// An allocation that finds no free slices flushes all span caches and searches again. The end of a
+/// decay interval flushes the spans that were not needed in the interval.
 struct span_cache {
     slab* first = nullptr;
     std::uint32_t count = 0;

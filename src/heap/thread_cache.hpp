@@ -83,7 +83,7 @@ struct alignas(128) thread_cache {
     std::uint64_t key = 0;                ///< secret key of the process, for free blocks
     std::atomic<std::uint32_t> busy{0};   ///< the thread is in a slow path
     std::atomic<std::uint32_t> wanted{0}; ///< not 0: a visitor wants the cache, or took its lists
-    std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` at the last visit
+    std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` when a visitor last read it
     std::uint32_t in_doubt_index = 0;     ///< size class of the blocks at `in_doubt`
     thread_cache* next_abandoned = nullptr;
     std::uint64_t decayed_at = 0; ///< when idle lists were last shrunk, in milliseconds
@@ -270,10 +270,10 @@ inline void empty_lists(thread_cache& cache) noexcept
 ///
 /// A visitor (see visit.hpp) holds `registry_lock`. It sets `wanted`, runs a barrier in all
 /// threads, and continues only if `busy` is 0. The thread sets `busy` and then reads `wanted`. If
-/// `wanted` is set, the thread waits for the visitor. So at least one of the two sees the other.
-/// The thread itself needs no barrier instruction: the visitor's barrier runs in this thread, too.
-/// Slow paths are frequent and visits are rare. (Biased locks work in the same way, and so does
-/// `sync::thread_cached`.)
+/// `wanted` is set, the thread waits for the visitor. So the visitor sees `busy`, or the thread
+/// sees `wanted`, or both. The thread itself needs no barrier instruction: the visitor's barrier
+/// runs in this thread, too. Slow paths are frequent and visits are rare. (Biased locks work in the
+/// same way, and so does `sync::thread_cached`.)
 class busy_scope {
 public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)

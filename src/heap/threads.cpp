@@ -1,3 +1,6 @@
+// Makes, abandons and reclaims thread caches. A thread that ends abandons its cache, and a new
+// thread reclaims an abandoned cache before it makes one. A thread without a cache of its own uses
+// a decoy: a cache whose lists are empty, so that each of its calls takes a slow path.
 #include "threads.hpp"
 
 #include "cached_slabs.hpp"

@@ -1,3 +1,6 @@
+// A visit takes the free blocks out of the cache of another thread, which is idle, and returns
+// these blocks to their slabs. The thread that does this is the visitor. visit.hpp explains why the
+// other thread needs no lock.
 #include "visit.hpp"
 
 #include "cached_slabs.hpp"
@@ -13,7 +16,8 @@
 namespace mallard::engine {
 namespace {
 
-// Number of caches that are visited before the lock is released for a moment.
+// The number of caches that a visitor visits before it releases `registry_lock` for a moment, so
+// that other threads can take the lock.
 constexpr std::size_t caches_at_once = 64;
 
 /// Counts the blocks of a list that only the caller uses.
@@ -25,8 +29,9 @@ std::size_t length(const void* block, std::uint64_t key) noexcept
     return count;
 }
 
-/// Counts the blocks of a list. Its thread may have allocated the first block in the meantime.
-/// Stops after `most` + 1 blocks.
+/// Counts the blocks of a list from `block` on, while its thread may be using the list. The thread
+/// may have allocated the first block in the meantime: the count ends at a block that does not look
+/// free. It also ends after `most` + 1 blocks.
 std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -58,8 +63,8 @@ bool take_heads(thread_cache& cache, void** heads) noexcept
     return any;
 }
 
-/// Whether the blocks at `taken` certainly belong to the visitor: no operation of the thread read
-/// the head of the list before the visitor took it.
+/// Whether the thread has certainly lost the blocks at `taken` to the visitor: no operation of the
+/// thread read the head of the list before the visitor took that head.
 bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
@@ -207,7 +212,7 @@ void splice_if_idle(thread_cache& cache) noexcept
 
 } // namespace
 
-/// `busy` stays set during this wait, so no further visitor takes the cache.
+/// Waits for the visitor. `busy` stays set during the wait, so no other visitor takes the cache.
 void busy_scope::wait_for_visitor() noexcept
 {
     access const visitor_is_gone(registry_lock);

@@ -80,9 +80,9 @@ void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t 
     return fresh;
 }
 
-/// Reallocates. For a small block that grows, `bytes` tells its class, so nothing is looked up. A
-/// block that shrinks is looked up: it may be much larger than `bytes` says, and would otherwise
-/// stay so over many reallocations.
+/// Reallocates. For a small block that grows, `bytes` determines the size class, so nothing is
+/// looked up. A block that shrinks is looked up: it may be much larger than `bytes` says, and would
+/// otherwise stay so over many reallocations.
 template <class From>
 [[gnu::always_inline]] inline void* reallocate(From from, void* block, std::size_t bytes,
                                                std::size_t align, std::size_t bytes_new) noexcept
@@ -141,8 +141,8 @@ void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align);
 
 // --- malloc ------------------------------------------------------------------
 
-/// Allocates from the free list at the class offset `c`. If `bytes` is a constant, the Rust
-/// compiler computes `c` at compile time.
+/// Allocates from the free list at `c`, the class offset (the byte offset of a size class's list in
+/// a thread cache). If `bytes` is a constant, the Rust compiler computes `c` at compile time.
 void* mallard_rust_pop(std::size_t bytes, std::size_t c)
 {
     if (c >= engine::class_offset_end)
@@ -172,7 +172,7 @@ void* mallard_rust_allocate_zeroed(std::size_t bytes, std::size_t align)
 }
 
 /// Frees a block of malloc or of a heap. Takes no size, because a size would save nothing: the map
-/// entry that tells the owner also tells the class.
+/// entry from which the owner is read contains the size class, too.
 void mallard_rust_deallocate(void* block)
 {
     engine::deallocate(block);

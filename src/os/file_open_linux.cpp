@@ -261,7 +261,7 @@ bool file_image::recover() noexcept
 /// new or may be relocated.
 bool file_image::place() noexcept
 {
-    // Size of the address space; sums cannot overflow.
+    // The size of the address space of a process. Sums of a few such sizes do not overflow.
     constexpr std::size_t most = std::size_t{1} << 47;
     std::size_t const asked = writes() ? std::min(now_.options.max_bytes, most) : 0;
     std::size_t const least = std::max<std::size_t>(now_.state.pages, 1) * page_bytes;
@@ -304,8 +304,8 @@ bool file_image::map_committed() noexcept
     return true;
 }
 
-/// Prepares `file_blocks`, which is at the start of page 0. A reader gets the limit 0, so that it
-/// cannot allocate, and read-only pages.
+/// Prepares `file_blocks`, which is at the start of page 0. A process that opened the file only to
+/// read gets read-only pages and the limit 0, so that it cannot allocate.
 bool file_image::enter_blocks() noexcept
 {
     file_blocks& b = now_.state.pages == 0 ? *std::construct_at(now_.blocks) : *now_.blocks;

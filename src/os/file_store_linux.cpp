@@ -34,7 +34,8 @@ bool move_all(std::size_t bytes, F f) noexcept
     return true;
 }
 
-/// Calls `f(offset, count)` for parts of `count` pages that fit into the buffer.
+/// Divides `count` pages into parts that fit into the buffer, and calls `f(first page, pages)` for
+/// each part.
 template <class F>
 bool in_pieces(std::uint64_t count, F f) noexcept
 {

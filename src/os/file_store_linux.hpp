@@ -9,7 +9,8 @@ namespace mallard::os {
 bool read_pages(int file, void* to, std::uint64_t place, std::size_t count = 1) noexcept;
 bool write_pages(int file, const void* from, std::uint64_t place, std::size_t count = 1) noexcept;
 
-/// Reads a copy of the header, 0 or 1. The header is zero if the file is too short.
+/// Reads one of the two copies of the header: `copy` is 0 or 1. The result is zero if the file is
+/// too short.
 file_header read_header(int file, std::uint64_t copy) noexcept;
 file_header header_of(const file_state& state) noexcept;
 

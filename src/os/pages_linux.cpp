@@ -166,7 +166,8 @@ bool populate(std::byte* data, std::size_t bytes) noexcept
     return true;
 }
 
-/// The first unit in `from..to` whose bit equals `bit`; `to` if there is none.
+/// The first unit (a page of a reserved range) in `from..to` whose bit equals `bit`; `to` if there
+/// is none.
 std::size_t find_bit(const std::uint64_t* bits, std::size_t from, std::size_t to, bool bit) noexcept
 {
     while (from < to) {
@@ -277,8 +278,8 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     std::byte* const data = align_up(begin + guard, align);
     std::byte* const kept_end = data + bytes + guard;
 
-    // Never unmap an end twice: another thread may have a new mapping there since the first
-    // attempt.
+    // Never unmap an end twice: after the first attempt, another thread may get a new mapping
+    // there.
     bool const end_cut = unmap_between(kept_end, end);
     if (end_cut && unmap_between(begin, data - guard))
         return data;

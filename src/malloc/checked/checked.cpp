@@ -345,8 +345,8 @@ template struct checked_requests<family::of_new>;
 
 namespace {
 
-// Fork handlers, as in src/heap/fork.cpp. A fork takes the engine's locks after `one_at_a_time`,
-// and opens them before it.
+// Fork handlers, as in src/heap/fork.cpp. A fork takes `one_at_a_time` before the engine's locks,
+// and releases it after them.
 constinit thread_local unsigned forks_without_lock = 0;
 constinit thread_local bool fork_holds_lock = false;
 
