@@ -206,10 +206,10 @@ public:
 ///
 /// The first block takes a chunk of 1 KiB from the source. Each later chunk is four times as large
 /// as the one before, up to 16 MiB. A request larger than the next step gets a chunk of its own
-/// size. Such a chunk does not enlarge later chunks. Of the new and the current chunk, the one with
-/// more free bytes becomes the current chunk, so a large block does not waste the rest of the
-/// current chunk. When the source refuses a step, the arena tries half the step, then a quarter,
-/// and so on down to the size of the request.
+/// size. Such a chunk does not enlarge later chunks. After the request, the arena allocates from
+/// the chunk with more free bytes, the new or the previous one. So a large block does not waste the
+/// rest of the previous chunk. When the source refuses a step, the arena tries half the step, then
+/// a quarter, and so on down to the size of the request.
 ///
 /// `deallocate` frees the block that was allocated last, and does nothing for any other block. No
 /// destructor runs for objects made by `make`; see `winked` for whole containers. `allocate` throws
@@ -335,9 +335,9 @@ public:
 
     /// Frees all blocks that were allocated after the mark, and keeps the memory. If an older block
     /// has grown by `try_expand` since the mark, the added bytes are freed too. O(chunks since the
-    /// mark). A rewind makes all later marks stale. With `check::on`, a rewind to a mark that was
-    /// made stale by the most recent such rewind stops the process; older stale marks may go
-    /// unnoticed.
+    /// mark). A rewind makes all later marks stale. With `check::on`, a rewind to a stale mark
+    /// stops the process if the most recent rewind that made marks stale is the one that made this
+    /// mark stale. Older stale marks may go unnoticed.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))
@@ -432,7 +432,7 @@ private:
     }
 
     // There is no test for an arena without a chunk: cursor and end are null then, so nothing fits.
-    // There is no overflow test for `align_up` either: a size so large does not fit.
+    // There is no test whether `align_up` overflows either: a block so large fits in no chunk.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {

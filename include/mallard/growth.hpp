@@ -9,8 +9,8 @@
 
 namespace mallard {
 
-/// A growth rule. The next step has `last * num / den + add` bytes, where `last` is the step
-/// before, but at most `max`.
+/// A growth rule. The next step has `last * num / den + add` bytes, but at most `max`. `last` is
+/// the size of the step before.
 ///
 ///     growth{}                          // 4 KiB, doubling to 1 MiB
 ///     growth{.first = 1 << 16, .num = 3, .den = 2}

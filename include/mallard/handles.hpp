@@ -76,8 +76,8 @@ private:
 ///
 /// There is no control block: the count is in the slot, behind the object. A handle must not
 /// outlive its pool. Threads may copy and drop arcs of one object at the same time, but each thread
-/// needs an `arc` of its own. A copy costs one atomic operation, and so does a drop. Dropping the
-/// only handle of an object costs none.
+/// needs an `arc` of its own. A copy costs one atomic operation, and so does a drop, unless the
+/// handle is the only one of its object.
 template <class T, class Pool>
 class shared_handle {
 public:

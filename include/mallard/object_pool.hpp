@@ -66,7 +66,8 @@ concept has_no_throwing_acquired = !has_acquired<H, T> || requires(H& hooks, T& 
     { hooks.acquired(object) } noexcept;
 };
 
-/// Hooks have at least one of the two functions, so a misspelt name does not compile.
+/// Hooks with at least one of the two functions, or `no_hooks`. So hooks whose only function has a
+/// misspelt name do not compile.
 template <class H, class T>
 concept hooks_for = std::same_as<H, no_hooks> || has_acquired<H, T> || has_released<H, T>;
 // clang-format on
@@ -96,10 +97,10 @@ inline constexpr wink_out_t wink_out{}; ///< the value to pass
 /// of the pool if the growth has only one step. The sum is rounded up to a multiple of alignof(T).
 ///
 /// Handles must not outlive the pool. Objects may hold handles of each other. When `clear`,
-/// `release` or the destructor of the pool destroys all objects, the order is unspecified. Then the
-/// destructor of an object may use another object only if `lock` of a weak handle returns it,
-/// because others may be destroyed already; and it must not call the pool. Destructors and hooks
-/// never run under a lock.
+/// `release` or the destructor of the pool destroys all objects, the order is unspecified. During
+/// that time the destructor of an object must not call the pool. It may use another object only if
+/// `lock` of a weak handle returns that object, because other objects may be destroyed already.
+/// Destructors and hooks never run under a lock.
 ///
 /// With `check::on`, `destroy` stops the process if its argument is not a live object of this pool,
 /// or has other handles.

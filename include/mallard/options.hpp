@@ -17,8 +17,8 @@ namespace mallard {
 enum class sync {
     none,  ///< one thread at a time
     mutex, ///< any thread; each call holds a lock
-    /// Any thread may call, and so may a signal handler; a thread that is suspended inside a call
-    /// holds up no other thread. Only for pools that do not grow (`growth::none`). The first
+    /// Any thread may call, and so may a signal handler. If a thread is suspended inside a call, no
+    /// other thread has to wait for it. Only for pools that do not grow (`growth::none`). The first
     /// allocation takes the only chunk under a lock. Later calls neither lock nor wait nor call the
     /// source. Call `trim` only while no other thread is inside a call; `stats` is exact only then.
     /// `order` has no effect: the block freed last is allocated first. A block has at least 8
@@ -40,8 +40,9 @@ enum class reuse {
     /// First the recently freed blocks, from an array; then the others in address order, from a
     /// bitmap. Free blocks are never read, so frees in random order stay fast.
     ordered,
-    /// The block freed first among the last 64, from a linked list through the free blocks. Linked
-    /// lists whose nodes come and go then keep their nodes in address order.
+    /// The block freed first in a queue of up to 64 freed blocks. The queue is the start of a
+    /// linked list through the free blocks. Linked lists whose nodes come and go then keep their
+    /// nodes in address order.
     fifo
 };
 

@@ -28,9 +28,9 @@ struct numa {
     /// Memory of that node while the node has free memory, otherwise memory of another node.
     static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
 
-    /// Memory of that node, or no chunk. Memory is allocated when a page is first touched: if the
-    /// node has none at that time, the system kills a process. With `populate`, all pages are
-    /// touched in `try_take`, which then returns null instead.
+    /// Memory of that node, or no chunk. The system allocates the memory of a page when the page is
+    /// first touched. If the node has no memory at that time, the system kills a process. With
+    /// `populate`, all pages are touched in `try_take`, which then returns null instead.
     static constexpr numa bind(int node) noexcept { return {.node = node, .strict = true}; }
 
     friend constexpr bool operator==(numa, numa) = default;
@@ -68,7 +68,7 @@ public:
 
     /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return error_; }
-    /// What to do about the last failure: one line, which is never freed.
+    /// What failed last, and what to do about the failure: one line, which is never freed.
     const char* last_failure() const noexcept { return failure_; }
 
 protected:
@@ -148,7 +148,7 @@ public:
     std::size_t bytes() const noexcept { return bytes_; } ///< the size of the committed part
     /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return pages_.last_error(); }
-    /// What to do about the last failure: one line, which is never freed.
+    /// What failed last, and what to do about the failure: one line, which is never freed.
     const char* last_failure() const noexcept { return pages_.last_failure(); }
 
 private:

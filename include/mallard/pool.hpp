@@ -144,8 +144,8 @@ public:
     [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
 
     /// Calls `f(void*)` for each block in use, except large blocks, in address order. `f` may free
-    /// its argument, but must call no other function of this pool: a block that `f` freed before
-    /// its turn could still be visited. O(blocks).
+    /// its argument, but must call no other function of this pool: `f` could still be called for a
+    /// block that is free already. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
     {

@@ -14,11 +14,12 @@ namespace mallard {
 ///     speeds.set(key, {3, 4});
 ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s.x; }, speeds);
 ///
-/// The secondary map does not refer to the slot map. So a value stays when its element is erased
-/// from the slot map, and its key still finds it here. Setting a value for a newer key of the same
-/// slot removes the old value; setting a value for an older key fails, as long as generations do
-/// not wrap. To visit only values of live elements, walk the slot map (as above). To remove the
-/// other values, call `erase_if` for the keys that the slot map does not contain.
+/// The secondary map does not refer to the slot map. So when an element is erased from the slot
+/// map, its value stays here, and the key of the element still finds that value. Setting a value
+/// for a newer key of the same slot removes the old value; setting a value for an older key fails,
+/// as long as generations do not wrap. To iterate over the values of live elements only, iterate
+/// over the slot map (as above). To remove the other values, call `erase_if` for the keys that the
+/// slot map does not contain.
 ///
 /// A lookup costs as much as in the slot map. The map takes memory for all slots up to the largest
 /// index that was ever set. If only a few of many keys have values, see `sparse_secondary_map`.
@@ -217,8 +218,7 @@ public:
         return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
-    /// Tells `slot_map::for_each` that any slot may have a value here, so `for_each` looks up each
-    /// key.
+    /// Says that any slot may have a value here. So `slot_map::for_each` looks up each key.
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:

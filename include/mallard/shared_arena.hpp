@@ -115,7 +115,8 @@ public:
     const Source& upstream() const noexcept { return source_; }
 
 private:
-    /// Leaves the arena of the thread at the end of the scope, after an exception too.
+    /// A scope in which the thread is inside its arena. Its destructor leaves the arena, after an
+    /// exception too.
     struct visit {
         thread_cache& arena;
         ~visit() { arena.leave(); }

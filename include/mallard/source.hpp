@@ -17,8 +17,7 @@ concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
     a.rewind(m);
 };
 
-/// An allocator or source with `owns`, which tells from an address whether the memory belongs to
-/// it.
+/// An allocator or source with `owns(p)`: whether the address `p` is in its memory.
 template <class S>
 concept owning = requires(const S& s, const void* p) {
     { s.owns(p) } noexcept -> std::same_as<bool>;

@@ -39,9 +39,9 @@ consteval bool has_plain_functors()
 }
 
 /// Whether a `T` that was constructed with `A` can be winked out (its destructor skipped) without a
-/// leak: its destructor is trivial, or `T` is a container that allocates from `A` and whose
-/// elements can be winked out too. False for a `std::string` in an arena, because its characters
-/// are on the heap.
+/// leak: its destructor is trivial, or `T` is a container that allocates from `A`, and the elements
+/// of the container can be winked out too. False for a `std::string` in an arena, because its
+/// characters are on the heap.
 ///
 ///     static_assert(mallard::is_winkable<std::pmr::vector<int>, mallard::pmr::arena>);
 template <class T, class A>

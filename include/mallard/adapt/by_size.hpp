@@ -11,8 +11,8 @@ namespace mallard {
 ///     mallard::by_size<256, mallard::multipool<>, mallard::multipool<mallard::pages<>>> memory;
 ///
 /// For allocators only. A chunk source may supply more bytes than requested, so the size of a chunk
-/// does not tell which source supplied the chunk. When the chosen allocator fails, the other one is
-/// not tried.
+/// does not determine which source supplied the chunk. When the chosen allocator fails, the other
+/// one is not tried.
 template <std::size_t N, block_allocator Small, block_allocator Large>
 class by_size : public adaptor_of_two<by_size<N, Small, Large>, Small, Large> {
     using base = adaptor_of_two<by_size, Small, Large>;

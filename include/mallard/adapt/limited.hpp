@@ -134,7 +134,7 @@ public:
     constexpr budget most() const noexcept { return {bytes_.most(), blocks_.most()}; }
 
     /// The reason of the last failure: one line, which is never freed; "" if no call failed. If
-    /// calls of several threads fail at the same time, the reason of one of them.
+    /// calls of several threads fail at the same time, this is the reason of one of these calls.
     const char* last_failure() const noexcept { return failure_; }
 
 private:

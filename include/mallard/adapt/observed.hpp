@@ -40,11 +40,11 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 /// An observer must not throw, and must not call the observed allocator. It may use other
 /// allocators, lock and write. The thread whose call caused the event calls the observer, so
 /// several threads may call the observer at the same time. `observed` holds no lock during the
-/// call. But a pool for several threads holds its growth lock while it calls its source, unless the
-/// source is `shareable`, and so while an observed source calls the observer. Meanwhile other
+/// call. But a pool for several threads holds its growth lock while it calls a source that is not
+/// `shareable`. If that source is observed, the observer is called under this lock. Meanwhile other
 /// threads can still free blocks, and allocate blocks that need no growth.
 ///
-/// Neither copied nor moved, so `destroyed` is called once. A pool that moves can borrow an
+/// Neither copied nor moved, so `destroyed` is called exactly once. A pool that moves can borrow an
 /// `observed` source by `ref`.
 template <source Inner, observer_of<Inner> Observer>
 class observed : public adaptor<observed<Inner, Observer>, Inner> {

@@ -40,14 +40,15 @@ struct checked_options {
 /// the right layout, any other bad free is ignored, and overwritten bytes of redzones are filled
 /// again.
 ///
-/// A freed block is filled with a pattern and put in quarantine. It leaves the quarantine when more
-/// than `Options.quarantine` bytes are there and it is the oldest, or when the wrapped allocator is
-/// exhausted. Later, a second free of the block is reported as a free of a foreign address.
+/// A freed block is filled with a pattern and put in quarantine. When more than
+/// `Options.quarantine` bytes are in quarantine, the oldest block leaves it. When the wrapped
+/// allocator is exhausted, all blocks leave it. A second free of a block that has left the
+/// quarantine is reported as a free of a foreign address.
 ///
 /// Each request is enlarged by redzones (`room_for`), so a wrapped pool needs larger blocks. The
-/// record of a block takes about 100 bytes on `Heap`, not beside the block. When `Heap` is
-/// exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and write
-/// the bytes of the block twice.
+/// record of a block takes about 100 bytes in memory of `Heap`, apart from the block. When `Heap`
+/// is exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and
+/// write the bytes of the block twice.
 ///
 /// For one thread at a time; with `Options.shared`, for any thread, under a lock. Neither copied
 /// nor moved.

@@ -13,7 +13,7 @@ namespace mallard {
 /// Picks one call in `one_in` at random.
 class sample_countdown {
 public:
-    /// Returns true once in `one_in` calls on average. Costs a decrement and a test, unless the
+    /// Returns true in one of `one_in` calls on average. Costs a decrement and a test, unless the
     /// countdown ends. The number of calls from one true result to the next is random, and equally
     /// likely to be any number from 1 to `2 * one_in - 1`.
     bool is_due(std::uint64_t one_in) noexcept
@@ -74,8 +74,8 @@ struct guarded_options {
 /// the memory of a freed block returns to the system at once. The alignment of a block may leave a
 /// gap at its guarded end (`slack`). This gap and the rest of the page at the other end are
 /// redzones: they are filled, and the free verifies that no byte has changed. Bad frees are found
-/// as `checked` finds them; leaks are not found. In a handler of SIGSEGV, `explain` finds the block
-/// to which an address belongs.
+/// at the free, as by `checked`; leaks are not found. In a handler of SIGSEGV, `explain` finds the
+/// block to which an address belongs.
 ///
 /// A guarded block costs at least a page, two mappings, and about 40 us for the allocation and the
 /// free, nearly all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped
@@ -85,8 +85,8 @@ struct guarded_options {
 ///
 /// When the system refuses a page or a mapping, or `blocks_max` blocks are guarded, the block comes
 /// from the wrapped allocator and is not guarded; `unguarded` counts such blocks, and
-/// `last_failure` gives the reason. The records of guarded blocks are on `Heap`. The destructor
-/// frees all guarded blocks. Neither copied nor moved. Needs the compiled library.
+/// `last_failure` gives the reason. The records of guarded blocks are in memory of `Heap`. The
+/// destructor frees all guarded blocks. Neither copied nor moved. Needs the compiled library.
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
           source Heap = default_heap>
 class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {

@@ -27,7 +27,8 @@ struct file_options {
     bool relocate = false;
     bool verify = false; ///< read the whole file and compare its checksums
     /// `commit` waits until the commit is on the disk. Without this option, a commit survives the
-    /// end of the process, but perhaps not a power failure; after one, open the file with `verify`.
+    /// end of the process, but perhaps not a power failure; after a power failure, open the file
+    /// with `verify`.
     bool sync = true;
 };
 
@@ -169,13 +170,13 @@ public:
     file_statistics stats() const noexcept;                       ///< statistics of the open file
 
     int last_error() const noexcept { return error_; } ///< an `errno`; 0 if nothing failed
-    const char* last_failure() const noexcept { return failure_; }    ///< what to do: one line
+    /// What failed last, and what to do about the failure: one line, which is never freed.
+    const char* last_failure() const noexcept { return failure_; }
     std::uint64_t damaged_at() const noexcept { return damaged_at_; } ///< a file offset
     bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
-    // The last stage of a commit that was completed. The next commit continues there if this one
-    // fails.
+    // How far a commit has come. If the commit fails, the next commit continues after this stage.
     enum class stage {
         settled,  // the file matches `state`
         decided,  // the journal is complete; the first header may or may not refer to it
@@ -262,7 +263,7 @@ public:
     constexpr file_arena() noexcept = default;
 
     /// Closes the open file, if any, and opens another. Returns false when the new file is refused.
-    /// In this case no file is open, and `last_failure` gives the reason.
+    /// After a refusal no file is open, and `last_failure` gives the reason.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
         bool const opened = image_.open(path, options);

@@ -82,7 +82,7 @@ public:
 
     /// The `errno` of the last failure, as in `pages`.
     int last_error() const noexcept { return source_.last_error(); }
-    /// The line that describes the last failure; see `last_error`.
+    /// What failed last, and what to do about the failure: one line, which is never freed.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:

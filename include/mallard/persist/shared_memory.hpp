@@ -17,7 +17,7 @@ namespace mallard {
 ///         std::puts(e.why);
 struct system_error {
     int error = 0;        ///< an `errno`
-    const char* why = ""; ///< what to do about it: one line, which is never freed
+    const char* why = ""; ///< what failed, and what to do: one line, which is never freed
 
     explicit operator bool() const noexcept { return error != 0; } ///< whether there is an error
 };
@@ -142,9 +142,9 @@ public:
     /// The file descriptor, which this object owns. `exec` closes the descriptor.
     int descriptor() const noexcept { return descriptor_; }
 
-    /// The `errno` of the last failed call, in whichever thread.
+    /// The `errno` of the last failed call of any thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
-    /// The line that describes the last failure; see `last_error`.
+    /// What failed last, and what to do about the failure: one line, which is never freed.
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
     /// Allocates a block in the segment, or throws `std::bad_alloc`.
@@ -199,8 +199,8 @@ public:
     ///
     /// Returns null when the root has another type (`layout_hash`), when there is no memory for the
     /// root, or when `root` or `root_state` in the header was overwritten. Processes must see each
-    /// other in /proc: a process without an entry in /proc is assumed dead. A constructor that
-    /// calls `root` waits for itself: a deadlock.
+    /// other in /proc: a process without an entry in /proc is assumed dead. A constructor of the
+    /// root must not call `root`: it would wait for itself for ever.
     template <class T, class... Arguments>
     T* root(Arguments&&... arguments)
     {

@@ -1,6 +1,6 @@
 // Tells AddressSanitizer and Valgrind which bytes are free.
 //
-// Every build with AddressSanitizer does so. Calls to Valgrind are compiled only with the pool
+// With AddressSanitizer, every build does so. Calls to Valgrind are compiled only with the pool
 // option `check::on`: even when Valgrind does not run, such a call costs about a dozen
 // instructions, more than the whole hot path of a pool. Types have the same layout with and without
 // AddressSanitizer.

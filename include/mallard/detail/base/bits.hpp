@@ -39,14 +39,14 @@ inline std::byte* align_up(std::byte* p, std::size_t align) noexcept
     return p + (-reinterpret_cast<std::uintptr_t>(p) & (align - 1));
 }
 
-/// The sum, or the largest `std::size_t` if it does not fit.
+/// The sum, or the largest `std::size_t` if the sum does not fit.
 constexpr std::size_t saturating_add(std::size_t a, std::size_t b) noexcept
 {
     return a > std::numeric_limits<std::size_t>::max() - b ? std::numeric_limits<std::size_t>::max()
                                                            : a + b;
 }
 
-/// The product, or the largest `std::size_t` if it does not fit.
+/// The product, or the largest `std::size_t` if the product does not fit.
 constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 {
     return b != 0 && a > std::numeric_limits<std::size_t>::max() / b

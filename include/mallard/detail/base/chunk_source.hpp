@@ -62,17 +62,17 @@ concept bounded = requires(const S& s) {
     { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
 };
 
-/// A source that any thread may call at any time: its member `any_thread` is true. An allocator for
-/// several threads calls any other source under a lock of the allocator. That lock does not protect
-/// a source that several allocators borrow by `ref`.
+/// A source that any thread may call at any time: its member `any_thread` is true. If a source is
+/// not shareable, an allocator for several threads calls the source under a lock of the allocator.
+/// That lock does not protect a source that several allocators borrow by `ref`.
 template <class S>
 concept shareable = requires { requires S::any_thread; };
 
 // clang-format on
 
-// The next four functions are always inlined, because a real call would make the hot path of an
-// adaptor longer: the three words of a chunk would be returned in memory, and a constant size would
-// not be known in the function.
+// The next four functions are always inlined. A real call would return the three words of a chunk
+// in memory, and would hide a constant size from the function, so the hot path of an adaptor would
+// be longer.
 
 /// Takes a chunk from a source or an allocator. Returns a null chunk when the source is exhausted.
 template <source S>
@@ -153,8 +153,8 @@ chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
     return taken;
 }
 
-/// Fails a request to whose size no header can be added without overflow. Calls the source with the
-/// request, so that the source throws its own exception.
+/// Fails a request that is so large that adding a header to its size would overflow. Calls the
+/// source with the request, so that the source throws its own exception.
 template <bool Throws, source S>
 chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
 {

@@ -41,10 +41,10 @@ constexpr std::string_view after_equals(std::string_view text) noexcept
 }
 
 /// A hash of the name, size and alignment of a type. A program compares the hash when it finds an
-/// object that another program made. Two cases are not covered: a change in the order of members
-/// does not change the hash, and two compilers may spell template arguments differently. To cover
-/// both, specialise `layout_hash` with a number of your own, and increase the number with each
-/// change:
+/// object that another program made. The hash fails in two cases: a change in the order of members
+/// does not change the hash, and two compilers may give different hashes because they spell
+/// template arguments differently. To cover both, specialise `layout_hash` with a number of your
+/// own, and increase the number with each change:
 ///
 ///     template <>
 ///     inline constexpr std::uint64_t mallard::layout_hash<board> = 3;

@@ -42,9 +42,9 @@ struct size_classes {
 };
 
 /// The size classes of a multipool: multiples of 8 up to 128 bytes, then eight sizes per doubling
-/// (144, 160, ..., 256, 288, ...). So a block is at most 7 bytes larger than the request, or from
-/// 128 bytes up at most 12.5 %. A class is aligned to the largest power of two that divides its
-/// size. `spec/size_classes.csv` lists the classes up to 32 KiB.
+/// (144, 160, ..., 256, 288, ...). So a block is at most 7 bytes larger than a request up to 128
+/// bytes, and at most 12.5 % larger than any other request. A class is aligned to the largest power
+/// of two that divides its size. `spec/size_classes.csv` lists the classes up to 32 KiB.
 struct size_class : size_classes<8, 3> {
     using size_classes::of;
 

@@ -23,8 +23,8 @@ namespace mallard {
 /// allocated from pools over `Heap`. Only `add` can fail. If there is no memory for a larger hash
 /// table, the old table stays in use and lookups get slower.
 ///
-/// A block is live, then perhaps in quarantine (freed by the caller, but not yet freed in the
-/// wrapped allocator), then removed. Between any two calls:
+/// A block is live at first. After the free it may be in quarantine: freed by the caller, but not
+/// yet freed in the wrapped allocator. In the end its record is removed. Between any two calls:
 ///
 ///     count  ==  |live| + |quarantine|  ==  records in all buckets
 ///     a record is in `quarantine`  ==  its member is_free
@@ -326,7 +326,7 @@ public:
         return r;
     }
 
-    /// Reports overwritten redzones, and fills them again, so that each overrun is reported once.
+    /// Reports overwritten redzones, and fills them again, so that no overrun is reported twice.
     void inspect_redzones(record& r) noexcept
     {
         std::byte* const begin = begin_of(r);
@@ -344,7 +344,7 @@ public:
         build_redzones(r);
     }
 
-    /// Reports a write into a freed block that `fill_freed` has filled, and fills it again.
+    /// Reports a write into a freed block that `fill_freed` has filled, and fills the block again.
     void inspect_freed(record& r) noexcept
     {
         std::size_t const sound = equal_bytes(r.data, r.bytes, fill::freed);

@@ -17,9 +17,9 @@ namespace mallard {
 ///     strong > 0   ==   the object lives
 ///     weak > 0     ==   the slot is in use
 ///
-/// Only a thread with a strong handle may copy one, so nobody can copy a handle once the strong
-/// count is 0. `lock`, whose caller has a weak handle only, must therefore never raise the count
-/// from 0. tests/models/arc.pml checks this.
+/// Only a thread that has a strong handle may copy a strong handle. So when the strong count is 0,
+/// no thread can make another strong handle by a copy. `lock`, whose caller has a weak handle only,
+/// must therefore never raise the count from 0. tests/models/arc.pml checks this.
 template <counts Kind>
 class handle_counts {
     using word = std::uint64_t;

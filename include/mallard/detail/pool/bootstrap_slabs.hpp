@@ -218,8 +218,8 @@ private:
         return end - next_block(slab, shape) >= static_cast<std::ptrdiff_t>(shape.bytes);
     }
 
-    /// Whether `f(block, i)` is true for all blocks that were cut. The visit stops at the first
-    /// block for which `f` returns false.
+    /// Whether `f(block, i)` is true for all blocks that were cut. Stops at the first block for
+    /// which `f` returns false.
     template <class F>
     static bool all_of_blocks(const pool_chunk& slab, F f)
     {

@@ -251,8 +251,8 @@ private:
     // A chunk of several blocks has at least `blocks_min` blocks, and loses less than one block at
     // its end.
     static constexpr std::size_t blocks_min = 15;
-    // From this size on, each block has a chunk for itself. Its header and alignment cost less than
-    // the up to one block that is lost at the end of a chunk of several blocks.
+    // From this size on, each block has a chunk for itself. The header and the alignment of that
+    // chunk cost less than the end of a chunk of several blocks, where up to one block is lost.
     static constexpr std::size_t alone_min = 16384;
 
     /// Bytes of a chunk: `wish`, or less under a low limit, but enough to be worth a header. If the
@@ -285,10 +285,10 @@ private:
     std::size_t first_ = 0; // offset of the first block; 0: it differs by chunk
 };
 
-/// Whether the header of a chunk is found by masking the address of a block. Not for a pool that
-/// never grows, because its only chunk may have any address. Not for a pool with free lists either:
-/// such a pool searches chunks on slow paths only, in its tree. But if `owner_of` has to find the
-/// owner of a block, a pool with free lists uses the mask, too.
+/// Whether the header of a chunk is found by masking the address of a block. False for a pool that
+/// never grows, because its only chunk may have any address. False for a pool with free lists too,
+/// which searches its tree of chunks, and only on slow paths. But true for a pool with free lists
+/// if `owner_of` has to find the owner of a block.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();

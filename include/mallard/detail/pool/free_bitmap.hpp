@@ -29,7 +29,7 @@ public:
     }
 
     /// Makes `can_carve()` false until `resume`. The range is paused while there are blocks that
-    /// were freed before: these are allocated first.
+    /// were freed: such blocks are allocated before fresh ones.
     void pause() noexcept { limit_ = next_; }
     void resume() noexcept { limit_ = end_; }
 

@@ -10,8 +10,8 @@ namespace mallard {
 
 /// A list of large blocks, which can be returned to the source one by one, or all at once.
 ///
-/// The record of a block is a footer behind it: a header would need padding in front of an aligned
-/// block. `Mutex` protects the list, and is never held while the source is called.
+/// The record of a block is a footer behind the block. A header would need padding between itself
+/// and an aligned block. `Mutex` protects the list, and is never held while the source is called.
 ///
 /// `allocate` takes two numbers instead of a `layout`. For a `layout`, g++ 12 fills vector
 /// registers in the hot path of the caller, even if this function is then not called.

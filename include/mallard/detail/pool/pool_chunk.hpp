@@ -22,8 +22,8 @@ struct header_shape {
 /// Slots are carved (handed out for the first time) in address order. In a new chunk, the slots
 /// from `carved` on and their bits were never written, so the operating system need not provide
 /// their pages yet. The block of a carved slot is in use, or in the cache of the pool, or free in
-/// this chunk; only in the last case its free bit is set. The header covers the slots from
-/// `hole_begin` to `hole_end`. If the header lies in front of the slots, it covers none.
+/// this chunk; its free bit is set only if it is free in this chunk. The header covers the slots
+/// from `hole_begin` to `hole_end`. If the header lies in front of the slots, it covers none.
 struct pool_chunk {
     using word = std::uint64_t;
     static constexpr std::size_t word_bits = 64;

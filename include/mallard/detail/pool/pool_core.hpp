@@ -86,7 +86,8 @@ public:
     {
         return allocate_or([this]() noexcept { return refill_without_growth(); });
     }
-    /// The same, for a caller that has found the cache empty and no fresh block ready.
+    /// Like `allocate_without_growth`, for a caller that has found the cache empty and no fresh
+    /// block ready.
     void* refill_without_growth() noexcept
     {
         return free_.replenish(chunks_) ? take_ready() : nullptr;
@@ -320,9 +321,10 @@ private:
         }
     }
 
-    /// The slow path of `deallocate`: the magazine is full. If the magazine was refilled since it
-    /// was last full, it is too small for this program, and its array doubles. Otherwise the older
-    /// half of its blocks moves to the bitmaps, at a cost of one bit for each block.
+    /// The slow path of `deallocate`: the magazine is full. If the magazine was refilled after the
+    /// previous time that it was full, it is too small for this program, and its array doubles.
+    /// Otherwise the older half of its blocks moves to the bitmaps, at a cost of one bit for each
+    /// block.
     template <class Source>
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {

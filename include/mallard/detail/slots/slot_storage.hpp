@@ -32,7 +32,7 @@ namespace mallard {
 ///
 /// Before an index is used, a mask cuts it to the number of slots, a power of two. So any integer
 /// addresses a slot. If the mask changed the index, the integer differs from the word of that slot,
-/// because an index in a word is never above the number of slots.
+/// because no word holds an index above the number of slots.
 ///
 /// (A word that holds a list link and a generation at once is known from EnTT. That the link is the
 /// whole key of the next slot is new, as far as we know.)
@@ -345,8 +345,8 @@ class reserved_slots {
     static constexpr std::size_t slot_bytes = sizeof(word) + sizeof(T) + 1;
     static constexpr std::size_t slots_max = std::min(
         words_of::slots_max, std::max(std::bit_floor(BytesMax / slot_bytes), std::size_t{2}));
-    /// The number of slots that are committed first: as many as have a page of words or 64 KiB of
-    /// values, whichever number is smaller.
+    /// The number of slots that are committed first: as many slots as fit in a page of words, or as
+    /// many as fit in 64 KiB of values, whichever is smaller.
     static constexpr std::size_t slots_first =
         std::min(slots_max, std::clamp(std::bit_floor((std::size_t{1} << 16) / sizeof(T)),
                                        std::size_t{2}, page_bytes / sizeof(word)));

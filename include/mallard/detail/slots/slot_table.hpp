@@ -80,9 +80,10 @@ public:
     ///     for (auto [key, enemy] : enemies) ...
     ///
     /// During an iteration, by iterators, `for_each` or `retain`, you may insert and erase
-    /// elements, even the current one. An element that stays is visited once; an element erased
-    /// before its turn is not visited; an element inserted during the iteration is visited once or
-    /// not at all. An iterator whose element is erased may be advanced, but not read.
+    /// elements, even the current one. An element that stays is visited exactly once; an element
+    /// that is erased before its turn is not visited; an element that is inserted during the
+    /// iteration is visited once or not at all. An iterator whose element is erased may be
+    /// advanced, but not read.
     iterator begin() noexcept { return iterator(*this); }
     iterator end() noexcept { return {}; }
     const_iterator begin() const noexcept { return const_iterator(*this); }

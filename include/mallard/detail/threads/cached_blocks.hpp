@@ -279,7 +279,7 @@ public:
             r.owner->post(c, r);
     }
 
-    /// Moves to the free bitmap the bits of the blocks that other threads freed.
+    /// Moves the bits of blocks that other threads freed to the free bitmap.
     void collect() noexcept
     {
         pool_chunk* c =

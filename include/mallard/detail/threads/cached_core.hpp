@@ -35,8 +35,8 @@ struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
 ///
 /// When its cache is empty, a thread looks for blocks in this order: blocks that other threads
 /// freed into its chunks; abandoned caches; the source; the caches of all threads, frozen for the
-/// moment. So an allocation fails only if no block is free in any cache or chunk. A thread for
-/// whose cache there is no memory works under the lock, slowly.
+/// moment. So an allocation fails only if no block is free in any cache or chunk. If there is no
+/// memory for the cache of a thread, the thread allocates and frees under the lock, which is slow.
 template <pool_options Options, std::size_t N>
 class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using cache = pool_thread_cache<Options, N>;
@@ -308,8 +308,8 @@ private:
 
     /// Finds a block outside the cache `c` of this thread: in an abandoned cache, else in a new
     /// chunk of the source, else in the cache of any thread. Returns null if there is none. Only
-    /// one thread at a time runs this function. It first looks into the thread's own cache again,
-    /// because other threads may have freed blocks of its chunks during the wait.
+    /// one thread at a time runs this function. The function first looks into `c` again, because
+    /// other threads may have freed blocks of its chunks while this thread waited.
     template <bool Throws, class Source>
     void* grow(Source& source, std::size_t i, cache* c) noexcept(!Throws)
     {
@@ -381,8 +381,8 @@ private:
         return std::clamp(Options.cached_bytes / shape(i).bytes, entries_min, entries_max);
     }
 
-    /// Whether a full array should grow: true if the array was empty at some time since it was last
-    /// full.
+    /// Whether a full array should grow: true if the array has been empty since the previous time
+    /// that it was full.
     bool is_too_small(closable_magazine& m, std::size_t i) const noexcept
     {
         return m.full() && m.capacity() < entries_limit(i) && (m.was_reloaded() || !m.has_memory());

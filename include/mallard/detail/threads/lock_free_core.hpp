@@ -217,7 +217,7 @@ private:
                 return address_of(i);
             }
         }
-        // Since `pop` found the stack empty, one thread may have freed a block, and another thread
+        // After `pop` found the stack empty, one thread may have freed a block, and another thread
         // may have carved the last block. From now on every free block is in the stack, so a second
         // `pop` decides.
         return pop();

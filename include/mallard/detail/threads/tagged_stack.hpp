@@ -15,9 +15,9 @@ namespace mallard {
 ///
 /// A thread may read the link of an index that another thread has just popped. The first thread's
 /// compare-exchange then fails: each pop adds 1 to the tag, so the head differs even if the same
-/// index is on top again (ABA). The tag wraps after 2^32 pops: a thread that is suspended between
-/// its read of the head and its compare-exchange for exactly 2^32 pops, and then finds the same
-/// index on top, would corrupt the stack. tests/models/stack.pml checks pop and push.
+/// index is on top again (ABA). The tag wraps after 2^32 pops. So the stack would be corrupted if a
+/// thread were suspended between its read of the head and its compare-exchange for exactly 2^32
+/// pops, and the same index were then on top. tests/models/stack.pml checks pop and push.
 class tagged_stack {
 public:
     using index = std::uint32_t;

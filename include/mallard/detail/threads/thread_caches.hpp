@@ -35,8 +35,8 @@ struct listed {
 ///   - the thread that owns the cache, while it holds the lock of the list;
 ///   - any thread that holds the lock of the list, if the cache is abandoned or the list is frozen.
 ///
-/// `enter` writes one word and reads another without a fence in between. The rare operation pays
-/// for the fence: `thread_cache_list::freeze` makes every thread execute one (Dice, Huang, Yang,
+/// `enter` writes one word and reads another without a fence in between. Instead, the rare
+/// operation `thread_cache_list::freeze` makes every thread execute a fence (Dice, Huang, Yang,
 /// "Asymmetric Dekker synchronization", 2001; docs/decisions/0012).
 class thread_cache {
 public:
