@@ -23,14 +23,14 @@ enum class verdict { faster, no_difference, slower };
 /// tables would call one of them different. With fewer than `runs_min` runs no number is enough.
 struct comparison {
     double ratio = 1;   ///< median of now / before
-    double visible = 0; ///< a smaller difference would be noise
+    double visible = 0; ///< the smallest relative difference that is not noise
     verdict says = verdict::no_difference;
 };
 comparison compare(std::span<const double> before, std::span<const double> now);
 
 inline constexpr std::size_t runs_min = 9;
 inline constexpr double memory_ratio_max = 1.5;  ///< the most memory of a recommended strategy
-inline constexpr double memory_noise_kib = 1024; ///< a smaller difference is noise
+inline constexpr double memory_noise_kib = 1024; ///< differences below this are noise
 inline constexpr double utilisation_high = 0.5;
 
 struct standing {

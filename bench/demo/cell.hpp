@@ -1,5 +1,5 @@
-// Runs one workload under one strategy, once, in a separate process, so that nothing has warmed the
-// caches or filled the memory before.
+// Runs a cell: one workload under one strategy, once. Each cell is a separate process, so that
+// nothing has warmed the caches or filled the memory before.
 #pragma once
 
 #include <bench/demo/corpus.hpp>

@@ -52,8 +52,8 @@ answer live_once(corpus all, measurement& sums)
     return says;
 }
 
-/// Builds, uses and destroys the structure `rounds` times, and returns the mean of the times,
-/// because once may take less than a millisecond.
+/// Builds, uses and destroys the structure `rounds` times, and returns the mean of the times. A
+/// single round may be too short to measure (less than a millisecond).
 template <class Workload, class S>
 measurement measure_under(std::uint64_t rounds, corpus all)
 {

@@ -206,7 +206,7 @@ void grow(part who, growth_cell const& cell, figures out)
     }
 }
 
-/// Whether a strategy matched `who`.
+/// Runs the benchmark if it is called with the contender `who`, and then sets `found`.
 struct grow_as {
     part who;
     growth_cell const& cell;

@@ -13,6 +13,7 @@ namespace {
 using lab::contention_cell;
 using kind = contention_cell::kind;
 
+/// A case of the suite, at one number of threads.
 struct cell {
     std::size_t operations; // 2^n for each thread
     std::size_t block;      // 2^n bytes

@@ -24,6 +24,7 @@ constexpr std::array structures = {"vector<int>",
 
 constexpr std::size_t inner_exponent = 7;
 
+/// A case of the suites: one structure of one size.
 struct cell {
     std::size_t structure; // 1 to 12, for DS1 to DS12
     std::size_t exponent;  // the structure has 2^exponent elements

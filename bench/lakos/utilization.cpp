@@ -6,6 +6,7 @@
 namespace mallard::bench {
 namespace {
 
+/// A case of the suite. The number of a size is its binary logarithm.
 struct cell {
     std::size_t total;  // 2^n bytes requested in total
     std::size_t active; // 2^n bytes in use

@@ -28,7 +28,7 @@ mallard_stats stats_of(const mallard_pool* pool)
 
 } // namespace
 
-TEST(c_source, failing_at_the_handle_makes_create_fail)
+TEST(c_source, that_fails_for_the_handle_makes_create_fail)
 {
     recording_source source;
     source.refuse_every = 1;
@@ -101,7 +101,7 @@ TEST(c_source, failure_is_not_reported_when_a_limit_is_reached_later)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, failing_now_and_then_leaks_nothing_in_pools)
+TEST(c_source, that_fails_sometimes_causes_no_leak_in_pools)
 {
     for (int const sync : {MALLARD_SYNC_NONE, MALLARD_SYNC_MUTEX, MALLARD_SYNC_THREAD_CACHED})
         for (std::size_t every = 2; every < 12; ++every) {
@@ -145,7 +145,7 @@ TEST(c_source, failing_now_and_then_leaks_nothing_in_pools)
         }
 }
 
-TEST(c_source, failing_now_and_then_leaks_nothing_in_arenas)
+TEST(c_source, that_fails_sometimes_causes_no_leak_in_arenas)
 {
     for (std::size_t every = 2; every < 12; ++every) {
         recording_source source;
@@ -163,7 +163,7 @@ TEST(c_source, failing_now_and_then_leaks_nothing_in_arenas)
     }
 }
 
-TEST(c_source, failing_in_a_batch_leaks_nothing)
+TEST(c_source, that_fails_during_a_batch_causes_no_leak)
 {
     auto options = pool_of(1000);
     recording_source source;

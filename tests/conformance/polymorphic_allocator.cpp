@@ -14,7 +14,7 @@ namespace {
 using namespace mallard::testing;
 using std::pmr::polymorphic_allocator;
 
-class over_pool : public ::testing::Test {
+class polymorphic_allocator_over_pool : public ::testing::Test {
 public:
     failing_resource upstream;
     mallard::pmr::multipool memory{&upstream};
@@ -23,14 +23,14 @@ public:
     std::size_t live() const { return memory.stats().blocks_live; }
 };
 
-TEST_F(over_pool, is_equal_if_the_resources_are_equal)
+TEST_F(polymorphic_allocator_over_pool, is_equal_if_the_resources_are_equal)
 {
     EXPECT_TRUE(polymorphic_allocator<int>(&memory) == polymorphic_allocator<char>(&memory));
     EXPECT_FALSE(polymorphic_allocator<int>(&memory) == polymorphic_allocator<int>(&other));
     EXPECT_FALSE(polymorphic_allocator<int>(&memory) == polymorphic_allocator<int>());
 }
 
-TEST_F(over_pool, allocates_and_frees_bytes_and_objects)
+TEST_F(polymorphic_allocator_over_pool, allocates_and_frees_bytes_and_objects)
 {
     polymorphic_allocator<> from(&memory);
     from.deallocate_bytes(from.allocate_bytes(100, 32), 100, 32);
@@ -42,7 +42,7 @@ TEST_F(over_pool, allocates_and_frees_bytes_and_objects)
     EXPECT_EQ(live(), 0u);
 }
 
-TEST_F(over_pool, fails_for_more_objects_than_the_address_space_holds)
+TEST_F(polymorphic_allocator_over_pool, fails_for_more_objects_than_the_address_space_holds)
 {
     polymorphic_allocator<double> from(&memory);
     EXPECT_THROW(std::ignore = from.allocate(SIZE_MAX / 8 + 1), std::bad_array_new_length);
@@ -51,7 +51,7 @@ TEST_F(over_pool, fails_for_more_objects_than_the_address_space_holds)
     EXPECT_EQ(live(), 0u);
 }
 
-TEST_F(over_pool, leaks_nothing_when_a_constructor_throws)
+TEST_F(polymorphic_allocator_over_pool, leaks_nothing_when_a_constructor_throws)
 {
     struct throws {
         throws() { throw 1; }
@@ -60,7 +60,7 @@ TEST_F(over_pool, leaks_nothing_when_a_constructor_throws)
     EXPECT_EQ(live(), 0u);
 }
 
-TEST_F(over_pool, is_passed_to_both_halves_of_a_pair)
+TEST_F(polymorphic_allocator_over_pool, is_passed_to_both_halves_of_a_pair)
 {
     using pair = std::pair<std::pmr::string, std::pmr::vector<int>>;
     polymorphic_allocator<pair> from(&memory);
@@ -79,7 +79,7 @@ TEST_F(over_pool, is_passed_to_both_halves_of_a_pair)
     from.deallocate(p, 1);
 }
 
-TEST_F(over_pool, is_the_default_resource_in_a_copy_and_is_kept_by_assignment)
+TEST_F(polymorphic_allocator_over_pool, is_the_default_resource_in_a_copy_and_is_kept_by_assignment)
 {
     std::pmr::vector<std::pmr::string> const source({"a", "b"}, &memory);
     std::pmr::vector<std::pmr::string> const copy = source;
@@ -95,7 +95,7 @@ TEST_F(over_pool, is_the_default_resource_in_a_copy_and_is_kept_by_assignment)
     EXPECT_EQ(target.front(), "c");
 }
 
-TEST_F(over_pool, moves_a_container_without_a_copy)
+TEST_F(polymorphic_allocator_over_pool, moves_a_container_without_a_copy)
 {
     std::pmr::vector<int> source(1000, &memory);
     int const* const data = source.data();
@@ -104,7 +104,7 @@ TEST_F(over_pool, moves_a_container_without_a_copy)
     EXPECT_EQ(moved.get_allocator().resource(), &memory);
 }
 
-TEST_F(over_pool, keeps_the_old_contents_when_growth_of_a_container_throws)
+TEST_F(polymorphic_allocator_over_pool, keeps_the_old_contents_when_growth_of_a_container_throws)
 {
     std::pmr::map<int, std::pmr::string> m(&memory);
     m[1] = std::pmr::string(1000, 'x');

@@ -28,7 +28,7 @@ struct refusals {
     /// refused.
     std::size_t each = 0;
     std::size_t mapping_max = ~std::size_t{0};
-    bool places = false; ///< all addresses that the engine chooses are in use
+    bool places = false; ///< whether mmap refuses each address that the engine chooses itself
     int error = ENOMEM;
 };
 
@@ -232,7 +232,7 @@ TEST(engine_refusals, are_survived_by_threads)
             << "each " << each;
 }
 
-TEST(engine_refusals, of_unmap_are_retried_by_later_frees_a_few_at_a_time)
+TEST(engine_refusals, of_unmap_make_each_later_free_retry_a_few_unmaps)
 {
     EXPECT_EQ(in_a_child([] {
                   constexpr std::size_t bytes = std::size_t{33} << 20;
@@ -246,7 +246,7 @@ TEST(engine_refusals, of_unmap_are_retried_by_later_frees_a_few_at_a_time)
                       require(counted.calls <= 5, "a free does not retry all refused unmaps");
                   }
                   require(engine::huge_now().blocks == 0, "all blocks are freed");
-                  for (std::size_t i = 0; i < 600; ++i) // each free retries two mappings
+                  for (std::size_t i = 0; i < 600; ++i) // each free retries to unmap two blocks
                       engine::deallocate(engine::allocate(bytes));
                   void* blocks[1000];
                   for (void*& block : blocks)
@@ -258,7 +258,7 @@ TEST(engine_refusals, of_unmap_are_retried_by_later_frees_a_few_at_a_time)
               "fine");
 }
 
-TEST(engine_refusals, of_addresses_and_of_large_reservations_leave_many_small_reservations)
+TEST(engine_refusals, of_large_reservations_make_the_engine_use_several_small_ones)
 {
     EXPECT_EQ(in_a_child([] {
                   plan = {.mapping_max = std::size_t{10} << 20, .places = true};

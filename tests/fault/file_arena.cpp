@@ -33,7 +33,7 @@ void change(file_arena& file, seeded& choose)
         std::size_t const bytes =
             16 * (1 + choose(2500)); // a multiple of 16, so blocks have no gaps
         auto* const block = static_cast<std::byte*>(file.allocate({bytes}));
-        std::memset(block, 0, bytes); // the old bytes depend on dropped changes
+        std::memset(block, 0, bytes); // the block may have bytes of a failed commit
         fill(block, bytes);
         if (choose(5) == 0)
             file.deallocate(block, {bytes});

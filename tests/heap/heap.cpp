@@ -298,7 +298,7 @@ std::vector<mallard_heap*> handles_of(std::vector<heap> const& heaps)
     return all;
 }
 
-TEST(heap, records_are_reused_by_tens_of_thousands_of_heaps)
+TEST(heap, record_of_an_ended_heap_is_used_by_a_later_heap)
 {
     std::vector<mallard_heap*> first;
     for (int round = 0; round < 5; ++round) {

@@ -1,4 +1,9 @@
-// Tests of visits: a thread returns the free blocks in the lists of other, idle threads.
+// Tests of visits: one thread takes the free blocks out of the thread cache of another thread that
+// sleeps, and returns the blocks to their slabs. `mallard_trim` visits all sleeping threads.
+//
+// Each list of a thread has a limit, which may grow with use. The allowance of a list is the number
+// of bytes by which its limit exceeds the initial limit. All lists of all threads together have
+// allowances of at most `allowances_max` bytes. A visit also takes the allowances back.
 #include "../../src/heap/registry.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
@@ -174,7 +179,7 @@ void* take_again_and_again(std::size_t bytes)
     return mallard_malloc(bytes);
 }
 
-TEST(visits, also_reset_the_limit_of_an_empty_list)
+TEST(visits, also_take_the_allowance_of_an_empty_list)
 {
     constexpr std::size_t bytes = std::size_t{8} << 20;
     gate asleep;
@@ -193,7 +198,7 @@ TEST(visits, also_reset_the_limit_of_an_empty_list)
     visited.open();
 }
 
-TEST(visits, give_the_child_of_a_fork_the_allowances_of_missing_threads)
+TEST(visits, make_allowances_of_threads_that_a_forked_child_lacks_available_there)
 {
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";

@@ -8,8 +8,8 @@ int main()
         blocks;
     void* all[200];
     blocks.allocate_batch(all);
-    // By now the pool has moved the blocks that were freed first from its array of recent frees to
-    // the bitmaps of their chunks.
     blocks.deallocate_batch(all);
+    // The array of recent frees has room for fewer than 200 blocks. So the pool has moved `all[0]`
+    // from the array to the bitmap of its chunk.
     blocks.deallocate(all[0]);
 }

@@ -12,8 +12,9 @@ The first line names the expected end of the program:
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 
-In LINE, the word ADDRESS stands for any address. With BUILD, such as `checked`, the second line of
-the source counts instead: `// checked dies: LINE`.
+In LINE, the word ADDRESS stands for any address. The programs of tests/malloc/misuse have a second
+such line, for the checked malloc (libmallard-checked.so): `// checked dies: LINE`. The second line
+counts if BUILD is `checked`.
 """
 import os
 import re

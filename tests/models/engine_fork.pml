@@ -11,9 +11,12 @@
    A thread that calls malloc while the fork keeps the lock does not wait. It becomes a guest, which
    reads the protected data and writes only data of its own.
 
-   The model leaves out the engine's other locks, which a fork takes in one order before it keeps
-   any of them; two threads that fork at once, which the lock prevents; and memory weaker than
-   sequential consistency.
+   The fork handler first takes the lock (state `taken`) and then keeps it (state `kept`). A kept
+   lock stays closed until the fork is over, and its waiting threads are woken to become guests.
+
+   The model leaves out the engine's other locks: a fork takes all of them in one order before it
+   keeps any of them. It also leaves out two threads that fork at once, which the lock prevents, and
+   memory weaker than sequential consistency.
 
    Properties: No thread waits for ever. One thread at a time touches the protected data, and no
    thread touches the data between the handlers and the end of the fork. There is one guest at a

@@ -10,9 +10,10 @@
    The visitor returns the blocks of the list to their slab, from which refill takes blocks.
 
    The model leaves out slabs and messages (see engine_visit.pml), the visitor's test whether the
-   thread is idle, and lists that are hidden while frees are deferred.
+   thread is idle, and frees that a thread collects to return many at a time.
 
-   Properties: No block has two owners. No block is lost. At the end `room` is right. */
+   Properties: No block has two owners. No block is lost. At the end `room` is the number of blocks
+   that the list may still take. */
 
 #define shown    0                 /* the cache in use; 0: own, 1: visited_thread_cache */
 #define wanted   1

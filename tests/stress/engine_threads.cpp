@@ -33,7 +33,7 @@ private:
     std::size_t before_ = slices_used();
 };
 
-TEST_F(engine_threads, trade_in_blocks_of_all_kinds)
+TEST_F(engine_threads, exchange_blocks_of_all_kinds)
 {
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
         engine_market market(64);
@@ -46,7 +46,7 @@ TEST_F(engine_threads, trade_in_blocks_of_all_kinds)
 }
 
 // Uses blocks of one class, so that slabs often become full or empty, and change their owner.
-TEST_F(engine_threads, trade_in_blocks_of_one_size)
+TEST_F(engine_threads, exchange_blocks_of_one_size)
 {
     std::vector<std::atomic<void*>> blocks(3000);
     in_threads(threads, [&](std::size_t number) {

@@ -222,7 +222,7 @@ TYPED_TEST(pool_queries, count_exactly_while_the_other_threads_pause)
 }
 
 /// `trim` also returns the cached blocks of idle threads, and abandoned caches.
-TYPED_TEST(pool_queries, and_trim_return_all_memory_when_no_block_is_in_use)
+TYPED_TEST(pool_queries, count_no_block_after_all_frees_and_trim_returns_all_memory)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const of = new_subject<small_pool>([&] { return small_pool(64, 0, this->heap); });

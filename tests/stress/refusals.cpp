@@ -182,7 +182,7 @@ TYPED_TEST(shared_failures, throw_the_exception_of_the_source_whichever_call_fai
     }
 }
 
-TYPED_TEST(shared_failures, of_arrays_and_caches_make_the_pool_slow_but_it_works)
+TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_leave_a_slow_pool_that_works)
 {
     using pool = typename TypeParam::template pool<pool_options{}, ref<chunks_only>>;
     chunks_only heap;
@@ -195,7 +195,7 @@ TYPED_TEST(shared_failures, of_arrays_and_caches_make_the_pool_slow_but_it_works
     EXPECT_EQ(heap.bytes(), 0U);
 }
 
-TYPED_TEST(shared_failures, of_arrays_and_caches_do_not_make_a_thread_take_another_chunk)
+TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_make_no_thread_take_another_chunk)
 {
     using pool = typename TypeParam::template pool<pool_options{.grow = growth::fixed(1 << 16)},
                                                    ref<chunks_only>>;

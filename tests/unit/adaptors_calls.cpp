@@ -287,7 +287,7 @@ TEST(limited, has_its_whole_budget_again_when_it_was_moved_from)
 
 // --- failing
 
-TEST(failures, can_name_one_call_several_calls_or_calls_at_intervals)
+TEST(failures, can_be_one_call_several_calls_or_calls_at_intervals)
 {
     auto const of = [](failures rule) {
         std::vector<std::size_t> all;

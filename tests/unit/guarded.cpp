@@ -189,7 +189,7 @@ TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
         GTEST_SKIP();
     EXPECT_EXIT(
         {
-            // Chunks from a buffer. The heap is no use here, since it would fail too.
+            // The chunks come from a buffer: under the limit below, the heap would fail too.
             guarded<buffer<2 * page_bytes>> chunks;
             chunk const guarded_one = chunks.take({100});
             limit(RLIMIT_DATA, page_bytes);

@@ -55,7 +55,7 @@ static_assert(std::sized_sentinel_for<offset_ptr<int>, offset_ptr<int>>);
 static_assert(std::indirectly_writable<offset_ptr<int>, int>);
 static_assert(!std::indirectly_writable<offset_ptr<const int>, int>);
 
-// --- the same test for maps in both roles
+// --- slot maps and secondary maps, each behind the same interface for the tests below
 
 struct as_slot_map {
     using map = slot_map<int>;

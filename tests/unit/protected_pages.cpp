@@ -211,8 +211,8 @@ TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
 
 TEST(protected_pages, are_all_unsealed_again_when_the_system_refuses_one)
 {
-    // Guard pages keep the mappings apart, so sealing a chunk needs no new mapping, and the kernel
-    // would not refuse. So the test unmaps a chunk without telling the source.
+    // The kernel refuses to protect an address range that is not mapped. So the test unmaps a
+    // chunk, and the source does not know that the chunk is gone.
     EXPECT_EQ(in_a_child([] {
                   protected_pages<pages_options{.guard = true}> source;
                   chunk const first = source.try_take({page_bytes});

@@ -13,8 +13,8 @@ using namespace mallard::demo;
 
 constexpr std::size_t runs = 15;
 
-/// Adds runs that take about `seconds`, with differences of up to `noise`, and have a peak of `mib`
-/// MiB.
+/// Replaces the runs of a strategy. The new runs take about `seconds` each, with relative
+/// differences of up to `noise`, and have a peak of `mib` MiB.
 void set(series& s, int strategy, double seconds, std::uint64_t mib, double noise = 0.005,
          unsigned seed = 0)
 {

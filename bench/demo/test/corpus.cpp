@@ -97,7 +97,7 @@ TEST(demo_corpus, reports_that_no_text_is_left)
     EXPECT_TRUE(has(failure_of({"/dev/null"}), "neither a file nor a directory"));
 }
 
-TEST(demo_corpus, finds_the_same_text_on_this_machine_twice)
+TEST(demo_corpus, that_is_collected_twice_has_the_same_text)
 {
     auto const taken = collect_default(1 << 18);
     EXPECT_GT(taken.bytes(), 1 << 17);
@@ -105,7 +105,7 @@ TEST(demo_corpus, finds_the_same_text_on_this_machine_twice)
     EXPECT_EQ(collect_default(1 << 18).fingerprint(), taken.fingerprint());
 }
 
-TEST(demo_corpus, is_shared_unchanged)
+TEST(demo_corpus, is_unchanged_when_it_is_read_through_its_descriptor)
 {
     folder const in;
     auto const taken = named({in.file("a", "text"), in.file("b.json", "{}")});

@@ -24,7 +24,7 @@ fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
 }
 
 #[test]
-fn counted_reports_totals_and_peaks() {
+fn a_counted_allocator_reports_totals_and_peaks() {
     let memory = Counted::new(Multipool::new());
     let (a, b) = (memory.allocate(layout(10)), memory.allocate(layout(30)));
     free(&memory, a, 10);
@@ -68,7 +68,7 @@ fn a_counting_scope_has_counts_and_peaks_of_its_own() {
 }
 
 #[test]
-fn counted_around_a_source_counts_the_bytes_of_its_chunks() {
+fn a_counted_source_counts_the_bytes_of_its_chunks() {
     let pool = Multipool::new_in(Counted::new(Flaky::new()));
     let block = pool.allocate(layout(40_000));
     assert!(pool.source().counts().bytes_live() > 40_000);
@@ -91,7 +91,7 @@ fn a_reset_counts_all_blocks_as_freed_and_restores_the_budget() {
 }
 
 #[test]
-fn limited_allows_the_last_byte_of_the_budget_and_no_more() {
+fn a_limited_allocator_allows_the_last_byte_of_the_budget_and_no_more() {
     let memory = Limited::new(Budget { bytes: 100, blocks: 2 }, Multipool::new());
     let a = memory.allocate(layout(60));
     assert!(memory.try_allocate(layout(41)).is_none());
@@ -113,7 +113,7 @@ fn limited_allows_the_last_byte_of_the_budget_and_no_more() {
 }
 
 #[test]
-fn limited_restores_the_budget_when_the_wrapped_allocator_fails() {
+fn a_limited_allocator_restores_the_budget_when_the_wrapped_one_fails() {
     let memory = Limited::new(Budget::bytes(100), Null);
     assert!(BlockAllocator::try_allocate(&memory, layout(60)).is_none());
     assert_eq!(memory.left(), memory.most());
@@ -134,7 +134,7 @@ unsafe impl Source for Generous {
 }
 
 #[test]
-fn limited_counts_bytes_that_a_source_adds_to_a_request() {
+fn a_limited_source_counts_bytes_that_were_added_to_a_request() {
     let source = Limited::new(Budget::bytes(6000), Generous);
     let chunk = source.try_take(layout(100)).unwrap();
     assert_eq!(source.left().bytes, 6000 - 4196);
@@ -167,7 +167,7 @@ fn failures_are_selected_by_call_number() {
 }
 
 #[test]
-fn failing_follows_any_rule_and_counts_failures() {
+fn a_failing_allocator_follows_any_rule_and_counts_failures() {
     let memory = Failing::new(|of: Layout, _| of.size() > 100, Multipool::new());
     assert!(memory.try_allocate(layout(100)).is_some());
     assert!(memory.try_allocate(layout(101)).is_none());
@@ -175,7 +175,7 @@ fn failing_follows_any_rule_and_counts_failures() {
 }
 
 #[test]
-fn for_each_failure_fails_every_allocation_once() {
+fn every_allocation_fails_once_in_for_each_failure() {
     let mut runs = 0;
     let refused = for_each_failure(Multipool::new(), |memory| {
         runs += 1;
@@ -186,7 +186,7 @@ fn for_each_failure_fails_every_allocation_once() {
 }
 
 #[test]
-fn for_each_failure_reports_a_leak_on_one_error_path() {
+fn a_leak_on_one_error_path_is_reported_by_for_each_failure() {
     let mut run = || {
         for_each_failure(Multipool::new(), |memory| {
             let Some(a) = memory.try_allocate(layout(24)) else { return };
@@ -202,7 +202,7 @@ fn for_each_failure_reports_a_leak_on_one_error_path() {
 }
 
 #[test]
-fn traced_reports_each_call_in_order() {
+fn a_traced_allocator_reports_each_call_in_order() {
     let seen = RefCell::new(Vec::new());
     let mut memory = Traced::new(Multipool::new(), |event: &Event| seen.borrow_mut().push(*event));
     let block = memory.allocate(layout(33));
@@ -224,7 +224,7 @@ fn traced_reports_each_call_in_order() {
 }
 
 #[test]
-fn fallback_frees_a_block_where_it_was_allocated() {
+fn a_fallback_frees_a_block_where_it_was_allocated() {
     let books = Flaky::new();
     let mut bytes = [MaybeUninit::uninit(); 4096];
     let pool = Multipool::new_in(Fallback::new(Buffer::new(&mut bytes), books.clone()));
@@ -238,7 +238,7 @@ fn fallback_frees_a_block_where_it_was_allocated() {
 }
 
 #[test]
-fn fallback_uses_the_second_allocator_when_the_first_is_full() {
+fn a_fallback_uses_the_second_allocator_when_the_first_is_full() {
     let mut memory = Fallback::new(
         Multipool::new_in(Limited::new(Budget::bytes(4000), DefaultHeap)),
         Counted::new(Multipool::new()),
@@ -259,7 +259,7 @@ fn fallback_uses_the_second_allocator_when_the_first_is_full() {
 }
 
 #[test]
-fn by_size_frees_a_block_in_the_allocator_of_its_size() {
+fn an_allocator_by_size_frees_a_block_where_blocks_of_its_size_are() {
     let memory =
         BySize::<100, _, _>::new(Counted::new(Multipool::new()), Counted::new(DefaultHeap));
     let (small, large) = (memory.allocate(layout(100)), memory.allocate(layout(101)));
@@ -301,7 +301,7 @@ fn hammer<A: BlockAllocator + Sync>(memory: &A) {
 }
 
 #[test]
-fn synchronized_serves_any_number_of_threads() {
+fn a_synchronized_allocator_serves_any_number_of_threads() {
     static MEMORY: Synchronized<Counted<Multipool>> =
         Synchronized::new(Counted::new(Multipool::new()));
     hammer(&MEMORY);

@@ -144,7 +144,7 @@ fn a_write_after_free_is_reported_when_the_block_leaves_quarantine() {
 }
 
 #[test]
-fn a_dropped_checked_has_freed_all_blocks_except_leaked_ones() {
+fn a_checked_allocator_frees_all_blocks_except_leaked_ones_when_dropped() {
     let counted = Counted::new(Multipool::new());
     let ignore = |_: &Fault<'_>| {};
     let memory = Checked::with_handler("some", &counted, ignore).quarantine(0);
@@ -198,7 +198,7 @@ fn the_quarantine_is_freed_before_an_allocation_fails() {
 }
 
 #[test]
-fn checked_works_inside_synchronized() {
+fn a_checked_allocator_works_inside_a_synchronized_one() {
     let memory = Synchronized::new(Checked::new("shared", Multipool::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {

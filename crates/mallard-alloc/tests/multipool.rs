@@ -138,7 +138,7 @@ fn random_programs_read_the_bytes_they_wrote_in_a_multipool_over_another() {
 }
 
 #[test]
-fn a_new_multipool_takes_nothing_and_is_small() {
+fn a_new_multipool_takes_no_memory_and_is_small() {
     static FRESH: std::sync::Mutex<Multipool> = std::sync::Mutex::new(Multipool::new());
     assert_eq!(FRESH.lock().unwrap().statistics().bytes_taken, 0);
     assert!(size_of::<Multipool>() < 800, "{}", size_of::<Multipool>());
@@ -170,7 +170,7 @@ fn the_block_that_was_freed_last_is_allocated_first() {
 }
 
 #[test]
-fn a_block_of_0_bytes_takes_nothing_from_the_source() {
+fn a_block_of_0_bytes_takes_no_memory_from_the_source() {
     let pool = Multipool::new_in(mallard::Null);
     let of = layout(0, 32);
     let block = pool.try_allocate(of).unwrap();

@@ -291,7 +291,7 @@ fn a_made_up_key_takes_no_more_memory_than_another() {
 }
 
 /// Inserts keys with near and far indices, in few and in many chunks, and compares the map with a
-/// `HashMap`.
+/// `BTreeMap`.
 #[test]
 fn keys_of_any_index_are_found_visited_and_removed() {
     let mut random = Random::new(7);

@@ -225,7 +225,7 @@ fn zero_sized_and_over_aligned_values_work() {
 }
 
 #[test]
-fn insert_with_key_and_vacant_entry_tell_the_key_before_the_element_is_made() {
+fn a_key_is_known_before_its_element_in_insert_with_key_and_vacant_entry() {
     let mut map = SlotMap::<Key32, (Key32, u8)>::new();
     let key = map.insert_with_key(|key| (key, 1));
     assert_eq!(map[key], (key, 1));

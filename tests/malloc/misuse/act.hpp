@@ -1,6 +1,10 @@
 // Helpers of the programs in this folder. Each program misuses malloc, then checks the consequences
-// and prints them: `nothing`, or the damage. The first two lines of a program say how the program
-// must end under malloc and under the checked malloc; tests/misuse/run.py explains the notation.
+// and prints them: `nothing`, or the damage.
+//
+// Each program runs with two libraries, and must end as its first two lines say. The first line
+// (`dies:` or `lives:`) is for the ordinary malloc, libmallard-malloc.so. The second line (`checked
+// dies:` or `checked lives:`) is for libmallard-checked.so, a malloc that also has redzones and a
+// quarantine and so detects more misuse. tests/misuse/run.py explains the notation.
 #pragma once
 
 #include "../family.hpp"

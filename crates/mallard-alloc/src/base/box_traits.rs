@@ -1,7 +1,7 @@
 //! Macros that give handles the traits of the value they refer to.
 
-/// Implements for a handle the traits that need only `&T`. `T` is the name of the value's type in
-/// `$generics`. Handles of `$other` types can be compared with it.
+/// Implements the traits that need only `&T`, for a handle. `T` is the name of the value's type in
+/// `$generics`. The handle can be compared with handles of the types `$other`.
 macro_rules! deref_traits {
     ([$($generics:tt)*] $handle:ty, [$($more:tt)*] $other:ty) => {
         impl<$($generics)*> AsRef<T> for $handle {
@@ -59,7 +59,8 @@ macro_rules! deref_traits {
 }
 pub(crate) use deref_traits;
 
-/// Implements for a box, which owns its value, the traits that need `&mut T`.
+/// Implements the traits that need `&mut T`, for a box. A box owns its value, so it can give out a
+/// `&mut T`.
 macro_rules! box_traits {
     ([$($generics:tt)*] $box:ty) => {
         impl<$($generics)*> Unpin for $box {}

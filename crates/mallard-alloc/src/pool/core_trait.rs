@@ -50,8 +50,8 @@ pub unsafe trait Core<S: Source>: Sized {
         for i in 0..out.len() {
             let Some(block) = self.try_allocate() else {
                 for block in &out[..i] {
-                    // SAFETY: this loop has written the entry. The block is of this core, and
-                    // nobody uses the block.
+                    // SAFETY: the outer loop has written all entries below `i`. The block is of this
+                    // core, and nobody uses the block.
                     unsafe { self.deallocate(block.assume_init()) }
                 }
                 return false;

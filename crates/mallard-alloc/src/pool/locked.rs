@@ -103,7 +103,7 @@ impl<S: Source> LockedCore<S> {
         for i in 0..out.len() {
             let Some(block) = self.take(source) else {
                 for block in &out[..i] {
-                    // SAFETY: this loop has written the entry.
+                    // SAFETY: the outer loop has written all entries below `i`.
                     self.give(unsafe { block.assume_init() }, source);
                 }
                 return false;

@@ -23,8 +23,8 @@ use crate::loom::atomic::{AtomicU64, Ordering};
 ///
 /// Each operation takes effect at the one change that is named here, or at the one load that makes
 /// it fail. So the operations are linearisable. Only remove and take clear "live", and no get
-/// succeeds after that. From then on the number of guards only falls, exactly one change reaches {
-/// g, 0, 0 }, and the thread that makes this change owns the slot.
+/// succeeds after that. From then on the number of guards only falls. Exactly one change makes the
+/// state `{ g, 0, 0 }`, and the thread that makes this change owns the slot.
 pub(super) struct SlotState(AtomicU64);
 
 const LIVE: u64 = 1 << 31;
@@ -128,7 +128,7 @@ impl SlotState {
 
     #[inline(always)]
     pub(super) fn try_remove(&self, generation: u64) -> Removal {
-        // There is no load before the first compare-exchange, because a load would wait for an
+        // There is no load before the first compare-exchange, because the load would wait for an
         // earlier locked operation.
         let mut state = generation << 32 | LIVE;
         while Self::is_live_in(state, generation) {

@@ -51,7 +51,6 @@ impl Magazine {
 /// If no stack had an empty magazine, the full magazines outside the caches would contain all
 /// slots. But the thread holds 64 slots itself.
 #[repr(align(128))] // alone on its cache lines, which processors fetch in pairs
-#[repr(align(128))] // alone on its lines, and on those that are fetched with them
 pub(super) struct ThreadCache {
     loaded: Cell<NonNull<Magazine>>,
     /// The number of slots in the loaded magazine.

@@ -37,8 +37,8 @@ pub(crate) struct FreeKeys<W> {
     stored_keys: usize,
     /// Whether a full block has marked keys.
     stored_marked: AtomicBool,
-    /// An empty block in reserve. It saves calls of the source when the top moves to and fro
-    /// between two blocks.
+    /// An empty block in reserve. It saves calls of the source when the top moves back and
+    /// forth between two blocks.
     spare: Option<NonNull<Block>>,
     unmarking: AtomicBool,
 }
