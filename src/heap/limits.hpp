@@ -15,10 +15,10 @@ using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 /// A soft and a hard limit. Spans, slabs and mappings in use count with their whole size. Idle
 /// memory does not count.
 ///
-/// When the soft limit is exceeded, the user's function is called once. It is called again only
-/// after the held bytes have fallen below three quarters of the limit. When an allocation would
-/// exceed the hard limit, the function is called, and may free memory. The allocation fails if it
-/// would still exceed the limit.
+/// When the soft limit is exceeded, the user's function is called. The next call for the soft limit
+/// comes only after the held bytes have fallen below three quarters of that limit. When an
+/// allocation would exceed the hard limit, the function is called, and may free memory. The
+/// allocation fails if it would still exceed the limit.
 class limits {
 public:
     /// Sets both limits; 0 means no limit. The function `call` may be null.

@@ -1,5 +1,6 @@
 // The registry: the list of all thread caches. It also decides which cache each thread uses: its
-// own, or a decoy that makes the fast path of malloc and free fail.
+// own, or a decoy that makes the fast path of malloc and free fail. To show a cache to a thread
+// means to store the cache in the `my_cache` of that thread.
 #pragma once
 
 #include "thread_cache.hpp"

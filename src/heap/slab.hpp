@@ -22,7 +22,7 @@ struct thread_cache;
 /// In the memory of a heap (see heap.hpp), `large` and `inside` entries name the heap as owner,
 /// too. A slice that the heap holds and does not use has the entry {heap, unused}.
 ///
-/// One comparison tells whether a block belongs to a thread cache, whose tag is {number of the
+/// One comparison decides whether a block belongs to a thread cache, whose tag is {number of the
 /// cache, 0}: `entry ^ tag` is a class offset if the cache owns the block, and a larger number
 /// otherwise.
 ///

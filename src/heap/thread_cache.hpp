@@ -96,7 +96,7 @@ struct alignas(128) thread_cache {
     slab_queue queues[span_class_first] = {};
     remote_batch outbox[remote_batch_count] = {};
     deferred_frees deferred = {};
-    /// How often each list overflowed since it was last empty. For classes above
+    /// How often each list overflowed after it was last empty. For classes above
     /// `classed_bytes_max`: the number of slices of the block that overflowed last.
     std::uint16_t overflows[class_count] = {};
     /// Bit i: list i was refilled in this decay interval. Only for classes whose blocks all have

@@ -155,7 +155,7 @@ void trace_file::put_lost() noexcept
 }
 
 /// Whether the buffer has room. Writes a full buffer to the file first. After a failed write, tries
-/// again only once in `events_between_tries` events.
+/// again each time that `events_between_tries` more events are lost.
 bool trace_file::has_room(std::size_t records) noexcept
 {
     if (records_max - count_ >= records)

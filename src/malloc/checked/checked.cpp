@@ -149,7 +149,8 @@ checked_engine& records_of() noexcept
 
 // --- guests: calls while another thread forks. The records do not change then. -----
 
-/// What a guest remembers about a block that it allocated or freed while another thread forked.
+/// A note: what a guest records about a block that it allocated or freed while another thread
+/// forked.
 struct note {
     note* next = nullptr;
     void* block = nullptr;
