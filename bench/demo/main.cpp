@@ -41,7 +41,7 @@ void describe(CLI::App& app, arguments& asked)
 
 int run(const arguments& asked, const bench::provenance& origin)
 {
-    interrupts const noted; // from here on, Ctrl-C ends the measurement, not the report
+    interrupts const noted; // Ctrl-C now ends the measurement only; a report follows
     plan const wanted = {.runs = asked.runs == 0 ? runs_by_default : asked.runs,
                          .seconds_max = asked.runs == 0 ? seconds_by_default : 0};
     collection const taken = asked.files.empty() ? collect_default() : collect_named(asked.files);

@@ -11,7 +11,7 @@ namespace mallard::demo {
 
 inline constexpr std::size_t strategy_count = 14;
 
-// Two strategies use the heap, and four each of the other families.
+// Two strategies use the heap. Each of the other families has four strategies.
 enum class family { heap, arena, multipool, multipool_over_arena };
 
 struct strategy_entry {

@@ -39,8 +39,8 @@ struct cell {
         text += " of " + power_of_two(exponent);
         return structure > 4 ? text + " x " + power_of_two(inner_exponent) : text;
     }
-    // Returns n, if all repetitions together have 2^n elements. `wanted` is the n for which the run
-    // has time. One repetition may need more.
+    // Returns the binary logarithm of the number of elements in all repetitions together. The run
+    // has time for 2^wanted elements, but a single repetition may need more.
     std::size_t elements(std::size_t wanted) const
     {
         return std::max(wanted, exponent + (structure > 4 ? inner_exponent : 0));

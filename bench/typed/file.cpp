@@ -96,7 +96,8 @@ private:
     std::optional<interprocess::managed_mapped_file> file_;
 };
 
-/// A file that is mapped by open and mmap. A commit calls msync. A program cannot do less.
+/// A file that is mapped by open and mmap. A commit calls msync. This is the least that a program
+/// has to do.
 class in_mapped_file {
 public:
     static std::string name() { return "limit/mmap"; }

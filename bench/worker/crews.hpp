@@ -10,8 +10,8 @@
 
 namespace mallard::bench {
 
-/// Counts the steps of each thread, and the page faults since construction. `tell` divides by the
-/// sum of the steps.
+/// Counts the steps of each thread, and the page faults since construction. `tell` writes the cost
+/// of one step.
 class step_counts {
 public:
     std::size_t& of(std::size_t thread) { return all_.at(thread).steps; }

@@ -29,7 +29,8 @@ void deallocate(Pool& to, const std::vector<void*>& blocks)
         to.deallocate(block);
 }
 
-/// `cached_bytes` alone would allow 32,768 blocks of 8 bytes, and an array of the same size.
+/// Expects that a pool caches at most 1,024 blocks of 8 bytes, although the option `cached_bytes`
+/// allows 32,768 of them.
 template <mallard::sync Threads>
 void expect_at_most_1024_in_the_array()
 {

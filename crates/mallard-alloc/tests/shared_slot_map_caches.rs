@@ -123,7 +123,7 @@ fn threads_beyond_the_63rd_sleep_while_one_of_them_grows_the_map() {
     std::thread::scope(|scope| {
         for _ in 0..63 {
             scope.spawn(|| {
-                // A thread has the same number in every map.
+                // Gives this thread its number, which is the same in every map.
                 SharedSlotMap::<Key32, u8>::new().insert(1);
                 numbers_taken.wait();
                 done.wait();

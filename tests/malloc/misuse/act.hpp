@@ -2,9 +2,9 @@
 // and prints them: `nothing`, or the damage.
 //
 // Each program runs with two libraries, and must end as its first two lines say. The first line
-// (`dies:` or `lives:`) is for the ordinary malloc, libmallard-malloc.so. The second line (`checked
-// dies:` or `checked lives:`) is for libmallard-checked.so, a malloc that also has redzones and a
-// quarantine and so detects more misuse. tests/misuse/run.py explains the notation.
+// (`dies:`, `lives:` or `segfaults:`) is for the ordinary malloc, libmallard-malloc.so. The second
+// line (`checked dies:` and so on) is for libmallard-checked.so, a malloc that also has redzones
+// and a quarantine and so detects more misuse. tests/misuse/run.py explains the notation.
 #pragma once
 
 #include "../family.hpp"

@@ -8,7 +8,7 @@
 
 enum { count = 640, bytes = 100 * 1024, large = 64 << 20 };
 
-/* 1, 0, or -1 if the kernel does not know huge pages. */
+/* Whether malloc has asked for huge pages for the block: 1 or 0. -1 if /proc does not say. */
 static int is_huge(const void* block)
 {
     FILE* const maps = fopen("/proc/self/smaps", "r");

@@ -82,7 +82,7 @@ const REDZONE_BYTES: usize = 16;
 const ROOM_ALIGN: usize = 8;
 const LEAKS_SHOWN: usize = 8;
 
-// The fill values are odd, so not pointers; large, so not counts; and not ASCII characters.
+// No fill value looks like valid data: each is odd (no pointer), large (no count), and not ASCII.
 const FILL_FRESH: u8 = 0xc9;
 const FILL_FREED: u8 = 0xdb;
 const FILL_REDZONE: u8 = 0xf5;

@@ -33,8 +33,8 @@ unsafe impl<T: Send, M: Mode, S: Source, H: Hooks<T>> Send for OwnedBox<T, M, S,
     Arc<ObjectPool<T, M, S, H>>: Send
 {
 }
-// SAFETY: a reference to the box gives access to a shared reference to the object, and to one to
-// the pool.
+// SAFETY: a reference to the box gives access to shared references only: to the object and to the
+// pool.
 unsafe impl<T: Sync, M: Mode, S: Source, H: Hooks<T>> Sync for OwnedBox<T, M, S, H> where
     Arc<ObjectPool<T, M, S, H>>: Sync
 {

@@ -62,8 +62,9 @@ impl FileArena {
         }
     }
 
-    /// Writes everything that no header refers to yet. If nothing has changed, the sequence number
-    /// stays as it is.
+    /// Writes the changed pages and their checksums to parts of the file that no header names yet,
+    /// and returns the content of the next header. If nothing has changed, the returned header is
+    /// the present one.
     fn prepare(&self) -> io::Result<State> {
         let old = self.state;
         let mut next = old;

@@ -38,8 +38,8 @@ pub(crate) struct ThreadCache {
     thread: ThreadPart,
     /// The entry above the last block. The entries stand behind the `ThreadCache` in memory.
     top: AtomicPtr<Entry>,
-    /// The entry at which the magazine is full. Null: an allocation of another thread has failed,
-    /// and that thread asks that the next free returns the blocks of this magazine to their chunks.
+    /// The entry at which the magazine is full. Null if another thread has found no memory: then
+    /// the next free by the owner of this cache returns the blocks of the magazine to their chunks.
     high: AtomicPtr<Entry>,
     base: *mut Entry,
     capacity: Cell<u32>,

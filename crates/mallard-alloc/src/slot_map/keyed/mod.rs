@@ -45,9 +45,9 @@ pub(crate) struct View<K, V> {
     /// The number of directory entries up to the last chunk. Direct entries, which the mask can
     /// reach, are indexed by chunk number. The entries of far chunks follow them (see `directory`).
     pub(crate) count: usize,
-    /// The chunk to which entries without a chunk point: a real chunk of the map. A key of an
-    /// absent chunk reaches this chunk instead. No word there has the index of the key, so the
-    /// lookup fails.
+    /// A real chunk of the map. Directory entries that have no chunk of their own point to it. So a
+    /// lookup of a key whose chunk is absent reads a word of this chunk. No word there has the
+    /// index of the key, so the lookup fails.
     stand_in: NonNull<u8>,
     marker: PhantomData<(K, V)>,
 }
@@ -112,7 +112,8 @@ pub(crate) struct Slots<K: Key, V, S: Source> {
     entries: Option<Chunk>,
     /// The free keys of a slot map. Always empty in a secondary map.
     pub(crate) free_keys: FreeKeys<K::Bits>,
-    /// The first of those chunks of the last growth step that are not in the directory yet.
+    /// The chunk of the last growth step that is added to the directory next, unless
+    /// `pending_count` is 0.
     pending: NonNull<u8>,
     pending_count: usize,
     growth: GrowthState,
