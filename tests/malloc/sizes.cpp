@@ -96,7 +96,7 @@ TEST(sizes, are_writable_up_to_the_usable_size)
         }
 }
 
-TEST(sizes, of_null_are_zero)
+TEST(usable_size, of_null_is_zero)
 {
     EXPECT_EQ(::malloc_usable_size(nullptr), 0);
 }
