@@ -45,7 +45,8 @@ bool is_readable(std::uintptr_t address) noexcept
 }
 
 /// A word of the stack. AddressSanitizer may regard it as part of no variable.
-[[gnu::no_sanitize("address", "thread")]] std::uintptr_t word_at(std::uintptr_t address) noexcept
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] std::uintptr_t
+word_at(std::uintptr_t address) noexcept
 {
     return *reinterpret_cast<std::uintptr_t const*>(address);
 }
