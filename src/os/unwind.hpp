@@ -61,6 +61,9 @@ struct stack_memory {
     void forget() noexcept { depth = 0; }
 };
 
+/// The largest number of fresh frames. A recorder can write so many in one piece.
+constexpr std::uint32_t fresh_frames_max = 2044;
+
 /// How the stack of a thread differs from its last stack.
 struct stack_change {
     std::uint32_t kept;  ///< number of outermost frames that are as before
@@ -72,8 +75,8 @@ struct stack_change {
 /// Walks from `from` outwards, until a frame and everything outside of it are as in the last stack,
 /// and stores the stack of now in `memory`. Each thread needs a memory of its own.
 ///
-/// A stack with more than frames.size() frames loses frames in the middle: the result has `gap`,
-/// and at most 512 fresh frames.
+/// A stack loses frames, and the result has `gap`, if it has more than frames.size() frames, or
+/// more than `fresh_frames_max` that are fresh. The innermost ones are there.
 stack_change walk(stack_memory& memory, call_site from,
                   stack_mode mode = stack_mode::unwound) noexcept;
 

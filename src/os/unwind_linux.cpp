@@ -25,7 +25,6 @@ namespace mallard::os {
 namespace {
 
 constexpr std::uintptr_t page_bytes = 4096;
-constexpr std::uint32_t fresh_frames_of_deep_stacks = 512;
 
 /// Linux maps nothing of its own within this distance below the end of the main thread's stack.
 constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
@@ -311,16 +310,15 @@ std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
     return static_cast<std::uint32_t>(frames.size());
 }
 
-/// A walk with a memory. Fresh frames are collected from the end of memory.frames downwards, which
-/// brings the outermost to the front.
+/// A walk with a memory. The innermost fresh frames are collected from the end of memory.frames
+/// downwards, which brings the outermost of them to the front.
 struct remembering_walk {
     stack_memory& memory;
     cursor at;
     std::uint32_t const room = static_cast<std::uint32_t>(memory.frames.size());
-    std::uint32_t const deep_room = std::min(fresh_frames_of_deep_stacks, room / 2);
+    std::uint32_t const fresh_room = std::min(fresh_frames_max, room / 2);
     std::uint32_t kept = memory.depth; // frames[0, kept) may be outside of the current frame
-    std::uint32_t fresh = 0;
-    bool is_deep = false; // there is no room for all frames
+    std::uint32_t fresh = 0;           // number of frames inside of the current one
 
     /// Whether the current frame and all outside of it are as before. Each call excludes frames for
     /// good, so that all calls of a walk compare each frame once.
@@ -340,41 +338,41 @@ struct remembering_walk {
 
     [[gnu::always_inline]] void collect() noexcept
     {
-        if (fresh + kept == room && !is_deep) { // half of the old frames stay to be met
-            is_deep = true;
-            kept = std::min(kept, room / 2);
-        }
-        if (!is_deep || fresh < deep_room)
+        if (fresh < fresh_room) {
+            if (fresh + kept == room) [[unlikely]]
+                kept = std::min(kept, room / 2); // so that the next collisions are rare
             memory.frames[room - 1 - fresh] = {at.is_comparable ? at.slot : 0, at.at.pc};
+        }
         fresh += 1;
     }
 
     /// Frames inside of a signal are not compared: another signal may interrupt another frame.
     [[gnu::noinline]] void exclude_collected() noexcept
     {
-        for (auto& frame : memory.frames.last(is_deep ? std::min(fresh, deep_room) : fresh))
+        for (auto& frame : memory.frames.last(std::min(fresh, fresh_room)))
             frame.slot = 0;
     }
 
-    stack_change finish(bool is_cut, bool is_too_long) noexcept
+    stack_change finish(bool is_cut) noexcept
     {
-        std::uint32_t const stored = is_deep || is_too_long ? std::min(fresh, deep_room) : fresh;
+        std::uint32_t const stored = std::min(fresh, fresh_room);
         auto const from = memory.frames.last(stored);
         std::copy(from.begin(), from.end(), memory.frames.begin() + kept);
         memory.depth = kept + stored;
         memory.cut = is_cut;
-        return {kept, stored, is_cut, is_too_long || stored < fresh};
+        return {kept, stored, is_cut, stored < fresh};
     }
 
     stack_change run(stack_mode mode) noexcept
     {
         at.enter_stack();
         // A stack that is not the thread's own is never compared, so each event walks all of it.
-        std::uint32_t const limit = at.is_comparable ? room : deep_room;
+        std::uint32_t const limit = at.is_comparable ? room : fresh_room;
         while (!(at.is_comparable && is_met())) {
             if (fresh == limit) {
                 kept = 0;
-                return finish(false, true);
+                stack_change const change = finish(false);
+                return {0, change.fresh, false, true};
             }
             collect();
             auto const result =
@@ -383,11 +381,11 @@ struct remembering_walk {
                 continue;
             if (result != cursor::moved_over_signal) {
                 kept = 0;
-                return finish(result == cursor::lost, false);
+                return finish(result == cursor::lost);
             }
             exclude_collected();
         }
-        return finish(memory.cut, false);
+        return finish(memory.cut);
     }
 };
 

@@ -31,14 +31,13 @@ public:
     {
     }
 
-    /// Both offsets are in bytes. A rule whose offsets do not fit is `cut`.
-    static constexpr unwind_rule of(kinds kind, std::int64_t cfa, std::int64_t saved_bp) noexcept
+    /// Both offsets are in bytes, in two's complement. A rule whose offsets do not fit is `cut`.
+    static constexpr unwind_rule of(kinds kind, std::uint64_t cfa, std::uint64_t saved_bp) noexcept
     {
         unwind_rule rule;
-        if (cfa % 8 == 0 && cfa / 8 >= -(1 << 21) && cfa / 8 < 1 << 21 && saved_bp % 8 == 0 &&
-            saved_bp <= 0 && saved_bp / 8 > -64)
-            rule.bits_ = kind | static_cast<std::uint32_t>(-saved_bp / 8) << 3 |
-                         (static_cast<std::uint32_t>(cfa / 8) & 0x3fffff) << 9;
+        std::uint64_t const below = 0 - saved_bp;
+        if (cfa % 8 == 0 && cfa + (1 << 24) < 1 << 25 && below % 8 == 0 && below < 512)
+            rule.bits_ = static_cast<std::uint32_t>(kind | below | (cfa & 0x1fffff8) << 6);
         return rule;
     }
 

@@ -1,7 +1,7 @@
-// Reads the unwind tables of x86-64: .eh_frame_hdr, a search table, and .eh_frame, which describes
-// functions by a CIE (common part) and an FDE (one function). Both contain small programs that
+// Reads the unwind tables of x86-64. .eh_frame_hdr is a search table. .eh_frame describes functions
+// by an FDE (one function) and a CIE (what many FDEs have in common). Both contain programs that
 // compute the rules of each address: see the DWARF standard, section 6.4, and the Linux Standard
-// Base. Only rules for the CFA, rbp and the return address matter here.
+// Base. Only the CFA, rbp and the return address matter here.
 #include "unwind_rule.hpp"
 
 #include <cstring>
@@ -9,20 +9,20 @@
 namespace mallard::os {
 namespace {
 
-constexpr std::uint64_t rbp = 6;
-constexpr std::uint64_t rsp = 7;
-constexpr std::uint64_t return_address = 16;
+constexpr unsigned rbp = 6;
+constexpr unsigned rsp = 7;
+constexpr unsigned return_address = 16;
 
-/// Reads numbers from a range of bytes. After an attempt to read past the end, the reader is empty
-/// and all numbers are 0.
+/// Reads numbers from a range of bytes, as 64 bits in two's complement. After a failure the range
+/// is empty and all numbers are 0.
 class table_reader {
 public:
     table_reader() = default;
     table_reader(std::span<const std::byte> range, std::uintptr_t at) noexcept
     {
-        auto const begin = reinterpret_cast<std::uintptr_t>(range.data());
-        if (at - begin < range.size())
-            rest_ = range.subspan(at - begin);
+        auto const offset = at - reinterpret_cast<std::uintptr_t>(range.data());
+        if (offset < range.size())
+            rest_ = range.subspan(offset);
     }
 
     bool empty() const noexcept { return rest_.empty(); }
@@ -33,42 +33,72 @@ public:
         return reinterpret_cast<std::uintptr_t>(rest_.data());
     }
 
+    std::uint64_t fail() noexcept
+    {
+        rest_ = {};
+        failed_ = true;
+        return 0;
+    }
+
+    /// The next bytes as a range of their own.
+    table_reader part(std::uint64_t bytes) noexcept
+    {
+        table_reader first;
+        if (bytes > rest_.size()) {
+            fail();
+        } else {
+            first.rest_ = rest_.first(bytes);
+            rest_ = rest_.subspan(bytes);
+        }
+        return first;
+    }
+
     template <class T>
-    T get() noexcept
+    std::uint64_t get() noexcept
     {
         T value{};
-        if (skip(sizeof(T)))
-            std::memcpy(&value, rest_.data() - sizeof(T), sizeof(T));
-        return value;
+        if (table_reader const number = part(sizeof(T)); !number.empty())
+            std::memcpy(&value, number.rest_.data(), sizeof(T));
+        return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
     }
 
-    std::uint64_t uleb() noexcept { return leb().value; }
+    std::uint64_t uleb() noexcept { return leb(false); }
+    std::uint64_t sleb() noexcept { return leb(true); }
 
-    std::int64_t sleb() noexcept
-    {
-        leb_number const number = leb();
-        std::uint64_t const sign = number.bits == 0 ? 0 : std::uint64_t{1} << (number.bits - 1);
-        return static_cast<std::int64_t>((number.value ^ sign) - sign);
-    }
-
-    /// A pointer in one of the encodings DW_EH_PE. `base` is that of encodings relative to data.
+    /// A pointer in an encoding DW_EH_PE. `base` is the base of encodings relative to data.
     std::uintptr_t pointer(unsigned encoding, std::uintptr_t base = 0) noexcept
     {
         std::uintptr_t const here = address();
-        std::uintptr_t const value = number(encoding & 0xf);
+        std::uintptr_t const number = number_of_pointer(encoding & 0xf);
         switch (encoding & 0xf0) {
         case 0x00: // absolute
-            return value;
+            return number;
         case 0x10: // relative to its own address
-            return value + here;
-        case 0x30: // relative to data
-            return value + base;
-        default: // relative to other sections, or indirect
+            return number + here;
+        case 0x30:
+            return number + base;
+        default: // indirect, or relative to other sections
             return fail();
         }
     }
 
-    std::uintptr_t number(unsigned encoding) noexcept
+private:
+    std::uint64_t leb(bool is_signed) noexcept
+    {
+        std::uint64_t value = 0;
+        std::uint64_t byte = 0;
+        unsigned shift = 0;
+        do {
+            byte = get<std::uint8_t>();
+            value |= shift < 64 ? (byte & 0x7f) << shift : 0;
+            shift += 7;
+        } while ((byte & 0x80) != 0);
+        if (is_signed && (byte & 0x40) != 0 && shift < 64)
+            value |= ~std::uint64_t{0} << shift;
+        return value;
+    }
+
+    std::uint64_t number_of_pointer(unsigned encoding) noexcept
     {
         switch (encoding) {
         case 0x0:
@@ -82,123 +112,75 @@ public:
         case 0x3:
             return get<std::uint32_t>();
         case 0x9:
-            return static_cast<std::uintptr_t>(sleb());
+            return sleb();
         case 0xa:
-            return static_cast<std::uintptr_t>(std::intptr_t{get<std::int16_t>()});
+            return get<std::int16_t>();
         case 0xb:
-            return static_cast<std::uintptr_t>(std::intptr_t{get<std::int32_t>()});
+            return get<std::int32_t>();
         default:
             return fail();
         }
-    }
-
-    bool skip(std::uint64_t bytes) noexcept
-    {
-        if (bytes > rest_.size()) {
-            fail();
-            return false;
-        }
-        rest_ = rest_.subspan(bytes);
-        return true;
-    }
-
-    /// The next bytes as a range of their own.
-    table_reader part(std::uint64_t bytes) noexcept
-    {
-        table_reader first;
-        if (skip(bytes))
-            first.rest_ = {rest_.data() - bytes, bytes};
-        return first;
-    }
-
-private:
-    struct leb_number {
-        std::uint64_t value;
-        unsigned bits; // 0: as many as the value has
-    };
-
-    leb_number leb() noexcept
-    {
-        std::uint64_t value = 0;
-        for (unsigned shift = 0;; shift += 7) {
-            auto const byte = get<std::uint8_t>();
-            if (shift < 64)
-                value |= std::uint64_t{byte & 0x7fu} << shift;
-            if ((byte & 0x80) == 0)
-                return {value, shift + 7 < 64 ? shift + 7 : 0};
-        }
-    }
-
-    std::uintptr_t fail() noexcept
-    {
-        rest_ = {};
-        failed_ = true;
-        return 0;
     }
 
     std::span<const std::byte> rest_;
     bool failed_ = false;
 };
 
-/// Where a value is: an offset from a register, or the word there.
+/// What is known of a value, or where a register is saved.
 struct place {
-    enum bases : std::uint8_t { number, at_sp, at_bp, word_at_bp, unknown } base = unknown;
-    std::int64_t offset = 0;
+    enum bases : std::uint8_t { unknown, unchanged, undefined, number, sp, bp, cfa, word_at_bp };
+
+    bases base = unknown;
+    std::uint64_t offset = 0;
+    bool operator==(place const&) const = default;
 };
 
-std::int64_t product(std::uint64_t a, std::int64_t b) noexcept
+/// Applies an operator of DWARF.
+place apply(std::uint64_t op, place a, place b) noexcept
 {
-    return static_cast<std::int64_t>(a * static_cast<std::uint64_t>(b));
-}
-
-/// Applies an operator with two operands. One of them may be relative to a register if the operator
-/// is `plus`.
-place apply(unsigned op, place a, place b) noexcept
-{
-    auto const x = static_cast<std::uint64_t>(a.offset);
-    auto const y = static_cast<std::uint64_t>(b.offset);
-    if (op == 0x22 && (a.base == place::number || b.base == place::number)) // plus
-        return {a.base == place::number ? b.base : a.base, static_cast<std::int64_t>(x + y)};
+    if (op == 0x22 && b.base == place::number) // plus
+        return {a.base, a.offset + b.offset};
     if (a.base != place::number || b.base != place::number)
         return {};
     switch (op) {
     case 0x1a: // and
-        return {place::number, static_cast<std::int64_t>(x & y)};
+        return {place::number, a.offset & b.offset};
     case 0x24: // shl
-        return {place::number, static_cast<std::int64_t>(y < 64 ? x << y : 0)};
+        return {place::number, b.offset < 64 ? a.offset << b.offset : 0};
     case 0x2a: // ge
-        return {place::number, a.offset >= b.offset ? 1 : 0};
+        return {place::number, std::uint64_t{static_cast<std::int64_t>(a.offset) >=
+                                             static_cast<std::int64_t>(b.offset)}};
     default:
         return {};
     }
 }
 
-/// Evaluates an expression of DWARF for code at `code`. Knows what linkers write for the PLT,
-/// rsp + 8 + ((rip & 15) >= 11) * 8, and compilers for functions that align their stack,
+/// Evaluates an expression of DWARF in code at `code`. Knows what linkers write for the PLT,
+/// rsp + 8 + ((rip & 15) >= 11) * 8, and what compilers write for a function that aligns its stack,
 /// the word at rbp - 8.
 place evaluate(table_reader from, std::uintptr_t code) noexcept
 {
     place stack[8];
     unsigned depth = 0;
     while (!from.empty()) {
-        auto const op = from.get<std::uint8_t>();
+        std::uint64_t const op = from.get<std::uint8_t>();
         place value;
         if (op >= 0x30 && op <= 0x4f) { // lit0 to lit31
             value = {place::number, op - 0x30};
         } else if (op >= 0x70 && op <= 0x8f) { // breg0 to breg31
-            std::int64_t const offset = from.sleb();
+            std::uint64_t const offset = from.sleb();
             if (op == 0x70 + return_address)
-                value = {place::number, static_cast<std::int64_t>(code) + offset};
+                value = {place::number, code + offset};
             else if (op == 0x70 + rsp || op == 0x70 + rbp)
-                value = {op == 0x70 + rsp ? place::at_sp : place::at_bp, offset};
-        } else if (op == 0x06 && depth > 0 && stack[depth - 1].base == place::at_bp) { // deref
+                value = {op == 0x70 + rsp ? place::sp : place::bp, offset};
+        } else if (op == 0x06 && depth > 0 && stack[depth - 1].base == place::bp) { // deref
             depth -= 1;
             value = {place::word_at_bp, stack[depth].offset};
         } else if (depth >= 2) {
             depth -= 2;
             value = apply(op, stack[depth], stack[depth + 1]);
         }
-        if (value.base == place::unknown || depth == 8)
+        if (value.base == place::unknown || depth == std::size(stack))
             return {};
         stack[depth] = value;
         depth += 1;
@@ -206,265 +188,182 @@ place evaluate(table_reader from, std::uintptr_t code) noexcept
     return depth == 1 && !from.failed() ? stack[0] : place{};
 }
 
-/// What a program has computed so far: a row of the table that it stands for.
+/// The rules of an address: a row of the table that a program stands for.
 struct table_row {
-    enum saved_bp : std::uint8_t { unchanged, below_cfa, at_bp, lost };
-
     place cfa;
-    saved_bp bp = unchanged;
-    std::int64_t bp_offset = 0;
-    bool has_return_address = true;
-    bool return_address_is_moved = false;
+    place bp{place::unchanged};
+    place pc{place::unchanged};
+    place others;
+
+    place& of(std::uint64_t reg) noexcept
+    {
+        return reg == rbp ? bp : reg == return_address ? pc : others;
+    }
+
+    unwind_rule rule() const noexcept
+    {
+        if (pc.base == place::undefined)
+            return unwind_rule(unwind_rule::outermost);
+        if (pc != place{place::cfa, std::uint64_t(-8)})
+            return {};
+        if (cfa.base == place::word_at_bp && bp == place{place::bp, 0})
+            return unwind_rule::of(unwind_rule::realigned, cfa.offset, 0);
+        bool const is_saved = bp.base == place::cfa;
+        if ((!is_saved && bp.base != place::unchanged) ||
+            (cfa.base != place::sp && cfa.base != place::bp))
+            return {};
+        return unwind_rule::of(cfa.base == place::sp ? unwind_rule::by_sp : unwind_rule::by_bp,
+                               cfa.offset, is_saved ? bp.offset : 0);
+    }
 };
 
-/// A program of a CIE or an FDE.
-class table_program {
-public:
-    table_program(std::uint64_t code_factor, std::int64_t data_factor, unsigned encoding) noexcept
-        : code_factor_(code_factor), data_factor_(data_factor), encoding_(encoding)
+/// Runs the program of a CIE, and then that of an FDE.
+struct table_program {
+    std::uint64_t code_factor;
+    std::uint64_t data_factor;
+    unsigned encoding; // of code addresses
+
+    std::uintptr_t code = UINTPTR_MAX; // run up to the row of this address
+    std::uintptr_t at = 0;
+    table_reader program{};
+    table_row row{};
+    table_row first{}; // the row that the CIE defines
+    table_row remembered[8]{};
+    unsigned remembered_count = 0;
+
+    /// False if the program is damaged.
+    bool run(table_reader from) noexcept
     {
+        program = from;
+        while (!program.empty())
+            execute(static_cast<unsigned>(program.get<std::uint8_t>()));
+        return !program.failed();
     }
 
-    /// Runs `program`, which describes code from `start` on, up to the row of `code`. False if the
-    /// program is damaged.
-    bool run(table_reader program, std::uintptr_t start, std::uintptr_t code) noexcept
+    void advance(std::uintptr_t to) noexcept
     {
-        program_ = program;
-        at_ = start;
-        code_ = code;
-        while (!program_.empty() && at_ <= code_)
-            if (!execute(program_.get<std::uint8_t>()))
-                return false;
-        return !program_.failed();
+        at = to;
+        if (at > code && !program.failed())
+            program = {};
     }
 
-    /// Ends the program of the CIE.
-    void keep_first_row() noexcept { first_ = before_ = row_; }
-
-    /// The row of `code`.
-    table_row const& row() const noexcept { return at_ <= code_ ? row_ : before_; }
-
-private:
-    // All instructions before an advance beyond `code_` are executed. Then the row is complete.
-    bool advance(std::uintptr_t at) noexcept
+    void set_cfa(std::uint64_t reg, std::uint64_t offset) noexcept
     {
-        before_ = row_;
-        at_ = at;
-        return true;
+        auto const base = reg == rsp ? place::sp : reg == rbp ? place::bp : place::unknown;
+        row.cfa = {base, offset};
     }
 
-    bool advance_by(std::uint64_t units) noexcept { return advance(at_ + units * code_factor_); }
-
-    bool offset(std::uint64_t reg, std::int64_t value) noexcept
+    void remember() noexcept
     {
-        if (reg == rbp) {
-            row_.bp = table_row::below_cfa;
-            row_.bp_offset = value;
-        } else if (reg == return_address) {
-            row_.return_address_is_moved = value != -8;
-        }
-        return true;
+        if (remembered_count == std::size(remembered))
+            program.fail();
+        else
+            remembered[remembered_count++] = row;
     }
 
-    bool restore(std::uint64_t reg) noexcept
+    void recall() noexcept
     {
-        if (reg == rbp) {
-            row_.bp = first_.bp;
-            row_.bp_offset = first_.bp_offset;
-        } else if (reg == return_address) {
-            row_.has_return_address = first_.has_return_address;
-            row_.return_address_is_moved = first_.return_address_is_moved;
-        }
-        return true;
+        if (remembered_count == 0)
+            program.fail();
+        else
+            row = remembered[--remembered_count];
     }
 
-    bool lose(std::uint64_t reg) noexcept
+    void execute(unsigned instruction) noexcept
     {
-        if (reg == rbp)
-            row_.bp = table_row::lost;
-        else if (reg == return_address)
-            row_.return_address_is_moved = true;
-        return true;
-    }
+        auto const number = [&] { return program.uleb(); };
+        auto const factored = [&] { return program.uleb() * data_factor; };
+        auto const signed_factored = [&] { return program.sleb() * data_factor; };
+        auto const expression = [&] { return evaluate(program.part(program.uleb()), code); };
 
-    bool same(std::uint64_t reg) noexcept
-    {
-        if (reg == rbp)
-            row_.bp = table_row::unchanged;
-        return true;
-    }
-
-    bool saved_at(std::uint64_t reg, place where) noexcept
-    {
-        lose(reg);
-        if (reg == rbp && where.base == place::at_bp && where.offset == 0)
-            row_.bp = table_row::at_bp;
-        return true;
-    }
-
-    bool cfa(std::uint64_t reg, std::int64_t value) noexcept
-    {
-        row_.cfa = {reg == rsp ? place::at_sp : reg == rbp ? place::at_bp : place::unknown, value};
-        return true;
-    }
-
-    bool cfa_offset(std::int64_t value) noexcept
-    {
-        row_.cfa.offset = value;
-        return true;
-    }
-
-    bool cfa_register(std::uint64_t reg) noexcept { return cfa(reg, row_.cfa.offset); }
-
-    bool remember() noexcept
-    {
-        if (remembered_ == sizeof(stack_) / sizeof(stack_[0]))
-            return false;
-        stack_[remembered_] = row_;
-        remembered_ += 1;
-        return true;
-    }
-
-    bool recall() noexcept
-    {
-        if (remembered_ == 0)
-            return false;
-        remembered_ -= 1;
-        row_ = stack_[remembered_];
-        return true;
-    }
-
-    bool execute(unsigned instruction) noexcept
-    {
-        unsigned const operand = instruction & 0x3f;
-        switch (instruction & 0xc0) {
+        // Three instructions have an operand in their low bits.
+        std::uint64_t reg = instruction & 0x3f;
+        switch (instruction < 0x40 ? instruction : instruction & 0xc0) {
         case 0x40: // advance_loc
-            return advance_by(operand);
+            return advance(at + reg * code_factor);
         case 0x80: // offset
-            return offset(operand, product(program_.uleb(), data_factor_));
+            row.of(reg) = {place::cfa, factored()};
+            return;
         case 0xc0: // restore
-            return restore(operand);
-        default:
-            return execute_extended(instruction);
-        }
-    }
-
-    bool execute_extended(unsigned instruction) noexcept
-    {
-        // Operands are read from left to right.
-        auto const number = [&] { return program_.uleb(); };
-        auto const factored = [&] { return product(program_.uleb(), data_factor_); };
-        auto const factored_signed = [&] {
-            return product(static_cast<std::uint64_t>(program_.sleb()), data_factor_);
-        };
-        auto const expression = [&] { return evaluate(program_.part(program_.uleb()), code_); };
-        std::uint64_t reg = 0;
-        switch (instruction) {
+            row.of(reg) = first.of(reg);
+            return;
         case 0x00: // nop
-            return true;
+            return;
         case 0x01: // set_loc
-            return advance(program_.pointer(encoding_));
+            return advance(program.pointer(encoding));
         case 0x02: // advance_loc1
-            return advance_by(program_.get<std::uint8_t>());
+            return advance(at + program.get<std::uint8_t>() * code_factor);
         case 0x03: // advance_loc2
-            return advance_by(program_.get<std::uint16_t>());
+            return advance(at + program.get<std::uint16_t>() * code_factor);
         case 0x04: // advance_loc4
-            return advance_by(program_.get<std::uint32_t>());
+            return advance(at + program.get<std::uint32_t>() * code_factor);
         case 0x05: // offset_extended
             reg = number();
-            return offset(reg, factored());
+            row.of(reg) = {place::cfa, factored()};
+            return;
         case 0x06: // restore_extended
-            return restore(number());
+            reg = number();
+            row.of(reg) = first.of(reg);
+            return;
         case 0x07: // undefined
-            reg = number();
-            if (reg == return_address)
-                row_.has_return_address = false;
-            return true;
+            row.of(number()) = {place::undefined};
+            return;
         case 0x08: // same_value
-            return same(number());
-        case 0x09: // register
-            reg = number();
-            number();
-            return lose(reg);
+            row.of(number()) = {place::unchanged};
+            return;
         case 0x0a: // remember_state
             return remember();
         case 0x0b: // restore_state
             return recall();
         case 0x0c: // def_cfa
             reg = number();
-            return cfa(reg, static_cast<std::int64_t>(number()));
+            return set_cfa(reg, number());
         case 0x0d: // def_cfa_register
-            return cfa_register(number());
+            return set_cfa(number(), row.cfa.offset);
         case 0x0e: // def_cfa_offset
-            return cfa_offset(static_cast<std::int64_t>(number()));
+            row.cfa.offset = number();
+            return;
         case 0x0f: // def_cfa_expression
-            row_.cfa = expression();
-            return true;
+            row.cfa = expression();
+            return;
         case 0x10: // expression
             reg = number();
-            return saved_at(reg, expression());
+            row.of(reg) = expression();
+            return;
         case 0x11: // offset_extended_sf
             reg = number();
-            return offset(reg, factored_signed());
+            row.of(reg) = {place::cfa, signed_factored()};
+            return;
         case 0x12: // def_cfa_sf
             reg = number();
-            return cfa(reg, factored_signed());
+            return set_cfa(reg, signed_factored());
         case 0x13: // def_cfa_offset_sf
-            return cfa_offset(factored_signed());
+            row.cfa.offset = signed_factored();
+            return;
+        case 0x09: // register
         case 0x14: // val_offset
         case 0x15: // val_offset_sf
-            reg = number();
-            number();
-            return lose(reg);
+            row.of(number()) = {};
+            program.uleb();
+            return;
         case 0x16: // val_expression
-            reg = number();
-            program_.skip(number());
-            return lose(reg);
+            row.of(number()) = {};
+            program.part(number());
+            return;
         case 0x2e: // GNU_args_size
-            number();
-            return true;
-        case 0x2f: // GNU_negative_offset_extended
-            reg = number();
-            return offset(reg, -factored());
+            program.uleb();
+            return;
         default:
-            return false;
+            program.fail();
         }
     }
-
-    std::uint64_t code_factor_;
-    std::int64_t data_factor_;
-    unsigned encoding_;
-    table_reader program_;
-    std::uintptr_t at_ = 0;
-    std::uintptr_t code_ = 0;
-    table_row row_;
-    table_row before_; // the row before the last advance
-    table_row first_;
-    table_row stack_[8];
-    unsigned remembered_ = 0;
 };
 
-unwind_rule rule_of(table_row const& row) noexcept
-{
-    if (!row.has_return_address)
-        return unwind_rule(unwind_rule::outermost);
-    if (row.return_address_is_moved || row.bp == table_row::lost)
-        return {};
-    if (row.cfa.base == place::word_at_bp && row.bp == table_row::at_bp)
-        return unwind_rule::of(unwind_rule::realigned, row.cfa.offset, 0);
-    if (row.bp == table_row::at_bp ||
-        (row.cfa.base != place::at_sp && row.cfa.base != place::at_bp))
-        return {};
-    return unwind_rule::of(row.cfa.base == place::at_sp ? unwind_rule::by_sp : unwind_rule::by_bp,
-                           row.cfa.offset, row.bp == table_row::below_cfa ? row.bp_offset : 0);
-}
-
-/// A CIE or an FDE, after its length.
+/// A CIE or an FDE, after its length. The form with lengths of 64 bits is never written.
 table_reader entry_at(std::span<const std::byte> readable, std::uintptr_t at) noexcept
 {
     table_reader all(readable, at);
-    auto const bytes = all.get<std::uint32_t>();
-    return bytes == 0xffffffff ? table_reader{} : all.part(bytes); // no 64-bit form: never written
+    return all.part(all.get<std::uint32_t>());
 }
 
 /// Reads an FDE.
@@ -472,53 +371,46 @@ unwind_rule rule_in(std::span<const std::byte> readable, std::uintptr_t at,
                     std::uintptr_t code) noexcept
 {
     table_reader fde = entry_at(readable, at);
-    std::uintptr_t const back = fde.address();
-    table_reader cie = entry_at(readable, back - fde.get<std::uint32_t>());
-    if (fde.failed() || cie.get<std::uint32_t>() != 0)
-        return {};
-    auto const version = cie.get<std::uint8_t>();
+    std::uintptr_t const here = fde.address();
+    table_reader cie = entry_at(readable, here - fde.get<std::uint32_t>());
+    std::uint64_t const mark = cie.get<std::uint32_t>(); // an FDE has the distance to its CIE here
+    std::uint64_t const version = cie.get<std::uint8_t>();
     char augmentation[8] = {};
-    for (char& letter : augmentation) {
-        letter = cie.get<char>();
+    for (char& letter : augmentation)
+        if (letter = static_cast<char>(cie.get<std::uint8_t>()); letter == 0)
+            break;
+    table_program program{cie.uleb(), cie.sleb(), 0};
+    std::uint64_t const column = version == 1 ? cie.get<std::uint8_t>() : cie.uleb();
+    if (cie.failed() || mark != 0 || column != return_address)
+        return {};
+
+    bool const has_data = augmentation[0] == 'z';
+    table_reader data = has_data ? cie.part(cie.uleb()) : table_reader{};
+    for (char const letter : std::span(augmentation).subspan(has_data ? 1 : 0)) {
         if (letter == 0)
             break;
-    }
-    std::uint64_t const code_factor = cie.uleb();
-    std::int64_t const data_factor = cie.sleb();
-    std::uint64_t const column = version == 1 ? cie.get<std::uint8_t>() : cie.uleb();
-    if (cie.failed() || augmentation[7] != 0 || column != return_address)
-        return {};
-
-    unsigned encoding = 0;
-    if (augmentation[0] == 'z') {
-        table_reader data = cie.part(cie.uleb());
-        for (char const* letter = augmentation + 1; *letter != 0; ++letter) {
-            if (*letter == 'R')
-                encoding = data.get<std::uint8_t>();
-            else if (*letter == 'L')
-                data.skip(1);
-            else if (*letter == 'P') // read as an offset, since its target is not needed
-                data.number(data.get<std::uint8_t>() & 0xf);
-            else if (*letter == 'S')
-                return unwind_rule(unwind_rule::signal);
-            else
-                return {};
-        }
-        if (data.failed())
+        if (letter == 'R')
+            program.encoding = static_cast<unsigned>(data.get<std::uint8_t>());
+        else if (letter == 'P') // the function that C++ calls: skipped
+            data.pointer(data.get<std::uint8_t>() & 0xf);
+        else if (letter == 'L')
+            data.get<std::uint8_t>();
+        else if (letter == 'S')
+            return unwind_rule(unwind_rule::signal);
+        else
             return {};
-    } else if (augmentation[0] != 0) {
-        return {};
     }
 
-    std::uintptr_t const start = fde.pointer(encoding);
-    std::uintptr_t const bytes = fde.number(encoding & 0xf);
-    if (augmentation[0] == 'z')
-        fde.skip(fde.uleb());
-    table_program program(code_factor, data_factor, encoding);
-    if (fde.failed() || code - start >= bytes || !program.run(cie, 0, 0))
+    std::uintptr_t const start = fde.pointer(program.encoding);
+    std::uintptr_t const bytes = fde.pointer(program.encoding & 0xf);
+    if (has_data)
+        fde.part(fde.uleb());
+    if (fde.failed() || data.failed() || code - start >= bytes || !program.run(cie))
         return {};
-    program.keep_first_row();
-    return program.run(fde, start, code) ? rule_of(program.row()) : unwind_rule{};
+    program.first = program.row;
+    program.at = start;
+    program.code = code;
+    return program.run(fde) ? program.row.rule() : unwind_rule{};
 }
 
 } // namespace
@@ -528,32 +420,31 @@ unwind_rule find_rule(std::span<const std::byte> readable, const std::byte* head
 {
     auto const base = reinterpret_cast<std::uintptr_t>(header);
     table_reader table(readable, base);
-    auto const version = table.get<std::uint8_t>();
-    auto const section_encoding = table.get<std::uint8_t>();
-    auto const count_encoding = table.get<std::uint8_t>();
-    auto const table_encoding = table.get<std::uint8_t>();
-    table.pointer(section_encoding, base);
-    std::uint64_t const count = table.pointer(count_encoding, base);
-    if (version != 1 || table_encoding != 0x3b || count > table.bytes() / 8)
-        return {}; // every linker writes pairs of 32-bit offsets from the header
+    std::uint64_t const encodings = table.get<std::uint32_t>();
+    table.pointer(encodings >> 8 & 0xff, base);
+    std::uint64_t const count = table.pointer(encodings >> 16 & 0xff, base);
+    // Version 1, and pairs of 32-bit offsets from `base`. No linker writes anything else.
+    if ((encodings & 0xff) != 1 || encodings >> 24 != 0x3b || count > table.bytes() / 8)
+        return {};
 
-    // The last function that begins at or before `code`.
-    auto const entry = [&](std::uint64_t index, std::uint64_t half) {
-        table_reader pair = table;
-        pair.skip(8 * index + 4 * half);
-        return base + static_cast<std::uintptr_t>(std::intptr_t{pair.get<std::int32_t>()});
+    // Word 0 of pair `i` is where a function begins, word 1 its FDE.
+    auto const offset = [&](std::uint64_t i, std::uint64_t word) {
+        table_reader pairs = table;
+        pairs.part(8 * i + 4 * word);
+        return static_cast<std::intptr_t>(pairs.get<std::int32_t>());
     };
-    std::uint64_t first = 0;
-    std::uint64_t end = count;
-    while (first < end) {
-        std::uint64_t const middle = first + (end - first) / 2;
-        if (static_cast<std::intptr_t>(entry(middle, 0) - base) <=
-            static_cast<std::intptr_t>(code - base))
-            first = middle + 1;
+    auto const of_code = static_cast<std::intptr_t>(code - base);
+    std::uint64_t below = 0; // number of functions that begin at or before `code`
+    for (std::uint64_t end = count; below < end;) {
+        std::uint64_t const middle = below + (end - below) / 2;
+        if (offset(middle, 0) <= of_code)
+            below = middle + 1;
         else
             end = middle;
     }
-    return first == 0 ? unwind_rule{} : rule_in(readable, entry(first - 1, 1), code);
+    if (below == 0)
+        return {};
+    return rule_in(readable, base + static_cast<std::uintptr_t>(offset(below - 1, 1)), code);
 }
 
 } // namespace mallard::os
