@@ -19,7 +19,7 @@
 //   - the command resets a sealed segment before it pushes the segment. It does the same with the
 //     segments of a thread or process that ended without sealing them.
 //
-// crates/mallard-cli/src/record/ring.rs has the same types. `version` changes with any of them.
+// crates/mallard-cli must declare the same types. `version` changes with any of them.
 #pragma once
 
 #include <atomic>

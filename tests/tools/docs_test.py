@@ -42,6 +42,16 @@ class CheckDocs(TreeTest):
         self.says("`pool.hpp:4`\n")
         self.finds(tool, "README.md:1: `pool.hpp:4`: no 4 in that file")
 
+    def test_checks_paths_in_comments_of_sources(self):
+        self.write("docs/decisions/0001-lists.md", "# 1. Lists\n")
+        self.write("crates/one/src/lib.rs", "")
+        self.write("crates/one/build.rs", "//! See src/lib.rs and docs/decisions/0001.\n")
+        self.write("src/a.cpp", '#include "src/gone.hpp" // see include/mallard/*.hpp\n'
+                                "/* docs/design.md, include/mallard/pool.hpp:refill\n * src/pool/16B */ x;\n"
+                                "int b; /// as docs/decisions/0002 says\n")
+        self.finds(tool, "src/a.cpp:3: `src/pool/16B`: no such file\n"
+                         "src/a.cpp:4: `docs/decisions/0002-*.md`: no such file")
+
     def rows_of(self, commit):
         self.write("results/m/pool.jsonl", '{"suite":"pool","commit":"%s"}\n' % commit)
 
