@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 skipped = 77
-compiler_flags = ["-O1", "-w", "-DSAFETY", "-DNOCLAIM", "-DMEMLIM=1024"]
+compiler_flags = ["-O0", "-w", "-DSAFETY", "-DNOCLAIM", "-DMEMLIM=1024"]
 # -m: the maximal number of steps of a run. -w: log2 of the number of hash table slots.
 search_flags = ["-m1000000", "-w22"]
 
