@@ -1,0 +1,549 @@
+// Tests the walk of call stacks against the unwinder of exceptions, which reads the same tables in
+// its own way.
+#include "../../src/os/unwind.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <alloca.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+namespace {
+
+using namespace mallard::os;
+
+using stack = std::vector<std::uintptr_t>; // return addresses, innermost first
+
+_Unwind_Reason_Code append(_Unwind_Context* at, void* argument)
+{
+    auto& into = *static_cast<stack*>(argument);
+    int is_interrupted = 0;
+    std::uintptr_t const pc = _Unwind_GetIPInfo(at, &is_interrupted);
+    if (pc == 0)
+        return _URC_END_OF_STACK;
+    into.push_back(pc + static_cast<std::uintptr_t>(is_interrupted));
+    return _URC_NO_REASON;
+}
+
+/// A walk with its memory, and a reader that knows only what walks return.
+struct walked {
+    std::vector<stack_frame> room;
+    stack_memory memory;
+    stack_change change{};
+    stack reader;   // outermost first
+    stack expected; // of the last call of `compare`, innermost first
+
+    explicit walked(std::size_t frames = 8192) : room(frames) { memory.frames = room; }
+
+    stack found() const { return {reader.rbegin(), reader.rend()}; }
+
+    void read(stack_change next)
+    {
+        change = next;
+        ASSERT_LE(change.kept, reader.size());
+        ASSERT_LE(change.fresh, fresh_frames_max);
+        reader.resize(change.kept);
+        for (auto const& frame : memory.frames.subspan(change.kept, change.fresh))
+            reader.push_back(frame.pc);
+        ASSERT_EQ(reader.size(), memory.depth);
+    }
+
+    /// Walks from the calling function on.
+    [[gnu::noinline]] void look(stack_mode mode = stack_mode::unwound)
+    {
+        read(walk(memory, caller(), mode));
+    }
+
+    /// The same, and compares the stack with that of the unwinder of exceptions.
+    [[gnu::noinline]] void compare(bool is_cut = false)
+    {
+        read(walk(memory, caller()));
+        expected.clear();
+        _Unwind_Backtrace(append, &expected);
+        expected.erase(expected.begin()); // this function
+        EXPECT_EQ(found(), expected);
+        EXPECT_EQ(change.cut, is_cut);
+        EXPECT_FALSE(change.gap);
+    }
+};
+
+/// Calls `f` at the bottom of so many calls of this function.
+[[gnu::noinline]] void deep(int depth, std::function<void()> const& f) // NOLINT(misc-no-recursion)
+{
+    int volatile left = depth;
+    if (left == 0)
+        f();
+    else
+        deep(depth - 1, f);
+    left = 0; // so that the call is no jump
+}
+
+TEST(unwind, finds_the_stack_of_exceptions)
+{
+    walked w;
+    w.compare();
+    EXPECT_EQ(w.change.kept, 0u);
+    deep(20, [&] { w.compare(); });
+    deep(10, [&] { w.compare(); });
+}
+
+TEST(unwind, returns_only_new_frames)
+{
+    walked w;
+    deep(50, [&] {
+        w.compare();
+        EXPECT_GT(w.change.fresh, 50u);
+        auto const frames = w.memory.depth;
+        for (int i = 0; i < 2; ++i) {
+            w.compare(); // the first differs in its return address
+            EXPECT_EQ(w.memory.depth, frames);
+            EXPECT_EQ(w.change.fresh, i == 0 ? 1u : 0u);
+        }
+        deep(5, [&] { w.compare(); });
+        EXPECT_LT(w.change.fresh, 20u);
+        EXPECT_EQ(w.change.kept + w.change.fresh, w.memory.depth);
+    });
+}
+
+TEST(unwind, returns_all_frames_after_forget)
+{
+    walked w;
+    w.compare();
+    w.memory.forget();
+    w.compare();
+    EXPECT_EQ(w.change.kept, 0u);
+}
+
+TEST(unwind, without_memory_begins_outside_of_the_calling_function)
+{
+    walked w;
+    std::vector<void*> calls(100);
+    auto const look = [&]() noexcept __attribute__((noinline)) {
+        calls.resize(walk(calls, caller()));
+        w.compare();
+    };
+    look();
+    // The first frame of `compare` is `look`, the second is this function, the third its caller.
+    ASSERT_GT(w.expected.size(), 2u);
+    ASSERT_EQ(calls.size() + 2, w.expected.size());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(calls[0]), w.expected[2]);
+}
+
+TEST(unwind, works_while_exceptions_are_in_flight)
+{
+    walked w;
+    struct compares_at_the_end {
+        walked& w;
+        ~compares_at_the_end() { w.compare(); }
+    };
+    for (int depth : {0, 3, 30}) {
+        try {
+            deep(depth, [&] {
+                compares_at_the_end const last{w};
+                w.compare();
+                throw std::runtime_error("thrown");
+            });
+        } catch (std::runtime_error const&) {
+            w.compare();
+        }
+        w.compare();
+    }
+}
+
+TEST(unwind, works_after_longjmp)
+{
+    walked w;
+    for (int const depth : {0, 10, 20, 5}) {
+        jmp_buf back;
+        if (setjmp(back) == 0)
+            deep(depth, [&] {
+                w.compare();
+                std::longjmp(back, 1);
+            });
+        w.compare();
+    }
+}
+
+[[gnu::noinline]] void with_alloca(walked& w, std::size_t bytes)
+{
+    std::memset(alloca(bytes), 1, bytes);
+    w.compare();
+}
+
+/// Aligns its stack, and has a frame of a size that is not known to the compiler.
+[[gnu::noinline]] void with_aligned_frame(walked& w, std::size_t bytes)
+{
+    alignas(64) char volatile aligned[64] = {};
+    std::memset(alloca(bytes), 1, bytes);
+    deep(2, [&] { w.compare(); });
+    aligned[1] = aligned[0];
+}
+
+TEST(unwind, knows_frames_of_any_size_and_alignment)
+{
+    walked w;
+    for (std::size_t bytes : {16u, 48u, 1000u, 100'000u}) {
+        with_alloca(w, bytes);
+        with_aligned_frame(w, bytes);
+    }
+}
+
+[[gnu::noinline]] void with_large_frame(walked& w)
+{
+    char volatile large[3 << 20];
+    large[0] = 1;
+    w.compare();
+    large[1] = large[0];
+}
+
+TEST(unwind, knows_frames_of_mebibytes)
+{
+    walked w;
+    with_large_frame(w);
+}
+
+walked* of_handler = nullptr;
+
+void handle(int)
+{
+    of_handler->compare();
+    of_handler->compare();
+}
+
+void raise_at(int depth)
+{
+    deep(depth, [] {
+        of_handler->compare();
+        ::raise(SIGUSR1);
+        of_handler->compare();
+    });
+}
+
+void handle_signals_with(int flags)
+{
+    walked w;
+    of_handler = &w;
+    struct sigaction action{};
+    struct sigaction before{};
+    action.sa_handler = handle;
+    action.sa_flags = flags;
+    ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+    for (int depth : {0, 10, 5, 6})
+        raise_at(depth);
+    ASSERT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
+}
+
+TEST(unwind, crosses_signals)
+{
+    handle_signals_with(0);
+}
+
+TEST(unwind, crosses_signals_on_an_alternate_stack)
+{
+    std::vector<char> memory(1 << 18);
+    stack_t alternate{};
+    stack_t before{};
+    alternate.ss_sp = memory.data();
+    alternate.ss_size = memory.size();
+    ASSERT_EQ(::sigaltstack(&alternate, &before), 0);
+    handle_signals_with(SA_ONSTACK);
+    ASSERT_EQ(::sigaltstack(&before, nullptr), 0);
+}
+
+struct fiber {
+    ucontext_t own{};
+    ucontext_t main{};
+    walked* w = nullptr;
+    char* stack = nullptr;
+    static constexpr std::size_t bytes = 1 << 18;
+
+    static fiber* now;
+
+    static void run()
+    {
+        fiber& self = *now;
+        for (int i = 0; i < 3; ++i) {
+            // glibc gives the function that starts a fiber no unwind table.
+            deep(5 * i, [&] { self.w->compare(true); });
+            EXPECT_EQ(self.w->change.kept, 0u);
+            ::swapcontext(&self.own, &self.main);
+        }
+    }
+};
+
+fiber* fiber::now = nullptr;
+
+TEST(unwind, walks_stacks_of_fibers_as_a_whole)
+{
+    walked w;
+    fiber fibers[2];
+    for (fiber& f : fibers) {
+        // A page that cannot be read follows the stack.
+        f.stack = static_cast<char*>(::mmap(nullptr, fiber::bytes + 4096, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        ASSERT_NE(f.stack, MAP_FAILED);
+        ASSERT_EQ(::mprotect(f.stack + fiber::bytes, 4096, PROT_NONE), 0);
+        f.w = &w;
+        ASSERT_EQ(::getcontext(&f.own), 0);
+        f.own.uc_stack.ss_sp = f.stack;
+        f.own.uc_stack.ss_size = fiber::bytes;
+        f.own.uc_link = &f.main;
+        ::makecontext(&f.own, fiber::run, 0);
+    }
+    for (int i = 0; i < 6; ++i) {
+        fiber::now = &fibers[i % 2];
+        ::swapcontext(&fibers[i % 2].main, &fibers[i % 2].own);
+        w.compare();
+        w.compare();
+        EXPECT_EQ(w.change.fresh, 1u);
+    }
+    for (fiber& f : fibers)
+        ::munmap(f.stack, fiber::bytes + 4096);
+}
+
+TEST(unwind, remembers_the_stacks_of_threads)
+{
+    std::thread([] {
+        walked w;
+        deep(100, [&] {
+            w.compare();
+            w.compare();
+            EXPECT_EQ(w.change.fresh, 1u);
+        });
+        std::thread([] { walked().compare(); }).join();
+        w.compare();
+        EXPECT_GT(w.change.kept, 0u);
+    }).join();
+}
+
+// Calls a function, and has no unwind table.
+extern "C" void call_without_table(void (*f)(void*), void* argument);
+asm(R"(
+    .text
+    .type call_without_table, @function
+call_without_table:
+    sub $8, %rsp
+    mov %rdi, %rax
+    mov %rsi, %rdi
+    call *%rax
+    add $8, %rsp
+    ret
+    .size call_without_table, . - call_without_table
+)");
+
+TEST(unwind, stops_at_code_without_table)
+{
+    walked w;
+    auto const look = [](void* argument) {
+        auto& self = *static_cast<walked*>(argument);
+        for (bool const is_first : {true, false}) {
+            self.look();
+            EXPECT_TRUE(self.change.cut);
+            EXPECT_FALSE(self.change.gap);
+            EXPECT_LE(self.memory.depth, 3u); // up to the function without table
+            EXPECT_EQ(self.change.kept > 0, !is_first);
+        }
+        self.memory.forget();
+    };
+    call_without_table(look, &w);
+    call_without_table(look, &w);
+    w.compare(); // whole again
+}
+
+/// Calls `f` on a thread with so much stack.
+void on_large_stack(std::size_t bytes, std::function<void()> f)
+{
+    pthread_attr_t attributes;
+    pthread_t thread{};
+    ASSERT_EQ(::pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(::pthread_attr_setstacksize(&attributes, bytes), 0);
+    auto const run = [](void* argument) -> void* {
+        (*static_cast<std::function<void()>*>(argument))();
+        return nullptr;
+    };
+    ASSERT_EQ(::pthread_create(&thread, &attributes, run, &f), 0);
+    ::pthread_join(thread, nullptr);
+    ::pthread_attr_destroy(&attributes);
+}
+
+struct recursion {
+    walked w;
+    unsigned long frames_written = 0;
+    unsigned long gaps = 0;
+    bool must_be_whole = true;
+
+    void look(int level)
+    {
+        w.look();
+        frames_written += w.change.fresh;
+        gaps += w.change.gap ? 1 : 0;
+        EXPECT_FALSE(w.change.cut);
+        if (must_be_whole) {
+            EXPECT_GE(w.memory.depth, static_cast<unsigned>(level));
+        }
+    }
+
+    [[gnu::noinline]] void enter(int level, int levels) // NOLINT(misc-no-recursion)
+    {
+        if (level < 20'000 || level % 8 == 0)
+            look(level);
+        if (level < levels)
+            enter(level + 1, levels);
+        else
+            compare_innermost();
+        if (level % 8 == 0)
+            look(level);
+    }
+
+    void compare_innermost()
+    {
+        std::vector<void*> calls(70);
+        auto const get = [&]() noexcept __attribute__((noinline)) {
+            calls.resize(walk(calls, caller()));
+            w.look();
+        };
+        get();
+        stack const found = w.found();
+        for (std::size_t i = 0; i < 60; ++i)
+            ASSERT_EQ(found[i + 2], reinterpret_cast<std::uintptr_t>(calls[i]));
+    }
+};
+
+TEST(unwind, keeps_all_frames_of_8000_calls)
+{
+    on_large_stack(std::size_t{64} << 20, [] {
+        recursion r;
+        r.enter(1, 8000);
+        EXPECT_EQ(r.gaps, 0u);
+        EXPECT_LT(r.frames_written, 4u * 8000);
+        r.w.compare();
+    });
+}
+
+TEST(unwind, survives_100000_calls)
+{
+    on_large_stack(std::size_t{256} << 20, [] {
+        recursion r;
+        r.must_be_whole = false;
+        r.enter(1, 100'000);
+        EXPECT_GT(r.gaps, 0u);
+        EXPECT_LT(r.gaps, 200u);
+        EXPECT_LT(r.frames_written, 1'000'000u);
+        r.w.compare();
+        EXPECT_LT(r.w.memory.depth, 20u);
+    });
+}
+
+TEST(unwind, loses_no_more_than_there_is_no_room_for)
+{
+    walked w(128);
+    deep(1000, [&] {
+        w.look();
+        EXPECT_TRUE(w.change.gap);
+        EXPECT_EQ(w.change.kept, 0u);
+        EXPECT_EQ(w.change.fresh, 64u);
+        deep(10, [&] { w.look(); });
+        EXPECT_FALSE(w.change.gap);
+        EXPECT_GT(w.change.kept, 60u);
+        deep(100, [&] { w.look(); });
+        EXPECT_TRUE(w.change.gap);
+    });
+    deep(20, [&] { w.compare(); });
+}
+
+TEST(unwind, follows_frame_pointers)
+{
+    walked w;
+    // Three frames on the stack, as functions with frame pointers leave them.
+    std::uintptr_t frames[6] = {0, 30, 0, 20, 0, 10};
+    auto const at = [&](int i) { return reinterpret_cast<std::uintptr_t>(frames + i); };
+    frames[0] = at(2);
+    frames[2] = at(4);
+    call_site const from{40, at(0), at(0)};
+    w.read(walk(w.memory, from, stack_mode::frame_pointers));
+    EXPECT_EQ(w.reader, (stack{10, 20, 30, 40}));
+    EXPECT_FALSE(w.change.cut);
+
+    frames[1] = 31;
+    w.read(walk(w.memory, from, stack_mode::frame_pointers));
+    EXPECT_EQ(w.change.kept, 2u);
+    EXPECT_EQ(w.reader, (stack{10, 20, 31, 40}));
+
+    for (std::uintptr_t const damaged : {at(0), std::uintptr_t{8}, at(3) + 1}) {
+        frames[2] = damaged;
+        w.memory.forget();
+        w.reader.clear();
+        w.read(walk(w.memory, from, stack_mode::frame_pointers));
+        EXPECT_EQ(w.reader, (stack{20, 31, 40}));
+        EXPECT_TRUE(w.change.cut);
+    }
+}
+
+TEST(unwind, finds_the_caller_alone)
+{
+    walked w;
+    for (unsigned i = 0; i < 2; ++i) {
+        w.look(stack_mode::caller);
+        EXPECT_EQ(w.change.kept, i);
+        EXPECT_EQ(w.change.fresh, 1 - i);
+        EXPECT_EQ(w.memory.depth, 1u);
+    }
+}
+
+/// A module whose function `call_back` calls a function. The frames of `call_back` differ.
+struct test_module {
+    void* handle;
+    void (*call_back)(void (*)(void*), void*);
+
+    explicit test_module(char const* path)
+        : handle(::dlopen(path, RTLD_NOW | RTLD_LOCAL)),
+          call_back(reinterpret_cast<decltype(call_back)>(::dlsym(handle, "call_back")))
+    {
+    }
+    test_module(test_module const&) = delete;
+    ~test_module() { ::dlclose(handle); }
+};
+
+std::vector<std::string> reported;
+
+TEST(unwind, learns_code_again_after_dlclose)
+{
+    on_new_module([](code_module const& module) noexcept {
+        EXPECT_LT(module.begin, module.end);
+        reported.emplace_back(module.path);
+    });
+    walked w;
+    auto const look = [](void* argument) { static_cast<walked*>(argument)->compare(); };
+    std::vector<std::uintptr_t> places;
+    for (char const* path : {UNWIND_MODULE_A, UNWIND_MODULE_B, UNWIND_MODULE_A}) {
+        {
+            reported.clear();
+            test_module const module(path);
+            ASSERT_NE(module.call_back, nullptr);
+            places.push_back(reinterpret_cast<std::uintptr_t>(module.call_back));
+            module.call_back(look, &w);
+            EXPECT_EQ(std::count(reported.begin(), reported.end(), path), 1);
+            reported.clear();
+            module.call_back(look, &w);
+            EXPECT_TRUE(reported.empty());
+        }
+        forget_code();
+    }
+    on_new_module(nullptr);
+    EXPECT_EQ(places[0], places[1]) << "the modules were not loaded at the same address";
+}
+
+} // namespace
