@@ -75,6 +75,9 @@ if(TARGET mallard-malloc)
     file(CREATE_LINK ../libmallard-malloc.so.${PROJECT_VERSION_MAJOR} ${link} SYMBOLIC)
     install(FILES ${link} DESTINATION ${preload_dir} COMPONENT malloc)
 endif()
+if(TARGET mallard-record)
+    install(TARGETS mallard-record LIBRARY DESTINATION ${preload_dir} COMPONENT record)
+endif()
 
 # find_package reads mallard-config.cmake, which reads the components that are installed. Every
 # component installs this file and the file with the version.

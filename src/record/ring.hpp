@@ -12,8 +12,8 @@
 // thread waits for another, and what a killed program has appended can be read.
 //
 // Who writes what:
-//   - the command writes the fields up to `recording`, before the program starts; later only
-//     `recording`;
+//   - the command writes the fields up to `recording`, and `clock`, before the program starts;
+//     later only `recording`;
 //   - the thread that popped a segment writes the segment's fields and records, until it seals the
 //     segment;
 //   - the command resets a sealed segment before it pushes the segment. It does the same with the
@@ -74,11 +74,18 @@ struct ring_header {
     alignas(64) std::atomic<std::uint64_t> lost_full; ///< events dropped because the ring was full
     std::atomic<std::uint64_t> lost_nested; ///< events of signal handlers that interrupted a write
     std::atomic<std::uint64_t> waits;       ///< times that a thread waited for a segment
-    std::uint64_t reserved;                 ///< 0
-    std::atomic<std::uint32_t> processes;   ///< number of processes so far
-    std::atomic<std::uint32_t> threads;     ///< number of threads so far, of all processes
+    std::uint32_t clock;                    ///< enum mallard_trace_clock; the command sets it
+    std::uint32_t reserved;                 ///< 0
+    std::atomic<std::uint32_t> processes;   ///< number of the last process; the first is 1
+    std::atomic<std::uint32_t> threads;     ///< number of the last thread; the first is 1
     std::atomic<std::uint32_t> attached;    ///< 1: a recorder has mapped the ring
     std::atomic<std::uint32_t> refused;     ///< errno-like reason why a recorder did not start
+
+    /// What recording costs the program: ticks between the stamp of an event and the end of its
+    /// recording, added up for one event in 1,024, and the number of such events. An allocation is
+    /// stamped after the real call, a free when its call begins.
+    std::atomic<std::uint64_t> own_ticks;
+    std::atomic<std::uint64_t> own_events;
 };
 
 /// What a thread does with a segment.
@@ -105,6 +112,6 @@ struct alignas(64) ring_segment {
 static_assert(sizeof(ring_header) == 192 && sizeof(ring_segment) == 64);
 static_assert(offsetof(ring_header, free_segments) == 64);
 static_assert(offsetof(ring_header, lost_full) == 128);
-static_assert(offsetof(ring_header, attached) == 168);
+static_assert(offsetof(ring_header, attached) == 168 && offsetof(ring_header, own_ticks) == 176);
 
 } // namespace mallard::record

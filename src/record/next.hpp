@@ -1,0 +1,47 @@
+// The allocator of the program: the functions that the hooks call, which are the next ones in the
+// order in which the dynamic linker looks symbols up.
+#pragma once
+
+#include <cstddef>
+
+namespace mallard::record {
+
+/// The functions of the next allocator.
+struct next_functions {
+    void* (*malloc)(std::size_t);
+    void (*free)(void*);
+    void* (*calloc)(std::size_t, std::size_t);
+    void* (*realloc)(void*, std::size_t);
+    void* (*reallocarray)(void*, std::size_t, std::size_t); ///< null in glibc before 2.26
+    void* (*aligned_alloc)(std::size_t, std::size_t);
+    void* (*memalign)(std::size_t, std::size_t);
+    int (*posix_memalign)(void**, std::size_t, std::size_t);
+    void* (*valloc)(std::size_t);
+    void* (*pvalloc)(std::size_t);
+    void (*free_sized)(void*, std::size_t);                      ///< null if libc has none
+    void (*free_aligned_sized)(void*, std::size_t, std::size_t); ///< null if libc has none
+    int (*dlclose)(void*);
+};
+
+extern constinit next_functions next;
+
+/// Whether `next` is complete. Otherwise looks the functions up. False: the lookup itself, in this
+/// thread, called a hook, which is served by `bootstrap`.
+bool find_next() noexcept;
+
+/// Serves the requests of the dynamic linker during `find_next`. The blocks are zero, and are never
+/// used again.
+void* bootstrap(std::size_t bytes, std::size_t align = 16) noexcept;
+
+constexpr std::size_t bootstrap_bytes = 16384;
+extern constinit std::byte bootstrap_memory[bootstrap_bytes];
+
+/// Whether `block` is from `bootstrap`.
+inline bool is_bootstrap(const void* block) noexcept
+{
+    auto const* const at = static_cast<const std::byte*>(block);
+    // One comparison: the difference of a lower address is a large number.
+    return static_cast<std::size_t>(at - bootstrap_memory) < bootstrap_bytes;
+}
+
+} // namespace mallard::record

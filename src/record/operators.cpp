@@ -1,0 +1,297 @@
+// operator new and delete, in all their forms.
+//
+// An operator of libstdc++ or libc++ calls malloc or free, whose hooks record the event. So these
+// operators only note which form was called (thread_state::from) and jump to the next operator: no
+// frame of the recorder is on the stack when std::bad_alloc is thrown. If the next operator is that
+// of another allocator, which does not call malloc, the event is recorded here.
+#include "next.hpp"
+#include "thread.hpp"
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <unistd.h>
+
+namespace mallard::record {
+
+namespace {
+
+/// Looks up the next function of this name. A program without a C++ runtime may load one later with
+/// a plugin, out of sight of RTLD_NEXT.
+void* find_operator(const char* name) noexcept
+{
+    if (void* const found = ::dlsym(RTLD_NEXT, name))
+        return found;
+    for (const char* const runtime : {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"})
+        if (void* const loaded = ::dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD))
+            if (void* const found = ::dlsym(loaded, name))
+                return found;
+    return nullptr;
+}
+
+/// Whether the function belongs to a C++ runtime, whose operators call malloc and free.
+bool calls_malloc(const void* function) noexcept
+{
+    Dl_info info{};
+    if (::dladdr(function, &info) == 0 || info.dli_fname == nullptr)
+        return false;
+    const char* const slash = std::strrchr(info.dli_fname, '/');
+    const char* const file = slash == nullptr ? info.dli_fname : slash + 1;
+    return std::strncmp(file, "libstdc++", 9) == 0 || std::strncmp(file, "libc++", 6) == 0;
+}
+
+/// Notes the form of the operator for the hook of malloc or free that runs next in this thread. One
+/// operator may call another: all their forms are noted.
+[[gnu::always_inline]] inline void note(unsigned flags, std::size_t bytes = 0,
+                                        unsigned align_log2 = 0) noexcept
+{
+    if (this_thread.now.load(std::memory_order_relaxed) == in_program)
+        this_thread.from |=
+            mallard_trace_pack(bytes, align_log2, 0, mallard_trace_from_new | flags);
+}
+
+// What the arguments of an operator after the first say.
+
+constexpr std::size_t bytes_of() noexcept
+{
+    return 0;
+}
+constexpr std::size_t bytes_of(std::size_t bytes, auto const&...) noexcept
+{
+    return bytes;
+}
+constexpr std::size_t bytes_of(auto const&...) noexcept
+{
+    return 0;
+}
+
+constexpr unsigned log2_of(std::align_val_t align) noexcept
+{
+    return static_cast<unsigned>(std::countr_zero(static_cast<std::size_t>(align)));
+}
+template <class Other>
+constexpr unsigned log2_of(const Other&) noexcept
+{
+    return 0;
+}
+constexpr unsigned align_log2_of(auto const&... more) noexcept
+{
+    return (0U | ... | log2_of(more));
+}
+
+/// Flags of a form with these arguments after the first.
+template <class... More>
+constexpr unsigned flags_of =
+    unsigned{mallard_trace_sized} * (std::is_same_v<More, std::size_t> || ...) |
+    unsigned{mallard_trace_aligned} * (std::is_same_v<More, std::align_val_t> || ...) |
+    unsigned{mallard_trace_nothrow} * (std::is_same_v<More, const std::nothrow_t&> || ...);
+
+[[noreturn]] void stop_without_runtime() noexcept
+{
+    static constexpr char text[] = "mallard: out of memory in operator new, without a C++ runtime\n"
+                                   "  std::bad_alloc cannot be thrown, and the program stops\n"
+                                   "  help: link the program with libstdc++\n";
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, text, sizeof text - 1);
+    std::abort();
+}
+
+enum form { new_one, new_array, delete_one, delete_array };
+constexpr const char* prefix_of[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
+
+/// The suffix of a mangled name: the arguments after the first.
+template <class... More>
+constexpr const char* suffix_of = "";
+template <>
+constexpr const char* suffix_of<std::size_t> = "m";
+template <>
+constexpr const char* suffix_of<std::align_val_t> = "St11align_val_t";
+template <>
+constexpr const char* suffix_of<std::size_t, std::align_val_t> = "mSt11align_val_t";
+template <>
+constexpr const char* suffix_of<const std::nothrow_t&> = "RKSt9nothrow_t";
+template <>
+constexpr const char* suffix_of<std::align_val_t, const std::nothrow_t&> =
+    "St11align_val_tRKSt9nothrow_t";
+
+/// One operator of the program. The operator jumps to `next`, which is `look_up` at first.
+template <form Form, class Result, class First, class... More>
+struct the_operator {
+    using function = Result (*)(First, More...);
+
+    static Result look_up(First first, More... more)
+    {
+        char name[48] = "";
+        std::strcat(std::strcat(name, prefix_of[Form]), suffix_of<More...>);
+        found = reinterpret_cast<function>(find_operator(name));
+        next = calls_malloc(reinterpret_cast<void*>(found)) ? found : record;
+        return next(first, more...);
+    }
+
+    /// Calls the operator of an allocator that need not call malloc or free.
+    static Result record(First first, More... more)
+    {
+        if constexpr (Form == new_one || Form == new_array)
+            return record_new(first, more...);
+        else
+            record_delete(first, more...);
+    }
+
+    static Result record_new(std::size_t bytes, More... more)
+    {
+        if (found == nullptr)
+            return allocate_without_runtime(bytes, more...);
+        void* const block = found(bytes, more...);
+        // A malloc inside of the operator has taken the note, and recorded the event.
+        if (std::uint64_t const from = this_thread.from; from != 0) {
+            if (thread_state* const t = enter()) {
+                t->from = 0;
+                append(*t, ticks_after(), block,
+                       mallard_trace_pack(bytes, align_log2_of(more...), mallard_trace_malloc, 0) |
+                           from,
+                       0, stack_of::call);
+                leave(*t);
+            }
+        }
+        return block;
+    }
+
+    static void record_delete(void* block, More... more) noexcept
+    {
+        if (found == nullptr)
+            return ::free(block);
+        thread_state* const t = block == nullptr ? nullptr : enter();
+        if (t != nullptr)
+            append(*t, ticks(), block,
+                   mallard_trace_pack(0, 0, mallard_trace_free, 0) | std::exchange(t->from, 0), 0,
+                   stack_of::free);
+        found(block, more...);
+        if (t != nullptr)
+            leave(*t);
+    }
+
+    static void* allocate_without_runtime(std::size_t bytes, More... more) noexcept
+    {
+        unsigned const align_log2 = align_log2_of(more...);
+        void* const block =
+            align_log2 == 0 ? ::malloc(bytes) : ::memalign(std::size_t{1} << align_log2, bytes);
+        if (block == nullptr && !(std::is_same_v<More, const std::nothrow_t&> || ...))
+            stop_without_runtime();
+        return block;
+    }
+
+    static inline constinit function next = look_up;
+    static inline constinit function found = nullptr;
+};
+
+template <form Form, class... More>
+inline void* make(std::size_t bytes, More... more)
+{
+    note(unsigned{mallard_trace_array} * (Form == new_array) | flags_of<More...>);
+    return the_operator<Form, void*, std::size_t, More...>::next(bytes, more...);
+}
+
+template <form Form, class... More>
+inline void destroy(void* block, More... more) noexcept
+{
+    note(unsigned{mallard_trace_array} * (Form == delete_array) | flags_of<More...>,
+         bytes_of(more...), align_log2_of(more...));
+    the_operator<Form, void, void*, More...>::next(block, more...);
+}
+
+} // namespace
+
+} // namespace mallard::record
+
+using namespace mallard::record;
+using nothrow = const std::nothrow_t&;
+
+#pragma GCC visibility push(default)
+
+void* operator new(std::size_t bytes)
+{
+    return make<new_one>(bytes);
+}
+void* operator new[](std::size_t bytes)
+{
+    return make<new_array>(bytes);
+}
+void* operator new(std::size_t bytes, nothrow quietly) noexcept
+{
+    return make<new_one, nothrow>(bytes, quietly);
+}
+void* operator new[](std::size_t bytes, nothrow quietly) noexcept
+{
+    return make<new_array, nothrow>(bytes, quietly);
+}
+void* operator new(std::size_t bytes, std::align_val_t align)
+{
+    return make<new_one>(bytes, align);
+}
+void* operator new[](std::size_t bytes, std::align_val_t align)
+{
+    return make<new_array>(bytes, align);
+}
+void* operator new(std::size_t bytes, std::align_val_t align, nothrow quietly) noexcept
+{
+    return make<new_one, std::align_val_t, nothrow>(bytes, align, quietly);
+}
+void* operator new[](std::size_t bytes, std::align_val_t align, nothrow quietly) noexcept
+{
+    return make<new_array, std::align_val_t, nothrow>(bytes, align, quietly);
+}
+
+void operator delete(void* block) noexcept
+{
+    destroy<delete_one>(block);
+}
+void operator delete[](void* block) noexcept
+{
+    destroy<delete_array>(block);
+}
+void operator delete(void* block, std::size_t bytes) noexcept
+{
+    destroy<delete_one>(block, bytes);
+}
+void operator delete[](void* block, std::size_t bytes) noexcept
+{
+    destroy<delete_array>(block, bytes);
+}
+void operator delete(void* block, std::align_val_t align) noexcept
+{
+    destroy<delete_one>(block, align);
+}
+void operator delete[](void* block, std::align_val_t align) noexcept
+{
+    destroy<delete_array>(block, align);
+}
+void operator delete(void* block, std::size_t bytes, std::align_val_t align) noexcept
+{
+    destroy<delete_one>(block, bytes, align);
+}
+void operator delete[](void* block, std::size_t bytes, std::align_val_t align) noexcept
+{
+    destroy<delete_array>(block, bytes, align);
+}
+void operator delete(void* block, nothrow quietly) noexcept
+{
+    destroy<delete_one, nothrow>(block, quietly);
+}
+void operator delete[](void* block, nothrow quietly) noexcept
+{
+    destroy<delete_array, nothrow>(block, quietly);
+}
+void operator delete(void* block, std::align_val_t align, nothrow quietly) noexcept
+{
+    destroy<delete_one, std::align_val_t, nothrow>(block, align, quietly);
+}
+void operator delete[](void* block, std::align_val_t align, nothrow quietly) noexcept
+{
+    destroy<delete_array, std::align_val_t, nothrow>(block, align, quietly);
+}
+
+#pragma GCC visibility pop

@@ -1,0 +1,350 @@
+// Attaches the process, its children and its threads to the ring.
+#include "process.hpp"
+
+#include "../os/errno_kept_linux.hpp"
+#include "next.hpp"
+
+#include <mallard/detail/base/sampling.hpp>
+
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace mallard::record {
+
+constinit settings the;
+constinit process_page this_process{};
+constinit thread_local thread_state this_thread;
+
+namespace {
+
+enum : int { not_tried, trying, attached, off };
+
+// These variables stay as they are in the child of a fork.
+constinit std::atomic<int> attachment{not_tried};
+constinit std::size_t ring_bytes = 0;
+constinit char* process_words = nullptr; ///< "PID:PROCESS" in the environment, ten digits each
+constinit pid_t command = 0;             ///< 0: not visible to this process
+constinit pthread_key_t at_thread_exit;
+
+// Variables of this process: in the child of a fork, `attach_child` sets them anew.
+constinit std::uint32_t own_pid = 0;
+constinit std::uint32_t process_before = 0;
+constinit const char* how_process_began = nullptr; ///< null: the process has been announced
+constinit bool is_new_program = false;             ///< the modules have not been announced
+
+constexpr unsigned number_digits = 10;
+
+void write_number(char* at, std::uint32_t number) noexcept
+{
+    for (unsigned digit = number_digits; digit-- != 0; number /= 10)
+        at[digit] = "0123456789"[number % 10];
+}
+
+/// Writes who this process is to the variable MALLARD_RING, for a program that this one executes.
+void tell_next_program() noexcept
+{
+    if (process_words == nullptr)
+        return;
+    write_number(process_words, own_pid);
+    write_number(process_words + number_digits + 1,
+                 this_process.number.load(std::memory_order_relaxed));
+}
+
+bool is_ring(ring_header const& ring, std::size_t bytes) noexcept
+{
+    static constexpr unsigned char magic[8] = {0x89, 'M', 'R', 'I', 'N', 'G', '\r', '\n'};
+    return std::memcmp(ring.magic, magic, sizeof magic) == 0 && ring.version == ring_version &&
+           ring.data_offset % 4096 == 0 && ring.data_offset <= bytes &&
+           ring.segments <= (bytes - ring.data_offset) / segment_bytes;
+}
+
+/// Maps the ring. Null: there is no such file, or the file is no ring of this version.
+ring_header* map_ring(const char* path) noexcept
+{
+    int const file = ::open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return nullptr;
+    struct stat of{};
+    void* at = MAP_FAILED;
+    if (::fstat(file, &of) == 0 && static_cast<std::size_t>(of.st_size) >= segment_table_offset) {
+        ring_bytes = static_cast<std::size_t>(of.st_size);
+        at = ::mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+    ::close(file);
+    if (at == MAP_FAILED)
+        return nullptr;
+    auto* const ring = static_cast<ring_header*>(at);
+    if (is_ring(*ring, ring_bytes))
+        return ring;
+    ::munmap(at, ring_bytes);
+    return nullptr;
+}
+
+void read_settings(ring_header& ring) noexcept
+{
+    auto* const bytes = reinterpret_cast<std::byte*>(&ring);
+    the.ring = &ring;
+    the.segments = reinterpret_cast<ring_segment*>(bytes + segment_table_offset);
+    the.records = reinterpret_cast<mallard_trace_record*>(bytes + ring.data_offset);
+    the.sample_rate = ring.sample_bytes == 0 ? 0 : 1 / static_cast<double>(ring.sample_bytes);
+    the.time_mask = ring.time_calls - 1;
+    the.has_stacks = ring.stacks != ring_no_stacks;
+    the.has_free_stacks = the.has_stacks && ring.free_stacks != 0;
+    the.mode = ring.stacks == ring_caller           ? os::stack_mode::caller
+               : ring.stacks == ring_frame_pointers ? os::stack_mode::frame_pointers
+                                                    : os::stack_mode::unwound;
+    the.follows_fork = (ring.follow & ring_follow_fork) != 0;
+    the.reads_counter = ring.clock == mallard_trace_clock_tsc;
+}
+
+void begin_process(const char* how, std::uint32_t before) noexcept
+{
+    own_pid = static_cast<std::uint32_t>(::getpid());
+    how_process_began = how;
+    process_before = before;
+    std::uint32_t const number = the.ring->processes.fetch_add(1, std::memory_order_relaxed) + 1;
+    this_process.number.store(number, std::memory_order_release);
+    tell_next_program();
+}
+
+/// The child of a fork in a signal handler that interrupted `append` finishes that call. Such a
+/// call must not write to the segment, which belongs to the parent: its writes go to private pages.
+void protect_ring_of_parent() noexcept
+{
+    if (this_thread.now.load(std::memory_order_relaxed) != in_write ||
+        this_process.number.load(std::memory_order_relaxed) != 0)
+        return;
+    ::mmap(the.ring, ring_bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    attachment.store(off, std::memory_order_relaxed);
+}
+
+void in_child() noexcept;
+void end_thread(void* state) noexcept;
+
+/// Attaches the process to the ring that the environment names. False: there is none, or it cannot
+/// be used.
+bool attach_program() noexcept
+{
+    char* const value = find_ring_variable();
+    if (value == nullptr)
+        return false;
+    char* const words = std::strchr(value, ':');
+    if (words != nullptr)
+        *words = '\0';
+    ring_header* const ring = map_ring(value);
+    if (words != nullptr)
+        *words = ':';
+    if (ring == nullptr)
+        return false;
+    bool const follows_exec = (ring->follow & ring_follow_exec) != 0;
+    if (::madvise(&this_process, sizeof this_process, MADV_WIPEONFORK) != 0 ||
+        ::pthread_key_create(&at_thread_exit, end_thread) != 0 ||
+        ::pthread_atfork(nullptr, nullptr, in_child) != 0) {
+        ring->refused.store(static_cast<std::uint32_t>(errno), std::memory_order_release);
+        ::munmap(ring, ring_bytes);
+        return false;
+    }
+    ::madvise(ring, ring_bytes, MADV_DONTDUMP);
+    command = static_cast<pid_t>(std::strncmp(value, "/proc/", 6) == 0 ? std::atoi(value + 6) : 0);
+    if (command != 0 && ::kill(command, 0) != 0 && errno == ESRCH)
+        command = 0;
+    read_settings(*ring);
+    if (!the.follows_fork)
+        ::madvise(ring, ring_bytes, MADV_DONTFORK);
+    if (the.has_stacks)
+        os::on_new_module(
+            [](os::code_module const& m) noexcept { append_new_module(m.begin, m.path); });
+    std::uint32_t before = 0;
+    bool is_same_process = false;
+    if (!follows_exec) {
+        clear_environment();
+    } else if (words != nullptr && std::strlen(words) == 2 * number_digits + 2) {
+        process_words = words + 1;
+        is_same_process = std::atoi(process_words) == ::getpid();
+        before = static_cast<std::uint32_t>(std::atoi(process_words + number_digits + 1));
+    }
+    is_new_program = true;
+    begin_process(before == 0 ? "start" : is_same_process ? "exec" : "fork", before);
+    ring->attached.store(1, std::memory_order_release);
+    return true;
+}
+
+/// Attaches the child of a fork or clone, if children are followed.
+bool attach_child() noexcept
+{
+    if (!the.follows_fork || this_process.is_attaching.exchange(1, std::memory_order_acquire) != 0)
+        return false;
+    begin_process("fork", this_thread.ended_in != 0 ? this_thread.ended_in : this_thread.process);
+    return true;
+}
+
+/// Whether the process has a number now.
+bool attach() noexcept
+{
+    if (!find_next())
+        return false;
+    int seen = attachment.load(std::memory_order_acquire);
+    if (seen == attached)
+        return attach_child();
+    if (seen != not_tried || !attachment.compare_exchange_strong(seen, trying))
+        return false;
+    bool const done = attach_program();
+    attachment.store(done ? attached : off, std::memory_order_release);
+    return done;
+}
+
+/// Room for the frames of a thread's last stack: as many as one event can write.
+constexpr std::size_t frames_bytes = (os::fresh_frames_max + 4) * sizeof(os::stack_frame);
+
+void map_frames(thread_state& t) noexcept
+{
+    t.stack.forget(); // in the child of a fork, the reader knows no stack of this thread
+    if (!the.has_stacks || !t.stack.frames.empty())
+        return;
+    void* const at = ::mmap(nullptr, frames_bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED)
+        t.stack.frames = {static_cast<os::stack_frame*>(at), os::fresh_frames_max + 4};
+}
+
+void unmap_frames(thread_state& t) noexcept
+{
+    if (!t.stack.frames.empty())
+        ::munmap(t.stack.frames.data(), frames_bytes);
+    t.stack.frames = {};
+    t.stack.forget();
+}
+
+/// Gives the thread a number and announces it. The thread that starts first also announces the
+/// process.
+void start(thread_state& t) noexcept
+{
+    t.now.store(in_call, std::memory_order_relaxed);
+    t.process = this_process.number.load(std::memory_order_acquire);
+    t.number = the.ring->threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    t.system_thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    t.sequence = t.ended_in = t.exit_rounds = 0;
+    t.segment = nullptr; // in the child of a fork, the segment is the parent's
+    t.at = t.end = nullptr;
+    t.random = os::monotonic_ns() ^ std::uint64_t{t.number} << 40;
+    t.left = sampling::draw_distance(t.random);
+    map_frames(t);
+    ::pthread_setspecific(at_thread_exit, &t);
+    if (const char* const how = std::exchange(how_process_began, nullptr)) {
+        append_process(t, how, process_before);
+        if (std::exchange(is_new_program, false)) // the child of a fork has its parent's modules
+            append_modules(t);
+    }
+    char name[16]{};
+    ::prctl(PR_GET_NAME, name);
+    append_text(t,
+                {.t = 0,
+                 .addr = t.system_thread,
+                 .what = mallard_trace_pack(0, 0, mallard_trace_thread_start, 0),
+                 .stack = t.number,
+                 .dur = t.process},
+                name, ::strnlen(name, sizeof name));
+    t.now.store(in_program, std::memory_order_relaxed);
+}
+
+/// Runs when a thread exits, and again after the destructors of the thread's other keys. In the
+/// last of these rounds the thread ends for the recorder.
+void end_thread(void* state) noexcept
+{
+    auto& t = *static_cast<thread_state*>(state);
+    if (t.process != this_process.number.load(std::memory_order_relaxed) || t.process == 0)
+        return;
+    t.exit_rounds += 1;
+    if (t.exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        ::pthread_setspecific(at_thread_exit, &t);
+        return;
+    }
+    t.now.store(in_call, std::memory_order_relaxed);
+    append_text(t,
+                {.t = 0,
+                 .addr = 0,
+                 .what = mallard_trace_pack(0, 0, mallard_trace_thread_end, 0),
+                 .stack = t.number,
+                 .dur = 0},
+                nullptr, 0);
+    t.ended_in = std::exchange(t.process, 0U);
+    unmap_frames(t);
+    leave(t);
+}
+
+void in_child() noexcept
+{
+    protect_ring_of_parent();
+    if (attach())
+        start(this_thread);
+}
+
+} // namespace
+
+std::uint32_t system_process() noexcept
+{
+    return own_pid;
+}
+
+bool command_has_ended() noexcept
+{
+    if (command == 0 || ::kill(command, 0) == 0 || errno != ESRCH)
+        return false;
+    the.ring->recording.store(0, std::memory_order_relaxed);
+    return true;
+}
+
+[[gnu::cold, gnu::noinline]] thread_state* enter_slowly(thread_state& t) noexcept
+{
+    os::errno_kept const kept;
+    std::uint64_t const from = std::exchange(t.from, 0);
+    if (activity const now = t.now.load(std::memory_order_relaxed); now != in_program) {
+        if (now == in_write && t.process == this_process.number.load(std::memory_order_relaxed))
+            the.ring->lost_nested.fetch_add(1, std::memory_order_relaxed);
+        return nullptr;
+    }
+    t.now.store(in_call, std::memory_order_relaxed);
+    bool const is_attached = this_process.number.load(std::memory_order_acquire) != 0 || attach();
+    bool const is_recorded =
+        is_attached && the.ring->recording.load(std::memory_order_relaxed) != 0;
+    std::uint32_t const process = this_process.number.load(std::memory_order_relaxed);
+    if (is_recorded && t.process != process && t.ended_in != process)
+        start(t);
+    t.now.store(is_recorded ? in_call : in_program, std::memory_order_relaxed);
+    t.from = is_recorded ? from : 0;
+    return is_recorded ? &t : nullptr;
+}
+
+/// Ends a call of a thread that has ended: nobody will seal a segment of the thread later.
+[[gnu::cold, gnu::noinline]] void leave_late(thread_state& t) noexcept
+{
+    seal(t);
+    t.now.store(in_program, std::memory_order_relaxed);
+}
+
+namespace {
+
+/// Attaches while the library is loaded, before other constructors run. An allocation of the
+/// dynamic linker may have attached the process already.
+[[gnu::constructor]] void attach_at_load() noexcept
+{
+    os::errno_kept const kept;
+    thread_state& t = this_thread;
+    bool const is_attached = this_process.number.load(std::memory_order_relaxed) != 0 || attach();
+    if (is_attached && t.process == 0)
+        start(t);
+}
+
+} // namespace
+
+} // namespace mallard::record

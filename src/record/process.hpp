@@ -1,0 +1,48 @@
+// How a process and its threads attach to the ring, and the records that say who they are.
+#pragma once
+
+#include "thread.hpp"
+
+namespace mallard::record {
+
+/// getpid() of this process.
+std::uint32_t system_process() noexcept;
+
+/// Whether the command that owns the ring has ended. Then recording ends in this process as well.
+bool command_has_ended() noexcept;
+
+// --- segments.cpp ---
+
+/// Seals the segment of the thread, if it has one.
+void seal(thread_state& t) noexcept;
+
+constexpr std::size_t text_bytes_max = 4608;
+
+/// Appends a record with a text of at most `text_bytes_max` bytes. Waits while the ring is full,
+/// whatever `on_full` is: a reader needs these records.
+void append_text(thread_state& t, mallard_trace_record record, const char* text,
+                 std::size_t bytes) noexcept;
+
+// --- environment.cpp ---
+
+/// The value of the variable MALLARD_RING in the environment that the kernel passed to the program;
+/// null if there is none.
+char* find_ring_variable() noexcept;
+
+/// Removes MALLARD_RING and the recorder's entry of LD_PRELOAD from the environment, so that the
+/// programs that this one starts are not recorded.
+void clear_environment() noexcept;
+
+// --- modules.cpp ---
+
+/// Appends the record of this process. `how` is start, fork or exec; `process_before` is the number
+/// of the process that forked or executed this one, or 0.
+void append_process(thread_state& t, const char* how, std::uint32_t process_before) noexcept;
+
+/// Appends a record for each module that is loaded.
+void append_modules(thread_state& t) noexcept;
+
+/// Appends a record of the module whose first segment is mapped at `begin`.
+void append_new_module(std::uintptr_t begin, const char* path) noexcept;
+
+} // namespace mallard::record

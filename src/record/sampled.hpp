@@ -1,0 +1,60 @@
+// The addresses of the sampled blocks in use: with sampling, only these blocks' frees are recorded.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mallard::record {
+
+/// A set of addresses: one bit for each 8 bytes of the address space, in leaves that are mapped
+/// when the first address is inserted. No locks: a block has one owner, so no two threads insert or
+/// remove the same address at once.
+class sampled_blocks {
+public:
+    /// False: there is no memory for the set.
+    bool insert(const void* block) noexcept;
+
+    /// Removes the address, and returns whether it was in the set.
+    bool remove(const void* block) noexcept
+    {
+        word* const in = find(block);
+        if (in == nullptr || (in->load(std::memory_order_relaxed) & bit_of(block)) == 0)
+            return false;
+        in->fetch_and(~bit_of(block), std::memory_order_relaxed);
+        return true;
+    }
+
+private:
+    using word = std::atomic<std::uint64_t>;
+    using leaf = std::atomic<word*>;
+
+    static constexpr unsigned address_bits = 47; ///< of the blocks of a program on Linux
+    static constexpr unsigned leaf_bits = 26;    ///< a leaf is for 64 MiB of addresses
+    static constexpr std::size_t leaves = std::size_t{1} << (address_bits - leaf_bits);
+    static constexpr std::size_t leaf_words = (std::size_t{1} << leaf_bits) / 8 / 64;
+
+    static std::uint64_t bit_of(const void* block) noexcept
+    {
+        return std::uint64_t{1} << (reinterpret_cast<std::uintptr_t>(block) / 8 % 64);
+    }
+    static std::size_t word_of(const void* block) noexcept
+    {
+        return reinterpret_cast<std::uintptr_t>(block) / 8 / 64 % leaf_words;
+    }
+    word* find(const void* block) const noexcept
+    {
+        auto const number = reinterpret_cast<std::uintptr_t>(block) >> leaf_bits;
+        leaf* const root = root_.load(std::memory_order_acquire);
+        if (root == nullptr || number >= leaves)
+            return nullptr;
+        word* const words = root[number].load(std::memory_order_acquire);
+        return words == nullptr ? nullptr : words + word_of(block);
+    }
+
+    std::atomic<leaf*> root_{nullptr};
+};
+
+extern constinit sampled_blocks sampled;
+
+} // namespace mallard::record

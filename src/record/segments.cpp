@@ -1,0 +1,135 @@
+// Takes segments of the ring and seals them: the only code of the recorder that may wait.
+#include "../os/errno_kept_linux.hpp"
+#include "process.hpp"
+#include "thread.hpp"
+
+#include <cstring>
+
+#include <time.h>
+
+namespace mallard::record {
+
+namespace {
+
+/// Pops a free segment, or returns null if no segment is free. The tag is the reader's: each push
+/// changes it, so that the compare-exchange fails if `top` was popped and pushed meanwhile.
+ring_segment* pop_segment() noexcept
+{
+    std::atomic<std::uint64_t>& head = the.ring->free_segments;
+    std::uint64_t seen = head.load(std::memory_order_acquire);
+    while (static_cast<std::uint32_t>(seen) != 0) {
+        ring_segment& top = the.segments[static_cast<std::uint32_t>(seen) - 1];
+        std::uint64_t const below = top.next.load(std::memory_order_relaxed);
+        std::uint64_t const tag = seen >> 32 << 32;
+        if (head.compare_exchange_weak(seen, tag | below, std::memory_order_acquire))
+            return &top;
+    }
+    return nullptr;
+}
+
+/// Waits for a free segment. Null: the command has ended, and nobody will free one.
+ring_segment* wait_for_segment() noexcept
+{
+    os::errno_kept const kept;
+    the.ring->waits.fetch_add(1, std::memory_order_relaxed);
+    timespec const pause{0, 100'000};
+    for (unsigned turn = 1;; ++turn) {
+        if (ring_segment* const s = pop_segment())
+            return s;
+        if (turn % 1024 == 0 && command_has_ended())
+            return nullptr;
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
+bool take_segment(thread_state& t, bool may_wait) noexcept
+{
+    ring_segment* s = pop_segment();
+    if (s == nullptr && may_wait)
+        s = wait_for_segment();
+    if (s == nullptr)
+        return false;
+    s->thread = t.number;
+    s->process = this_process.number.load(std::memory_order_relaxed);
+    s->sequence = t.sequence++;
+    s->system_thread = t.system_thread;
+    s->system_process = system_process();
+    s->state.store(segment_in_use, std::memory_order_release);
+    t.segment = s;
+    t.at = the.records + static_cast<std::size_t>(s - the.segments) * segment_records;
+    t.end = t.at + segment_records;
+    return true;
+}
+
+} // namespace
+
+void seal(thread_state& t) noexcept
+{
+    if (t.segment != nullptr)
+        t.segment->state.store(segment_sealed, std::memory_order_release);
+    t.segment = nullptr;
+    t.at = t.end = nullptr;
+}
+
+[[gnu::cold, gnu::noinline]] bool renew(thread_state& t, std::size_t records) noexcept
+{
+    if (static_cast<std::size_t>(t.end - t.at) >= records)
+        return true;
+    seal(t);
+    if (take_segment(t, the.ring->on_full == ring_wait))
+        return true;
+    the.ring->lost_full.fetch_add(1, std::memory_order_relaxed);
+    return false;
+}
+
+void append_with_stack(thread_state& t, mallard_trace_record record, os::call_site from) noexcept
+{
+    os::stack_change change{};
+    if (!t.stack.frames.empty()) [[likely]]
+        change = os::walk(t.stack, from, the.mode);
+    std::size_t const more = (change.fresh + 3) / 4;
+    if (static_cast<std::size_t>(t.end - t.at) < 1 + more && !renew(t, 1 + more)) [[unlikely]] {
+        t.stack.forget(); // the reader does not see this stack
+        return;
+    }
+    std::uint64_t const flags = std::uint64_t{mallard_trace_stack_cut} * change.cut |
+                                std::uint64_t{mallard_trace_stack_gap} * change.gap;
+    record.what |= flags << mallard_trace_flags_shift;
+    record.stack = mallard_trace_pack_stack(change.kept, change.fresh);
+    *t.at = record;
+    auto* const pcs = reinterpret_cast<std::uint64_t*>(t.at + 1);
+    for (std::size_t i = 0; i < change.fresh; ++i)
+        pcs[i] = t.stack.frames[change.kept + i].pc;
+    for (std::size_t i = change.fresh; i % 4 != 0; ++i)
+        pcs[i] = 0;
+    publish(t, more);
+}
+
+[[gnu::cold, gnu::noinline]] void count_own_ticks(std::uint64_t when) noexcept
+{
+    the.ring->own_ticks.fetch_add(ticks() - when, std::memory_order_relaxed);
+    the.ring->own_events.fetch_add(1, std::memory_order_relaxed);
+}
+
+void append_text(thread_state& t, mallard_trace_record record, const char* text,
+                 std::size_t bytes) noexcept
+{
+    std::size_t const more = (bytes + sizeof record - 1) / sizeof record;
+    t.now.store(in_write, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (static_cast<std::size_t>(t.end - t.at) < 1 + more) {
+        seal(t);
+        if (!take_segment(t, true))
+            return; // the command has ended
+    }
+    record.t = ticks();
+    record.what |= bytes;
+    t.at[0] = record;
+    std::memset(t.at + 1, 0, more * sizeof record);
+    std::memcpy(t.at + 1, text, bytes);
+    publish(t, more);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t.now.store(in_call, std::memory_order_relaxed);
+}
+
+} // namespace mallard::record
