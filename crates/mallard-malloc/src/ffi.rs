@@ -1,6 +1,6 @@
 //! Declares the engine's functions of src/malloc/rust_api.cpp and include/mallard/c/malloc.h.
+//! The module `statistics` declares those that take its structure.
 
-use crate::statistics::Statistics;
 use core::ffi::{c_int, c_void};
 
 /// An opaque heap of the engine.
@@ -64,15 +64,6 @@ extern "C" {
         align: usize,
         bytes_new: usize,
     ) -> *mut u8;
-
-    pub fn mallard_rust_statistics(out: *mut Statistics);
-    pub fn mallard_rust_report(
-        of: *const Statistics,
-        json: bool,
-        to: *mut u8,
-        room: usize,
-    ) -> usize;
-    pub fn mallard_rust_print_report(json: bool);
 
     pub fn mallard_usable_size(block: *const u8) -> usize;
     pub fn mallard_trim(keep: usize) -> c_int;

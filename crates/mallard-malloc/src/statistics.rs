@@ -4,6 +4,12 @@ use crate::ffi;
 use core::fmt;
 use core::mem::MaybeUninit;
 
+extern "C" {
+    fn mallard_rust_statistics(out: *mut Statistics);
+    fn mallard_rust_report(of: *const Statistics, json: bool, to: *mut u8, room: usize) -> usize;
+    fn mallard_rust_print_report(json: bool);
+}
+
 const CLASSES: usize = 80;
 
 /// Statistics of malloc and of all heaps; see [`stats`].
@@ -69,7 +75,7 @@ pub fn stats() -> Statistics {
     let mut all = MaybeUninit::<Statistics>::uninit();
     // SAFETY: the engine's structure has the same layout, and the call writes all of it.
     unsafe {
-        ffi::mallard_rust_statistics(all.as_mut_ptr());
+        mallard_rust_statistics(all.as_mut_ptr());
         all.assume_init()
     }
 }
@@ -81,7 +87,7 @@ pub fn stats() -> Statistics {
 /// ```
 pub fn print_stats() {
     // SAFETY: the function only prints.
-    unsafe { ffi::mallard_rust_print_report(false) }
+    unsafe { mallard_rust_print_report(false) }
 }
 
 impl Statistics {
@@ -112,7 +118,7 @@ impl Statistics {
     fn write(&self, json: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0u8; 8192];
         // SAFETY: the buffer has the length that the call passes.
-        let bytes = unsafe { ffi::mallard_rust_report(self, json, text.as_mut_ptr(), text.len()) };
+        let bytes = unsafe { mallard_rust_report(self, json, text.as_mut_ptr(), text.len()) };
         f.write_str(core::str::from_utf8(&text[..bytes]).unwrap_or_default())
     }
 }
