@@ -33,7 +33,7 @@ pub use mallard::Mallard;
 pub use {
     heap::{AnyThread, Heap, HeapStatistics, OneThread, SharedHeap},
     limit::{set_limits, Limits},
-    statistics::{print_stats, stats, trim, ClassStatistics, Statistics},
+    statistics::{print_statistics, statistics, trim, ClassStatistics, Statistics},
 };
 
 #[cfg(mallard_engine)]

@@ -48,7 +48,7 @@ extern "C" fn call_met(context: *mut c_void, held: usize, limit: usize) {
 /// use mallard_malloc::{set_limits, Limits};
 /// # #[global_allocator]
 /// # static A: mallard_malloc::Mallard = mallard_malloc::Mallard;
-/// let held = mallard_malloc::stats().bytes_taken;
+/// let held = mallard_malloc::statistics().bytes_taken;
 /// set_limits(Limits { hard: held + (8 << 20), ..Limits::default() });
 /// assert!(Vec::<u8>::new().try_reserve(100 << 20).is_err());
 /// set_limits(Limits::default());

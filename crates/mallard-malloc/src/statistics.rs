@@ -12,7 +12,7 @@ extern "C" {
 
 const CLASSES: usize = 80;
 
-/// Statistics of malloc and of all heaps; see [`stats`].
+/// Statistics of malloc and of all heaps; see [`statistics`].
 ///
 /// While other threads allocate, the numbers belong to slightly different moments. `Display` writes
 /// the text that `MALLARD_STATS=text` prints.
@@ -63,15 +63,15 @@ pub struct ClassStatistics {
 /// ```
 /// # #[global_allocator]
 /// # static A: mallard_malloc::Mallard = mallard_malloc::Mallard;
-/// let before = mallard_malloc::stats();
+/// let before = mallard_malloc::statistics();
 /// let numbers = vec![1u64; 100_000];
-/// let now = mallard_malloc::stats();
+/// let now = mallard_malloc::statistics();
 /// assert!(now.bytes_live - before.bytes_live >= 800_000);
 /// println!("{now}");
 /// println!("{}", now.json());
 /// # drop(numbers);
 /// ```
-pub fn stats() -> Statistics {
+pub fn statistics() -> Statistics {
     let mut all = MaybeUninit::<Statistics>::uninit();
     // SAFETY: the engine's structure has the same layout, and the call writes all of it.
     unsafe {
@@ -83,9 +83,9 @@ pub fn stats() -> Statistics {
 /// Prints the statistics as text to standard error, without allocating.
 ///
 /// ```
-/// mallard_malloc::print_stats();
+/// mallard_malloc::print_statistics();
 /// ```
-pub fn print_stats() {
+pub fn print_statistics() {
     // SAFETY: the function only prints.
     unsafe { mallard_rust_print_report(false) }
 }
@@ -97,8 +97,8 @@ impl Statistics {
     /// # #[global_allocator]
     /// # static A: mallard_malloc::Mallard = mallard_malloc::Mallard;
     /// let boxes: Vec<Box<[u8; 48]>> = (0..100).map(|_| Box::new([0; 48])).collect();
-    /// let stats = mallard_malloc::stats();
-    /// let of_48 = stats.classes().find(|c| c.bytes == 48).unwrap();
+    /// let statistics = mallard_malloc::statistics();
+    /// let of_48 = statistics.classes().find(|c| c.bytes == 48).unwrap();
     /// assert!(of_48.live >= boxes.len());
     /// ```
     pub fn classes(&self) -> impl Iterator<Item = &ClassStatistics> {
@@ -108,7 +108,7 @@ impl Statistics {
     /// The statistics as one line of JSON, as `MALLARD_STATS=json` prints it.
     ///
     /// ```
-    /// let line = mallard_malloc::stats().json().to_string();
+    /// let line = mallard_malloc::statistics().json().to_string();
     /// assert!(line.starts_with("{\"blocks_live\":"));
     /// ```
     pub fn json(&self) -> impl fmt::Display + '_ {

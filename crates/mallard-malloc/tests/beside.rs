@@ -1,7 +1,7 @@
 //! Tests that C code in the process keeps its malloc without the feature `override`.
 #![cfg(not(feature = "override"))]
 
-use mallard_malloc::{stats, Mallard};
+use mallard_malloc::{statistics, Mallard};
 
 #[global_allocator]
 static A: Mallard = Mallard;
@@ -13,16 +13,16 @@ extern "C" {
 
 #[test]
 fn c_code_keeps_the_malloc_of_the_c_library() {
-    let before = stats().large_bytes;
+    let before = statistics().large_bytes;
     // SAFETY: the block is written within its size and freed once.
     unsafe {
         let block = malloc(64 << 20);
         block.write(1);
-        assert!(stats().large_bytes < before + (64 << 20));
+        assert!(statistics().large_bytes < before + (64 << 20));
         free(block);
     }
     let rusts = vec![1u8; 64 << 20];
-    assert!(stats().large_bytes >= before + rusts.len());
+    assert!(statistics().large_bytes >= before + rusts.len());
 }
 
 #[test]

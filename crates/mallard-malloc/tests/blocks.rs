@@ -1,6 +1,6 @@
 //! Tests the properties of a global allocator that programs rely on.
 
-use mallard_malloc::{stats, Mallard};
+use mallard_malloc::{statistics, Mallard};
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::HashMap;
 
@@ -207,16 +207,16 @@ fn an_impossible_size_returns_null_and_leaves_the_block_unchanged() {
 #[test]
 fn a_freed_huge_block_returns_to_the_system() {
     let huge = vec![1u8; 100 << 20];
-    let with = stats();
+    let with = statistics();
     assert!(with.large_bytes >= huge.len());
     drop(huge);
-    assert!(stats().bytes_returned >= with.bytes_returned + (100 << 20));
+    assert!(statistics().bytes_returned >= with.bytes_returned + (100 << 20));
 }
 
 #[test]
 fn statistics_count_live_blocks_by_class_as_text_and_json() {
     let boxes: Vec<Box<[u8; 320]>> = (0..1000).map(|_| Box::new([1; 320])).collect();
-    let after = stats();
+    let after = statistics();
     assert!(after.classes().find(|c| c.bytes == 320).unwrap().live >= boxes.len());
     assert!(after.to_string().contains("  320 bytes: "), "{after}");
     let json = after.json().to_string();

@@ -59,7 +59,7 @@ static A: mallard_malloc::Mallard = mallard_malloc::Mallard;
 
 fn main() {
     let lines: Vec<String> = (0..1000).map(|i| format!("line {i}")).collect();
-    assert!(mallard_malloc::stats().blocks_live > 1000);
+    assert!(mallard_malloc::statistics().blocks_live > 1000);
     println!("{} lines", lines.len());
 }
 "#;

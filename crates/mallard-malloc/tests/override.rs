@@ -1,6 +1,6 @@
 //! Tests that the whole process uses Mallard's malloc with the feature `override`.
 
-use mallard_malloc::stats;
+use mallard_malloc::statistics;
 use std::ffi::{c_char, CStr};
 
 extern "C" {
@@ -12,11 +12,11 @@ extern "C" {
 
 #[test]
 fn malloc_calls_mallards_malloc() {
-    let before = stats().large_bytes;
+    let before = statistics().large_bytes;
     // SAFETY: the block is freed once.
     unsafe {
         let block = malloc(64 << 20);
-        assert!(stats().large_bytes >= before + (64 << 20));
+        assert!(statistics().large_bytes >= before + (64 << 20));
         free(block);
     }
 }
@@ -35,8 +35,8 @@ fn the_c_library_allocates_from_mallard() {
 
 #[test]
 fn rusts_system_allocator_allocates_from_mallard() {
-    let before = stats().large_bytes;
+    let before = statistics().large_bytes;
     // From the default global allocator, `System`, which calls malloc.
     let block = vec![1u8; 48 << 20];
-    assert!(stats().large_bytes >= before + block.len());
+    assert!(statistics().large_bytes >= before + block.len());
 }

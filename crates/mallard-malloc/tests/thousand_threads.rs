@@ -1,7 +1,7 @@
 //! Tests a thousand short threads, in a separate process: the statistics cover the whole
 //! process, and a thread that starts while another test forks gets a new cache.
 
-use mallard_malloc::{stats, Mallard};
+use mallard_malloc::{statistics, Mallard};
 use std::thread;
 
 #[global_allocator]
@@ -14,11 +14,11 @@ fn a_thousand_ended_threads_leave_no_memory_behind() {
         assert_eq!(all[99], "line 99 of this thread");
     };
     thread::spawn(work).join().unwrap();
-    let before = stats();
+    let before = statistics();
     for _ in 0..250 {
         thread::scope(|s| (0..4).for_each(|_| drop(s.spawn(work))));
     }
-    let after = stats();
+    let after = statistics();
     assert!(after.threads <= before.threads + 8, "{} threads", after.threads);
     assert!(after.bytes_taken < before.bytes_taken + (8 << 20), "{after}");
 }

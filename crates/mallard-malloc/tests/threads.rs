@@ -1,6 +1,6 @@
 //! Tests threads that start and end, and free blocks that other threads allocated.
 
-use mallard_malloc::{stats, Mallard};
+use mallard_malloc::{statistics, Mallard};
 use std::cell::RefCell;
 use std::sync::mpsc;
 use std::thread;
@@ -16,12 +16,12 @@ fn blocks_that_other_threads_free_are_used_again() {
     for round in 0..2000 {
         to_others.send((0..100).map(|i| Box::new([i; 200])).collect()).unwrap();
         if round == 200 {
-            taken_early = stats().bytes_taken;
+            taken_early = statistics().bytes_taken;
         }
     }
     drop(to_others);
     assert_eq!(freeing.join().unwrap(), 200_000);
-    let taken = stats().bytes_taken;
+    let taken = statistics().bytes_taken;
     assert!(taken < taken_early + (16 << 20), "{taken_early} became {taken}");
 }
 

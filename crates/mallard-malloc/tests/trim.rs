@@ -1,6 +1,6 @@
 //! Tests `trim`. This test is alone in its process, so that no other test has idle memory.
 
-use mallard_malloc::{stats, trim, Mallard};
+use mallard_malloc::{statistics, trim, Mallard};
 
 #[global_allocator]
 static A: Mallard = Mallard;
@@ -8,7 +8,7 @@ static A: Mallard = Mallard;
 #[test]
 fn trim_leaves_no_idle_memory() {
     let boxes: Vec<Box<[u8; 320]>> = (0..1000).map(|_| Box::new([1; 320])).collect();
-    assert!(trim(0) || stats().bytes_idle == 0);
+    assert!(trim(0) || statistics().bytes_idle == 0);
     drop(boxes);
-    assert!(trim(0) || stats().bytes_idle == 0);
+    assert!(trim(0) || statistics().bytes_idle == 0);
 }

@@ -1,7 +1,7 @@
 //! Tests the statistics of the whole process, in a program with another global allocator. The tests
 //! run one after the other, so the numbers are exact.
 
-use mallard_malloc::{stats, Heap};
+use mallard_malloc::{statistics, Heap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -13,13 +13,13 @@ fn alone() -> MutexGuard<'static, ()> {
 fn a_dropped_heap_returns_its_memory() {
     let _alone = alone();
     drop(Heap::new());
-    let before = stats().bytes_live;
+    let before = statistics().bytes_live;
     for _ in 0..2000 {
         let heap = Heap::new();
         heap.alloc_slice_copy(&[1u8; 40_000]);
         heap.alloc([0u64; 100]);
     }
-    assert!(stats().bytes_live < before + (1 << 20));
+    assert!(statistics().bytes_live < before + (1 << 20));
 }
 
 #[cfg(feature = "allocator-api2-02")]
@@ -28,10 +28,10 @@ fn mallard_works_beside_another_global_allocator() {
     use allocator_api2_02::vec::Vec;
     use mallard_malloc::Mallard;
     let _alone = alone();
-    let before = stats().blocks_live;
+    let before = statistics().blocks_live;
     let mut numbers = Vec::with_capacity_in(10, Mallard);
     numbers.push(1u64);
-    assert_eq!(stats().blocks_live, before + 1);
+    assert_eq!(statistics().blocks_live, before + 1);
     let nothing: Vec<u8, Mallard> = Vec::new_in(Mallard);
     assert_eq!(nothing.len() + numbers.len(), 1);
 }
