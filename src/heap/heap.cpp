@@ -217,7 +217,7 @@ void unmake(heap& h) noexcept
 {
     release(h);
     h.held_max.store(0, std::memory_order_relaxed);
-    h.bounds.set(0, 0, nullptr, nullptr);
+    h.limit.set(0, 0, nullptr, nullptr);
     os::hold const alone(heaps_lock);
     h.next_unused = unused;
     unused = &h;
@@ -229,7 +229,7 @@ void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align, bool* zero)
         heap_access const allowed(h);
         return allocate_with_access(h, bytes, align, zero);
     };
-    return within_limits([&] { return within_limits(h.bounds, once); });
+    return within_limits([&] { return within_limits(h.limit, once); });
 }
 
 void* allocate_zeroed(heap& h, std::size_t bytes) noexcept
@@ -370,7 +370,7 @@ void reset_heaps() noexcept
     for (heap* h = all_heaps(); h != nullptr; h = h->next_of_all) {
         h->large_lock.reset();
         h->lock.reset();
-        h->bounds.forget_calling_thread();
+        h->limit.forget_calling_thread();
     }
     heaps_lock.reset();
 }

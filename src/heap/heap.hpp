@@ -62,7 +62,7 @@ struct heap : thread_cache {
     os::lock lock;
     os::lock large_lock;   ///< protects `large`
     slab* large = nullptr; ///< blocks that are not in chunks
-    limits bounds;         ///< limits of the bytes in chunks and large blocks
+    limits limit;          ///< limits of the bytes in chunks and large blocks
     std::atomic<std::size_t> held_max{0};
 
     heap* next_unused = nullptr;

@@ -14,9 +14,9 @@ namespace {
 /// changed.
 bool charge(heap& h, std::size_t bytes) noexcept
 {
-    if (!h.bounds.try_charge(bytes))
+    if (!h.limit.try_charge(bytes))
         return false;
-    std::size_t const now = h.bounds.held();
+    std::size_t const now = h.limit.held();
     std::size_t most = h.held_max.load(std::memory_order_relaxed);
     while (most < now && !h.held_max.compare_exchange_weak(most, now, std::memory_order_relaxed)) {}
     return true;
@@ -104,7 +104,7 @@ void give(heap& h, chunk c) noexcept
 {
     std::size_t const slices = std::exchange(c.record().chunk_slices, std::uint16_t{0});
     the_slice_heap.give(*c.in, c.slice, slices);
-    h.bounds.uncharge(slices * slice_bytes);
+    h.limit.uncharge(slices * slice_bytes);
 }
 
 /// Calls `f(chunk)` for each chunk; `f` may free the chunk.
@@ -122,7 +122,7 @@ void for_each_chunk(const heap& h, F f) noexcept
 /// for a smaller chunk if the slice heap refuses the step.
 bool grow(heap& h, std::size_t least) noexcept
 {
-    std::size_t const room = std::max(h.bounds.left() / slice_bytes, least);
+    std::size_t const room = std::max(h.limit.left() / slice_bytes, least);
     for (std::size_t want = std::min(std::max<std::size_t>(h.step, least), room);;
          want = std::max(want / 2, least)) {
         if (!charge(h, want * slice_bytes))
@@ -135,7 +135,7 @@ bool grow(heap& h, std::size_t least) noexcept
             h.step = std::min(2 * h.step, chunk_slices_max);
             return true;
         }
-        h.bounds.uncharge(want * slice_bytes);
+        h.limit.uncharge(want * slice_bytes);
         if (want == least)
             return false;
     }
@@ -211,7 +211,7 @@ void trim_chunks(heap& h, std::size_t keep) noexcept
         slab& s = c.record();
         bool const is_free =
             c.in->entry_at(c.slice) == (h.tag | entry_unused) && s.slices == s.chunk_slices;
-        if (is_free && h.bounds.held() > keep) {
+        if (is_free && h.limit.held() > keep) {
             *link = s.chunk_next;
             take_out(h, s);
             give(h, c);
@@ -249,7 +249,7 @@ void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) 
         return os::out_of_memory();
     span const found = the_slice_heap.take(slices, align_slices);
     if (found.in == nullptr) {
-        h.bounds.uncharge(slices * slice_bytes);
+        h.limit.uncharge(slices * slice_bytes);
         return os::out_of_memory();
     }
     slab& s = found.record();
@@ -278,7 +278,7 @@ void free_large(heap& h, reservation& in, std::size_t slice) noexcept
         if (s.next != nullptr)
             s.next->previous = s.previous;
     }
-    h.bounds.uncharge(s.slices * slice_bytes);
+    h.limit.uncharge(s.slices * slice_bytes);
     the_slice_heap.give(in, slice, s.slices);
 }
 
@@ -291,7 +291,7 @@ bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept
     os::hold const alone(h.large_lock); // `count` in another thread may read `s`
     bool const done = engine::resize_large(s.start, bytes) != nullptr;
     std::size_t const now = s.slices * slice_bytes;
-    h.bounds.uncharge(before + more - now);
+    h.limit.uncharge(before + more - now);
     return done;
 }
 

@@ -86,7 +86,7 @@ mallard_heap* mallard_heap_create(const mallard_heap_options* options)
     engine::heap* const h = engine::make_heap(o.threads == MALLARD_HEAP_SHARED);
     if (h == nullptr)
         return static_cast<mallard_heap*>(mallard::os::out_of_memory());
-    h->bounds.set(o.limit_soft_bytes, o.limit_bytes, o.met, o.context);
+    h->limit.set(o.limit_soft_bytes, o.limit_bytes, o.met, o.context);
     return reinterpret_cast<mallard_heap*>(h);
 }
 
@@ -163,7 +163,7 @@ void mallard_heap_limit(mallard_heap* heap, std::size_t soft_bytes, std::size_t 
                         mallard_limit_met met, void* context)
 {
     if (heap != nullptr)
-        of(heap).bounds.set(soft_bytes, hard_bytes, met, context);
+        of(heap).limit.set(soft_bytes, hard_bytes, met, context);
 }
 
 int mallard_heap_owns(const mallard_heap* heap, const void* p)
@@ -182,7 +182,7 @@ int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out)
         .struct_bytes = out->struct_bytes,
         .blocks_live = n.blocks_live,
         .bytes_live = n.bytes_live,
-        .bytes_taken = of(heap).bounds.held(),
+        .bytes_taken = of(heap).limit.held(),
         .bytes_taken_max = of(heap).held_max.load(std::memory_order_relaxed),
         .chunks = n.chunks,
         .large_blocks = n.large_blocks,
