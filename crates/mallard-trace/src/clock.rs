@@ -1,0 +1,95 @@
+//! Converts ticks of the clock of a stream to nanoseconds since the stream was opened.
+
+use crate::format::{self, Header};
+
+/// The straight line through the last two checkpoints. Before the first checkpoint the frequency in
+/// the header is the slope.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    /// A point of the line.
+    t: u64,
+    ns: f64,
+    /// Nanoseconds a tick.
+    slope: f64,
+    /// The last checkpoint, where the next line begins.
+    last: (u64, u64),
+    ns_per_tick: f64,
+    is_ns: bool,
+}
+
+impl Clock {
+    /// Starts with the time and the frequency in the header. A frequency of 0 counts as 1 GHz.
+    pub fn new(header: &Header) -> Self {
+        let hz = if header.clock_hz == 0 { 1_000_000_000 } else { header.clock_hz };
+        let ns_per_tick = 1e9 / hz as f64;
+        Clock {
+            t: header.start,
+            ns: 0.0,
+            slope: ns_per_tick,
+            last: (header.start, 0),
+            ns_per_tick,
+            is_ns: header.clock == format::clock::MONOTONIC && hz == 1_000_000_000,
+        }
+    }
+
+    /// Takes the two readings of a checkpoint. Readings that do not grow are ignored.
+    pub fn checkpoint(&mut self, t: u64, ns: u64) {
+        let (last_t, last_ns) = self.last;
+        if t > last_t && ns > last_ns {
+            self.t = last_t;
+            self.ns = last_ns as f64;
+            self.slope = (ns - last_ns) as f64 / (t - last_t) as f64;
+            self.last = (t, ns);
+        }
+    }
+
+    /// The time of an event, in nanoseconds since the stream was opened.
+    #[inline]
+    pub fn ns(&self, t: u64) -> i64 {
+        if self.is_ns {
+            return t.wrapping_sub(self.last.0).wrapping_add(self.last.1) as i64;
+        }
+        let ticks = t.wrapping_sub(self.t) as i64;
+        (self.ns + ticks as f64 * self.slope) as i64
+    }
+
+    /// A duration in nanoseconds.
+    #[inline]
+    pub fn duration_ns(&self, ticks: u32) -> i32 {
+        (f64::from(ticks) * self.ns_per_tick) as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(clock: u32, clock_hz: u64) -> Header {
+        Header { clock_hz, start: 1000, start_unix: 0, clock, pid: 1, sample_bytes: 0 }
+    }
+
+    #[test]
+    fn a_clock_in_nanoseconds_counts_from_the_start() {
+        let clock = Clock::new(&header(format::clock::MONOTONIC, 1_000_000_000));
+        assert_eq!((clock.ns(1000), clock.ns(1234), clock.ns(900)), (0, 234, -100));
+        assert_eq!(clock.duration_ns(50), 50);
+    }
+
+    #[test]
+    fn events_between_two_checkpoints_are_on_the_line_through_both() {
+        let mut clock = Clock::new(&header(format::clock::TSC, 2_000_000_000));
+        assert_eq!(clock.ns(3000), 1000);
+        clock.checkpoint(2000, 1000);
+        clock.checkpoint(3000, 4000);
+        assert_eq!((clock.ns(2000), clock.ns(2500), clock.ns(3000)), (1000, 2500, 4000));
+    }
+
+    #[test]
+    fn readings_that_go_back_are_ignored() {
+        let mut clock = Clock::new(&header(format::clock::TSC, 1_000_000_000));
+        clock.checkpoint(2000, 1000);
+        clock.checkpoint(1500, 900);
+        clock.checkpoint(2500, 1000);
+        assert_eq!(clock.ns(3000), 2000);
+    }
+}

@@ -1,0 +1,388 @@
+//! D, V, L, U, C and F: six measures of how a program, or one of its sites, uses memory.
+//!
+//! One function computes each, and [`explain`] says in words what it computes. Lakos's talk on local
+//! allocators names D, V, L, U and C, Bleaney added F.
+
+use crate::slices::SLICES;
+use serde::{Deserialize, Serialize};
+
+/// A measure of fewer observations is not computed: "too few".
+pub const OBSERVATIONS_MIN: i64 = 1000;
+/// Size of a page, in bytes.
+pub const PAGE_BYTES: u64 = 4096;
+/// Repetitions of a bootstrap.
+const REPETITIONS: usize = 400;
+
+/// A measure with the interval that holds it in 95 of 100 recordings like this one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value; nothing if there are too few observations, or if the stream does not tell.
+    pub value: Option<f64>,
+    /// The lower end of the interval.
+    pub low: Option<f64>,
+    /// The upper end of the interval.
+    pub high: Option<f64>,
+    /// Number of observations.
+    pub n: i64,
+}
+
+impl Estimate {
+    fn none(n: i64) -> Self {
+        Estimate { n, ..Estimate::default() }
+    }
+
+    /// Whether there are too few observations for a value.
+    pub fn is_too_few(&self) -> bool {
+        self.n < OBSERVATIONS_MIN
+    }
+
+    /// The value, and as interval the central 95 % of values of repetitions.
+    fn of(n: i64, value: f64, mut repetitions: Vec<f64>) -> Self {
+        repetitions.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            let index = (share * (repetitions.len() as f64 - 1.0)).round();
+            repetitions.get(index as usize).copied()
+        };
+        // The value itself is one of the repetitions, in a sense: rounding must not exclude it.
+        let (low, high) = (at(0.025), at(0.975));
+        Estimate {
+            value: Some(value),
+            low: low.map(|low| low.min(value)),
+            high: high.map(|high| high.max(value)),
+            n,
+        }
+    }
+}
+
+/// What one of the letters means: a name, a unit, and how it is computed.
+pub struct Explanation {
+    /// The letter.
+    pub letter: char,
+    /// The word that the letter stands for.
+    pub word: &'static str,
+    /// The unit.
+    pub unit: &'static str,
+    /// How it is computed, what a high value says, and where the interval comes from.
+    pub text: &'static str,
+}
+
+/// The six measures, in the order D, V, L, U, C, F.
+pub const EXPLANATIONS: [Explanation; 6] = [
+    Explanation {
+        letter: 'D',
+        word: "density",
+        unit: "calls/ms",
+        text: "Calls that allocate or free blocks of the site, for each millisecond of CPU time of \
+               the program. A high value means that the speed of allocation matters. n counts \
+               calls. The interval comes from a bootstrap over up to 32 equal slices of the time.",
+    },
+    Explanation {
+        letter: 'V',
+        word: "variation",
+        unit: "bits",
+        text: "The entropy of the size classes of the allocations: 0 if all have one class, 3 if \
+               eight classes are equally frequent. A low value means that pools fit. n counts \
+               allocations. The interval comes from a bootstrap over allocations.",
+    },
+    Explanation {
+        letter: 'L',
+        word: "locality",
+        unit: "ratio",
+        text: "At the largest extent of the site: the bytes of its blocks, divided by the bytes of \
+               the pages that any of its blocks touches. 1 means that a reader of these pages meets \
+               nothing else. n counts blocks. The interval comes from a bootstrap over pages.",
+    },
+    Explanation {
+        letter: 'U',
+        word: "utilization",
+        unit: "ratio",
+        text: "The most bytes that were in use at once, divided by all bytes ever allocated. An \
+               arena that frees nothing would take 1/U times the memory. n counts allocations. The \
+               interval comes from a bootstrap over blocks, in its normal limit.",
+    },
+    Explanation {
+        letter: 'C',
+        word: "contention",
+        unit: "ratio",
+        text: "The mean number of other threads that were inside a call while a call of the site \
+               ran, divided by the number of other threads. 0 with one thread. n counts calls \
+               whose duration was measured. The interval comes from a bootstrap over calls, in its \
+               normal limit.",
+    },
+    Explanation {
+        letter: 'F',
+        word: "fragmentability",
+        unit: "ratio",
+        text: "At the largest extent of the site: 1 - pages that the bytes of its blocks fill / \
+               pages that any of its blocks touches. 0 if the blocks lie side by side, near 1 if \
+               each small block is alone on its page. n counts blocks. The interval comes from a \
+               bootstrap over pages.",
+    },
+];
+
+/// Returns what a letter means; nothing for other letters.
+pub fn explain(letter: char) -> Option<&'static Explanation> {
+    let letter = letter.to_ascii_uppercase();
+    EXPLANATIONS.iter().find(|explanation| explanation.letter == letter)
+}
+
+/// D: calls for each millisecond of CPU time. `calls` and `cpu_ns` are the counts of slices of time.
+/// Nothing if no CPU time is known.
+pub fn density(n: i64, calls: &[f64; SLICES], cpu_ns: &[f64; SLICES]) -> Estimate {
+    let ratio = |calls: f64, ns: f64| calls / (ns / 1e6);
+    let slices: Vec<(f64, f64)> = calls.iter().copied().zip(cpu_ns.iter().copied()).collect();
+    let used: Vec<_> = slices.into_iter().filter(|&(calls, ns)| calls > 0.0 || ns > 0.0).collect();
+    let sum = |picked: &mut dyn Iterator<Item = (f64, f64)>| {
+        picked.fold((0.0, 0.0), |sum, slice| (sum.0 + slice.0, sum.1 + slice.1))
+    };
+    let (all_calls, all_ns) = sum(&mut used.iter().copied());
+    if n < OBSERVATIONS_MIN || all_ns <= 0.0 {
+        return Estimate::none(n);
+    }
+    let mut random = Random::new(n as u64);
+    let repetitions = (0..REPETITIONS).filter_map(|_| {
+        let mut picked = used.iter().map(|_| used[random.below(used.len())]);
+        let (calls, ns) = sum(&mut picked);
+        (ns > 0.0).then(|| ratio(calls, ns))
+    });
+    let repetitions = repetitions.collect();
+    Estimate::of(n, ratio(all_calls, all_ns), repetitions)
+}
+
+/// V: the entropy of counts, in bits.
+pub fn variation(n: i64, counts: &[f64]) -> Estimate {
+    if n < OBSERVATIONS_MIN {
+        return Estimate::none(n);
+    }
+    let total: f64 = counts.iter().sum();
+    // In a sampled stream a count stands for several observations: the interval is that of n.
+    let scale = n as f64 / total;
+    let mut random = Random::new(n as u64);
+    let repeat = |_| {
+        let again: Vec<f64> = counts.iter().map(|&count| random.poisson(count * scale)).collect();
+        entropy(&again)
+    };
+    let repetitions = (0..REPETITIONS).map(repeat).collect();
+    Estimate::of(n, entropy(counts), repetitions)
+}
+
+fn entropy(counts: &[f64]) -> f64 {
+    let total: f64 = counts.iter().sum();
+    let share = |count: f64| count / total;
+    let bits = |count: f64| -share(count) * share(count).log2();
+    counts.iter().filter(|&&count| count > 0.0).map(|&count| bits(count)).sum::<f64>().max(0.0)
+}
+
+/// The pages that blocks touch.
+#[derive(Debug, Clone, Default)]
+pub struct Pages {
+    /// Pages by the bytes of them that the blocks fill, in steps of 64 bytes.
+    steps: Vec<f64>,
+    /// Bytes of all blocks.
+    bytes: f64,
+    pages: f64,
+}
+
+impl Pages {
+    const STEP: u64 = PAGE_BYTES / 64;
+
+    /// Adds `pages` pages of which `bytes` bytes each are in blocks.
+    pub fn add(&mut self, pages: u64, bytes: u64) {
+        self.steps.resize(PAGE_BYTES as usize / Self::STEP as usize + 1, 0.0);
+        // Blocks of different moments may overlap, if a realloc has made one of them larger since.
+        let bytes = bytes.min(PAGE_BYTES);
+        self.steps[bytes.div_ceil(Self::STEP) as usize] += pages as f64;
+        self.bytes += bytes as f64 * pages as f64;
+        self.pages += pages as f64;
+    }
+
+    /// Bytes and pages of repetitions that draw as many pages again.
+    fn repetitions(&self, value: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        let mut random = Random::new(self.pages as u64);
+        let repeat = |_| {
+            let (mut bytes, mut pages) = (0.0, 0.0);
+            for (step, &count) in self.steps.iter().enumerate().filter(|(_, &count)| count > 0.0) {
+                let again = random.poisson(count);
+                pages += again;
+                bytes += again * step as f64 * Self::STEP as f64;
+            }
+            value(bytes.min(pages * PAGE_BYTES as f64), pages.max(1.0))
+        };
+        (0..REPETITIONS).map(repeat).collect()
+    }
+}
+
+/// L: bytes in blocks / bytes of the pages that the blocks touch. `n` counts the blocks.
+pub fn locality(n: i64, pages: &Pages) -> Estimate {
+    if n < OBSERVATIONS_MIN || pages.pages == 0.0 {
+        return Estimate::none(n);
+    }
+    let value = |bytes: f64, pages: f64| bytes / (pages * PAGE_BYTES as f64);
+    Estimate::of(n, value(pages.bytes, pages.pages), pages.repetitions(value))
+}
+
+/// F: 1 - pages that the bytes fill / pages touched, as docs/decisions/0025 defines it. `n` counts
+/// the blocks.
+pub fn fragmentability(n: i64, pages: &Pages) -> Estimate {
+    if n < OBSERVATIONS_MIN || pages.pages == 0.0 {
+        return Estimate::none(n);
+    }
+    let value = |bytes: f64, pages: f64| {
+        let filled = (bytes / PAGE_BYTES as f64).ceil();
+        (1.0 - filled / pages).max(0.0)
+    };
+    Estimate::of(n, value(pages.bytes, pages.pages), pages.repetitions(value))
+}
+
+/// U: bytes at the peak / bytes ever allocated. The squares are the sums of the squares of the sizes
+/// of the blocks at the peak, and of all blocks.
+pub fn utilization(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: f64) -> Estimate {
+    if n < OBSERVATIONS_MIN || all <= 0.0 {
+        return Estimate::none(n);
+    }
+    // Each block counts 0, 1, 2, ... times in a repetition. So the bytes at the peak, and those of
+    // the other blocks, have the sums of the squares as their variances.
+    let (rest, rest_squares) = ((all - peak).max(0.0), (all_squares - peak_squares).max(0.0));
+    let mut random = Random::new(n as u64);
+    let repeat = |_| {
+        let peak = (peak + random.normal() * peak_squares.max(0.0).sqrt()).max(0.0);
+        let rest = (rest + random.normal() * rest_squares.sqrt()).max(0.0);
+        if peak + rest > 0.0 {
+            peak / (peak + rest)
+        } else {
+            1.0
+        }
+    };
+    Estimate::of(n, (peak / all).min(1.0), (0..REPETITIONS).map(repeat).collect())
+}
+
+/// C: the mean number of other threads inside a call, divided by the number of other threads. `sum`
+/// and `squares` are those of the number of other threads, over `n` calls.
+pub fn contention(n: i64, sum: f64, squares: f64, threads: usize) -> Estimate {
+    if n < OBSERVATIONS_MIN {
+        return Estimate::none(n);
+    }
+    if threads < 2 {
+        return Estimate { value: Some(0.0), low: Some(0.0), high: Some(0.0), n };
+    }
+    let (count, others) = (n as f64, threads as f64 - 1.0);
+    let mean = sum / count;
+    let error = ((squares / count - mean * mean).max(0.0) / count).sqrt();
+    Estimate {
+        value: Some(mean / others),
+        low: Some((mean - 1.96 * error).max(0.0) / others),
+        high: Some((mean + 1.96 * error) / others),
+        n,
+    }
+}
+
+/// Random numbers (splitmix64). The same trace gives the same intervals.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// Between 0 and 1, without 0.
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// A Poisson number; above a mean of 30 its normal limit.
+    fn poisson(&mut self, mean: f64) -> f64 {
+        if mean > 30.0 {
+            return (mean + mean.sqrt() * self.normal()).round().max(0.0);
+        }
+        let (limit, mut product, mut count) = ((-mean).exp(), self.unit(), 0.0);
+        while product > limit {
+            product *= self.unit();
+            count += 1.0;
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_holds(estimate: Estimate, value: f64) {
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(estimate.value.unwrap(), value), "{estimate:?} is not {value}");
+        assert!(estimate.low.unwrap() <= value && value <= estimate.high.unwrap(), "{estimate:?}");
+    }
+
+    #[test]
+    fn fewer_than_a_thousand_observations_are_too_few() {
+        let estimate = variation(999, &[999.0]);
+        assert!(estimate.is_too_few() && estimate.value.is_none());
+        assert_eq!(contention(999, 0.0, 0.0, 4).value, None);
+        assert!(!variation(1000, &[1000.0]).is_too_few());
+    }
+
+    #[test]
+    fn density_is_calls_for_each_millisecond() {
+        let (mut calls, mut cpu) = ([0.0; SLICES], [0.0; SLICES]);
+        calls[..4].copy_from_slice(&[1000.0, 3000.0, 2000.0, 2000.0]);
+        cpu[..4].copy_from_slice(&[1e6; 4]);
+        let estimate = density(8000, &calls, &cpu);
+        assert_holds(estimate, 2000.0);
+        assert!(estimate.high.unwrap() - estimate.low.unwrap() > 100.0);
+        assert_eq!(density(8000, &calls, &[0.0; SLICES]).value, None);
+    }
+
+    #[test]
+    fn variation_of_equal_classes_is_the_logarithm_of_their_number() {
+        assert_holds(variation(1000, &[1000.0]), 0.0);
+        assert_eq!(variation(8000, &[1000.0; 8]).value, Some(3.0));
+    }
+
+    #[test]
+    fn a_chunk_has_locality_one_and_scattered_blocks_have_fragmentability_near_one() {
+        let mut chunk = Pages::default();
+        chunk.add(100, PAGE_BYTES);
+        assert_holds(locality(1000, &chunk), 1.0);
+        assert_holds(fragmentability(1000, &chunk), 0.0);
+        let mut scattered = Pages::default();
+        scattered.add(4096, 64);
+        assert_holds(locality(4096, &scattered), 1.0 / 64.0);
+        assert_holds(fragmentability(4096, &scattered), 1.0 - 64.0 / 4096.0);
+    }
+
+    #[test]
+    fn utilization_is_the_peak_of_all() {
+        assert_holds(utilization(1000, 100.0, 400.0, 100.0, 400.0), 0.25);
+        assert_holds(utilization(1000, 400.0, 400.0, 400.0, 400.0), 1.0);
+    }
+
+    #[test]
+    fn contention_is_a_share_of_the_other_threads() {
+        assert_holds(contention(1000, 1500.0, 3000.0, 4), 0.5);
+        assert_holds(contention(1000, 0.0, 0.0, 1), 0.0);
+    }
+
+    #[test]
+    fn each_letter_is_explained() {
+        let letters: String = EXPLANATIONS.iter().map(|explanation| explanation.letter).collect();
+        assert_eq!(letters, "DVLUCF");
+        assert_eq!(explain('u').unwrap().word, "utilization");
+        assert!(explain('x').is_none());
+    }
+}

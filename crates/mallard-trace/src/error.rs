@@ -1,0 +1,76 @@
+//! Errors. Each has three lines: what happened, the state, and what to type next.
+
+use std::fmt;
+
+/// What went wrong, for callers that treat some errors in a special way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The operating system refused to read or write a file.
+    System,
+    /// The file is no stream and no trace.
+    Foreign,
+    /// The stream was written on a machine of the other byte order.
+    ByteOrder,
+    /// A newer version of Mallard wrote the stream or the trace.
+    Newer,
+    /// The file ends before its first record.
+    Truncated,
+    /// The bytes of the file contradict each other.
+    Damaged,
+    /// The trace exists, and was not to be overwritten.
+    Exists,
+    /// There is no such file or trace.
+    Missing,
+}
+
+/// The reason why a stream or a trace could not be read or written.
+#[derive(Debug, Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    what: String,
+    state: String,
+    help: String,
+}
+
+/// The result of reading or writing a stream or a trace.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Makes an error. All parts are in lower case, without a full stop. `help` is what to type next.
+    pub fn new(
+        kind: ErrorKind,
+        what: impl Into<String>,
+        state: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Error { kind, what: what.into(), state: state.into(), help: help.into() }
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The first line: what happened.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The second line: what state things are in now.
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+
+    /// The third line: what to type next.
+    pub fn help(&self) -> &str {
+        &self.help
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "mallard: {}\n  {}\n  help: {}", self.what, self.state, self.help)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,266 @@
+//! The format of streams: constants, the header and the records, as in
+//! `include/mallard/trace/trace_format.h`. `spec/trace_format.md` says what they mean.
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+/// The first bytes of a stream.
+pub const MAGIC: [u8; 8] = *b"\x89MTRACE\n";
+/// Reads differently on a machine of another byte order.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// Size of the header, in bytes. Newer writers may write a longer header.
+pub const HEADER_BYTES: usize = 64;
+/// Size of a record, in bytes.
+pub const RECORD_BYTES: usize = 32;
+/// Position of the alignment in [`Record::what`]. The size is in the bits below.
+pub const ALIGN_SHIFT: u32 = 40;
+/// Position of the kind of record in [`Record::what`].
+pub const OP_SHIFT: u32 = 46;
+/// Position of the flags in [`Record::what`].
+pub const FLAGS_SHIFT: u32 = 52;
+/// The largest size that a record can hold. A larger size has the flag [`flag::SIZE_CUT`].
+pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
+
+/// The clocks of a stream.
+pub mod clock {
+    /// CLOCK_MONOTONIC, in nanoseconds.
+    pub const MONOTONIC: u32 = 1;
+    /// The time stamp counter of the processor.
+    pub const TSC: u32 = 2;
+}
+
+/// The kinds of records.
+pub mod op {
+    #![allow(missing_docs)] // The names are those of enum mallard_trace_op, which describes them.
+    pub const ALLOCATE: u8 = 1;
+    pub const DEALLOCATE: u8 = 2;
+    pub const RESET: u8 = 3;
+    pub const MALLOC: u8 = 16;
+    pub const CALLOC: u8 = 17;
+    pub const ALIGNED_ALLOC: u8 = 18;
+    pub const MEMALIGN: u8 = 19;
+    pub const POSIX_MEMALIGN: u8 = 20;
+    pub const VALLOC: u8 = 21;
+    pub const PVALLOC: u8 = 22;
+    pub const REALLOC_FROM: u8 = 24;
+    pub const REALLOC_TO: u8 = 25;
+    pub const FREE: u8 = 32;
+    pub const FREE_SIZED: u8 = 33;
+    pub const FREE_ALIGNED_SIZED: u8 = 34;
+    pub const FAMILY_FIRST: u8 = 16;
+    pub const FAMILY_LAST: u8 = 47;
+    pub const MODULE: u8 = 48;
+    pub const PROCESS: u8 = 49;
+    pub const PROCESS_END: u8 = 50;
+    pub const THREAD_START: u8 = 51;
+    pub const THREAD_END: u8 = 52;
+    pub const MEMORY: u8 = 53;
+    pub const CPU: u8 = 54;
+    pub const CHECKPOINT: u8 = 55;
+    pub const THREAD: u8 = 60;
+    pub const NAME: u8 = 61;
+    pub const LOST: u8 = 62;
+    pub const END: u8 = 63;
+}
+
+/// The flags of a record.
+pub mod flag {
+    #![allow(missing_docs)] // The names are those of enum mallard_trace_flag, which describes them.
+    pub const SIZE_CUT: u16 = 1;
+    pub const DUR_CUT: u16 = 2;
+    pub const FROM_NEW: u16 = 4;
+    pub const ARRAY: u16 = 8;
+    pub const NOTHROW: u16 = 16;
+    pub const SIZED: u16 = 32;
+    pub const ALIGNED: u16 = 64;
+    pub const STACK_CUT: u16 = 128;
+    pub const STACK_GAP: u16 = 256;
+}
+
+/// The reasons why events are missing.
+pub mod loss {
+    #![allow(missing_docs)] // The names are those of enum mallard_trace_loss, which describes them.
+    pub const UNKNOWN: u32 = 0;
+    pub const FULL: u32 = 1;
+    pub const NESTED: u32 = 2;
+    pub const WRITE: u32 = 3;
+}
+
+/// The first bytes of a stream, without magic, byte order and sizes, which are constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Ticks of the clock in a second.
+    pub clock_hz: u64,
+    /// The time on the clock when the stream was opened.
+    pub start: u64,
+    /// The same moment, in nanoseconds since 1970.
+    pub start_unix: u64,
+    /// One of [`clock`].
+    pub clock: u32,
+    /// System id of the process.
+    pub pid: u32,
+    /// 0: every call is recorded; otherwise the mean number of allocated bytes between two sampled
+    /// allocations.
+    pub sample_bytes: u64,
+}
+
+impl Header {
+    /// Returns the bytes that a stream begins with.
+    pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        let words = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, RECORD_BYTES as u32];
+        for (to, word) in bytes[8..24].chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes[24..32].copy_from_slice(&self.clock_hz.to_ne_bytes());
+        bytes[32..40].copy_from_slice(&self.start.to_ne_bytes());
+        bytes[40..48].copy_from_slice(&self.start_unix.to_ne_bytes());
+        bytes[48..52].copy_from_slice(&self.clock.to_ne_bytes());
+        bytes[52..56].copy_from_slice(&self.pid.to_ne_bytes());
+        bytes[56..64].copy_from_slice(&self.sample_bytes.to_ne_bytes());
+        bytes
+    }
+
+    /// Reads the members after the constants. The caller has checked the constants.
+    pub(crate) fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
+        Header {
+            clock_hz: u64_at(bytes, 24),
+            start: u64_at(bytes, 32),
+            start_unix: u64_at(bytes, 40),
+            clock: u32_at(bytes, 48),
+            pid: u32_at(bytes, 52),
+            sample_bytes: u64_at(bytes, 56),
+        }
+    }
+}
+
+/// One record of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Record {
+    /// The end of an allocation, or the start of a free, in ticks.
+    pub t: u64,
+    /// The block.
+    pub addr: u64,
+    /// From the lowest bit: size 40, log2 of the alignment 6, op 6, flags 12.
+    pub what: u64,
+    /// A call stack, or the number of a traced allocator: see the op.
+    pub stack: u32,
+    /// Ticks of the call; 0 if they were not measured.
+    pub dur: u32,
+}
+
+impl Record {
+    /// Makes a record of a kind. Larger sizes than [`SIZE_MAX`] are cut to it and flagged.
+    pub fn new(op: u8, t: u64, addr: u64, size: u64) -> Self {
+        Record { t, addr, what: pack(size, 0, op, 0), stack: 0, dur: 0 }
+    }
+
+    /// The size in bytes, or the number of characters of a text.
+    #[inline]
+    pub fn size(&self) -> u64 {
+        self.what & SIZE_MAX
+    }
+
+    /// The alignment, as the exponent of a power of two.
+    #[inline]
+    pub fn align_log2(&self) -> u8 {
+        (self.what >> ALIGN_SHIFT & 63) as u8
+    }
+
+    /// The kind of record.
+    #[inline]
+    pub fn op(&self) -> u8 {
+        (self.what >> OP_SHIFT & 63) as u8
+    }
+
+    /// The flags.
+    #[inline]
+    pub fn flags(&self) -> u16 {
+        (self.what >> FLAGS_SHIFT & 0xfff) as u16
+    }
+
+    /// The number of outer frames that are those of the event before on the thread.
+    #[inline]
+    pub fn kept(&self) -> usize {
+        (self.stack >> 16) as usize
+    }
+
+    /// The number of frames whose return addresses follow the record.
+    #[inline]
+    pub fn fresh(&self) -> usize {
+        (self.stack & 0xffff) as usize
+    }
+
+    /// Returns the bytes of the record in a stream.
+    pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[..8].copy_from_slice(&self.t.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.addr.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&self.what.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&self.stack.to_ne_bytes());
+        bytes[28..].copy_from_slice(&self.dur.to_ne_bytes());
+        bytes
+    }
+
+    /// Reads a record from its bytes in a stream. The slice has at least 32 bytes.
+    #[inline]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Record {
+            t: u64_at(bytes, 0),
+            addr: u64_at(bytes, 8),
+            what: u64_at(bytes, 16),
+            stack: u32_at(bytes, 24),
+            dur: u32_at(bytes, 28),
+        }
+    }
+
+    /// The number of bytes after the record that belong to it: a text, or return addresses. The
+    /// last record that they take may be partly unused.
+    #[inline]
+    pub fn tail_bytes(&self) -> u64 {
+        let op = self.op();
+        if is_family(op) {
+            8 * self.fresh() as u64
+        } else if has_text(op) {
+            self.size()
+        } else {
+            0
+        }
+    }
+}
+
+/// Returns [`Record::what`]. Larger sizes are cut to [`SIZE_MAX`] and flagged.
+pub fn pack(size: u64, align_log2: u8, op: u8, flags: u16) -> u64 {
+    let cut = if size >= SIZE_MAX { flag::SIZE_CUT } else { 0 };
+    size.min(SIZE_MAX)
+        | u64::from(align_log2) << ALIGN_SHIFT
+        | u64::from(op) << OP_SHIFT
+        | u64::from(flags | cut) << FLAGS_SHIFT
+}
+
+/// Returns [`Record::stack`] of an event of malloc's family.
+pub fn pack_stack(kept: u16, fresh: u16) -> u32 {
+    u32::from(kept) << 16 | u32::from(fresh)
+}
+
+/// Whether `op` is a call of malloc's family.
+#[inline]
+pub fn is_family(op: u8) -> bool {
+    (op::FAMILY_FIRST..=op::FAMILY_LAST).contains(&op)
+}
+
+/// Whether a text follows a record of the kind `op`.
+#[inline]
+pub fn has_text(op: u8) -> bool {
+    matches!(op, op::MODULE | op::PROCESS | op::THREAD_START | op::MEMORY | op::NAME)
+}
+
+#[inline]
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+}
+
+#[inline]
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+}

@@ -1,0 +1,164 @@
+//! Counts of sizes and lifetimes in buckets.
+
+use std::sync::LazyLock;
+
+/// Sizes up to this one have the buckets of Mallard's size classes.
+const CLASS_BYTES_MAX: u64 = 32768;
+/// Buckets of a power of two, for numbers without a size class.
+const STEPS: u64 = 4;
+
+/// The upper bounds of the size classes, from spec/size_classes.csv.
+static CLASSES: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let table = include_str!("../../../spec/size_classes.csv");
+    let bytes = |line: &str| line.split(',').nth(1).and_then(|bytes| bytes.parse().ok());
+    table.lines().filter_map(bytes).collect()
+});
+
+/// For each size in units of 8 bytes, rounded up, the index of its class.
+static CLASS_OF: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let class = |size: u64| CLASSES.partition_point(|&bytes| bytes < size) as u8;
+    (0..=CLASS_BYTES_MAX / 8).map(|units| class(units * 8)).collect()
+});
+
+/// The bucket of a size. Buckets of larger sizes have larger numbers.
+#[inline]
+pub fn size_bucket(size: u64) -> u16 {
+    if size <= CLASS_BYTES_MAX {
+        u16::from(CLASS_OF[size.div_ceil(8) as usize])
+    } else {
+        CLASSES.len() as u16 + log_bucket(size) - log_bucket(CLASS_BYTES_MAX)
+    }
+}
+
+/// The largest size in a bucket.
+pub fn size_bound(bucket: u16) -> u64 {
+    let beyond = CLASSES.len() as u16;
+    match CLASSES.get(usize::from(bucket)) {
+        Some(&bytes) => bytes,
+        None => log_bound(bucket - beyond + log_bucket(CLASS_BYTES_MAX)),
+    }
+}
+
+/// The bucket of a number: four for each power of two, so that each bound is at most 25 % above
+/// the numbers of its bucket.
+#[inline]
+pub fn log_bucket(number: u64) -> u16 {
+    if number < STEPS {
+        return number as u16;
+    }
+    let log = u64::from(number.ilog2());
+    ((log - 1) * STEPS + (number >> (log - 2)) % STEPS) as u16
+}
+
+/// The largest number in a bucket.
+pub fn log_bound(bucket: u16) -> u64 {
+    let bucket = u64::from(bucket);
+    if bucket < STEPS {
+        return bucket;
+    }
+    let log = bucket / STEPS + 1;
+    let next = u128::from(STEPS + bucket % STEPS + 1) << (log - 2);
+    (next - 1).min(u128::from(u64::MAX)) as u64
+}
+
+/// Counts of few or many buckets. Most sites have one or two.
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    /// Bucket and count, in the order in which the buckets were met.
+    counts: Vec<(u16, f64)>,
+    /// The index in `counts` of the last bucket counted, which is often the next one too.
+    last: usize,
+}
+
+impl Histogram {
+    /// Counts `weight` in a bucket.
+    #[inline]
+    pub fn add(&mut self, bucket: u16, weight: f64) {
+        match self.counts.get_mut(self.last) {
+            Some((same, count)) if *same == bucket => *count += weight,
+            _ => self.find(bucket, weight),
+        }
+    }
+
+    fn find(&mut self, bucket: u16, weight: f64) {
+        match self.counts.iter().position(|&(same, _)| same == bucket) {
+            Some(index) => {
+                self.counts[index].1 += weight;
+                self.last = index;
+            }
+            None => {
+                self.last = self.counts.len();
+                self.counts.push((bucket, weight));
+            }
+        }
+    }
+
+    /// Adds the counts of another histogram.
+    pub fn merge(&mut self, other: &Histogram) {
+        for &(bucket, weight) in &other.counts {
+            self.find(bucket, weight);
+        }
+    }
+
+    /// The buckets that have counts, in their order.
+    pub fn sorted(&self) -> Vec<(u16, f64)> {
+        let mut counts = self.counts.clone();
+        counts.sort_unstable_by_key(|&(bucket, _)| bucket);
+        counts
+    }
+
+    /// The bucket below or at which the share `share` of all counts is.
+    pub fn quantile(&self, share: f64) -> Option<u16> {
+        let counts = self.sorted();
+        let total: f64 = counts.iter().map(|&(_, count)| count).sum();
+        let mut sum = 0.0;
+        let reaches = |&&(_, count): &&(u16, f64)| {
+            sum += count;
+            sum >= share * total
+        };
+        counts.iter().find(reaches).or(counts.last()).map(|&(bucket, _)| bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_the_classes_of_the_specification() {
+        assert_eq!(size_bound(size_bucket(1)), 8);
+        assert_eq!(size_bound(size_bucket(24)), 24);
+        assert_eq!(size_bound(size_bucket(25)), 32);
+        assert_eq!(size_bound(size_bucket(32768)), 32768);
+    }
+
+    #[test]
+    fn every_number_is_in_a_bucket_whose_bound_is_at_most_a_quarter_above() {
+        let mut last = 0;
+        for shift in 0..60 {
+            for step in 0..8u64 {
+                let number = (1 << shift) + (step << shift) / 8;
+                let bound = log_bound(log_bucket(number));
+                assert!(
+                    bound >= number && bound as f64 <= number as f64 * 1.25,
+                    "{number} {bound}"
+                );
+                let bucket = size_bucket(number);
+                assert!(bucket >= last && size_bound(bucket) >= number, "{number}");
+                last = bucket;
+            }
+        }
+        assert_eq!(log_bound(log_bucket(u64::MAX)), u64::MAX);
+    }
+
+    #[test]
+    fn quantiles_are_buckets() {
+        let mut histogram = Histogram::default();
+        for number in 1..=100 {
+            histogram.add(number, 1.0);
+        }
+        assert_eq!(histogram.quantile(0.5), Some(50));
+        assert_eq!(histogram.quantile(0.99), Some(99));
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Makes a trace of a stream.
+
+mod folder;
+mod reading;
+mod rows;
+
+use crate::error::Result;
+use crate::manifest::{Manifest, Stream, Totals, SCHEMA};
+use crate::stream::{Ending, Reader};
+use crate::symbols;
+use crate::tables::Tables;
+use crate::trace::Trace;
+use folder::Folder;
+use reading::Reading;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How a trace is made.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether a trace of the same name is replaced.
+    pub force: bool,
+    /// Folders with debug information that are searched before /usr/lib/debug, by build-id and by
+    /// the path of the program.
+    pub debug_folders: Vec<PathBuf>,
+    /// Whether functions are left as `module+0x…`.
+    pub without_symbols: bool,
+    /// What the manifest says under `notes`.
+    pub notes: serde_json::Map<String, serde_json::Value>,
+}
+
+/// How far the work is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// So many records of the stream were read.
+    Records(u64),
+    /// The functions of so many addresses are looked up.
+    Symbols(usize),
+    /// The numbers of so many sites are computed.
+    Sites(usize),
+}
+
+/// Makes a trace of the stream in a file. `to` is the folder that is made. If anything fails, there
+/// is no such folder, or the one that was there before is as it was.
+pub fn import(
+    stream: &Path,
+    to: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace> {
+    import_from(Reader::open(stream)?, to, options, progress)
+}
+
+/// The same for a stream that is read from anywhere.
+pub fn import_from<R: Read>(
+    mut reader: Reader<R>,
+    to: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace> {
+    let folder = Folder::new(to, options.force)?;
+    let mut reading = Reading::new(reader.header(), Tables::new(folder.path()));
+    reading.read(&mut reader, progress)?;
+    let read = reading.finish()?;
+
+    let mut tables = Tables::new(folder.path());
+    read.write_small_tables(&mut tables);
+    let (modules, frames) = read.modules.into_frames();
+    progress(Progress::Symbols(frames.len()));
+    let folders = (!options.without_symbols).then_some(options.debug_folders.as_slice());
+    let symbols = symbols::look_up(&modules, &frames, folders);
+    rows::frames(&mut tables, &modules, &frames, &symbols);
+
+    progress(Progress::Sites(read.sites.sites.len()));
+    let cpu = read.cpu;
+    let (site_rows, whole) =
+        crate::measure::rows(read.sites, &cpu, read.thread_count, folder.path())?;
+    rows::sites(&mut tables, &site_rows);
+    let mut written = read.written;
+    written.extend(tables.finish()?);
+
+    let header = reader.header();
+    let manifest = Manifest {
+        format: Manifest::format(),
+        schema: SCHEMA,
+        tool: format!("mallard {}", env!("CARGO_PKG_VERSION")),
+        stream: Stream {
+            version: crate::format::VERSION,
+            clock: header.clock,
+            clock_hz: header.clock_hz,
+            start_unix: header.start_unix,
+            pid: header.pid,
+            sample_bytes: header.sample_bytes,
+            records: reader.records(),
+            ending: describe(reader.ending()),
+        },
+        losses: read.losses,
+        counts: read.counts,
+        repairs: read.repairs,
+        totals: Totals {
+            duration_ns: read.duration_ns,
+            cpu_ns: cpu.total_ns,
+            sites: whole,
+            site_count: site_rows.len() as u64,
+            stacks: read.stack_count,
+            frames: frames.len() as u64,
+            threads: read.thread_count as u64,
+            processes: read.process_count,
+        },
+        tables: written,
+        notes: options.notes.clone(),
+    };
+    folder.finish(&manifest)?;
+    Trace::open(to)
+}
+
+fn describe(ending: Option<&Ending>) -> String {
+    match ending {
+        Some(Ending::Complete { .. }) => "complete".to_string(),
+        Some(Ending::Damaged(why)) => format!("damaged: {why}"),
+        Some(Ending::Cut) | None => "cut".to_string(),
+    }
+}

@@ -1,0 +1,118 @@
+//! The folder of a trace, made beside its final place and renamed at the end.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::manifest::{Manifest, FILE};
+use rustix::fs::{renameat_with, RenameFlags, CWD};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A folder that becomes a trace. Until then it has another name, and is removed with this value.
+pub(super) struct Folder {
+    place: TempDir,
+    to: PathBuf,
+    force: bool,
+}
+
+impl Folder {
+    /// Makes the folder. Fails if there is something of the name `to` that is not to be replaced.
+    pub fn new(to: &Path, force: bool) -> Result<Folder> {
+        let parent = match to.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        if to.symlink_metadata().is_ok() {
+            // Only a trace is ever replaced: a mistyped name must not cost a folder of the user.
+            if !force || !to.join(FILE).is_file() {
+                return Err(exists(to, force));
+            }
+        }
+        let name = to.file_name().unwrap_or_default().to_string_lossy();
+        let place = tempfile::Builder::new()
+            .prefix(&format!(".{name}."))
+            .suffix(".part")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir_in(parent)
+            .map_err(|error| refused(to, &error))?;
+        Ok(Folder { place, to: to.to_path_buf(), force })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Writes the manifest and gives the folder its name.
+    pub fn finish(self, manifest: &Manifest) -> Result<()> {
+        let write = || -> io::Result<()> {
+            let mut file = File::create_new(self.path().join(FILE))?;
+            serde_json::to_writer_pretty(&mut file, manifest)?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        };
+        write().map_err(|error| refused(&self.to, &error))?;
+        match renameat_with(CWD, self.path(), CWD, &self.to, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                // The folder has its name now, so there is nothing to remove.
+                let _ = self.place.keep();
+                Ok(())
+            }
+            Err(rustix::io::Errno::EXIST) if self.force => self.replace(),
+            Err(rustix::io::Errno::EXIST) => Err(exists(&self.to, false)),
+            Err(error) => self.rename_plainly(error),
+        }
+    }
+
+    /// Exchanges the old trace with the new one, then removes the old one.
+    fn replace(self) -> Result<()> {
+        renameat_with(CWD, self.path(), CWD, &self.to, RenameFlags::EXCHANGE)
+            .map_err(|error| refused(&self.to, &error.into()))?;
+        self.place.close().map_err(|error| {
+            Error::new(
+                ErrorKind::System,
+                format!("cannot remove what {} was before: {error}", self.to.display()),
+                "the new trace is complete",
+                "remove the folder beside it whose name begins with a dot",
+            )
+        })
+    }
+
+    /// Some file systems cannot rename without replacing.
+    fn rename_plainly(self, error: rustix::io::Errno) -> Result<()> {
+        use rustix::io::Errno;
+        if !matches!(error, Errno::INVAL | Errno::NOSYS) {
+            return Err(refused(&self.to, &error.into()));
+        }
+        if self.to.symlink_metadata().is_ok() {
+            if !self.force {
+                return Err(exists(&self.to, false));
+            }
+            fs::remove_dir_all(&self.to).map_err(|error| refused(&self.to, &error))?;
+        }
+        fs::rename(self.path(), &self.to).map_err(|error| refused(&self.to, &error))?;
+        let _ = self.place.keep();
+        Ok(())
+    }
+}
+
+fn exists(to: &Path, force: bool) -> Error {
+    let name = to.display();
+    let (what, help) = if force {
+        (format!("{name} exists and is no trace"), "name another place with -o".to_string())
+    } else {
+        (
+            format!("{name} exists"),
+            "name another place with -o, or replace it with --force".to_string(),
+        )
+    };
+    Error::new(ErrorKind::Exists, what, "nothing was written", help)
+}
+
+fn refused(to: &Path, error: &io::Error) -> Error {
+    Error::new(
+        ErrorKind::System,
+        format!("cannot write {}: {error}", to.display()),
+        "the trace was not made, and nothing of it is left; the stream is as it was",
+        "make room on the disk, or name another place with -o",
+    )
+}

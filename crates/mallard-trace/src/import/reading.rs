@@ -1,0 +1,537 @@
+//! Reads a stream event by event: resolves call stacks, orders the events, and passes them to the
+//! ledger.
+
+use super::Progress;
+use crate::blocks::Owner;
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::format::{self, flag, loss, op, Header, Record};
+use crate::hash::NumberMap;
+use crate::ledger::{Call, Counts, Ledger};
+use crate::manifest::{Losses, Repairs};
+use crate::merge::{Merge, Timed};
+use crate::modules::Modules;
+use crate::sites::Finished;
+use crate::slices::{CpuTime, Slices, Width};
+use crate::stacks::{ThreadStack, Tree, FRAME_CUT, FRAME_GAP, ROOT};
+use crate::stream::{Event, Reader};
+use crate::tables::{Tables, Written};
+use std::io::Read;
+
+/// Events that are held back at most, 48 bytes each.
+const HELD_MAX: usize = 1 << 21;
+/// Nodes of the tree of call stacks at most, 15 to 20 bytes each.
+const NODES_MAX: usize = 1 << 24;
+/// Threads and processes at most, so that a damaged stream cannot take all memory.
+const NUMBERS_MAX: usize = 1 << 20;
+/// Progress is reported after so many events.
+const STEP: u64 = 1 << 19;
+
+/// A thread of the program.
+pub(super) struct Thread {
+    pub number: u64,
+    pub process: u32,
+    pub system_id: u64,
+    pub name: String,
+    pub t0: Option<u64>,
+    pub t1: Option<u64>,
+    pub cpu_ns: Option<u64>,
+    pub events: u64,
+    table: u32,
+    stack: ThreadStack,
+}
+
+/// A process of the program.
+pub(super) struct Process {
+    pub number: u32,
+    pub pid: u64,
+    pub parent: Option<u32>,
+    pub begins: String,
+    pub path: String,
+    pub t0: u64,
+    pub t1: Option<u64>,
+    pub status: Option<u64>,
+}
+
+/// What the system said of the memory of a process.
+pub(super) struct Sample {
+    pub ns: i64,
+    pub process: u32,
+    pub live: (f64, f64),
+    pub numbers: [Option<i64>; 8],
+}
+
+/// The names of the numbers in a sample, in the order of the columns.
+const SAMPLE_NAMES: [&str; 8] =
+    ["rss", "pss", "anonymous", "huge", "minor_faults", "major_faults", "user_ns", "system_ns"];
+
+/// A traced allocator.
+struct Allocator {
+    table: u32,
+    frame: u32,
+    node: u32,
+}
+
+/// See the module.
+pub(super) struct Reading {
+    start_pid: u32,
+    tree: Tree,
+    modules: Modules,
+    merge: Merge<Call>,
+    ledger: Ledger,
+    /// The clock for records that are not held back.
+    clock: Clock,
+    threads: Vec<Thread>,
+    by_number: NumberMap<u64, u32>,
+    current: Option<u32>,
+    processes: Vec<Process>,
+    allocators: NumberMap<u32, Allocator>,
+    samples: Vec<Sample>,
+    cpu: Vec<(i64, i32, i64)>,
+    cpu_slices: Slices,
+    width: Width,
+    losses: Losses,
+    repairs: Repairs,
+    last_ns: i64,
+}
+
+/// What a stream held.
+pub(super) struct ReadStream {
+    pub modules: Modules,
+    pub tree: Tree,
+    pub threads: Vec<Thread>,
+    pub processes: Vec<Process>,
+    pub samples: Vec<Sample>,
+    pub cpu_rows: Vec<(i64, i32, i64)>,
+    pub cpu: CpuTime,
+    pub clock: Clock,
+    pub sites: Finished,
+    pub losses: Losses,
+    pub repairs: Repairs,
+    pub counts: Counts,
+    pub written: Vec<Written>,
+    pub duration_ns: i64,
+    pub stack_count: u64,
+    pub thread_count: usize,
+    pub process_count: u64,
+}
+
+impl Reading {
+    pub fn new(header: &Header, tables: Tables) -> Self {
+        Reading {
+            start_pid: header.pid,
+            tree: Tree::new(NODES_MAX),
+            modules: Modules::default(),
+            merge: Merge::new(HELD_MAX),
+            ledger: Ledger::new(Clock::new(header), header.sample_bytes, tables),
+            clock: Clock::new(header),
+            threads: Vec::new(),
+            by_number: NumberMap::default(),
+            current: None,
+            processes: Vec::new(),
+            allocators: NumberMap::default(),
+            samples: Vec::new(),
+            cpu: Vec::new(),
+            cpu_slices: Slices::default(),
+            width: Width::default(),
+            losses: Losses::default(),
+            repairs: Repairs::default(),
+            last_ns: 0,
+        }
+    }
+
+    /// Reads all events. An error is one of the output.
+    pub fn read<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<()> {
+        let mut next = STEP;
+        while let Some(event) = reader.next_event() {
+            self.event(&event);
+            if reader.records() >= next {
+                next = reader.records() + STEP;
+                progress(Progress::Records(reader.records()));
+                if self.ledger.has_failed() {
+                    break;
+                }
+            }
+        }
+        progress(Progress::Records(reader.records()));
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event) {
+        let record = &event.record;
+        match record.op() {
+            op if format::is_family(op) => self.family(event),
+            op::ALLOCATE | op::DEALLOCATE | op::RESET => self.traced(record),
+            op::THREAD => self.current = self.thread(record.addr),
+            op::CHECKPOINT => self.checkpoint(record),
+            op::MODULE => {
+                let text = event.text();
+                let is_good = self.modules.module(record.stack, record.addr, &text, record.t);
+                self.repairs.bad_texts += u64::from(!is_good);
+            }
+            op::PROCESS => self.process(record, &event.text()),
+            op::PROCESS_END => self.process_end(record),
+            op::THREAD_START => self.thread_start(record, &event.text()),
+            op::THREAD_END => {
+                if let Some(thread) = self.thread(u64::from(record.stack)) {
+                    self.threads[thread as usize].t1 = Some(record.t);
+                }
+            }
+            op::MEMORY => self.memory(record, &event.text()),
+            op::CPU => self.cpu(record),
+            op::NAME => self.name(record, &event.text()),
+            op::LOST => {
+                *match record.stack {
+                    loss::FULL => &mut self.losses.full,
+                    loss::NESTED => &mut self.losses.nested,
+                    loss::WRITE => &mut self.losses.write,
+                    _ => &mut self.losses.unknown,
+                } += record.size();
+            }
+            _ => self.repairs.unknown_records += 1,
+        }
+    }
+
+    /// The index of the thread with a number; nothing if there are too many.
+    fn thread(&mut self, number: u64) -> Option<u32> {
+        if let Some(&index) = self.by_number.get(&number) {
+            return Some(index);
+        }
+        if self.threads.len() >= NUMBERS_MAX {
+            return None;
+        }
+        // A thread that was not announced belongs to the only process that there is, if any.
+        let process = self.processes.first().map_or(0, |process| process.number);
+        let index = self.threads.len() as u32;
+        self.threads.push(Thread {
+            number,
+            process,
+            system_id: number,
+            name: String::new(),
+            t0: None,
+            t1: None,
+            cpu_ns: None,
+            events: 0,
+            table: self.ledger.blocks.table(Owner::Process(process)) as u32,
+            stack: ThreadStack::default(),
+        });
+        self.by_number.insert(number, index);
+        self.tell_ledger(index);
+        Some(index)
+    }
+
+    fn tell_ledger(&mut self, index: u32) {
+        let thread = &self.threads[index as usize];
+        let process = self.processes.iter().rev().find(|process| process.number == thread.process);
+        let is_forked = process.is_some_and(|process| process.begins == "fork");
+        self.ledger.thread(index, thread.number as i32, thread.process as i32, is_forked);
+    }
+
+    fn thread_start(&mut self, record: &Record, name: &str) {
+        let Some(index) = self.thread(u64::from(record.stack)) else { return };
+        let table = self.ledger.blocks.table(Owner::Process(record.dur)) as u32;
+        let thread = &mut self.threads[index as usize];
+        thread.process = record.dur;
+        thread.table = table;
+        thread.system_id = record.addr;
+        thread.name = name.to_string();
+        thread.t0 = Some(record.t);
+        self.tell_ledger(index);
+    }
+
+    fn process(&mut self, record: &Record, text: &str) {
+        if self.processes.len() >= NUMBERS_MAX {
+            return;
+        }
+        let (begins, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let has_parent = matches!(begins, "fork" | "exec");
+        let (parent, path) = match rest.split_once(' ').unwrap_or((rest, "")) {
+            (number, path) if has_parent => (number.parse().ok(), path),
+            _ => (None, rest),
+        };
+        if !matches!(begins, "start" | "fork" | "exec") || has_parent && parent.is_none() {
+            self.repairs.bad_texts += 1;
+        }
+        let number = record.stack;
+        let is_fork = begins == "fork";
+        self.modules.process(number, parent.filter(|_| is_fork));
+        if begins == "exec" {
+            // The memory of the process before is gone.
+            let table = parent.map(|parent| self.ledger.blocks.table(Owner::Process(parent)));
+            self.end_of_memory(table, record.t);
+        }
+        self.processes.push(Process {
+            number,
+            pid: record.addr,
+            parent,
+            begins: begins.to_string(),
+            path: path.to_string(),
+            t0: record.t,
+            t1: None,
+            status: None,
+        });
+    }
+
+    fn process_end(&mut self, record: &Record) {
+        let number = record.stack;
+        let table = self.ledger.blocks.table(Owner::Process(number));
+        self.end_of_memory(Some(table), record.t);
+        if let Some(process) = self.processes.iter_mut().rev().find(|p| p.number == number) {
+            process.t1 = Some(record.t);
+            process.status = Some(record.addr);
+        }
+    }
+
+    /// The blocks of a table are gone after the time `t`.
+    fn end_of_memory(&mut self, table: Option<usize>, t: u64) {
+        let Some(table) = table else { return };
+        let what = format::pack(0, 0, op::PROCESS_END, 0);
+        self.hold(Call {
+            t,
+            addr: 0,
+            what,
+            dur: 0,
+            node: 0,
+            thread: 0,
+            table: table as u32,
+            fresh: 0,
+        });
+    }
+
+    /// A call of malloc's family. The call stack of the thread changes here, in the order of the
+    /// stream, which for each thread is the order of its events.
+    fn family(&mut self, event: &Event) {
+        let record = &event.record;
+        let Some(index) = self.current_thread() else { return };
+        let thread = &mut self.threads[index as usize];
+        let node = if record.stack == 0 {
+            ROOT
+        } else {
+            let (mut node, had) = thread.stack.keep(record.kept());
+            self.repairs.broken_stacks += u64::from(!had);
+            let flags = record.flags();
+            if flags & (flag::STACK_CUT | flag::STACK_GAP) != 0 {
+                self.repairs.cut_stacks += u64::from(flags & flag::STACK_CUT != 0);
+                self.repairs.gap_stacks += u64::from(flags & flag::STACK_GAP != 0);
+                if flags & flag::STACK_CUT != 0 && record.kept() == 0 {
+                    node = self.tree.child(node, FRAME_CUT);
+                }
+                if flags & flag::STACK_GAP != 0 {
+                    node = self.tree.child(node, FRAME_GAP);
+                }
+            }
+            if record.fresh() > 0 {
+                let space = self.modules.space_of(thread.process);
+                for address in event.frames() {
+                    node = self.tree.child(node, self.modules.frame(space, address));
+                    thread.stack.push(node);
+                }
+            }
+            node
+        };
+        let is_known = match record.op() {
+            op::MALLOC..=op::PVALLOC | op::REALLOC_FROM | op::REALLOC_TO => true,
+            op::FREE..=op::FREE_ALIGNED_SIZED => true,
+            _ => false,
+        };
+        if !is_known {
+            self.repairs.unknown_records += 1;
+            return;
+        }
+        let table = thread.table;
+        self.hold(Call {
+            t: record.t,
+            addr: record.addr,
+            what: record.what,
+            dur: record.dur,
+            node,
+            thread: index,
+            table,
+            fresh: record.fresh() as u16,
+        });
+    }
+
+    fn current_thread(&mut self) -> Option<u32> {
+        match self.current {
+            Some(index) => Some(index),
+            // A stream that never names a thread has one.
+            None => {
+                self.current = self.thread(0);
+                self.current
+            }
+        }
+    }
+
+    /// A call of a traced allocator, whose number takes the place of a call stack.
+    fn traced(&mut self, record: &Record) {
+        let Some(thread) = self.current_thread() else { return };
+        let (table, node) = self.allocator(record.stack);
+        self.hold(Call {
+            t: record.t,
+            addr: record.addr,
+            what: record.what,
+            dur: record.dur,
+            node,
+            thread,
+            table,
+            fresh: 0,
+        });
+    }
+
+    fn allocator(&mut self, number: u32) -> (u32, u32) {
+        if let Some(allocator) = self.allocators.get(&number) {
+            return (allocator.table, allocator.node);
+        }
+        let frame = self.modules.named_frame(format!("allocator {number}"));
+        let node = self.tree.child(ROOT, frame);
+        let table = self.ledger.blocks.table(Owner::Allocator(number)) as u32;
+        self.allocators.insert(number, Allocator { table, frame, node });
+        (table, node)
+    }
+
+    fn name(&mut self, record: &Record, name: &str) {
+        self.allocator(record.stack);
+        if let Some(allocator) = self.allocators.get(&record.stack) {
+            self.modules.rename(allocator.frame, name.to_string());
+        }
+    }
+
+    fn memory(&mut self, record: &Record, text: &str) {
+        let mut numbers = [None; 8];
+        for (name, value) in text.split(' ').filter_map(|part| part.split_once('=')) {
+            if let Some(index) = SAMPLE_NAMES.iter().position(|&known| known == name) {
+                numbers[index] = value.parse().ok();
+            }
+        }
+        // The live bytes are filled in when the sample's turn in the order of time comes.
+        let what = format::pack(0, 0, op::MEMORY, 0);
+        let addr = self.samples.len() as u64;
+        self.samples.push(Sample { ns: 0, process: record.stack, live: (0.0, 0.0), numbers });
+        self.hold(Call { t: record.t, addr, what, dur: 0, node: 0, thread: 0, table: 0, fresh: 0 });
+    }
+
+    fn cpu(&mut self, record: &Record) {
+        let Some(index) = self.thread(u64::from(record.stack)) else { return };
+        let thread = &mut self.threads[index as usize];
+        let used = record.addr.saturating_sub(thread.cpu_ns.unwrap_or(0));
+        thread.cpu_ns = Some(record.addr.max(thread.cpu_ns.unwrap_or(0)));
+        let ns = self.clock.ns(record.t);
+        let slice = self.width.slice(ns);
+        self.cpu_slices.add(self.width, slice, used as f64);
+        self.cpu.push((ns, thread.number as i32, record.addr as i64));
+    }
+
+    fn checkpoint(&mut self, record: &Record) {
+        self.clock.checkpoint(record.t, record.addr);
+        self.ledger.clock.checkpoint(record.t, record.addr);
+        let mut pass = Pass {
+            ledger: &mut self.ledger,
+            samples: &mut self.samples,
+            last_ns: &mut self.last_ns,
+        };
+        self.merge.before(record.t, |call| pass.pass(&call));
+    }
+
+    #[inline]
+    fn hold(&mut self, call: Call) {
+        if self.merge.push(call) {
+            let mut pass = Pass {
+                ledger: &mut self.ledger,
+                samples: &mut self.samples,
+                last_ns: &mut self.last_ns,
+            };
+            self.merge.half(|call| pass.pass(&call));
+        }
+    }
+
+    /// Passes on what is held, and waits for the tables.
+    pub fn finish(mut self) -> Result<ReadStream> {
+        let mut pass = Pass {
+            ledger: &mut self.ledger,
+            samples: &mut self.samples,
+            last_ns: &mut self.last_ns,
+        };
+        self.merge.all(|call| pass.pass(&call));
+        for (index, thread) in self.threads.iter_mut().enumerate() {
+            thread.events = self.ledger.events_of(index as u32);
+        }
+        if self.processes.is_empty() {
+            self.processes.push(Process {
+                number: 0,
+                pid: u64::from(self.start_pid),
+                parent: None,
+                begins: "start".to_string(),
+                path: String::new(),
+                t0: 0,
+                t1: None,
+                status: None,
+            });
+        }
+        let total_ns = self.cpu_total();
+        let settled = self.ledger.finish()?;
+        let sites = settled.sites.finish();
+        self.repairs.inversions = self.merge.inversions();
+        self.repairs.refused_nodes = self.tree.refused();
+        self.repairs.merged_sites = sites.merged;
+        Ok(ReadStream {
+            stack_count: self.tree.nodes() as u64,
+            thread_count: self.threads.iter().filter(|thread| thread.events > 0).count(),
+            process_count: self.processes.len() as u64,
+            modules: self.modules,
+            tree: self.tree,
+            threads: self.threads,
+            processes: self.processes,
+            samples: self.samples,
+            cpu_rows: self.cpu,
+            cpu: CpuTime { total_ns, slices: self.cpu_slices, width: self.width },
+            clock: self.clock,
+            sites,
+            losses: self.losses,
+            repairs: self.repairs,
+            counts: settled.counts,
+            written: settled.written,
+            duration_ns: self.last_ns,
+        })
+    }
+
+    /// The CPU time of all threads, or, if it is more, that of all processes.
+    fn cpu_total(&self) -> Option<i64> {
+        let of_threads =
+            self.threads.iter().filter_map(|thread| thread.cpu_ns).reduce(u64::saturating_add);
+        let mut of_processes = NumberMap::<u32, i64>::default();
+        for sample in &self.samples {
+            let [.., user, system] = sample.numbers;
+            if let (Some(user), Some(system)) = (user, system) {
+                let most = of_processes.entry(sample.process).or_default();
+                *most = user.saturating_add(system).max(*most);
+            }
+        }
+        let of_processes = of_processes.values().copied().reduce(i64::saturating_add);
+        of_threads.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)).max(of_processes)
+    }
+}
+
+/// Where events go in the order of time.
+struct Pass<'a> {
+    ledger: &'a mut Ledger,
+    samples: &'a mut [Sample],
+    last_ns: &'a mut i64,
+}
+
+impl Pass<'_> {
+    #[inline]
+    fn pass(&mut self, call: &Call) {
+        if call.op() == op::MEMORY {
+            let sample = &mut self.samples[call.addr as usize];
+            sample.ns = self.ledger.clock.ns(call.t());
+            sample.live = self.ledger.sites.live();
+        } else {
+            *self.last_ns = self.ledger.clock.ns(call.t());
+            self.ledger.call(call);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The rows of the small tables.
+
+use super::reading::ReadStream;
+use crate::modules::{Frame, Module};
+use crate::site_row::{self, SiteRow};
+use crate::stacks::ROOT;
+use crate::symbols::Symbols;
+use crate::tables::schema::{
+    CPU, FRAMES, MAPPINGS, MODULES, PROCESSES, SAMPLES, SITES, STACKS, THREADS,
+};
+use crate::tables::{Column, Tables, GROUP_ROWS};
+
+impl ReadStream {
+    /// Writes the tables that need no symbols.
+    pub fn write_small_tables(&self, tables: &mut Tables) {
+        self.write_stacks(tables);
+        self.write_mappings(tables);
+        self.write_processes(tables);
+        self.write_threads(tables);
+        self.write_samples(tables);
+        let cpu = &self.cpu_rows;
+        tables.write(
+            &CPU,
+            vec![
+                Column::i64(cpu.iter().map(|row| row.0)),
+                Column::i32(cpu.iter().map(|row| row.1)),
+                Column::i64(cpu.iter().map(|row| row.2)),
+            ],
+        );
+    }
+
+    fn write_stacks(&self, tables: &mut Tables) {
+        let (parents, frames, depths) = self.tree.columns();
+        for begin in (0..parents.len()).step_by(GROUP_ROWS) {
+            let nodes = begin..parents.len().min(begin + GROUP_ROWS);
+            let columns = vec![
+                Column::i32(nodes.clone().map(|node| node as i32)),
+                Column::i32(nodes.clone().map(|node| parent_of(node, parents))),
+                Column::i32(nodes.clone().map(|node| frames[node] as i32)),
+                Column::i32(nodes.map(|node| i32::from(depths[node] as i16))),
+            ];
+            tables.write(&STACKS, columns);
+        }
+    }
+
+    fn write_mappings(&self, tables: &mut Tables) {
+        let rows = self.modules.mappings();
+        tables.write(
+            &MAPPINGS,
+            vec![
+                Column::i32(rows.iter().map(|row| row.process as i32)),
+                Column::i32(rows.iter().map(|row| row.module as i32)),
+                Column::i64(rows.iter().map(|row| row.start as i64)),
+                Column::i64(rows.iter().map(|row| row.end as i64)),
+                Column::i64(rows.iter().map(|row| row.offset as i64)),
+                Column::i64(rows.iter().map(|row| self.clock.ns(row.t0))),
+                Column::i64_or_null(rows.iter().map(|row| row.t1.map(|t| self.clock.ns(t)))),
+            ],
+        );
+    }
+
+    fn write_processes(&self, tables: &mut Tables) {
+        let rows = &self.processes;
+        tables.write(
+            &PROCESSES,
+            vec![
+                Column::i32(rows.iter().map(|row| row.number as i32)),
+                Column::i64(rows.iter().map(|row| row.pid as i64)),
+                Column::i32_or_null(rows.iter().map(|row| row.parent.map(|parent| parent as i32))),
+                Column::text(rows.iter().map(|row| row.begins.as_str())),
+                Column::text(rows.iter().map(|row| row.path.as_str())),
+                Column::i64(
+                    rows.iter().map(|row| if row.t0 == 0 { 0 } else { self.clock.ns(row.t0) }),
+                ),
+                Column::i64_or_null(rows.iter().map(|row| row.t1.map(|t| self.clock.ns(t)))),
+                Column::i32_or_null(rows.iter().map(|row| row.status.map(|status| status as i32))),
+            ],
+        );
+    }
+
+    fn write_threads(&self, tables: &mut Tables) {
+        let rows = &self.threads;
+        tables.write(
+            &THREADS,
+            vec![
+                Column::i32(rows.iter().map(|row| row.number as i32)),
+                Column::i32(rows.iter().map(|row| row.process as i32)),
+                Column::i64(rows.iter().map(|row| row.system_id as i64)),
+                Column::text(rows.iter().map(|row| row.name.as_str())),
+                Column::i64_or_null(rows.iter().map(|row| row.t0.map(|t| self.clock.ns(t)))),
+                Column::i64_or_null(rows.iter().map(|row| row.t1.map(|t| self.clock.ns(t)))),
+                Column::i64(rows.iter().map(|row| row.events as i64)),
+                Column::i64_or_null(rows.iter().map(|row| row.cpu_ns.map(|ns| ns as i64))),
+            ],
+        );
+    }
+
+    fn write_samples(&self, tables: &mut Tables) {
+        let rows = &self.samples;
+        let mut columns = vec![
+            Column::i64(rows.iter().map(|row| row.ns)),
+            Column::i32(rows.iter().map(|row| row.process as i32)),
+            Column::i64(rows.iter().map(|row| row.live.0.round() as i64)),
+            Column::i64(rows.iter().map(|row| row.live.1.round() as i64)),
+        ];
+        let numbers = (0..8).map(|i| Column::i64_or_null(rows.iter().map(|row| row.numbers[i])));
+        columns.extend(numbers);
+        tables.write(&SAMPLES, columns);
+    }
+}
+
+fn parent_of(node: usize, parents: &[u32]) -> i32 {
+    if node == ROOT as usize {
+        -1
+    } else {
+        parents[node] as i32
+    }
+}
+
+/// Writes the tables of modules and frames.
+pub(super) fn frames(tables: &mut Tables, modules: &[Module], frames: &[Frame], symbols: &Symbols) {
+    tables.write(
+        &MODULES,
+        vec![
+            Column::i32((0..modules.len()).map(|module| module as i32)),
+            Column::text(modules.iter().map(|module| module.path.as_str())),
+            Column::text_or_null(modules.iter().map(|module| {
+                Some(module.build_id.as_str()).filter(|build_id| !build_id.is_empty())
+            })),
+            Column::text(symbols.sources.iter().map(|source| source.as_str())),
+        ],
+    );
+    let rows = symbols.rows(frames);
+    tables.write(
+        &FRAMES,
+        vec![
+            Column::i32(rows.iter().map(|row| row.frame as i32)),
+            Column::i32_or_null(rows.iter().map(|row| row.module.map(|module| module as i32))),
+            Column::i64_or_null(rows.iter().map(|row| row.offset.map(|offset| offset as i64))),
+            Column::text(rows.iter().map(|row| row.function.as_ref())),
+            Column::text_or_null(rows.iter().map(|row| row.file)),
+            Column::i32_or_null(rows.iter().map(|row| row.line.map(|line| line as i32))),
+            Column::i32_or_null(rows.iter().map(|row| row.inline_of.map(|frame| frame as i32))),
+        ],
+    );
+}
+
+/// Writes the table of sites. There are fewer sites than a row group has rows.
+pub(super) fn sites(tables: &mut Tables, rows: &[SiteRow]) {
+    tables.write(&SITES, site_row::columns(rows));
+}

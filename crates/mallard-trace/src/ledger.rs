@@ -1,0 +1,538 @@
+//! Takes the events of a program in the order of time, numbers their blocks, and makes the rows of
+//! the tables `events` and `allocs`.
+
+use crate::blocks::{Block, Blocks};
+use crate::clock::Clock;
+use crate::format::{self, op};
+use crate::merge::Timed;
+use crate::overlap::{Overlaps, TimedCall};
+use crate::sites::{Allocation, Free, Now, Sites};
+use crate::tables::schema::{ALLOCS, EVENTS};
+use crate::tables::{Column, Tables, Values, GROUP_ROWS};
+
+/// An event whose call stack is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    pub t: u64,
+    pub addr: u64,
+    pub what: u64,
+    pub dur: u32,
+    pub node: u32,
+    /// Index of the thread.
+    pub thread: u32,
+    /// Index of the blocks of the process or of the traced allocator.
+    pub table: u32,
+    pub fresh: u16,
+}
+
+impl Call {
+    pub fn op(&self) -> u8 {
+        (self.what >> format::OP_SHIFT & 63) as u8
+    }
+
+    fn size(&self) -> u64 {
+        self.what & format::SIZE_MAX
+    }
+
+    fn align_log2(&self) -> u8 {
+        (self.what >> format::ALIGN_SHIFT & 63) as u8
+    }
+
+    fn flags(&self) -> u16 {
+        (self.what >> format::FLAGS_SHIFT & 0xfff) as u16
+    }
+}
+
+impl Timed for Call {
+    #[inline]
+    fn t(&self) -> u64 {
+        self.t
+    }
+}
+
+/// How many events were of each kind, and what was strange about them.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Rows of `events`.
+    pub events: u64,
+    /// Calls that returned a new block, those of realloc included.
+    pub allocations: u64,
+    /// Calls that freed a block.
+    pub frees: u64,
+    /// Calls of realloc.
+    pub reallocs: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Frees of the null pointer.
+    pub null_frees: u64,
+    /// Resets of traced allocators.
+    pub resets: u64,
+    /// Blocks that were allocated.
+    pub blocks: u64,
+    /// Frees of blocks whose allocation is not in the stream.
+    pub unknown_frees: u64,
+    /// The same in a process made by fork: the parent allocated the block before the fork.
+    pub inherited_frees: u64,
+    /// Blocks whose address was allocated again, though no free is in the stream.
+    pub missed_frees: u64,
+    /// Calls of realloc without their first or second record.
+    pub broken_reallocs: u64,
+}
+
+/// What the ledger knows of a thread.
+#[derive(Default)]
+struct ThreadState {
+    tid: i32,
+    process: i32,
+    is_forked: bool,
+    /// Number of the block that the thread allocated last.
+    last_block: i64,
+    events: u64,
+    realloc: Option<Realloc>,
+}
+
+/// A realloc that has begun.
+struct Realloc {
+    /// The block, if it is known. It is in no table meanwhile, since another thread may get its
+    /// address before the realloc is done.
+    block: Option<Block>,
+    addr: u64,
+    table: u32,
+}
+
+/// See the module.
+pub(crate) struct Ledger {
+    pub clock: Clock,
+    pub blocks: Blocks,
+    pub sites: Sites,
+    pub counts: Counts,
+    threads: Vec<ThreadState>,
+    overlaps: Overlaps,
+    events: EventRows,
+    allocs: AllocRows,
+    rows_of_allocs: i64,
+    tables: Tables,
+    has_failed: bool,
+    last_ns: i64,
+}
+
+impl Ledger {
+    pub fn new(clock: Clock, sample_bytes: u64, tables: Tables) -> Self {
+        Ledger {
+            clock,
+            blocks: Blocks::default(),
+            sites: Sites::new(sample_bytes),
+            counts: Counts::default(),
+            threads: Vec::new(),
+            overlaps: Overlaps::default(),
+            events: EventRows::default(),
+            allocs: AllocRows::default(),
+            rows_of_allocs: 0,
+            tables,
+            has_failed: false,
+            last_ns: 0,
+        }
+    }
+
+    /// Says to which process the thread with the index `thread` belongs.
+    pub fn thread(&mut self, thread: u32, tid: i32, process: i32, is_forked: bool) {
+        let index = thread as usize;
+        if self.threads.len() <= index {
+            self.threads
+                .resize_with(index + 1, || ThreadState { last_block: -1, ..Default::default() });
+        }
+        let state = &mut self.threads[index];
+        (state.tid, state.process, state.is_forked) = (tid, process, is_forked);
+    }
+
+    /// Whether the tables could not be written. `finish` returns the error.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Events of the thread with an index.
+    pub fn events_of(&self, thread: u32) -> u64 {
+        self.threads[thread as usize].events
+    }
+
+    /// Takes the next event.
+    pub fn call(&mut self, call: &Call) {
+        let now = self.clock.ns(call.t);
+        self.last_ns = now;
+        match call.op() {
+            op::ALLOCATE | op::MALLOC..=op::PVALLOC => self.allocation(call, now),
+            op::DEALLOCATE | op::FREE..=op::FREE_ALIGNED_SIZED => self.free(call, now),
+            op::REALLOC_FROM => self.realloc_from(call, now),
+            op::REALLOC_TO => self.realloc_to(call, now),
+            op::RESET => self.reset(call, now),
+            op::PROCESS_END => self.end_process(call.table as usize),
+            _ => {}
+        }
+    }
+
+    fn now(&self, ns: i64) -> Now {
+        Now { ns, next: self.blocks.count(), rows: self.rows_of_allocs }
+    }
+
+    fn allocation(&mut self, call: &Call, ns: i64) {
+        self.counts.allocations += u64::from(call.addr != 0);
+        let alloc = if call.addr == 0 { self.failure(call) } else { self.new_block(call, ns, 0) };
+        self.event(call, ns, alloc, None, true);
+    }
+
+    fn failure(&mut self, call: &Call) -> i64 {
+        self.counts.failed += 1;
+        self.sites.fail(call.node);
+        -1
+    }
+
+    /// Adds the block that a call has returned. Returns its number.
+    fn new_block(&mut self, call: &Call, ns: i64, reallocs: u32) -> i64 {
+        let id = self.blocks.number();
+        let (size, align_log2, node) = (call.size(), call.align_log2(), call.node);
+        let now = self.now(ns);
+        let site = self.sites.allocate(&Allocation { node, size, align_log2 }, &now);
+        let block = Block {
+            id,
+            t0: ns,
+            addr: call.addr,
+            size,
+            size_max: size,
+            node,
+            thread: call.thread,
+            site,
+            reallocs,
+            align_log2,
+        };
+        self.threads[call.thread as usize].last_block = id;
+        if let Some(old) = self.blocks.insert(call.table as usize, block) {
+            self.counts.missed_frees += 1;
+            self.end_block(&old, ns, None);
+        }
+        self.timed(call, site);
+        id
+    }
+
+    fn timed(&mut self, call: &Call, site: u32) {
+        if call.dur == 0 {
+            return;
+        }
+        self.sites.time(site, self.clock.duration_ns(call.dur));
+        let begin = call.t.saturating_sub(u64::from(call.dur));
+        let timed = TimedCall { begin, end: call.t, thread: call.thread, site };
+        let sites = &mut self.sites;
+        self.overlaps.add(timed, &mut |site, others| sites.overlap(site, f64::from(others)));
+    }
+
+    fn free(&mut self, call: &Call, ns: i64) {
+        if call.addr == 0 {
+            self.counts.null_frees += 1;
+            return self.event(call, ns, -1, None, false);
+        }
+        match self.blocks.remove(call.table as usize, call.addr) {
+            Some(block) => {
+                self.counts.frees += 1;
+                self.end_block(&block, ns, Some(call));
+                self.event(call, ns, block.id, None, false);
+            }
+            None => {
+                self.unknown_block(call);
+                self.event(call, ns, -1, None, true);
+            }
+        }
+    }
+
+    fn unknown_block(&mut self, call: &Call) {
+        let is_forked = self.threads[call.thread as usize].is_forked;
+        let count = if is_forked {
+            &mut self.counts.inherited_frees
+        } else {
+            &mut self.counts.unknown_frees
+        };
+        *count += 1;
+    }
+
+    fn reset(&mut self, call: &Call, ns: i64) {
+        self.counts.resets += 1;
+        for block in self.blocks.take_all(call.table as usize) {
+            self.end_block(&block, ns, Some(call));
+        }
+        self.event(call, ns, -1, None, false);
+    }
+
+    /// The blocks of a process that ended are no longer in use, though nobody freed them.
+    fn end_process(&mut self, table: usize) {
+        for block in self.blocks.take_all(table) {
+            self.sites.leave(block.site, block.size);
+            self.row_of_block(&block, None, None);
+        }
+    }
+
+    /// Ends a block, by a call that freed it, or without one.
+    fn end_block(&mut self, block: &Block, ns: i64, by: Option<&Call>) {
+        let thread = &self.threads[block.thread as usize];
+        let free = Free {
+            life_ns: (ns - block.t0).max(0) as u64,
+            is_cross_thread: by.is_some_and(|call| call.thread != block.thread),
+            is_short_lived: thread.last_block == block.id,
+            is_a_call: by.is_some(),
+        };
+        let now = self.now(ns);
+        self.sites.free(block.site, block.size, &free, &now);
+        self.row_of_block(block, Some(ns), by);
+    }
+
+    fn realloc_from(&mut self, call: &Call, ns: i64) {
+        let block = match call.addr {
+            0 => None,
+            addr => self.blocks.remove(call.table as usize, addr),
+        };
+        if call.addr != 0 && block.is_none() {
+            self.unknown_block(call);
+        }
+        self.abandon_realloc(call.thread as usize, ns);
+        self.threads[call.thread as usize].realloc =
+            Some(Realloc { block, addr: call.addr, table: call.table });
+    }
+
+    /// The second record of a realloc is missing, so the block is where it was.
+    fn abandon_realloc(&mut self, thread: usize, ns: i64) {
+        let Some(realloc) = self.threads[thread].realloc.take() else { return };
+        self.counts.broken_reallocs += 1;
+        self.put_back(realloc.table, realloc.block, ns);
+    }
+
+    fn put_back(&mut self, table: u32, block: Option<Block>, ns: i64) {
+        let Some(block) = block else { return };
+        if let Some(other) = self.blocks.insert(table as usize, block) {
+            self.counts.missed_frees += 1;
+            self.end_block(&other, ns, None);
+        }
+    }
+
+    fn realloc_to(&mut self, call: &Call, ns: i64) {
+        let realloc = self.threads[call.thread as usize].realloc.take();
+        self.counts.reallocs += 1;
+        self.counts.broken_reallocs += u64::from(realloc.is_none());
+        let (old, from) = realloc.map_or((None, 0), |realloc| (realloc.block, realloc.addr));
+        let old_alloc = match (&old, from) {
+            (Some(block), _) => Some(block.id),
+            (None, 0) => None,
+            (None, _) => Some(-1),
+        };
+        let alloc = match old {
+            _ if call.addr == 0 => {
+                let alloc = self.failure(call);
+                self.put_back(call.table, old, ns);
+                alloc
+            }
+            Some(block) if block.addr == call.addr => self.resize(call, ns, block),
+            Some(block) => {
+                self.end_block(&block, ns, Some(call));
+                self.sites.moved(block.site, block.size);
+                self.new_block(call, ns, block.reallocs.saturating_add(1))
+            }
+            None => self.new_block(call, ns, 0),
+        };
+        self.counts.allocations += u64::from(alloc >= 0 && old_alloc != Some(alloc));
+        self.event(call, ns, alloc, old_alloc, true);
+    }
+
+    /// A realloc left its block where it was.
+    fn resize(&mut self, call: &Call, ns: i64, mut block: Block) -> i64 {
+        let now = self.now(ns);
+        self.sites.resize(block.site, block.size, call.size(), &now);
+        self.timed(call, block.site);
+        block.size = call.size();
+        block.size_max = block.size_max.max(block.size);
+        block.reallocs = block.reallocs.saturating_add(1);
+        let id = block.id;
+        self.put_back(call.table, Some(block), ns);
+        id
+    }
+
+    fn event(&mut self, call: &Call, ns: i64, alloc: i64, old_alloc: Option<i64>, has_addr: bool) {
+        self.counts.events += 1;
+        let thread = &mut self.threads[call.thread as usize];
+        thread.events += 1;
+        let rows = &mut self.events;
+        rows.proc.push(thread.process);
+        rows.tid.push(thread.tid);
+        rows.t_ns.push(ns);
+        rows.dur_ns.push(self.clock.duration_ns(call.dur));
+        rows.op.push(i32::from(call.op()));
+        rows.flags.push(i32::from(call.flags()));
+        rows.size.push(call.size() as i64);
+        rows.align.push(i32::from(call.align_log2()));
+        rows.alloc.push(alloc);
+        rows.old_alloc.push(old_alloc);
+        rows.addr.push((has_addr && call.addr != 0).then_some(call.addr as i64));
+        rows.stack.push((call.node != 0).then_some(call.node as i32));
+        rows.fresh.push(i32::from(call.fresh as i16));
+        if rows.proc.len() == GROUP_ROWS {
+            let columns = std::mem::take(&mut self.events).into_columns();
+            self.has_failed |= !self.tables.write(&EVENTS, columns);
+        }
+    }
+
+    fn row_of_block(&mut self, block: &Block, t1: Option<i64>, by: Option<&Call>) {
+        let thread = &self.threads[block.thread as usize];
+        let rows = &mut self.allocs;
+        rows.proc.push(thread.process);
+        rows.alloc.push(block.id);
+        rows.t0.push(block.t0);
+        rows.t1.push(t1);
+        rows.size.push(block.size as i64);
+        rows.max_size.push(block.size_max as i64);
+        rows.align.push(i32::from(block.align_log2));
+        rows.addr.push(block.addr as i64);
+        rows.stack0.push(block.node as i32);
+        rows.stack1.push(by.filter(|call| call.node != 0).map(|call| call.node as i32));
+        rows.tid0.push(thread.tid);
+        rows.tid1.push(by.map(|call| self.threads[call.thread as usize].tid));
+        rows.reallocs.push(block.reallocs as i32);
+        self.rows_of_allocs += 1;
+        if rows.proc.len() == GROUP_ROWS {
+            let columns = std::mem::take(&mut self.allocs).into_columns();
+            self.has_failed |= !self.tables.write(&ALLOCS, columns);
+        }
+    }
+
+    /// Ends the ledger: writes the blocks in use, and waits until all rows are written.
+    pub fn finish(mut self) -> crate::error::Result<Settled> {
+        for thread in 0..self.threads.len() {
+            self.abandon_realloc(thread, self.last_ns);
+        }
+        for (_, table) in self.blocks.owners() {
+            for block in self.blocks.take_all(table) {
+                self.row_of_block(&block, None, None);
+            }
+        }
+        let mut sites = self.sites;
+        self.overlaps.finish(&mut |site, others| sites.overlap(site, f64::from(others)));
+        self.counts.blocks = self.blocks.count() as u64;
+        self.tables.write(&EVENTS, self.events.into_columns());
+        self.tables.write(&ALLOCS, self.allocs.into_columns());
+        let written = self.tables.finish()?;
+        Ok(Settled { sites, counts: self.counts, written })
+    }
+}
+
+/// What is left of a ledger.
+pub(crate) struct Settled {
+    pub sites: Sites,
+    pub counts: Counts,
+    pub written: Vec<crate::tables::Written>,
+}
+
+/// A column of numbers with nulls, while it grows.
+#[derive(Default)]
+struct Optional<T> {
+    values: Vec<T>,
+    present: Vec<i16>,
+}
+
+impl<T> Optional<T> {
+    #[inline]
+    fn push(&mut self, value: Option<T>) {
+        self.present.push(i16::from(value.is_some()));
+        self.values.extend(value);
+    }
+}
+
+fn i32s(values: Vec<i32>) -> Column {
+    Column { values: Values::I32(values), present: None }
+}
+
+fn i64s(values: Vec<i64>) -> Column {
+    Column { values: Values::I64(values), present: None }
+}
+
+impl From<Optional<i32>> for Column {
+    fn from(from: Optional<i32>) -> Column {
+        Column { values: Values::I32(from.values), present: Some(from.present) }
+    }
+}
+
+impl From<Optional<i64>> for Column {
+    fn from(from: Optional<i64>) -> Column {
+        Column { values: Values::I64(from.values), present: Some(from.present) }
+    }
+}
+
+/// Rows of `events` that are not written yet.
+#[derive(Default)]
+struct EventRows {
+    proc: Vec<i32>,
+    tid: Vec<i32>,
+    t_ns: Vec<i64>,
+    dur_ns: Vec<i32>,
+    op: Vec<i32>,
+    flags: Vec<i32>,
+    size: Vec<i64>,
+    align: Vec<i32>,
+    alloc: Vec<i64>,
+    old_alloc: Optional<i64>,
+    addr: Optional<i64>,
+    stack: Optional<i32>,
+    fresh: Vec<i32>,
+}
+
+impl EventRows {
+    fn into_columns(self) -> Vec<Column> {
+        vec![
+            i32s(self.proc),
+            i32s(self.tid),
+            i64s(self.t_ns),
+            i32s(self.dur_ns),
+            i32s(self.op),
+            i32s(self.flags),
+            i64s(self.size),
+            i32s(self.align),
+            i64s(self.alloc),
+            self.old_alloc.into(),
+            self.addr.into(),
+            self.stack.into(),
+            i32s(self.fresh),
+        ]
+    }
+}
+
+/// Rows of `allocs` that are not written yet.
+#[derive(Default)]
+struct AllocRows {
+    proc: Vec<i32>,
+    alloc: Vec<i64>,
+    t0: Vec<i64>,
+    t1: Optional<i64>,
+    size: Vec<i64>,
+    max_size: Vec<i64>,
+    align: Vec<i32>,
+    addr: Vec<i64>,
+    stack0: Vec<i32>,
+    stack1: Optional<i32>,
+    tid0: Vec<i32>,
+    tid1: Optional<i32>,
+    reallocs: Vec<i32>,
+}
+
+impl AllocRows {
+    fn into_columns(self) -> Vec<Column> {
+        vec![
+            i32s(self.proc),
+            i64s(self.alloc),
+            i64s(self.t0),
+            self.t1.into(),
+            i64s(self.size),
+            i64s(self.max_size),
+            i32s(self.align),
+            i64s(self.addr),
+            i32s(self.stack0),
+            self.stack1.into(),
+            i32s(self.tid0),
+            self.tid1.into(),
+            i32s(self.reallocs),
+        ]
+    }
+}

@@ -1,0 +1,44 @@
+//! Reads streams of allocation events, and makes traces of them: folders of Parquet tables.
+//!
+//! ```no_run
+//! use mallard_trace::import::{import, Options};
+//! use std::path::Path;
+//!
+//! let (stream, to) = (Path::new("orders.stream"), Path::new("orders.mallard"));
+//! let trace = import(stream, to, &Options::default(), &mut |_| ())?;
+//! let stacks = trace.stacks()?;
+//! for site in trace.sites()? {
+//!     let innermost = stacks.functions(site.stack).first().map_or("?", |frame| frame.function);
+//!     println!("{:>12} bytes by {innermost}", site.bytes);
+//! }
+//! # Ok::<(), mallard_trace::error::Error>(())
+//! ```
+#![deny(missing_docs, unsafe_code)]
+
+mod blocks;
+mod clock;
+pub mod duck;
+pub mod error;
+pub mod format;
+mod hash;
+mod histogram;
+pub mod import;
+mod ledger;
+pub mod manifest;
+mod measure;
+mod merge;
+mod modules;
+mod overlap;
+mod site_row;
+mod sites;
+mod slices;
+mod stacks;
+pub mod stream;
+mod symbols;
+pub mod tables;
+pub mod trace;
+
+pub use error::{Error, ErrorKind, Result};
+pub use ledger::Counts;
+pub use site_row::SiteRow;
+pub use trace::Trace;

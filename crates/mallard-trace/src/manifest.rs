@@ -1,0 +1,194 @@
+//! The manifest of a trace: what was recorded, what is missing, and the sums.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ledger::Counts;
+use crate::tables::Written;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// The name of the manifest in the folder of a trace. A folder without it is no trace.
+pub const FILE: &str = "manifest.json";
+/// The version of the tables. A reader refuses newer ones.
+pub const SCHEMA: u32 = 1;
+const FORMAT: &str = "mallard trace";
+
+/// See the module. The members are those of manifest.json.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Always "mallard trace".
+    pub format: String,
+    /// The version of the tables: [`SCHEMA`].
+    pub schema: u32,
+    /// What made the tables.
+    pub tool: String,
+    /// The stream that the tables are made of.
+    pub stream: Stream,
+    /// Events that are missing.
+    pub losses: Losses,
+    /// Events by kind, and what was strange about them.
+    pub counts: Counts,
+    /// What was strange about the stream.
+    pub repairs: Repairs,
+    /// Sums of the whole program.
+    pub totals: Totals,
+    /// The tables.
+    pub tables: Vec<Written>,
+    /// What the command that recorded adds: host, program, own cost.
+    #[serde(default)]
+    pub notes: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The stream that the tables are made of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Stream {
+    /// Version of its format.
+    pub version: u32,
+    /// 1: CLOCK_MONOTONIC; 2: the time stamp counter.
+    pub clock: u32,
+    /// Ticks of the clock a second.
+    pub clock_hz: u64,
+    /// When the stream was opened, in nanoseconds since 1970.
+    pub start_unix: u64,
+    /// System id of the process.
+    pub pid: u32,
+    /// 0, or the mean number of allocated bytes between two sampled allocations.
+    pub sample_bytes: u64,
+    /// Number of its records.
+    pub records: u64,
+    /// How it ends: `complete`, `cut`, or `damaged: ...`.
+    pub ending: String,
+}
+
+/// Events that are missing, by cause.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// The buffer was full.
+    pub full: u64,
+    /// A signal handler allocated while an event was written.
+    pub nested: u64,
+    /// The stream could not be written.
+    pub write: u64,
+    /// The writer could not say.
+    pub unknown: u64,
+}
+
+impl Losses {
+    /// Events missing in all.
+    pub fn all(&self) -> u64 {
+        self.full + self.nested + self.write + self.unknown
+    }
+}
+
+/// What was strange about the stream, and how often.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repairs {
+    /// Events that were later in the stream than the order of time allows.
+    pub inversions: u64,
+    /// Call stacks that named more outer frames than there were.
+    pub broken_stacks: u64,
+    /// Call stacks that lack outer frames.
+    pub cut_stacks: u64,
+    /// Call stacks that lack frames in the middle.
+    pub gap_stacks: u64,
+    /// Frames that were left out, because the table of call stacks was full.
+    pub refused_nodes: u64,
+    /// Allocations that were counted for no call stack, because the table of sites was full.
+    pub merged_sites: u64,
+    /// Records whose text could not be read.
+    pub bad_texts: u64,
+    /// Records of kinds that this version does not know.
+    pub unknown_records: u64,
+}
+
+/// Sums of the whole program. In a sampled stream, estimates.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    /// From the opening of the stream to the last event, in nanoseconds.
+    pub duration_ns: i64,
+    /// CPU time of the program, in nanoseconds; nothing if the stream does not tell.
+    pub cpu_ns: Option<i64>,
+    /// The sums of all sites. Its `stack` is 0.
+    pub sites: crate::site_row::SiteRow,
+    /// Number of sites.
+    pub site_count: u64,
+    /// Number of call stacks.
+    pub stacks: u64,
+    /// Number of frames.
+    pub frames: u64,
+    /// Number of threads.
+    pub threads: u64,
+    /// Number of processes.
+    pub processes: u64,
+}
+
+impl Manifest {
+    /// The value of `format`.
+    pub fn format() -> String {
+        FORMAT.to_string()
+    }
+
+    /// Reads the manifest of the trace in a folder.
+    pub fn read(folder: &Path) -> Result<Manifest> {
+        let name = folder.display();
+        let bytes = match fs::read(folder.join(FILE)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
+                return Err(Error::new(
+                    ErrorKind::Foreign,
+                    format!("{name} is no trace: it has no {FILE}"),
+                    "nothing was read",
+                    "name a trace, as mallard record -o NAME -- PROGRAM makes it",
+                ))
+            }
+            Err(error) => {
+                let is_missing = error.kind() == io::ErrorKind::NotFound;
+                let kind = if is_missing { ErrorKind::Missing } else { ErrorKind::System };
+                return Err(Error::new(
+                    kind,
+                    format!("cannot read the trace {name}: {error}"),
+                    "nothing was read",
+                    "name a trace, as mallard record -o NAME -- PROGRAM makes it",
+                ));
+            }
+        };
+        Manifest::parse(&bytes, &name.to_string())
+    }
+
+    /// Reads a manifest. The version comes first, since a newer manifest may have other members.
+    fn parse(bytes: &[u8], name: &str) -> Result<Manifest> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            schema: u32,
+        }
+        let damaged = |why: &dyn std::fmt::Display| {
+            Error::new(
+                ErrorKind::Damaged,
+                format!("the manifest of {name} is damaged: {why}"),
+                "nothing was read",
+                "copy the trace again, or record again: mallard record -o NAME -- PROGRAM",
+            )
+        };
+        let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
+        if head.format != FORMAT {
+            return Err(damaged(&"it is that of another format"));
+        }
+        if head.schema > SCHEMA {
+            return Err(Error::new(
+                ErrorKind::Newer,
+                format!(
+                    "{name} has version {} of the tables, this command reads {SCHEMA}",
+                    head.schema
+                ),
+                "nothing was read",
+                "use the mallard that made the trace, or a newer one",
+            ));
+        }
+        serde_json::from_slice(bytes).map_err(|error| damaged(&error))
+    }
+}

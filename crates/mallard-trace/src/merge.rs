@@ -1,0 +1,125 @@
+//! Brings the events of all threads into the order of time, with bounded memory.
+//!
+//! The events of one thread are in order, those of different threads are out of order by the time
+//! between two checkpoints at most. So the events before a checkpoint, sorted, can be returned up
+//! to the time of the checkpoint.
+
+/// What has a time, in ticks.
+pub trait Timed {
+    /// The time.
+    fn t(&self) -> u64;
+}
+
+/// Events that are held back because an earlier one may follow.
+pub struct Merge<T> {
+    held: Vec<T>,
+    held_max: usize,
+    /// The time of the last event returned.
+    last: u64,
+    inversions: u64,
+}
+
+impl<T: Timed> Merge<T> {
+    /// Holds at most `held_max` events. If a stream has more events between two checkpoints, the
+    /// earlier half is returned without a checkpoint.
+    pub fn new(held_max: usize) -> Self {
+        Merge { held: Vec::new(), held_max: held_max.max(2), last: 0, inversions: 0 }
+    }
+
+    /// Adds the next event of the stream. Returns whether [`Merge::half`] must be called now.
+    #[inline]
+    pub fn push(&mut self, event: T) -> bool {
+        self.held.push(event);
+        self.held.len() >= self.held_max
+    }
+
+    /// Passes on all events before `t`, in order.
+    pub fn before(&mut self, t: u64, each: impl FnMut(T)) {
+        self.sort();
+        let count = self.held.partition_point(|event| event.t() < t);
+        self.pass(count, each);
+    }
+
+    /// Passes on the earlier half of the events.
+    pub fn half(&mut self, each: impl FnMut(T)) {
+        self.sort();
+        self.pass(self.held.len() / 2, each);
+    }
+
+    /// Passes on all events.
+    pub fn all(&mut self, each: impl FnMut(T)) {
+        self.sort();
+        self.pass(self.held.len(), each);
+    }
+
+    /// Events that were passed on after a later one. Each comes from a thread that stood still
+    /// between a call and the writing of its event. No block is affected by that.
+    pub fn inversions(&self) -> u64 {
+        self.inversions
+    }
+
+    /// The sort is stable, because events of one thread at one tick are in order. It finds the
+    /// sorted runs, of which each thread makes one.
+    fn sort(&mut self) {
+        self.held.sort_by_key(Timed::t);
+    }
+
+    fn pass(&mut self, count: usize, mut each: impl FnMut(T)) {
+        for event in self.held.drain(..count) {
+            if event.t() < self.last {
+                self.inversions += 1;
+            } else {
+                self.last = event.t();
+            }
+            each(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Timed for (u64, u32) {
+        fn t(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn events_before_a_checkpoint_are_returned_in_order_and_others_are_held() {
+        let mut merge = Merge::new(100);
+        for event in [(1, 0), (5, 0), (2, 1), (3, 1), (9, 1)] {
+            assert!(!merge.push(event));
+        }
+        let mut seen = Vec::new();
+        merge.before(5, |event| seen.push(event));
+        assert_eq!(seen, [(1, 0), (2, 1), (3, 1)]);
+        merge.push((4, 2));
+        merge.all(|event| seen.push(event));
+        assert_eq!(seen[3..], [(4, 2), (5, 0), (9, 1)]);
+        assert_eq!(merge.inversions(), 0);
+    }
+
+    #[test]
+    fn a_late_event_is_counted() {
+        let mut merge = Merge::new(100);
+        merge.push((7, 0));
+        merge.before(8, |_| ());
+        merge.push((6, 1));
+        merge.all(|event| assert_eq!(event, (6, 1)));
+        assert_eq!(merge.inversions(), 1);
+    }
+
+    #[test]
+    fn without_checkpoints_the_earlier_half_is_returned() {
+        let mut merge = Merge::new(4);
+        let mut seen = Vec::new();
+        for t in [4, 3, 2, 1] {
+            if merge.push((t, 0)) {
+                merge.half(|event| seen.push(event.0));
+            }
+        }
+        assert_eq!(seen, [1, 2]);
+    }
+}

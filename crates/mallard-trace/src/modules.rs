@@ -1,0 +1,317 @@
+//! Which file the code at an address comes from, and the frames that call stacks consist of.
+
+use crate::hash::NumberMap;
+use crate::stacks::{FRAME_FIRST, FRAME_GAP};
+use std::collections::{BTreeMap, HashMap};
+
+/// A file with code.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Module {
+    /// Where the file was.
+    pub path: String,
+    /// Its build-id as hexadecimal digits; empty if it has none.
+    pub build_id: String,
+}
+
+/// A part of a file in the memory of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Number of the process.
+    pub process: u32,
+    /// Index in [`Modules::modules`].
+    pub module: u32,
+    /// The first address, and the one after the last.
+    pub start: u64,
+    /// The address after the last.
+    pub end: u64,
+    /// Where the part begins in the file.
+    pub offset: u64,
+    /// When the mapping was reported, in ticks.
+    pub t0: u64,
+    /// When another module was reported at the same addresses, in ticks.
+    pub t1: Option<u64>,
+}
+
+/// What a frame of a call stack is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// Code of a module: the return address, as an offset in the file.
+    Code {
+        /// Index in [`Modules::modules`].
+        module: u32,
+        /// The return address as an offset in the file.
+        offset: u64,
+    },
+    /// Code of which no module is known: the return address.
+    Unknown {
+        /// The address space, in which the module may become known later.
+        space: u32,
+        /// The return address.
+        address: u64,
+    },
+    /// A name instead of an address, as that of a traced allocator.
+    Named(String),
+}
+
+/// Mappings beyond so many are ignored, so that a damaged stream cannot take all memory.
+const MAPPINGS_MAX: usize = 1 << 16;
+/// Addresses beyond so many have one frame, for the same reason.
+const FRAMES_MAX: usize = 1 << 22;
+/// After so many splits a space is changed in place, and frames at its old addresses stay as they
+/// were.
+const SPLITS_MAX: usize = 1 << 10;
+
+/// The code that an address space has: start to (end, offset in the file, module).
+type Space = BTreeMap<u64, (u64, u64, u32)>;
+
+/// All modules, address spaces and frames of a stream.
+///
+/// A process made by `fork` shares the address space of its parent. A process whose mappings
+/// contradict those of its space, as after `dlclose`, gets a space of its own. So the cache from
+/// addresses to frames never has to forget.
+pub struct Modules {
+    modules: Vec<Module>,
+    by_identity: HashMap<Module, u32>,
+    mappings: Vec<Mapping>,
+    spaces: Vec<Space>,
+    space_of_process: NumberMap<u32, u32>,
+    splits: usize,
+    frames: Vec<Frame>,
+    by_address: NumberMap<(u32, u64), u32>,
+    by_offset: NumberMap<(u32, u64), u32>,
+}
+
+impl Default for Modules {
+    fn default() -> Self {
+        let special = |name: &str| Frame::Named(name.to_string());
+        Modules {
+            modules: Vec::new(),
+            by_identity: HashMap::new(),
+            mappings: Vec::new(),
+            spaces: vec![Space::new()],
+            space_of_process: NumberMap::default(),
+            splits: 0,
+            frames: vec![special("[outer frames unknown]"), special("[frames left out]")],
+            by_address: NumberMap::default(),
+            by_offset: NumberMap::default(),
+        }
+    }
+}
+
+impl Modules {
+    /// A process begins with an empty address space, or, after `fork`, with that of its parent.
+    pub fn process(&mut self, process: u32, forked_from: Option<u32>) {
+        let space = match forked_from {
+            Some(parent) => self.space_of(parent),
+            None => self.new_space(Space::new()),
+        };
+        self.space_of_process.insert(process, space);
+    }
+
+    /// The address space of a process. A process that was not announced has the first one.
+    #[inline]
+    pub fn space_of(&self, process: u32) -> u32 {
+        self.space_of_process.get(&process).copied().unwrap_or(0)
+    }
+
+    /// Takes the text of a module record. Returns whether the text could be read.
+    pub fn module(&mut self, process: u32, start: u64, text: &str, t: u64) -> bool {
+        let mut parts = text.splitn(4, ' ');
+        let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
+        let (Some(end), Some(offset)) = (number(), number()) else { return false };
+        let (Some(build_id), Some(path)) = (parts.next(), parts.next()) else { return false };
+        if end <= start || self.mappings.len() >= MAPPINGS_MAX {
+            return false;
+        }
+        let build_id = if build_id == "-" { "" } else { build_id };
+        let module = Module { path: path.to_string(), build_id: build_id.to_string() };
+        let module = self.identify(module);
+        self.map(Mapping { process, module, start, end, offset, t0: t, t1: None });
+        true
+    }
+
+    fn identify(&mut self, module: Module) -> u32 {
+        let next = self.modules.len() as u32;
+        *self.by_identity.entry(module).or_insert_with_key(|module| {
+            self.modules.push(module.clone());
+            next
+        })
+    }
+
+    fn map(&mut self, mapping: Mapping) {
+        let &Mapping { process, module, start, end, offset, t0, .. } = &mapping;
+        let mut space = self.space_of(process);
+        let known = &self.spaces[space as usize];
+        if known.get(&start) == Some(&(end, offset, module)) {
+            return;
+        }
+        let overlapped: Vec<u64> = overlapping(known, start, end);
+        if !overlapped.is_empty() {
+            if self.splits < SPLITS_MAX {
+                self.splits += 1;
+                space = self.new_space(known.clone());
+                self.space_of_process.insert(process, space);
+            }
+            for begin in overlapped {
+                self.spaces[space as usize].remove(&begin);
+            }
+            for old in self.mappings.iter_mut().rev() {
+                let is_over = old.t1.is_none() && old.process == process;
+                if is_over && old.start < end && start < old.end {
+                    old.t1 = Some(t0);
+                }
+            }
+        }
+        self.spaces[space as usize].insert(start, (end, offset, module));
+        self.mappings.push(mapping);
+    }
+
+    fn new_space(&mut self, space: Space) -> u32 {
+        self.spaces.push(space);
+        self.spaces.len() as u32 - 1
+    }
+
+    /// Returns the frame of a return address.
+    #[inline]
+    pub fn frame(&mut self, space: u32, address: u64) -> u32 {
+        match self.by_address.get(&(space, address)) {
+            Some(&frame) => frame,
+            None => self.new_frame(space, address),
+        }
+    }
+
+    #[cold]
+    fn new_frame(&mut self, space: u32, address: u64) -> u32 {
+        if self.frames.len() >= FRAMES_MAX {
+            return FRAME_GAP;
+        }
+        let next = self.frames.len() as u32;
+        let frame = match locate(&self.spaces[space as usize], address) {
+            Some((module, offset)) => {
+                let frame = *self.by_offset.entry((module, offset)).or_insert(next);
+                if frame == next {
+                    self.frames.push(Frame::Code { module, offset });
+                }
+                frame
+            }
+            None => {
+                self.frames.push(Frame::Unknown { space, address });
+                next
+            }
+        };
+        self.by_address.insert((space, address), frame);
+        frame
+    }
+
+    /// Adds a frame with a name.
+    pub fn named_frame(&mut self, name: String) -> u32 {
+        self.frames.push(Frame::Named(name));
+        self.frames.len() as u32 - 1
+    }
+
+    /// Renames a frame with a name, because the name was written after the first event.
+    pub fn rename(&mut self, frame: u32, name: String) {
+        if let Some(Frame::Named(old)) = self.frames.get_mut(frame as usize) {
+            *old = name;
+        }
+    }
+
+    /// Where the files were mapped.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// Returns all frames. Those whose module became known later are found now.
+    pub fn into_frames(self) -> (Vec<Module>, Vec<Frame>) {
+        let Modules { modules, spaces, mut frames, .. } = self;
+        for frame in &mut frames[FRAME_FIRST as usize..] {
+            if let Frame::Unknown { space, address } = *frame {
+                if let Some((module, offset)) = locate(&spaces[space as usize], address) {
+                    *frame = Frame::Code { module, offset };
+                }
+            }
+        }
+        (modules, frames)
+    }
+}
+
+/// The starts of the mappings that have addresses in [start, end).
+fn overlapping(space: &Space, start: u64, end: u64) -> Vec<u64> {
+    let before = space.range(..start).next_back().filter(|(_, &(stop, ..))| stop > start);
+    before.into_iter().chain(space.range(start..end)).map(|(&begin, _)| begin).collect()
+}
+
+/// The module of a return address, and the offset in the file. A call may be the last instruction of
+/// a mapping, so the address before the return address counts.
+fn locate(space: &Space, address: u64) -> Option<(u32, u64)> {
+    let call = address.checked_sub(1)?;
+    let (&start, &(end, offset, module)) = space.range(..=call).next_back()?;
+    (call < end).then(|| (module, offset.wrapping_add(address - start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spaces() -> Modules {
+        let mut modules = Modules::default();
+        modules.process(1, None);
+        assert!(modules.module(1, 0x1000, "2000 0 ab /bin/a", 1));
+        modules
+    }
+
+    #[test]
+    fn a_frame_is_an_offset_in_a_file() {
+        let mut modules = spaces();
+        let frame = modules.frame(1, 0x1800);
+        assert_eq!(modules.frame(1, 0x1800), frame);
+        // The call was the last instruction of the module.
+        let last = modules.frame(1, 0x2000);
+        let frames = modules.into_frames().1;
+        assert_eq!(frames[frame as usize], Frame::Code { module: 0, offset: 0x800 });
+        assert_eq!(frames[last as usize], Frame::Code { module: 0, offset: 0x1000 });
+    }
+
+    #[test]
+    fn a_module_that_is_reported_late_is_found_at_the_end() {
+        let mut modules = spaces();
+        let frame = modules.frame(1, 0x5010);
+        assert!(modules.module(1, 0x5000, "6000 1000 - /lib/b c", 2));
+        let (files, frames) = modules.into_frames();
+        assert_eq!(frames[frame as usize], Frame::Code { module: 1, offset: 0x1010 });
+        assert_eq!(files[1], Module { path: "/lib/b c".into(), build_id: String::new() });
+    }
+
+    #[test]
+    fn a_forked_process_shares_frames_until_its_modules_differ() {
+        let mut modules = spaces();
+        modules.process(2, Some(1));
+        let frame = modules.frame(1, 0x1800);
+        assert_eq!(modules.space_of(2), 1);
+        assert!(modules.module(2, 0x1000, "2000 0 cd /bin/b", 5));
+        let space = modules.space_of(2);
+        assert_ne!(modules.frame(space, 0x1800), frame);
+        assert_eq!(modules.space_of(1), 1);
+        assert_eq!(modules.mappings()[0].t1, None);
+    }
+
+    #[test]
+    fn a_module_in_place_of_another_ends_it() {
+        let mut modules = spaces();
+        let old = modules.frame(1, 0x1800);
+        assert!(modules.module(1, 0x1800, "2800 0 cd /bin/b", 5));
+        let new = modules.frame(modules.space_of(1), 0x1900);
+        assert_eq!(modules.mappings()[0].t1, Some(5));
+        let frames = modules.into_frames().1;
+        assert_eq!(frames[old as usize], Frame::Code { module: 0, offset: 0x800 });
+        assert_eq!(frames[new as usize], Frame::Code { module: 1, offset: 0x100 });
+    }
+
+    #[test]
+    fn a_text_that_is_no_module_is_refused() {
+        let mut modules = spaces();
+        for text in ["", "zz 0 - a", "2000 0", "2000 0 ab", "500 0 ab /bin/a"] {
+            assert!(!modules.module(1, 0x1000, text, 1), "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Finds calls of different threads that overlapped.
+
+use std::collections::VecDeque;
+
+/// Calls that are remembered. More than so many threads inside a call at once are not counted.
+const CALLS_MAX: usize = 64;
+
+/// A call whose duration was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct TimedCall {
+    /// When it began.
+    pub begin: u64,
+    /// When it was done.
+    pub end: u64,
+    /// Who called.
+    pub thread: u32,
+    /// The site that counts the call.
+    pub site: u32,
+}
+
+/// The last calls, in the order in which they ended.
+#[derive(Default)]
+pub struct Overlaps {
+    calls: VecDeque<(TimedCall, u32)>,
+}
+
+impl Overlaps {
+    /// Adds the call that ended last. When a call is so old that no later one is compared with it,
+    /// passes its site and the number of other threads that were inside a call meanwhile to `each`.
+    pub fn add(&mut self, call: TimedCall, each: &mut impl FnMut(u32, u32)) {
+        let mut others = 0;
+        let mut seen = 0u64;
+        for (earlier, count) in self.calls.iter_mut().rev() {
+            if earlier.end < call.begin {
+                break;
+            }
+            let bit = 1u64 << (earlier.thread & 63);
+            if earlier.thread != call.thread && seen & bit == 0 {
+                seen |= bit;
+                others += 1;
+                *count += 1;
+            }
+        }
+        self.calls.push_back((call, others));
+        if self.calls.len() > CALLS_MAX {
+            let (old, count) = self.calls.pop_front().expect("a call");
+            each(old.site, count);
+        }
+    }
+
+    /// Passes the remaining calls to `each`.
+    pub fn finish(self, each: &mut impl FnMut(u32, u32)) {
+        for (call, count) in self.calls {
+            each(call.site, count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_two_threads_that_overlap_count_each_other() {
+        let mut overlaps = Overlaps::default();
+        let mut counts = [0; 3];
+        let mut each = |site: u32, count: u32| counts[site as usize] += count;
+        let call = |begin, end, thread, site| TimedCall { begin, end, thread, site };
+        overlaps.add(call(0, 10, 1, 0), &mut each);
+        overlaps.add(call(5, 15, 2, 1), &mut each);
+        overlaps.add(call(20, 30, 1, 2), &mut each);
+        overlaps.finish(&mut each);
+        assert_eq!(counts, [1, 1, 0]);
+    }
+}

@@ -1,0 +1,147 @@
+//! The rows of the table `sites`.
+
+use crate::duck::Estimate;
+use crate::error::Result;
+use crate::tables::schema::SITES;
+use crate::tables::{Column, Table};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Declares the row and its columns, which are those of the schema in its order.
+macro_rules! site_row {
+    (
+        numbers { $($(#[doc = $number_doc:literal])* $number:ident,)* }
+        lives { $($(#[doc = $life_doc:literal])* $life:ident,)* }
+        estimates { $($(#[doc = $doc:literal])* $estimate:ident $low:literal $high:literal $n:literal,)* }
+    ) => {
+        /// What one call stack allocated. In a sampled stream, counts and bytes are estimates of the
+        /// whole program. Times are nanoseconds.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct SiteRow {
+            /// The call stack: a node of the table `stacks`. 0: unknown, or, in the totals of a
+            /// trace, the whole program.
+            pub stack: i32,
+            $($(#[doc = $number_doc])* pub $number: i64,)*
+            $($(#[doc = $life_doc])* pub $life: Option<i64>,)*
+            /// Its share of the bytes in use at the peak of the whole program, from 0 to 1.
+            pub peak_share: f64,
+            $($(#[doc = $doc])* pub $estimate: Estimate,)*
+        }
+
+        /// Makes the columns of rows.
+        pub(crate) fn columns(rows: &[SiteRow]) -> Vec<Column> {
+            vec![
+                Column::i32(rows.iter().map(|row| row.stack)),
+                $(Column::i64(rows.iter().map(|row| row.$number)),)*
+                $(Column::i64_or_null(rows.iter().map(|row| row.$life)),)*
+                Column::f64(rows.iter().map(|row| row.peak_share)),
+                $(
+                    Column::f64_or_null(rows.iter().map(|row| row.$estimate.value)),
+                    Column::f64_or_null(rows.iter().map(|row| row.$estimate.low)),
+                    Column::f64_or_null(rows.iter().map(|row| row.$estimate.high)),
+                    Column::i64(rows.iter().map(|row| row.$estimate.n)),
+                )*
+            ]
+        }
+
+        /// Reads all rows of a trace.
+        pub(crate) fn read(folder: &Path) -> Result<Vec<SiteRow>> {
+            let table = Table::open(folder, &SITES)?;
+            let stacks = table.i64s("stack")?;
+            let stack = |stack| SiteRow { stack: stack as i32, ..SiteRow::default() };
+            let mut rows: Vec<SiteRow> = stacks.into_iter().map(stack).collect();
+            $(
+                for (row, value) in rows.iter_mut().zip(table.i64s(stringify!($number))?) {
+                    row.$number = value;
+                }
+            )*
+            $(
+                for (row, value) in rows.iter_mut().zip(table.i64s(stringify!($life))?) {
+                    row.$life = Some(value).filter(|&ns| ns >= 0);
+                }
+            )*
+            for (row, value) in rows.iter_mut().zip(table.f64s("peak_share")?) {
+                row.peak_share = value.unwrap_or_default();
+            }
+            $(
+                let values = table.f64s(stringify!($estimate))?;
+                let ends = table.f64s($low)?.into_iter().zip(table.f64s($high)?);
+                let values = values.into_iter().zip(ends).zip(table.i64s($n)?);
+                for (row, ((value, (low, high)), n)) in rows.iter_mut().zip(values) {
+                    row.$estimate = Estimate { value, low, high, n };
+                }
+            )*
+            Ok(rows)
+        }
+    };
+}
+
+site_row! {
+    numbers {
+        /// Blocks allocated.
+        allocs,
+        /// Bytes allocated, growth by realloc included.
+        bytes,
+        /// Blocks freed.
+        frees,
+        /// Calls that failed.
+        failed,
+        /// Calls of realloc for its blocks.
+        reallocs,
+        /// Blocks that were never freed.
+        live_allocs,
+        /// Their bytes.
+        live_bytes,
+        /// The most bytes of the site that were in use at once.
+        peak_bytes,
+        /// Blocks in use at that moment.
+        peak_allocs,
+        /// When that was.
+        peak_t,
+        /// Bytes in use when the whole program had the most.
+        at_peak_bytes,
+        /// Blocks freed by another thread than the one that allocated them.
+        cross_thread_frees,
+        /// Blocks freed before their thread allocated another one.
+        short_lived,
+        /// Time of the calls whose duration was measured.
+        call_ns,
+        /// Number of calls whose duration was measured.
+        timed_calls,
+        /// The smallest size.
+        size_min,
+        /// The size that half of the blocks do not exceed, rounded up to a size class.
+        size_p50,
+        /// The same of 90 %.
+        size_p90,
+        /// The same of 99 %.
+        size_p99,
+        /// The largest size.
+        size_max,
+        /// Number of different alignments that were asked for.
+        alignments,
+    }
+    lives {
+        /// The lifetime that half of the freed blocks do not exceed, at most 25 % too large.
+        life_p50,
+        /// The same of 90 %.
+        life_p90,
+        /// The same of 99 %.
+        life_p99,
+    }
+    estimates {
+        /// Density: see [`crate::duck`].
+        d "d_lo" "d_hi" "d_n",
+        /// Variation.
+        v "v_lo" "v_hi" "v_n",
+        /// Locality.
+        l "l_lo" "l_hi" "l_n",
+        /// Utilization.
+        u "u_lo" "u_hi" "u_n",
+        /// Contention.
+        c "c_lo" "c_hi" "c_n",
+        /// Fragmentability.
+        f "f_lo" "f_hi" "f_n",
+    }
+}

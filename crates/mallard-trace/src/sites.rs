@@ -1,0 +1,371 @@
+//! What each call stack that allocates has allocated: counts, live bytes, peaks, lifetimes.
+//!
+//! All numbers are kept while the events pass by in the order of time. A number that says what a
+//! site has at the peak of the whole program is kept without work at each new peak: a site's live
+//! bytes at the last peak are its live bytes before its first change after that peak.
+
+use crate::hash::NumberMap;
+use crate::histogram::{log_bucket, size_bucket, Histogram};
+use crate::slices::{Slices, Width};
+
+/// Sites beyond so many are counted together, as the site of the empty call stack.
+const SITES_MAX: usize = 1 << 19;
+
+/// What one call stack has allocated. In a sampled stream, sums are estimates of the whole.
+#[derive(Debug, Clone, Default)]
+pub struct Site {
+    /// The call stack.
+    pub node: u32,
+    /// Blocks allocated.
+    pub allocs: f64,
+    /// Bytes allocated, growth by realloc included.
+    pub bytes: f64,
+    /// Blocks freed.
+    pub frees: f64,
+    /// Calls that failed.
+    pub failed: i64,
+    /// Calls of realloc for its blocks.
+    pub reallocs: f64,
+    /// Blocks in use.
+    pub live_allocs: f64,
+    /// Bytes in use.
+    pub live_bytes: f64,
+    /// Blocks and bytes that processes had in use when they ended.
+    pub left: (f64, f64),
+    /// The most bytes that were in use at once.
+    pub peak_bytes: f64,
+    /// Blocks in use at that moment.
+    pub peak_allocs: f64,
+    /// When that was, in nanoseconds.
+    pub peak_t: i64,
+    /// Which blocks were in use at that moment: numbers below `peak_next` whose row in `allocs` is
+    /// `peak_rows` or later.
+    pub peak_next: i64,
+    /// See `peak_next`.
+    pub peak_rows: i64,
+    /// Bytes in use when the whole program had the most.
+    pub at_peak_bytes: f64,
+    /// Blocks freed by another thread than the one that allocated them.
+    pub cross_thread: f64,
+    /// Blocks freed before their thread allocated another one.
+    pub short_lived: f64,
+    /// Time of the timed calls, in nanoseconds.
+    pub call_ns: i64,
+    /// Number of timed calls.
+    pub timed: i64,
+    /// Other threads that were inside a call during a timed call: sum and sum of squares.
+    pub overlaps: (f64, f64),
+    /// The smallest and the largest size.
+    pub size_range: (u64, u64),
+    /// Alignments seen, as bits.
+    pub alignments: u64,
+    /// Sizes of allocations.
+    pub sizes: Histogram,
+    /// Lifetimes of freed blocks, in nanoseconds.
+    pub lives: Histogram,
+    /// Calls over time.
+    pub ops: Slices,
+    /// Calls that were recorded: the number of observations.
+    pub recorded: i64,
+    /// Allocations that were recorded.
+    pub recorded_allocs: i64,
+    /// Sums of the squares of block sizes: in use, at the peak, and of all blocks.
+    pub squares: (f64, f64, f64),
+    epoch: u64,
+}
+
+impl Site {
+    /// The number of different alignments.
+    pub fn alignment_count(&self) -> u32 {
+        self.alignments.count_ones()
+    }
+
+    /// Must be called before `live_bytes` changes.
+    #[inline]
+    fn note_peak(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.at_peak_bytes = self.live_bytes;
+            self.epoch = epoch;
+        }
+    }
+
+    #[inline]
+    fn grow(&mut self, bytes: f64, blocks: f64, squares: f64, now: &Now) {
+        self.live_bytes += bytes;
+        self.live_allocs += blocks;
+        self.squares.0 += squares;
+        if self.live_bytes > self.peak_bytes {
+            self.peak_bytes = self.live_bytes;
+            self.peak_allocs = self.live_allocs;
+            self.peak_t = now.ns;
+            self.peak_next = now.next;
+            self.peak_rows = now.rows;
+            self.squares.1 = self.squares.0;
+        }
+    }
+}
+
+/// The moment of a change, and what identifies the blocks in use then.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// The time in nanoseconds.
+    pub ns: i64,
+    /// Number of blocks so far, with the one that is being allocated.
+    pub next: i64,
+    /// Rows of `allocs` so far.
+    pub rows: i64,
+}
+
+/// An allocation that succeeded.
+#[derive(Debug, Clone, Copy)]
+pub struct Allocation {
+    /// The call stack.
+    pub node: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment as the exponent of a power of two.
+    pub align_log2: u8,
+}
+
+/// All sites, and the sums of the whole program.
+pub struct Sites {
+    sites: Vec<Site>,
+    by_node: NumberMap<u32, u32>,
+    merged: u64,
+    sample_bytes: u64,
+    epoch: u64,
+    width: Width,
+    /// Live and peak of the whole program. The other members are sums that `finish` makes.
+    whole: Site,
+}
+
+impl Sites {
+    /// Makes an empty list. `sample_bytes` is that of the header of the stream.
+    pub fn new(sample_bytes: u64) -> Self {
+        let root = Site::default();
+        let by_node = NumberMap::from_iter([(0, 0)]);
+        let whole = Site { size_range: (u64::MAX, 0), ..Site::default() };
+        Sites {
+            sites: vec![root],
+            by_node,
+            merged: 0,
+            sample_bytes,
+            epoch: 0,
+            width: Width::default(),
+            whole,
+        }
+    }
+
+    /// How many blocks of a program a recorded block of this size stands for.
+    #[inline]
+    pub fn weight(&self, size: u64) -> f64 {
+        if self.sample_bytes == 0 {
+            return 1.0;
+        }
+        let size = size.max(1) as f64;
+        -1.0 / (-size / self.sample_bytes as f64).exp_m1()
+    }
+
+    /// The index of the site of a call stack.
+    #[inline]
+    pub fn site(&mut self, node: u32) -> u32 {
+        match self.by_node.get(&node) {
+            Some(&site) => site,
+            None => self.new_site(node),
+        }
+    }
+
+    #[cold]
+    fn new_site(&mut self, node: u32) -> u32 {
+        if self.sites.len() >= SITES_MAX {
+            self.merged += 1;
+            return 0;
+        }
+        let site = self.sites.len() as u32;
+        self.sites.push(Site { node, ..Site::default() });
+        self.by_node.insert(node, site);
+        site
+    }
+
+    /// Counts an allocation. Returns the index of its site.
+    #[inline]
+    pub fn allocate(&mut self, allocation: &Allocation, now: &Now) -> u32 {
+        let &Allocation { node, size, align_log2 } = allocation;
+        let index = self.site(node);
+        let weight = self.weight(size);
+        let slice = self.width.slice(now.ns);
+        let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
+        let site = &mut self.sites[index as usize];
+        if site.recorded_allocs == 0 {
+            site.size_range = (size, size);
+        }
+        site.size_range = (site.size_range.0.min(size), site.size_range.1.max(size));
+        site.recorded_allocs += 1;
+        site.recorded += 1;
+        site.allocs += weight;
+        site.bytes += bytes;
+        site.alignments |= 1 << (align_log2 & 63);
+        site.sizes.add(size_bucket(size), weight);
+        site.ops.add(self.width, slice, weight);
+        site.squares.2 += square;
+        site.note_peak(self.epoch);
+        site.grow(bytes, weight, square, now);
+        self.grow_whole(bytes, weight, square, now);
+        index
+    }
+
+    #[inline]
+    fn grow_whole(&mut self, bytes: f64, blocks: f64, squares: f64, now: &Now) {
+        let before = self.whole.peak_bytes;
+        self.whole.grow(bytes, blocks, squares, now);
+        self.epoch += u64::from(self.whole.peak_bytes > before);
+    }
+
+    /// Counts the free of a block of a site. Nobody may have called free, as for a missed one.
+    #[inline]
+    pub fn free(&mut self, index: u32, size: u64, free: &Free, now: &Now) {
+        let weight = self.weight(size);
+        let slice = self.width.slice(now.ns);
+        let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
+        let site = &mut self.sites[index as usize];
+        site.note_peak(self.epoch);
+        if free.is_a_call {
+            site.recorded += 1;
+            site.ops.add(self.width, slice, weight);
+        }
+        site.frees += weight;
+        site.cross_thread += if free.is_cross_thread { weight } else { 0.0 };
+        site.short_lived += if free.is_short_lived { weight } else { 0.0 };
+        site.lives.add(log_bucket(free.life_ns), weight);
+        for site in [site, &mut self.whole] {
+            site.live_bytes -= bytes;
+            site.live_allocs -= weight;
+            site.squares.0 -= square;
+        }
+    }
+
+    /// Counts a block that was in use when its process ended.
+    pub fn leave(&mut self, index: u32, size: u64) {
+        let weight = self.weight(size);
+        let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
+        let site = &mut self.sites[index as usize];
+        site.note_peak(self.epoch);
+        for site in [site, &mut self.whole] {
+            site.live_bytes -= bytes;
+            site.live_allocs -= weight;
+            site.squares.0 -= square;
+            site.left.0 += weight;
+            site.left.1 += bytes;
+        }
+    }
+
+    /// Counts a realloc that left the block where it was.
+    pub fn resize(&mut self, index: u32, from: u64, to: u64, now: &Now) {
+        let weight = self.weight(from);
+        let slice = self.width.slice(now.ns);
+        let (from, to) = (from as f64, to as f64);
+        let (bytes, square) = (weight * (to - from), weight * (to * to - from * from));
+        let site = &mut self.sites[index as usize];
+        site.note_peak(self.epoch);
+        site.recorded += 1;
+        site.reallocs += weight;
+        site.bytes += bytes.max(0.0);
+        site.squares.2 += square.max(0.0);
+        site.ops.add(self.width, slice, weight);
+        site.grow(bytes, 0.0, square, now);
+        self.grow_whole(bytes, 0.0, square, now);
+    }
+
+    /// Counts a realloc that moved the block: the new block is counted by `allocate`.
+    pub fn moved(&mut self, index: u32, size: u64) {
+        self.sites[index as usize].reallocs += self.weight(size);
+    }
+
+    /// Counts an allocation that failed.
+    pub fn fail(&mut self, node: u32) {
+        let index = self.site(node);
+        self.sites[index as usize].failed += 1;
+    }
+
+    /// Counts the duration of a call.
+    #[inline]
+    pub fn time(&mut self, index: u32, ns: i32) {
+        let site = &mut self.sites[index as usize];
+        site.call_ns += i64::from(ns);
+        site.timed += 1;
+    }
+
+    /// Counts that `others` other threads were inside a call during a timed call of the site.
+    #[inline]
+    pub fn overlap(&mut self, index: u32, others: f64) {
+        let overlaps = &mut self.sites[index as usize].overlaps;
+        overlaps.0 += others;
+        overlaps.1 += others * others;
+    }
+
+    /// Bytes and blocks in use now.
+    pub fn live(&self) -> (f64, f64) {
+        (self.whole.live_bytes, self.whole.live_allocs)
+    }
+
+    /// Returns the sites that allocated, the sums of the whole program, and the width of slices.
+    pub fn finish(mut self) -> Finished {
+        let (epoch, width) = (self.epoch, self.width);
+        let whole = &mut self.whole;
+        for site in &mut self.sites {
+            site.note_peak(epoch);
+            whole.allocs += site.allocs;
+            whole.bytes += site.bytes;
+            whole.frees += site.frees;
+            whole.failed += site.failed;
+            whole.reallocs += site.reallocs;
+            whole.cross_thread += site.cross_thread;
+            whole.short_lived += site.short_lived;
+            whole.call_ns += site.call_ns;
+            whole.timed += site.timed;
+            whole.overlaps.0 += site.overlaps.0;
+            whole.overlaps.1 += site.overlaps.1;
+            whole.recorded += site.recorded;
+            whole.recorded_allocs += site.recorded_allocs;
+            whole.alignments |= site.alignments;
+            whole.squares.2 += site.squares.2;
+            whole.sizes.merge(&site.sizes);
+            whole.lives.merge(&site.lives);
+            whole.ops.merge(width, &mut site.ops);
+            if site.recorded_allocs > 0 {
+                let (low, high) = &mut whole.size_range;
+                *low = site.size_range.0.min(*low);
+                *high = site.size_range.1.max(*high);
+            }
+        }
+        whole.at_peak_bytes = whole.peak_bytes;
+        whole.size_range.0 = whole.size_range.0.min(whole.size_range.1);
+        self.sites.retain(|site| site.recorded > 0 || site.failed > 0);
+        Finished { sites: self.sites, whole: self.whole, width, merged: self.merged }
+    }
+}
+
+/// How a block ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Free {
+    /// Its lifetime in nanoseconds.
+    pub life_ns: u64,
+    /// Whether another thread freed it.
+    pub is_cross_thread: bool,
+    /// Whether its thread allocated no other block meanwhile.
+    pub is_short_lived: bool,
+    /// Whether somebody called a function for it.
+    pub is_a_call: bool,
+}
+
+/// The sites after the last event.
+pub struct Finished {
+    /// The sites that allocated.
+    pub sites: Vec<Site>,
+    /// The sums of the whole program.
+    pub whole: Site,
+    /// The width of the slices.
+    pub width: Width,
+    /// Allocations whose site had no room and were counted for the empty call stack.
+    pub merged: u64,
+}

@@ -1,0 +1,89 @@
+//! Counts over time, in few slices, whatever the length of the recording is.
+
+/// Number of slices.
+pub const SLICES: usize = 32;
+const FIRST_SLICE_NS: i64 = 1_000_000;
+
+/// The length of the slices, which doubles when the time is longer than all slices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd)]
+pub struct Width(u8);
+
+impl Width {
+    /// The slice of a time. Doubles the width as often as necessary.
+    #[inline]
+    pub fn slice(&mut self, ns: i64) -> usize {
+        let unit = ns.max(0) / FIRST_SLICE_NS;
+        while unit >> self.0 >= SLICES as i64 {
+            self.0 += 1;
+        }
+        (unit >> self.0) as usize
+    }
+}
+
+/// One count for each slice.
+#[derive(Debug, Clone, Default)]
+pub struct Slices {
+    counts: [f64; SLICES],
+    width: Width,
+}
+
+impl Slices {
+    /// Adds to a slice of the width that is in use now.
+    #[inline]
+    pub fn add(&mut self, width: Width, slice: usize, count: f64) {
+        self.widen(width);
+        self.counts[slice] += count;
+    }
+
+    /// The counts for slices of the width that is in use now.
+    pub fn counts(&mut self, width: Width) -> &[f64; SLICES] {
+        self.widen(width);
+        &self.counts
+    }
+
+    /// Adds the counts of others.
+    pub fn merge(&mut self, width: Width, other: &mut Slices) {
+        self.widen(width);
+        for (to, from) in self.counts.iter_mut().zip(other.counts(width)) {
+            *to += from;
+        }
+    }
+
+    #[inline]
+    fn widen(&mut self, width: Width) {
+        while self.width < width {
+            self.width.0 += 1;
+            for slice in 0..SLICES {
+                let sum = |from: usize| self.counts[from] + self.counts[from + 1];
+                self.counts[slice] = if slice < SLICES / 2 { sum(2 * slice) } else { 0.0 };
+            }
+        }
+    }
+}
+
+/// The CPU time of a program.
+pub struct CpuTime {
+    /// In nanoseconds; nothing if the stream does not tell.
+    pub total_ns: Option<i64>,
+    /// The same over time.
+    pub slices: Slices,
+    /// The width of the slices.
+    pub width: Width,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_double_when_the_time_is_longer_than_all() {
+        let (mut width, mut slices) = (Width::default(), Slices::default());
+        for ms in 0..100 {
+            let slice = width.slice(ms * FIRST_SLICE_NS);
+            slices.add(width, slice, 1.0);
+        }
+        let counts = slices.counts(width);
+        assert_eq!(counts[..3], [4.0, 4.0, 4.0]);
+        assert_eq!(counts.iter().sum::<f64>(), 100.0);
+    }
+}

@@ -1,0 +1,333 @@
+//! Reads a stream. Any bytes are safe to read.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{self, op, Header, Record, HEADER_BYTES, RECORD_BYTES};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes that are read at once. The longest event, with 65,535 return addresses, fits.
+const BUFFER_BYTES: usize = 1 << 20;
+/// A longer text is no text that a writer wrote.
+const TEXT_BYTES_MAX: u64 = 1 << 16;
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// A record and what belongs to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// The record.
+    pub record: Record,
+    tail: &'a [u8],
+}
+
+impl<'a> Event<'a> {
+    /// The text of the record; empty if records of its kind have none. Bytes that are no UTF-8 are
+    /// replaced by U+FFFD.
+    pub fn text(&self) -> Cow<'a, str> {
+        if format::has_text(self.record.op()) {
+            String::from_utf8_lossy(self.tail)
+        } else {
+            Cow::Borrowed("")
+        }
+    }
+
+    /// The return addresses of the fresh frames, the outermost first.
+    #[inline]
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
+        let tail = if format::is_family(self.record.op()) { self.tail } else { &[] };
+        tail.chunks_exact(8).map(|address| format::u64_at(address, 0))
+    }
+}
+
+/// How a stream ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The writer ended the stream. So many events are missing, as the writer counted them.
+    Complete {
+        /// Events missing in all.
+        lost: u64,
+    },
+    /// The writer was killed, or had no room. What was read before is good.
+    Cut,
+    /// The bytes contradict each other from here on. What was read before may be good.
+    Damaged(String),
+}
+
+/// Reads the events of a stream in their order in the file.
+///
+/// Memory: at most 3 MiB, whatever the file holds.
+pub struct Reader<R: Read> {
+    input: Input<R>,
+    buffer: Vec<u8>,
+    /// What was read and not returned yet is buffer[at..filled].
+    at: usize,
+    filled: usize,
+    header: Header,
+    records: u64,
+    ending: Option<Ending>,
+    /// Why the input could not be read further.
+    fault: Option<Ending>,
+}
+
+enum Input<R: Read> {
+    Plain(io::Chain<io::Cursor<Vec<u8>>, R>),
+    Zstd(
+        Box<zstd::stream::read::Decoder<'static, io::BufReader<io::Chain<io::Cursor<Vec<u8>>, R>>>>,
+    ),
+}
+
+impl Reader<File> {
+    /// Opens a file. Fails if the file cannot be read or has no readable header.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|error| {
+            let kind = match error.kind() {
+                io::ErrorKind::NotFound => ErrorKind::Missing,
+                _ => ErrorKind::System,
+            };
+            let help = "mallard record -o NAME -- PROGRAM makes a new trace";
+            Error::new(
+                kind,
+                format!("cannot open {}: {error}", path.display()),
+                "nothing was read",
+                help,
+            )
+        })?;
+        Reader::new(file, &path.display().to_string())
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header. `name` is what messages call the input.
+    pub fn new(mut input: R, name: &str) -> Result<Self> {
+        let mut first = vec![0; 4];
+        let read = read_full(&mut input, &mut first).map_err(|e| unreadable(name, &e))?;
+        first.truncate(read);
+        let is_zstd = first == ZSTD_MAGIC;
+        let whole = io::Cursor::new(first).chain(input);
+        let mut input = if is_zstd {
+            let decoder =
+                zstd::stream::read::Decoder::new(whole).map_err(|e| unreadable(name, &e))?;
+            Input::Zstd(Box::new(decoder))
+        } else {
+            Input::Plain(whole)
+        };
+        let mut bytes = [0; HEADER_BYTES];
+        let read = match read_full(&mut input, &mut bytes) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+            Err(error) if is_zstd => return Err(damaged(name, &error.to_string())),
+            Err(error) => return Err(unreadable(name, &error)),
+        };
+        check_constants(&bytes, read, name, is_zstd)?;
+        let mut reader = Reader {
+            input,
+            buffer: vec![0; BUFFER_BYTES],
+            at: 0,
+            filled: 0,
+            header: Header::from_bytes(&bytes),
+            records: 0,
+            ending: None,
+            fault: None,
+        };
+        let longer = format::u32_at(&bytes, 16) as usize - HEADER_BYTES;
+        if !reader.skip(longer) {
+            return Err(damaged(name, "its header is longer than the file"));
+        }
+        Ok(reader)
+    }
+
+    /// The header of the stream.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The number of records read so far, those of texts and call stacks included.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// How the stream ended, or nothing before [`Reader::next_event`] has returned nothing.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// Returns the next event, or nothing at the end. The end record is not returned.
+    #[inline]
+    pub fn next_event(&mut self) -> Option<Event<'_>> {
+        if self.ending.is_some() || !self.has(RECORD_BYTES) {
+            return self.end();
+        }
+        let record = Record::from_bytes(&self.buffer[self.at..]);
+        let tail = record.tail_bytes();
+        if record.op() == op::END {
+            return self.end_record(&record);
+        }
+        if tail > TEXT_BYTES_MAX && format::has_text(record.op()) {
+            self.fault = Some(Ending::Damaged(format!("a text of {tail} characters")));
+            return self.end();
+        }
+        let records = 1 + (tail as usize).div_ceil(RECORD_BYTES);
+        if records > 1 && !self.has(records * RECORD_BYTES) {
+            return self.end();
+        }
+        let begin = self.at + RECORD_BYTES;
+        self.at += records * RECORD_BYTES;
+        self.records += records as u64;
+        Some(Event { record, tail: &self.buffer[begin..begin + tail as usize] })
+    }
+
+    fn end<T>(&mut self) -> Option<T> {
+        if self.ending.is_none() {
+            self.ending = Some(self.fault.take().unwrap_or(Ending::Cut));
+        }
+        None
+    }
+
+    fn end_record<T>(&mut self, record: &Record) -> Option<T> {
+        self.ending = Some(if record.addr == self.records {
+            Ending::Complete { lost: record.size() }
+        } else {
+            let (said, were) = (record.addr, self.records);
+            Ending::Damaged(format!("the end names {said} records, but {were} are before it"))
+        });
+        None
+    }
+
+    /// Skips bytes. Returns whether the file had them.
+    fn skip(&mut self, mut bytes: usize) -> bool {
+        while bytes > 0 {
+            let step = bytes.min(BUFFER_BYTES);
+            if !self.has(step) {
+                return false;
+            }
+            self.at += step;
+            bytes -= step;
+        }
+        true
+    }
+
+    /// Whether so many bytes are in the buffer, after reading more if necessary.
+    #[inline]
+    fn has(&mut self, bytes: usize) -> bool {
+        self.filled - self.at >= bytes || self.refill(bytes)
+    }
+
+    #[cold]
+    fn refill(&mut self, bytes: usize) -> bool {
+        self.buffer.copy_within(self.at..self.filled, 0);
+        self.filled -= self.at;
+        self.at = 0;
+        while self.filled < bytes && self.fault.is_none() {
+            match self.input.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => return false,
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // zstd: the file ends within a frame, so the writer was killed.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.fault = Some(Ending::Cut);
+                }
+                Err(error) => self.fault = Some(Ending::Damaged(error.to_string())),
+            }
+        }
+        self.filled >= bytes
+    }
+}
+
+impl<R: Read> Read for Input<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Input::Plain(input) => input.read(to),
+            Input::Zstd(input) => input.read(to),
+        }
+    }
+}
+
+/// Reads until the slice is full or the input ends. Returns the number of bytes.
+fn read_full(input: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < to.len() {
+        match input.read(&mut to[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Checks the part of the header that is the same in all streams of this version.
+fn check_constants(
+    bytes: &[u8; HEADER_BYTES],
+    read: usize,
+    name: &str,
+    is_zstd: bool,
+) -> Result<()> {
+    let known = read.min(8);
+    if bytes[..known] != format::MAGIC[..known] || read == 0 && !is_zstd {
+        return Err(Error::new(
+            ErrorKind::Foreign,
+            format!("{name} is no stream of Mallard"),
+            "nothing was read",
+            "mallard record -o NAME -- PROGRAM makes a trace; mallard import takes its stream",
+        ));
+    }
+    if read < HEADER_BYTES {
+        return Err(Error::new(
+            ErrorKind::Truncated,
+            format!("{name} ends within its header"),
+            "there are no events in it: the program was killed at once, or the disk was full",
+            "record again: mallard record -o NAME -- PROGRAM",
+        ));
+    }
+    let order = format::u32_at(bytes, 8);
+    if order == format::BYTE_ORDER.swap_bytes() {
+        return Err(Error::new(
+            ErrorKind::ByteOrder,
+            format!("{name} was written on a machine of the other byte order"),
+            "nothing was read",
+            "run mallard import on a machine like that on which the program ran",
+        ));
+    }
+    if order != format::BYTE_ORDER {
+        return Err(damaged(name, "its byte order is none"));
+    }
+    let version = format::u32_at(bytes, 12);
+    if version > format::VERSION {
+        return Err(Error::new(
+            ErrorKind::Newer,
+            format!(
+                "{name} has version {version} of the format, this command reads {}",
+                format::VERSION
+            ),
+            "nothing was read",
+            "use the mallard that recorded it, or a newer one",
+        ));
+    }
+    if version != format::VERSION || format::u32_at(bytes, 20) as usize != RECORD_BYTES {
+        return Err(damaged(name, "its header names no version or another size of a record"));
+    }
+    if (format::u32_at(bytes, 16) as usize) < HEADER_BYTES {
+        return Err(damaged(name, "its header names a shorter header"));
+    }
+    Ok(())
+}
+
+fn damaged(name: &str, why: &str) -> Error {
+    Error::new(
+        ErrorKind::Damaged,
+        format!("{name} is damaged: {why}"),
+        "nothing was read",
+        "copy the file again, or record again: mallard record -o NAME -- PROGRAM",
+    )
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Error {
+    Error::new(
+        ErrorKind::System,
+        format!("cannot read {name}: {error}"),
+        "nothing was read",
+        "check the file and the disk, then run the command again",
+    )
+}

@@ -1,0 +1,138 @@
+//! The values of one column of a row group.
+
+use parquet::data_type::ByteArray;
+
+/// The values that are not null.
+#[derive(Debug, Clone)]
+pub enum Values {
+    /// Of the kinds `I8`, `I16` and `I32`.
+    I32(Vec<i32>),
+    /// Of the kind `I64`.
+    I64(Vec<i64>),
+    /// Of the kind `F64`.
+    F64(Vec<f64>),
+    /// Of the kind `Text`.
+    Text(Vec<ByteArray>),
+    /// Of the kind `Bool`.
+    Bool(Vec<bool>),
+}
+
+/// A column, with nulls if its field is optional.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// The values that are not null.
+    pub values: Values,
+    /// For an optional field: 1 for each row that has a value, 0 for each that is null.
+    pub present: Option<Vec<i16>>,
+}
+
+impl Column {
+    /// Number of rows, those without a value included.
+    pub fn rows(&self) -> usize {
+        match (&self.present, &self.values) {
+            (Some(present), _) => present.len(),
+            (None, Values::I32(values)) => values.len(),
+            (None, Values::I64(values)) => values.len(),
+            (None, Values::F64(values)) => values.len(),
+            (None, Values::Text(values)) => values.len(),
+            (None, Values::Bool(values)) => values.len(),
+        }
+    }
+
+    /// The numbers of a column of integers; nothing if the column has another type. Rows without a
+    /// value are -1.
+    pub fn to_i64(&self) -> Option<Vec<i64>> {
+        match &self.values {
+            Values::I32(values) => Some(self.spread(values.iter().map(|&v| i64::from(v)), -1)),
+            Values::I64(values) => Some(self.spread(values.iter().copied(), -1)),
+            _ => None,
+        }
+    }
+
+    /// The doubles of a column; nothing if the column has another type.
+    pub fn to_f64(&self) -> Option<Vec<Option<f64>>> {
+        match &self.values {
+            Values::F64(values) => Some(self.spread(values.iter().map(|&v| Some(v)), None)),
+            _ => None,
+        }
+    }
+
+    /// The strings of a column; nothing if the column has another type. Rows without a value are
+    /// empty.
+    pub fn to_text(&self) -> Option<Vec<String>> {
+        let text = |v: &ByteArray| String::from_utf8_lossy(v.data()).into_owned();
+        match &self.values {
+            Values::Text(values) => Some(self.spread(values.iter().map(text), String::new())),
+            _ => None,
+        }
+    }
+
+    /// Puts `none` where a row has no value.
+    fn spread<T: Clone>(&self, values: impl Iterator<Item = T>, none: T) -> Vec<T> {
+        let mut values = values;
+        match &self.present {
+            None => values.collect(),
+            Some(present) => present
+                .iter()
+                .map(|&level| if level == 0 { None } else { values.next() })
+                .map(|value| value.unwrap_or_else(|| none.clone()))
+                .collect(),
+        }
+    }
+
+    /// A column of numbers without nulls.
+    pub fn i32(values: impl IntoIterator<Item = i32>) -> Self {
+        Column { values: Values::I32(values.into_iter().collect()), present: None }
+    }
+
+    /// A column of numbers without nulls.
+    pub fn i64(values: impl IntoIterator<Item = i64>) -> Self {
+        Column { values: Values::I64(values.into_iter().collect()), present: None }
+    }
+
+    /// A column of numbers without nulls.
+    pub fn f64(values: impl IntoIterator<Item = f64>) -> Self {
+        Column { values: Values::F64(values.into_iter().collect()), present: None }
+    }
+
+    /// A column of strings without nulls.
+    pub fn text<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
+        let bytes = |text: &str| ByteArray::from(text.as_bytes().to_vec());
+        Column { values: Values::Text(values.into_iter().map(bytes).collect()), present: None }
+    }
+
+    /// A column of numbers with nulls.
+    pub fn i32_or_null(values: impl IntoIterator<Item = Option<i32>>) -> Self {
+        let (values, present) = split(values);
+        Column { values: Values::I32(values), present: Some(present) }
+    }
+
+    /// A column of numbers with nulls.
+    pub fn i64_or_null(values: impl IntoIterator<Item = Option<i64>>) -> Self {
+        let (values, present) = split(values);
+        Column { values: Values::I64(values), present: Some(present) }
+    }
+
+    /// A column of numbers with nulls.
+    pub fn f64_or_null(values: impl IntoIterator<Item = Option<f64>>) -> Self {
+        let (values, present) = split(values);
+        Column { values: Values::F64(values), present: Some(present) }
+    }
+
+    /// A column of strings with nulls.
+    pub fn text_or_null<'a>(values: impl IntoIterator<Item = Option<&'a str>>) -> Self {
+        let bytes = |text: &str| ByteArray::from(text.as_bytes().to_vec());
+        let (values, present) = split(values.into_iter().map(|text| text.map(bytes)));
+        Column { values: Values::Text(values), present: Some(present) }
+    }
+}
+
+fn split<T>(values: impl IntoIterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {
+    let mut some = Vec::new();
+    let mut present = Vec::new();
+    for value in values {
+        present.push(i16::from(value.is_some()));
+        some.extend(value);
+    }
+    (some, present)
+}

@@ -1,0 +1,11 @@
+//! The tables of a trace: Parquet files.
+
+mod column;
+mod read;
+pub mod schema;
+mod write;
+
+pub use column::{Column, Values};
+pub use read::Table;
+pub use schema::{Encoding, Field, Kind, Schema};
+pub use write::{Tables, Written, GROUP_ROWS};

@@ -1,0 +1,211 @@
+//! Reads tables. A damaged file gives an error.
+
+use super::column::{Column, Values};
+use super::schema::{Kind, Schema};
+use super::write::file_of;
+use crate::error::{Error, ErrorKind, Result};
+use parquet::column::reader::{get_typed_column_reader, ColumnReader};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::fs::File;
+use std::io;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+
+/// A table whose files are open.
+pub struct Table {
+    schema: &'static Schema,
+    files: Vec<(PathBuf, SerializedFileReader<File>)>,
+}
+
+impl Table {
+    /// Opens a table of the trace in `folder`. A table without a file has no rows.
+    pub fn open(folder: &Path, schema: &'static Schema) -> Result<Table> {
+        let mut files = Vec::new();
+        for number in 0.. {
+            let path = file_of(folder, schema, number);
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => return Err(damaged(&path, &error.to_string())),
+            };
+            let reader = guarded(&path, || SerializedFileReader::new(file))?;
+            check_columns(&path, schema, &reader)?;
+            files.push((path, reader));
+            if !schema.has_parts {
+                break;
+            }
+        }
+        Ok(Table { schema, files })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        let rows = |file: &SerializedFileReader<File>| file.metadata().file_metadata().num_rows();
+        self.files.iter().map(|(_, file)| rows(file).max(0) as u64).sum()
+    }
+
+    /// The row groups, as pairs of numbers for [`Table::group_column`].
+    pub fn groups(&self) -> Vec<(usize, usize)> {
+        let groups = |(file, (_, reader)): (usize, &(_, SerializedFileReader<File>))| {
+            (0..reader.num_row_groups()).map(move |group| (file, group))
+        };
+        self.files.iter().enumerate().flat_map(groups).collect()
+    }
+
+    /// Reads one column of one row group.
+    ///
+    /// # Panics
+    ///
+    /// If the schema has no such column or the table no such group.
+    pub fn group_column(&self, (file, group): (usize, usize), name: &str) -> Result<Column> {
+        let index = self.index(name);
+        let (path, reader) = &self.files[file];
+        guarded(path, || {
+            let group = reader.get_row_group(group)?;
+            let rows = group.metadata().num_rows().max(0) as usize;
+            let is_optional = self.schema.fields[index].is_optional;
+            let column = read_column(group.get_column_reader(index)?, rows, is_optional)?;
+            if column.rows() != rows {
+                return Err(ParquetError::General(format!("column {name} ends early")));
+            }
+            Ok(column)
+        })
+    }
+
+    /// Reads the integers of a column. Rows without a value are -1.
+    ///
+    /// # Panics
+    ///
+    /// If the schema has no such column, or if the column has another type.
+    pub fn i64s(&self, name: &str) -> Result<Vec<i64>> {
+        self.all(name, |column| column.to_i64().expect("a column of integers"))
+    }
+
+    /// Reads the doubles of a column.
+    ///
+    /// # Panics
+    ///
+    /// If the schema has no such column, or if the column has another type.
+    pub fn f64s(&self, name: &str) -> Result<Vec<Option<f64>>> {
+        self.all(name, |column| column.to_f64().expect("a column of doubles"))
+    }
+
+    /// Reads the strings of a column. Rows without a value are empty.
+    ///
+    /// # Panics
+    ///
+    /// If the schema has no such column, or if the column has another type.
+    pub fn texts(&self, name: &str) -> Result<Vec<String>> {
+        self.all(name, |column| column.to_text().expect("a column of strings"))
+    }
+
+    fn all<T>(&self, name: &str, values: impl Fn(Column) -> Vec<T>) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        for group in self.groups() {
+            all.extend(values(self.group_column(group, name)?));
+        }
+        Ok(all)
+    }
+
+    fn index(&self, name: &str) -> usize {
+        let fields = self.schema.fields;
+        fields.iter().position(|field| field.name == name).expect("a column of the schema")
+    }
+}
+
+/// Checks that the columns of the schema are there, in its order. More columns may follow.
+fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<File>) -> Result<()> {
+    let columns = file.metadata().file_metadata().schema_descr().columns();
+    let is_same = schema.fields.len() <= columns.len()
+        && schema.fields.iter().zip(columns).all(|(field, column)| {
+            let physical = match field.kind {
+                Kind::I8 | Kind::I16 | Kind::I32 => parquet::basic::Type::INT32,
+                Kind::I64 => parquet::basic::Type::INT64,
+                Kind::F64 => parquet::basic::Type::DOUBLE,
+                Kind::Text => parquet::basic::Type::BYTE_ARRAY,
+                Kind::Bool => parquet::basic::Type::BOOLEAN,
+            };
+            column.name() == field.name
+                && column.physical_type() == physical
+                && column.max_def_level() == i16::from(field.is_optional)
+                && column.max_rep_level() == 0
+        });
+    if is_same {
+        Ok(())
+    } else {
+        Err(damaged(path, "it has other columns than this table has"))
+    }
+}
+
+fn read_column(
+    reader: ColumnReader,
+    rows: usize,
+    is_optional: bool,
+) -> std::result::Result<Column, ParquetError> {
+    Ok(match reader {
+        ColumnReader::Int32ColumnReader(_) => {
+            typed::<Int32Type>(reader, rows, is_optional, Values::I32)?
+        }
+        ColumnReader::Int64ColumnReader(_) => {
+            typed::<Int64Type>(reader, rows, is_optional, Values::I64)?
+        }
+        ColumnReader::DoubleColumnReader(_) => {
+            typed::<DoubleType>(reader, rows, is_optional, Values::F64)?
+        }
+        ColumnReader::BoolColumnReader(_) => {
+            typed::<BoolType>(reader, rows, is_optional, Values::Bool)?
+        }
+        ColumnReader::ByteArrayColumnReader(_) => {
+            typed::<ByteArrayType>(reader, rows, is_optional, Values::Text)?
+        }
+        _ => {
+            return Err(ParquetError::General(
+                "a column has a type that Mallard does not write".into(),
+            ))
+        }
+    })
+}
+
+fn typed<T: DataType>(
+    reader: ColumnReader,
+    rows: usize,
+    is_optional: bool,
+    wrap: fn(Vec<T::T>) -> Values,
+) -> std::result::Result<Column, ParquetError> {
+    let mut reader = get_typed_column_reader::<T>(reader);
+    let mut values = Vec::new();
+    let mut present = Vec::new();
+    let mut done = 0;
+    while done < rows {
+        let levels = is_optional.then_some(&mut present);
+        let (read, _, _) = reader.read_records(rows - done, levels, None, &mut values)?;
+        if read == 0 {
+            break;
+        }
+        done += read;
+    }
+    Ok(Column { values: wrap(values), present: is_optional.then_some(present) })
+}
+
+/// Turns the errors of the Parquet library, and its panics, into errors.
+fn guarded<T>(
+    path: &Path,
+    read: impl FnOnce() -> std::result::Result<T, ParquetError>,
+) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(damaged(path, &error.to_string())),
+        Err(_) => Err(damaged(path, "its pages contradict each other")),
+    }
+}
+
+fn damaged(path: &Path, why: &str) -> Error {
+    Error::new(
+        ErrorKind::Damaged,
+        format!("{} is damaged: {why}", path.display()),
+        "nothing was changed",
+        "copy the trace again, or record again: mallard record -o NAME -- PROGRAM",
+    )
+}

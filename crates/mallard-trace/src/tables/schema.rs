@@ -1,0 +1,294 @@
+//! Which tables a trace has, and which columns each table has.
+//!
+//! Only signed integers, doubles and strings: other types are read in different ways by DuckDB and
+//! Spark. Times are nanoseconds since the stream was opened. Columns whose value mostly grows are
+//! stored as deltas, others with a dictionary.
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// 8-bit signed integer.
+    I8,
+    /// 16-bit signed integer.
+    I16,
+    /// 32-bit signed integer.
+    I32,
+    /// 64-bit signed integer.
+    I64,
+    /// Double.
+    F64,
+    /// UTF-8 string.
+    Text,
+    /// Boolean.
+    Bool,
+}
+
+/// How the values of a column are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// Each value as it is.
+    Plain,
+    /// As indices in a dictionary.
+    Dictionary,
+    /// As differences to the value before.
+    Delta,
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// Whether a row may have no value.
+    pub is_optional: bool,
+    /// How its values are stored.
+    pub encoding: Encoding,
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema {
+    /// The name of the table, of its file or of the folder of its files.
+    pub name: &'static str,
+    /// Whether the table is a folder of files of at most 64 Mi rows each.
+    pub has_parts: bool,
+    /// Its columns.
+    pub fields: &'static [Field],
+}
+
+const fn field(name: &'static str, kind: Kind, encoding: Encoding) -> Field {
+    Field { name, kind, is_optional: false, encoding }
+}
+
+const fn maybe(name: &'static str, kind: Kind, encoding: Encoding) -> Field {
+    Field { name, kind, is_optional: true, encoding }
+}
+
+use Encoding::{Delta, Dictionary, Plain};
+use Kind::{Text, F64, I16, I32, I64, I8};
+
+/// One row for each call of malloc's family or of a traced allocator, in the order of time.
+pub const EVENTS: Schema = Schema {
+    name: "events",
+    has_parts: true,
+    fields: &[
+        field("proc", I32, Dictionary),
+        field("tid", I32, Dictionary),
+        field("t_ns", I64, Delta),
+        field("dur_ns", I32, Dictionary),
+        field("op", I8, Dictionary),
+        field("flags", I16, Dictionary),
+        field("size", I64, Dictionary),
+        field("align", I8, Dictionary),
+        field("alloc", I64, Delta),
+        maybe("old_alloc", I64, Delta),
+        maybe("addr", I64, Delta),
+        maybe("stack", I32, Dictionary),
+        field("fresh", I16, Dictionary),
+    ],
+};
+
+/// One row for each block, in the order in which the blocks ended; those in use at the end are last.
+pub const ALLOCS: Schema = Schema {
+    name: "allocs",
+    has_parts: true,
+    fields: &[
+        field("proc", I32, Dictionary),
+        field("alloc", I64, Delta),
+        field("t0", I64, Delta),
+        maybe("t1", I64, Delta),
+        field("size", I64, Dictionary),
+        field("max_size", I64, Dictionary),
+        field("align", I8, Dictionary),
+        field("addr", I64, Delta),
+        field("stack0", I32, Dictionary),
+        maybe("stack1", I32, Dictionary),
+        field("tid0", I32, Dictionary),
+        maybe("tid1", I32, Dictionary),
+        field("reallocs", I32, Dictionary),
+    ],
+};
+
+/// The prefix tree of call stacks. Node 0 is the empty stack, which has no row in a sum.
+pub const STACKS: Schema = Schema {
+    name: "stacks",
+    has_parts: false,
+    fields: &[
+        field("node", I32, Delta),
+        field("parent", I32, Delta),
+        field("frame", I32, Dictionary),
+        field("depth", I16, Dictionary),
+    ],
+};
+
+/// What the frames of call stacks are. Rows with `inline_of` are functions that the compiler put
+/// into the function of the frame `inline_of`.
+pub const FRAMES: Schema = Schema {
+    name: "frames",
+    has_parts: false,
+    fields: &[
+        field("frame", I32, Delta),
+        maybe("module", I32, Dictionary),
+        maybe("offset", I64, Plain),
+        field("func", Text, Dictionary),
+        maybe("file", Text, Dictionary),
+        maybe("line", I32, Dictionary),
+        maybe("inline_of", I32, Delta),
+    ],
+};
+
+/// Files with code.
+pub const MODULES: Schema = Schema {
+    name: "modules",
+    has_parts: false,
+    fields: &[
+        field("module", I32, Delta),
+        field("path", Text, Plain),
+        maybe("build_id", Text, Plain),
+        field("symbols", Text, Dictionary),
+    ],
+};
+
+/// Where and when the files with code were in the memory of which process.
+pub const MAPPINGS: Schema = Schema {
+    name: "mappings",
+    has_parts: false,
+    fields: &[
+        field("proc", I32, Dictionary),
+        field("module", I32, Dictionary),
+        field("start", I64, Plain),
+        field("end", I64, Plain),
+        field("file_offset", I64, Dictionary),
+        field("t0", I64, Delta),
+        maybe("t1", I64, Delta),
+    ],
+};
+
+/// The processes.
+pub const PROCESSES: Schema = Schema {
+    name: "processes",
+    has_parts: false,
+    fields: &[
+        field("proc", I32, Delta),
+        field("pid", I64, Plain),
+        maybe("parent", I32, Plain),
+        field("begins", Text, Dictionary),
+        field("path", Text, Dictionary),
+        field("t0", I64, Delta),
+        maybe("t1", I64, Delta),
+        maybe("status", I32, Dictionary),
+    ],
+};
+
+/// The threads.
+pub const THREADS: Schema = Schema {
+    name: "threads",
+    has_parts: false,
+    fields: &[
+        field("tid", I32, Delta),
+        field("proc", I32, Dictionary),
+        field("system_tid", I64, Plain),
+        field("name", Text, Dictionary),
+        maybe("t0", I64, Delta),
+        maybe("t1", I64, Delta),
+        field("events", I64, Plain),
+        maybe("cpu_ns", I64, Plain),
+    ],
+};
+
+/// What the system said of the memory of the processes, some 100 times a second.
+pub const SAMPLES: Schema = Schema {
+    name: "samples",
+    has_parts: false,
+    fields: &[
+        field("t_ns", I64, Delta),
+        field("proc", I32, Dictionary),
+        field("live_bytes", I64, Delta),
+        field("live_blocks", I64, Delta),
+        maybe("rss", I64, Delta),
+        maybe("pss", I64, Delta),
+        maybe("anonymous", I64, Delta),
+        maybe("huge", I64, Delta),
+        maybe("minor_faults", I64, Delta),
+        maybe("major_faults", I64, Delta),
+        maybe("user_ns", I64, Delta),
+        maybe("system_ns", I64, Delta),
+    ],
+};
+
+/// The CPU time of the threads, some 100 times a second.
+pub const CPU: Schema = Schema {
+    name: "cpu",
+    has_parts: false,
+    fields: &[
+        field("t_ns", I64, Delta),
+        field("tid", I32, Dictionary),
+        field("cpu_ns", I64, Delta),
+    ],
+};
+
+/// One row for each call stack that allocated: see `crate::site_row::SiteRow`.
+pub const SITES: Schema = Schema {
+    name: "sites",
+    has_parts: false,
+    fields: &[
+        field("stack", I32, Delta),
+        field("allocs", I64, Dictionary),
+        field("bytes", I64, Dictionary),
+        field("frees", I64, Dictionary),
+        field("failed", I64, Dictionary),
+        field("reallocs", I64, Dictionary),
+        field("live_allocs", I64, Dictionary),
+        field("live_bytes", I64, Dictionary),
+        field("peak_bytes", I64, Dictionary),
+        field("peak_allocs", I64, Dictionary),
+        field("peak_t", I64, Plain),
+        field("at_peak_bytes", I64, Dictionary),
+        field("cross_thread_frees", I64, Dictionary),
+        field("short_lived", I64, Dictionary),
+        field("call_ns", I64, Dictionary),
+        field("timed_calls", I64, Dictionary),
+        field("size_min", I64, Dictionary),
+        field("size_p50", I64, Dictionary),
+        field("size_p90", I64, Dictionary),
+        field("size_p99", I64, Dictionary),
+        field("size_max", I64, Dictionary),
+        field("alignments", I64, Dictionary),
+        maybe("life_p50", I64, Dictionary),
+        maybe("life_p90", I64, Dictionary),
+        maybe("life_p99", I64, Dictionary),
+        field("peak_share", F64, Dictionary),
+        maybe("d", F64, Plain),
+        maybe("d_lo", F64, Plain),
+        maybe("d_hi", F64, Plain),
+        field("d_n", I64, Dictionary),
+        maybe("v", F64, Plain),
+        maybe("v_lo", F64, Plain),
+        maybe("v_hi", F64, Plain),
+        field("v_n", I64, Dictionary),
+        maybe("l", F64, Plain),
+        maybe("l_lo", F64, Plain),
+        maybe("l_hi", F64, Plain),
+        field("l_n", I64, Dictionary),
+        maybe("u", F64, Plain),
+        maybe("u_lo", F64, Plain),
+        maybe("u_hi", F64, Plain),
+        field("u_n", I64, Dictionary),
+        maybe("c", F64, Plain),
+        maybe("c_lo", F64, Plain),
+        maybe("c_hi", F64, Plain),
+        field("c_n", I64, Dictionary),
+        maybe("f", F64, Plain),
+        maybe("f_lo", F64, Plain),
+        maybe("f_hi", F64, Plain),
+        field("f_n", I64, Dictionary),
+    ],
+};
+
+/// All tables, in the order in which the manifest lists them.
+pub const ALL: [&Schema; 11] = [
+    &EVENTS, &ALLOCS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &CPU,
+    &SITES,
+];

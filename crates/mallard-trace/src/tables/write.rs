@@ -1,0 +1,260 @@
+//! Writes tables, a row group at a time, while the caller makes the next one.
+
+use super::column::{Column, Values};
+use super::schema::{Encoding, Kind, Schema};
+use crate::error::{Error, ErrorKind, Result};
+use bytes::Bytes;
+use parquet::basic::{self, Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::writer::{get_column_writer, ColumnCloseResult, ColumnWriter};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type, TypePtr};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Rows of a row group. Callers write so many rows at once, fewer at the end.
+pub const GROUP_ROWS: usize = 1 << 20;
+/// Row groups of one file of a table that has parts.
+const PART_GROUPS: usize = 64;
+
+/// What was written of a table.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct Written {
+    /// Name of the table.
+    pub name: String,
+    /// Number of rows.
+    pub rows: u64,
+    /// Size of its files, in bytes.
+    pub bytes: u64,
+}
+
+/// The tables of one trace, in a folder. A thread of its own encodes and writes.
+///
+/// Memory: at most two row groups wait to be written.
+pub struct Tables {
+    jobs: SyncSender<Job>,
+    encoder: JoinHandle<Result<Vec<Written>>>,
+}
+
+struct Job {
+    schema: &'static Schema,
+    columns: Vec<Column>,
+}
+
+impl Tables {
+    /// Starts the thread. The folder exists.
+    pub fn new(folder: &Path) -> Self {
+        let (jobs, inbox) = sync_channel(1);
+        let folder = folder.to_path_buf();
+        let encoder = std::thread::spawn(move || encode_all(&folder, inbox));
+        Tables { jobs, encoder }
+    }
+
+    /// Writes rows of a table. `columns` are those of the schema, in its order, of equal length.
+    /// Returns whether the encoder still works: if not, [`Tables::finish`] returns its error.
+    pub fn write(&mut self, schema: &'static Schema, columns: Vec<Column>) -> bool {
+        debug_assert_eq!(schema.fields.len(), columns.len());
+        self.jobs.send(Job { schema, columns }).is_ok()
+    }
+
+    /// Waits until all rows are written. Returns what was written of each table.
+    pub fn finish(self) -> Result<Vec<Written>> {
+        drop(self.jobs);
+        self.encoder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// A file that is being written.
+struct Part {
+    writer: SerializedFileWriter<File>,
+    groups: usize,
+}
+
+/// The files of a table.
+struct Files {
+    schema: &'static Schema,
+    part: Option<Part>,
+    parts: usize,
+    written: Written,
+}
+
+fn encode_all(folder: &Path, inbox: Receiver<Job>) -> Result<Vec<Written>> {
+    let mut tables: BTreeMap<&str, Files> = BTreeMap::new();
+    for Job { schema, columns } in inbox {
+        let files = tables.entry(schema.name).or_insert_with(|| Files {
+            schema,
+            part: None,
+            parts: 0,
+            written: Written { name: schema.name.to_string(), rows: 0, bytes: 0 },
+        });
+        files.write(folder, columns).map_err(|error| refused(folder, &error))?;
+    }
+    let mut all = Vec::new();
+    for (_, mut files) in tables {
+        files.close_part().map_err(|error| refused(folder, &error))?;
+        all.push(files.written);
+    }
+    Ok(all)
+}
+
+impl Files {
+    fn write(
+        &mut self,
+        folder: &Path,
+        columns: Vec<Column>,
+    ) -> std::result::Result<(), ParquetError> {
+        if self.part.as_ref().is_some_and(|part| part.groups == PART_GROUPS)
+            && self.schema.has_parts
+        {
+            self.close_part()?;
+        }
+        let part = match &mut self.part {
+            Some(part) => part,
+            none => none.insert(open_part(folder, self.schema, self.parts)?),
+        };
+        let rows = columns.first().map_or(0, Column::rows);
+        if rows > 0 {
+            let properties = part.writer.properties().clone();
+            let fields = part.writer.schema_descr().columns().to_vec();
+            let encoded: Vec<_> = columns
+                .into_par_iter()
+                .zip(fields)
+                .map(|(column, field)| encode(column, field, properties.clone()))
+                .collect::<std::result::Result<_, _>>()?;
+            let mut group = part.writer.next_row_group()?;
+            for (bytes, close) in encoded {
+                group.append_column(&bytes, close)?;
+            }
+            group.close()?;
+            part.groups += 1;
+        }
+        self.written.rows += rows as u64;
+        Ok(())
+    }
+
+    fn close_part(&mut self) -> std::result::Result<(), ParquetError> {
+        if let Some(mut part) = self.part.take() {
+            part.writer.finish()?;
+            self.written.bytes += part.writer.bytes_written() as u64;
+            self.parts += 1;
+        }
+        Ok(())
+    }
+}
+
+fn open_part(
+    folder: &Path,
+    schema: &'static Schema,
+    number: usize,
+) -> std::result::Result<Part, ParquetError> {
+    let path = file_of(folder, schema, number);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let file = File::create_new(path)?;
+    let writer = SerializedFileWriter::new(file, message(schema)?, properties(schema))?;
+    Ok(Part { writer, groups: 0 })
+}
+
+/// The path of a file of a table.
+pub(super) fn file_of(folder: &Path, schema: &Schema, number: usize) -> PathBuf {
+    if schema.has_parts {
+        folder.join(schema.name).join(format!("part-{number:04}.parquet"))
+    } else {
+        folder.join(format!("{}.parquet", schema.name))
+    }
+}
+
+/// Encodes and compresses one column of a row group.
+fn encode(
+    column: Column,
+    field: ColumnDescPtr,
+    properties: WriterPropertiesPtr,
+) -> std::result::Result<(Bytes, ColumnCloseResult), ParquetError> {
+    let mut sink = TrackedWrite::new(Vec::new());
+    let present = column.present.as_deref();
+    let mut writer =
+        get_column_writer(field, properties, Box::new(SerializedPageWriter::new(&mut sink)));
+    match (&mut writer, &column.values) {
+        (ColumnWriter::Int32ColumnWriter(to), Values::I32(values)) => {
+            to.write_batch(values, present, None)?
+        }
+        (ColumnWriter::Int64ColumnWriter(to), Values::I64(values)) => {
+            to.write_batch(values, present, None)?
+        }
+        (ColumnWriter::DoubleColumnWriter(to), Values::F64(values)) => {
+            to.write_batch(values, present, None)?
+        }
+        (ColumnWriter::ByteArrayColumnWriter(to), Values::Text(values)) => {
+            to.write_batch(values, present, None)?
+        }
+        (ColumnWriter::BoolColumnWriter(to), Values::Bool(values)) => {
+            to.write_batch(values, present, None)?
+        }
+        _ => return Err(ParquetError::General("a column has another type than its field".into())),
+    };
+    let close = writer.close()?;
+    Ok((sink.into_inner()?.into(), close))
+}
+
+/// The schema of a table, for Parquet.
+fn message(schema: &Schema) -> std::result::Result<TypePtr, ParquetError> {
+    let integer = |bit_width| Some(LogicalType::integer(bit_width, true));
+    let fields = schema.fields.iter().map(|field| {
+        let (physical, logical) = match field.kind {
+            Kind::I8 => (Physical::INT32, integer(8)),
+            Kind::I16 => (Physical::INT32, integer(16)),
+            Kind::I32 => (Physical::INT32, None),
+            Kind::I64 => (Physical::INT64, None),
+            Kind::F64 => (Physical::DOUBLE, None),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Bool => (Physical::BOOLEAN, None),
+        };
+        let repetition =
+            if field.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let field = Type::primitive_type_builder(field.name, physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical)
+            .build()?;
+        Ok(Arc::new(field))
+    });
+    let fields = fields.collect::<std::result::Result<Vec<_>, ParquetError>>()?;
+    Ok(Arc::new(Type::group_type_builder(schema.name).with_fields(fields).build()?))
+}
+
+fn properties(schema: &Schema) -> WriterPropertiesPtr {
+    let level = ZstdLevel::try_new(3).expect("a level of zstd");
+    let mut properties = WriterProperties::builder()
+        .set_created_by(format!("mallard {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::ZSTD(level))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_dictionary_page_size_limit(1 << 20)
+        .set_data_page_row_count_limit(GROUP_ROWS)
+        .set_max_row_group_row_count(None);
+    for field in schema.fields {
+        let column = || ColumnPath::from(field.name);
+        properties = match field.encoding {
+            Encoding::Dictionary => properties.set_column_dictionary_enabled(column(), true),
+            Encoding::Plain => properties.set_column_dictionary_enabled(column(), false),
+            Encoding::Delta => properties
+                .set_column_dictionary_enabled(column(), false)
+                .set_column_encoding(column(), basic::Encoding::DELTA_BINARY_PACKED),
+        };
+    }
+    Arc::new(properties.build())
+}
+
+fn refused(folder: &Path, error: &ParquetError) -> Error {
+    Error::new(
+        ErrorKind::System,
+        format!("cannot write the tables in {}: {error}", folder.display()),
+        "the trace was not made, and nothing of it is left; the stream is as it was",
+        "make room on the disk, or name another place with -o",
+    )
+}

@@ -1,0 +1,132 @@
+//! Reads a trace.
+
+use crate::error::Result;
+use crate::hash::NumberMap;
+use crate::manifest::Manifest;
+use crate::site_row::{self, SiteRow};
+use crate::tables::schema::{FRAMES, MODULES, STACKS};
+use crate::tables::{Schema, Table};
+use std::path::{Path, PathBuf};
+
+/// A trace: the folder of tables that [`crate::import::import`] makes.
+pub struct Trace {
+    folder: PathBuf,
+    manifest: Manifest,
+}
+
+impl Trace {
+    /// Opens the trace in a folder. Reads the manifest alone.
+    pub fn open(folder: &Path) -> Result<Trace> {
+        Ok(Trace { folder: folder.to_path_buf(), manifest: Manifest::read(folder)? })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What was recorded, what is missing, and the sums of the whole program.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// All sites, in the order of their call stacks.
+    pub fn sites(&self) -> Result<Vec<SiteRow>> {
+        site_row::read(&self.folder)
+    }
+
+    /// The call stacks and their functions.
+    pub fn stacks(&self) -> Result<Stacks> {
+        Stacks::read(&self.folder)
+    }
+
+    /// Opens any table.
+    pub fn table(&self, schema: &'static Schema) -> Result<Table> {
+        Table::open(&self.folder, schema)
+    }
+}
+
+/// A function in a call stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameInfo<'a> {
+    /// The demangled name, or `module+0x…`.
+    pub function: &'a str,
+    /// The source file; empty if it is not known.
+    pub file: &'a str,
+    /// The line of the call.
+    pub line: Option<u32>,
+    /// The path of the module; empty if it is not known.
+    pub module: &'a str,
+    /// Whether the compiler put the function into the one outside.
+    pub is_inlined: bool,
+}
+
+/// The call stacks of a trace.
+pub struct Stacks {
+    /// Parent and frame of each node.
+    nodes: Vec<(u32, u32)>,
+    functions: Vec<String>,
+    files: Vec<String>,
+    lines: Vec<i64>,
+    modules: Vec<i64>,
+    module_paths: Vec<String>,
+    /// The function that was inlined into a frame, for frames that have one.
+    inlined: NumberMap<u32, u32>,
+}
+
+impl Stacks {
+    fn read(folder: &Path) -> Result<Stacks> {
+        let stacks = Table::open(folder, &STACKS)?;
+        let frames = Table::open(folder, &FRAMES)?;
+        let pairs = stacks.i64s("parent")?.into_iter().zip(stacks.i64s("frame")?);
+        let numbers = frames.i64s("frame")?.into_iter();
+        let inlined = numbers.zip(frames.i64s("inline_of")?).filter(|&(_, outer)| outer >= 0);
+        Ok(Stacks {
+            nodes: pairs.map(|(parent, frame)| (parent as u32, frame as u32)).collect(),
+            inlined: inlined.map(|(inner, outer)| (outer as u32, inner as u32)).collect(),
+            functions: frames.texts("func")?,
+            files: frames.texts("file")?,
+            lines: frames.i64s("line")?,
+            modules: frames.i64s("module")?,
+            module_paths: Table::open(folder, &MODULES)?.texts("path")?,
+        })
+    }
+
+    /// The functions of a call stack, the innermost first. The empty stack has none, and so has a
+    /// number that is no call stack.
+    pub fn functions(&self, node: i32) -> Vec<FrameInfo<'_>> {
+        let mut functions = Vec::new();
+        let mut node = node as u32;
+        // A parent has a smaller number, so the loop ends even if the table is damaged.
+        while let Some(&(parent, frame)) = self.nodes.get(node as usize).filter(|_| node != 0) {
+            self.push_frame(frame, &mut functions);
+            node = if parent < node { parent } else { 0 };
+        }
+        functions
+    }
+
+    /// Adds the functions of one frame, the innermost first.
+    fn push_frame<'a>(&'a self, frame: u32, to: &mut Vec<FrameInfo<'a>>) {
+        let begin = to.len();
+        let mut next = Some(frame);
+        while let Some(frame) = next {
+            to.extend(self.frame(frame, to.len() > begin));
+            next = self.inlined.get(&frame).copied().filter(|&inner| inner > frame);
+        }
+        to[begin..].reverse();
+    }
+
+    fn frame(&self, frame: u32, is_inlined: bool) -> Option<FrameInfo<'_>> {
+        let frame = frame as usize;
+        let module = usize::try_from(self.modules.get(frame).copied()?).ok();
+        Some(FrameInfo {
+            function: self.functions.get(frame)?,
+            file: self.files.get(frame)?,
+            line: u32::try_from(*self.lines.get(frame)?).ok(),
+            module: module
+                .and_then(|module| self.module_paths.get(module))
+                .map_or("", String::as_str),
+            is_inlined,
+        })
+    }
+}

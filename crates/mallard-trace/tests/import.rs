@@ -1,0 +1,466 @@
+//! Streams become tables: a model of all blocks says what the tables must hold.
+
+mod support;
+
+use mallard_trace::error::ErrorKind;
+use mallard_trace::format::op;
+use mallard_trace::import::Options;
+use mallard_trace::tables::schema::{
+    self, ALLOCS, EVENTS, FRAMES, MAPPINGS, SAMPLES, STACKS, THREADS,
+};
+use mallard_trace::Trace;
+use std::collections::HashMap;
+use support::{call, golden, header, import_in, trace_of, Random, StreamOf};
+
+#[test]
+fn the_golden_stream_becomes_a_trace() {
+    let (_folder, trace) = trace_of(&golden());
+    let manifest = trace.manifest();
+    assert_eq!(manifest.stream.ending, "complete");
+    assert_eq!(manifest.losses.all(), 2);
+    let counts = &manifest.counts;
+    assert_eq!((counts.events, counts.failed, counts.frees), (10, 1, 2));
+    assert_eq!(manifest.repairs.unknown_records, 1);
+    let events = trace.table(&EVENTS).unwrap();
+    assert_eq!(events.rows(), 10);
+    let threads = trace.table(&THREADS).unwrap();
+    assert!(threads.texts("name").unwrap().contains(&"main".to_string()));
+    let samples = trace.table(&SAMPLES).unwrap();
+    assert_eq!(samples.i64s("rss").unwrap(), [4096]);
+    assert_eq!(samples.i64s("system_ns").unwrap(), [9]);
+    // The traced allocator is a site with its name.
+    let stacks = trace.stacks().unwrap();
+    let names: Vec<String> = trace
+        .sites()
+        .unwrap()
+        .iter()
+        .filter_map(|site| stacks.functions(site.stack).first().map(|f| f.function.to_string()))
+        .collect();
+    assert!(names.contains(&"orders of the day, and of the night".to_string()), "{names:?}");
+    assert!(names.iter().any(|name| name.starts_with("orders of the day+0x")), "{names:?}");
+    for schema in schema::ALL {
+        let table = trace.table(schema).unwrap();
+        let listed = manifest.tables.iter().find(|table| table.name == schema.name);
+        assert_eq!(listed.expect(schema.name).rows, table.rows(), "{}", schema.name);
+    }
+}
+
+/// A block of the model.
+#[derive(Clone, PartialEq, Debug)]
+struct Block {
+    t0: i64,
+    t1: i64,
+    size: i64,
+    max_size: i64,
+    addr: i64,
+    tid0: i64,
+    tid1: i64,
+    reallocs: i64,
+    stack: Vec<u64>,
+}
+
+/// A random program of some threads, and what its blocks are.
+fn program(seed: u64) -> (Vec<u8>, Vec<Block>) {
+    let mut random = Random(seed);
+    let threads = 1 + random.below(4);
+    let mut stream = StreamOf::new();
+    stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
+    for thread in 0..threads {
+        stream.thread(thread as u32, 1);
+    }
+    let mut pieces: Vec<Vec<Vec<u8>>> = vec![Vec::new(); threads];
+    let mut stacks: Vec<Vec<u64>> = vec![Vec::new(); threads];
+    let mut live: HashMap<u64, usize> = HashMap::new();
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut t = 1000;
+    for step in 0..random.below(2000) {
+        t += 1 + random.below(3) as u64;
+        let thread = random.below(threads);
+        // The call stack of the thread changes.
+        let stack = &mut stacks[thread];
+        let kept = random.below(stack.len() + 1);
+        stack.truncate(kept);
+        let mut fresh: Vec<u64> =
+            (0..random.below(4)).map(|_| 0x1000 + random.below(6) as u64).collect();
+        if kept == 0 && fresh.is_empty() {
+            fresh.push(0x1000);
+        }
+        stack.extend(&fresh);
+        let kept = kept as u16;
+        let ns = t as i64 - 1000;
+        let size = random.below(5000) as u64;
+        let free_address = |random: &mut Random, live: &HashMap<u64, usize>| loop {
+            let addr = 0x10000 + 16 * random.below(3000) as u64;
+            if !live.contains_key(&addr) {
+                return addr;
+            }
+        };
+        let mut known: Vec<u64> = live.keys().copied().collect();
+        known.sort_unstable();
+        let piece = &mut pieces[thread];
+        let block = |addr: u64, reallocs| Block {
+            t0: ns,
+            t1: -1,
+            size: size as i64,
+            max_size: size as i64,
+            addr: addr as i64,
+            tid0: thread as i64,
+            tid1: -1,
+            reallocs,
+            stack: stack.clone(),
+        };
+        match random.below(10) {
+            0..=4 => {
+                let addr = free_address(&mut random, &live);
+                piece.push(call(op::MALLOC, t, addr, size, kept, &fresh));
+                live.insert(addr, blocks.len());
+                blocks.push(block(addr, 0));
+            }
+            5..=7 if !known.is_empty() => {
+                let addr = known[random.below(known.len())];
+                piece.push(call(op::FREE, t, addr, 0, kept, &fresh));
+                let block = &mut blocks[live.remove(&addr).unwrap()];
+                (block.t1, block.tid1) = (ns, thread as i64);
+            }
+            8 if !known.is_empty() => {
+                let addr = known[random.below(known.len())];
+                let stack_len = stack.len() as u16;
+                piece.push(call(op::REALLOC_FROM, t, addr, size, kept, &fresh));
+                t += 1;
+                let index = live[&addr];
+                let to = match random.below(3) {
+                    0 => 0,
+                    1 => addr,
+                    _ => free_address(&mut random, &live),
+                };
+                piece.push(call(op::REALLOC_TO, t, to, size, stack_len, &[]));
+                if to == addr {
+                    let block = &mut blocks[index];
+                    block.size = size as i64;
+                    block.max_size = block.max_size.max(size as i64);
+                    block.reallocs += 1;
+                } else if to != 0 {
+                    live.remove(&addr);
+                    let old = &mut blocks[index];
+                    (old.t1, old.tid1) = (ns + 1, thread as i64);
+                    let reallocs = old.reallocs + 1;
+                    live.insert(to, blocks.len());
+                    blocks.push(Block { t0: ns + 1, ..block(to, reallocs) });
+                }
+            }
+            // A failure changes no block.
+            _ => piece.push(call(op::CALLOC, t, 0, size, kept, &fresh)),
+        }
+        if step % 50 == 49 {
+            for (thread, piece) in pieces.iter_mut().enumerate().rev() {
+                stream.piece(thread as u64, &std::mem::take(piece));
+            }
+            stream.checkpoint(t + 1);
+        }
+    }
+    for (thread, piece) in pieces.iter().enumerate() {
+        stream.piece(thread as u64, piece);
+    }
+    (stream.finish(), blocks)
+}
+
+/// The blocks in the table `allocs`, in the order of their numbers.
+fn blocks_of(trace: &Trace) -> Vec<Block> {
+    let allocs = trace.table(&ALLOCS).unwrap();
+    let column = |name| allocs.i64s(name).unwrap();
+    let stacks = trace.table(&STACKS).unwrap();
+    let (parents, frames) = (stacks.i64s("parent").unwrap(), stacks.i64s("frame").unwrap());
+    let addresses = trace.table(&FRAMES).unwrap().i64s("offset").unwrap();
+    let stack_of = |mut node: i64| {
+        let mut stack = Vec::new();
+        while node > 0 {
+            stack.insert(0, addresses[frames[node as usize] as usize] as u64);
+            node = parents[node as usize];
+        }
+        stack
+    };
+    let (t0, t1, addr) = (column("t0"), column("t1"), column("addr"));
+    let (size, max_size) = (column("size"), column("max_size"));
+    let (tid0, tid1, reallocs) = (column("tid0"), column("tid1"), column("reallocs"));
+    let stack0 = column("stack0");
+    let mut blocks: Vec<(i64, Block)> = column("alloc")
+        .into_iter()
+        .enumerate()
+        .map(|(row, id)| {
+            let block = Block {
+                t0: t0[row],
+                t1: t1[row],
+                size: size[row],
+                max_size: max_size[row],
+                addr: addr[row],
+                tid0: tid0[row],
+                tid1: tid1[row],
+                reallocs: reallocs[row],
+                stack: stack_of(stack0[row]),
+            };
+            (id, block)
+        })
+        .collect();
+    blocks.sort_by_key(|&(id, _)| id);
+    assert!(blocks.iter().enumerate().all(|(index, &(id, _))| index as i64 == id));
+    blocks.into_iter().map(|(_, block)| block).collect()
+}
+
+#[test]
+fn the_blocks_of_random_programs_are_those_of_the_model() {
+    for seed in 0..60 {
+        let (stream, expected) = program(seed);
+        let (_folder, trace) = trace_of(&stream);
+        let counts = &trace.manifest().counts;
+        assert_eq!(counts.unknown_frees + counts.missed_frees + counts.broken_reallocs, 0);
+        assert_eq!(trace.manifest().repairs.inversions, 0);
+        assert_eq!(trace.manifest().repairs.broken_stacks, 0);
+        let blocks = blocks_of(&trace);
+        assert_eq!(blocks.len(), expected.len(), "seed {seed}");
+        for (block, expected) in blocks.iter().zip(&expected) {
+            assert_eq!(block, expected, "seed {seed}");
+        }
+        check_sites(&trace, &expected);
+        let times = trace.table(&EVENTS).unwrap().i64s("t_ns").unwrap();
+        assert!(times.is_sorted(), "seed {seed}");
+    }
+}
+
+/// Compares counts, live bytes and the share of the peak of all sites with the model.
+fn check_sites(trace: &Trace, blocks: &[Block]) {
+    // The model computes the live bytes at the start of each block, from t0, t1 and size alone. It
+    // holds for blocks that no realloc has resized.
+    if blocks.iter().any(|block| block.size != block.max_size || block.reallocs > 0) {
+        return;
+    }
+    let live_at = |t: i64, block: &&Block| block.t0 <= t && (block.t1 < 0 || block.t1 > t);
+    let live = |t: i64| blocks.iter().filter(|b| live_at(t, b)).map(|b| b.size).sum::<i64>();
+    let peak_t = blocks.iter().map(|block| block.t0).max_by_key(|&t| (live(t), -t));
+    let Some(peak_t) = peak_t else { return };
+    let sites = trace.sites().unwrap();
+    assert_eq!(trace.manifest().totals.sites.peak_bytes, live(peak_t));
+    let at_peak: i64 = sites.iter().map(|site| site.at_peak_bytes).sum();
+    assert_eq!(at_peak, live(peak_t));
+    assert_eq!(sites.iter().map(|site| site.allocs).sum::<i64>(), blocks.len() as i64);
+}
+
+#[test]
+fn the_share_of_the_peak_is_exact() {
+    let mut stream = StreamOf::new();
+    let mut random = Random(7);
+    let mut events = Vec::new();
+    let mut live: Vec<(u64, usize, u64)> = Vec::new();
+    let mut now = [0u64; 5];
+    let (mut peak, mut at_peak) = (0, now);
+    for t in 1001..6000 {
+        if live.len() < 3 || random.below(100) < 50 {
+            let (site, size) = (random.below(5), 1 + random.below(1000) as u64);
+            let addr = 0x10000 + 0x1000 * t;
+            events.push(call(op::MALLOC, t, addr, size, 0, &[0x100 + site as u64]));
+            live.push((addr, site, size));
+            now[site] += size;
+        } else {
+            let (addr, site, size) = live.swap_remove(random.below(live.len()));
+            events.push(call(op::FREE, t, addr, 0, 0, &[0x999]));
+            now[site] -= size;
+        }
+        if now.iter().sum::<u64>() > peak {
+            (peak, at_peak) = (now.iter().sum(), now);
+        }
+    }
+    stream.piece(1, &events);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let stacks = trace.stacks().unwrap();
+    let sites = trace.sites().unwrap();
+    for (site, bytes) in at_peak.iter().enumerate() {
+        let name = format!("{:#x}", 0x100 + site);
+        let found = sites.iter().find(|row| stacks.functions(row.stack)[0].function == name);
+        assert_eq!(found.unwrap().at_peak_bytes, *bytes as i64);
+    }
+    assert_eq!(trace.manifest().totals.sites.peak_bytes, peak as i64);
+    assert!(trace.manifest().totals.sites.v.value.unwrap() > 3.0);
+}
+
+#[test]
+fn frees_that_are_missing_or_too_many_are_counted() {
+    let mut stream = StreamOf::new();
+    let events = [
+        call(op::MALLOC, 1001, 0x1000, 8, 0, &[1]),
+        call(op::MALLOC, 1002, 0x1000, 16, 0, &[2]),
+        call(op::FREE, 1003, 0x1000, 0, 0, &[3]),
+        call(op::FREE, 1004, 0x1000, 0, 0, &[3]),
+        call(op::FREE, 1005, 0, 0, 0, &[3]),
+        call(op::REALLOC_TO, 1006, 0x2000, 8, 0, &[3]),
+        call(op::REALLOC_FROM, 1007, 0x2000, 8, 0, &[3]),
+        call(op::FREE, 1008, 0x2000, 0, 7, &[]),
+    ];
+    stream.piece(1, &events);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let manifest = trace.manifest();
+    assert_eq!((manifest.counts.missed_frees, manifest.counts.null_frees), (1, 1));
+    // The last free comes while the realloc of the block is not done.
+    assert_eq!((manifest.counts.unknown_frees, manifest.counts.broken_reallocs), (2, 2));
+    assert_eq!(manifest.repairs.broken_stacks, 1);
+    assert_eq!(trace.table(&ALLOCS).unwrap().i64s("t1").unwrap(), [2, 3, -1]);
+}
+
+#[test]
+fn a_forked_process_has_its_own_blocks_and_the_code_of_its_parent() {
+    let mut stream = StreamOf::new();
+    stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
+    stream.text(op::MODULE, 1000, 1, 0x1000, 0, "2000 0 - /nowhere/a");
+    stream.thread(1, 1);
+    stream.piece(1, &[call(op::MALLOC, 1001, 0x9000, 8, 0, &[0x1100])]);
+    stream.text(op::PROCESS, 1002, 2, 43, 0, "fork 1 /bin/a");
+    stream.thread(2, 2);
+    stream.piece(
+        2,
+        &[
+            call(op::FREE, 1003, 0x9000, 0, 0, &[0x1200]),
+            call(op::MALLOC, 1004, 0x9000, 24, 0, &[0x1100]),
+        ],
+    );
+    stream.record(op::PROCESS_END, 1005, 2, 0);
+    stream.piece(1, &[call(op::FREE, 1006, 0x9000, 0, 0, &[0x1200])]);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let counts = &trace.manifest().counts;
+    assert_eq!((counts.inherited_frees, counts.unknown_frees, counts.frees), (1, 0, 1));
+    let sites = trace.sites().unwrap();
+    let site = sites.iter().find(|site| site.allocs == 2).expect("one site for both processes");
+    assert_eq!((site.frees, site.live_allocs, site.live_bytes), (1, 1, 24));
+    assert_eq!(trace.stacks().unwrap().functions(site.stack)[0].function, "a+0x100");
+    assert_eq!(trace.table(&MAPPINGS).unwrap().rows(), 1);
+}
+
+#[test]
+fn a_traced_allocator_ends_its_blocks_with_a_reset() {
+    use mallard_trace::format::{pack, Record};
+    let mut stream = StreamOf::new();
+    let event =
+        |op, t, addr, number| Record { t, addr, what: pack(64, 3, op, 0), stack: number, dur: 5 };
+    for (op, t, addr, number) in [
+        (op::ALLOCATE, 1001, 0x1000, 1),
+        (op::ALLOCATE, 1002, 0x1000, 2), // a pool whose chunk is a block of an arena
+        (op::ALLOCATE, 1003, 0x1040, 2),
+        (op::DEALLOCATE, 1004, 0x1040, 2),
+        (op::RESET, 1005, 0, 2),
+    ] {
+        stream.0.record(&event(op, t, addr, number)).unwrap();
+    }
+    stream.text(op::NAME, 1006, 2, 0, 0, "nodes");
+    let (_folder, trace) = trace_of(&stream.finish());
+    let (sites, stacks) = (trace.sites().unwrap(), trace.stacks().unwrap());
+    let named = |name: &str| {
+        let is_named =
+            |row: &&mallard_trace::SiteRow| stacks.functions(row.stack)[0].function == name;
+        sites.iter().find(is_named).unwrap()
+    };
+    assert_eq!((named("nodes").allocs, named("nodes").frees), (2, 2));
+    assert_eq!((named("allocator 1").allocs, named("allocator 1").live_bytes), (1, 64));
+    assert_eq!(trace.manifest().counts.missed_frees, 0);
+}
+
+#[test]
+fn sampled_blocks_stand_for_more() {
+    let mut stream =
+        StreamOf::with(&mallard_trace::format::Header { sample_bytes: 1000, ..header() });
+    stream.piece(1, &[call(op::MALLOC, 1001, 0x1000, 100, 0, &[1])]);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let site = &trace.sites().unwrap()[0];
+    assert_eq!((site.allocs, site.bytes), (11, 1051)); // 1 / (1 - e^-0.1) = 10.508
+}
+
+#[test]
+fn a_trace_is_replaced_only_if_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = |force| Options { force, ..Options::default() };
+    import_in(folder.path(), &golden(), &options(false)).unwrap();
+    let error = import_in(folder.path(), &golden(), &options(false)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Exists);
+    assert!(error.help().contains("--force"));
+    let (stream, _) = program(3);
+    let trace = import_in(folder.path(), &stream, &options(true)).unwrap();
+    assert!(trace.manifest().counts.events > 20);
+    // Something else of that name is never replaced.
+    let place = folder.path().join("a.mallard");
+    std::fs::remove_dir_all(&place).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("mine"), "x").unwrap();
+    let error = import_in(folder.path(), &golden(), &options(true)).err().unwrap();
+    assert_eq!(error.what(), format!("{} exists and is no trace", place.display()));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary folder is left");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let stream = folder.path().join("a.stream");
+    std::fs::write(&stream, golden()).unwrap();
+    let to = folder.path().join("missing/a.mallard");
+    let error = mallard_trace::import::import(&stream, &to, &Options::default(), &mut |_| ());
+    assert_eq!(error.err().unwrap().kind(), ErrorKind::System);
+    let missing = folder.path().join("no.stream");
+    let error = mallard_trace::import::import(&missing, &to, &Options::default(), &mut |_| ());
+    assert_eq!(error.err().unwrap().kind(), ErrorKind::Missing);
+}
+
+#[test]
+fn damaged_newer_and_foreign_traces_are_told_apart() {
+    let (folder, trace) = trace_of(&golden());
+    let manifest = trace.folder().join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let newer = text.replacen("\"schema\": 1", "\"schema\": 2", 1).replacen("counts", "sums", 1);
+    std::fs::write(&manifest, newer).unwrap();
+    let kind = || Trace::open(trace.folder()).err().map(|error| error.kind());
+    assert_eq!(kind(), Some(ErrorKind::Newer));
+    std::fs::write(&manifest, &text[..text.len() / 2]).unwrap();
+    assert_eq!(kind(), Some(ErrorKind::Damaged));
+    std::fs::write(&manifest, text.replace("mallard trace", "other")).unwrap();
+    assert_eq!(kind(), Some(ErrorKind::Damaged));
+    std::fs::remove_file(&manifest).unwrap();
+    assert_eq!(kind(), Some(ErrorKind::Foreign));
+    assert_eq!(Trace::open(&folder.path().join("no")).err().unwrap().kind(), ErrorKind::Missing);
+}
+
+#[test]
+fn a_damaged_table_is_an_error() {
+    let (_folder, trace) = trace_of(&program(11).0);
+    let path = trace.folder().join("sites.parquet");
+    let whole = std::fs::read(&path).unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    for seed in 0..500 {
+        let mut random = Random(seed);
+        let mut bytes = whole.clone();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len());
+            bytes[at] = random.below(256) as u8;
+        }
+        if seed % 5 == 0 {
+            bytes.truncate(random.below(bytes.len()));
+        }
+        std::fs::write(&path, bytes).unwrap();
+        if let Err(error) = trace.sites() {
+            assert_eq!(error.kind(), ErrorKind::Damaged);
+        }
+    }
+    std::panic::set_hook(hook);
+    std::fs::write(&path, b"PAR1").unwrap();
+    assert!(trace.sites().is_err());
+}
+
+#[test]
+fn changed_streams_are_safe_to_import() {
+    let (stream, _) = program(5);
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let mut bytes = if seed % 2 == 0 { golden() } else { stream.clone() };
+        for _ in 0..=random.below(20) {
+            let at = 64 + random.below(bytes.len() - 64);
+            bytes[at] = random.below(256) as u8;
+        }
+        bytes.truncate(bytes.len() - random.below(40));
+        let (_folder, trace) = trace_of(&bytes);
+        trace.sites().unwrap();
+    }
+}

@@ -1,0 +1,256 @@
+//! Streams: the golden file, what the writer writes, and bytes that no writer wrote.
+
+mod support;
+
+use mallard_trace::error::ErrorKind;
+use mallard_trace::format::{self, op, Record};
+use mallard_trace::stream::{Compression, Ending, Reader, Writer};
+use std::collections::HashMap;
+use support::{golden, header, repository, Random};
+
+/// The ops, texts and frames of a stream, and how it ends.
+fn read(bytes: &[u8]) -> (Vec<(Record, String, Vec<u64>)>, Ending) {
+    let mut reader = Reader::new(bytes, "a test").expect("a readable header");
+    let mut events = Vec::new();
+    while let Some(event) = reader.next_event() {
+        events.push((event.record, event.text().into_owned(), event.frames().collect()));
+    }
+    let ending = reader.ending().expect("an ending").clone();
+    (events, ending)
+}
+
+#[test]
+fn the_golden_stream_is_read() {
+    let (events, ending) = read(&golden());
+    let ops: Vec<u8> = events.iter().map(|(record, ..)| record.op()).collect();
+    const UNKNOWN: u8 = 10;
+    let expected = [
+        op::NAME,
+        op::THREAD,
+        op::ALLOCATE,
+        op::ALLOCATE,
+        op::ALLOCATE,
+        op::DEALLOCATE,
+        UNKNOWN,
+        op::PROCESS,
+        op::MODULE,
+        op::THREAD_START,
+        op::THREAD,
+        op::MALLOC,
+        op::CALLOC,
+        op::REALLOC_FROM,
+        op::REALLOC_TO,
+        op::POSIX_MEMALIGN,
+        op::FREE,
+        op::MEMORY,
+        op::CPU,
+        op::CHECKPOINT,
+        op::THREAD_END,
+        op::PROCESS_END,
+        op::THREAD,
+        op::LOST,
+        op::RESET,
+    ];
+    assert_eq!(ops, expected);
+    assert_eq!(ending, Ending::Complete { lost: 2 });
+    assert_eq!(events[0].1, "orders of the day, and of the night");
+    let (block, ..) = &events[2];
+    assert_eq!((block.t, block.addr, block.size()), (1100, 0x7f00_0000_1000, 48));
+    assert_eq!((block.align_log2(), block.dur, block.flags()), (4, 50, 0));
+    assert_eq!(events[3].0.flags(), format::flag::SIZE_CUT);
+    assert_eq!(events[4].0.flags(), format::flag::DUR_CUT);
+    let frames =
+        [0x5555_5555_0111, 0x5555_5555_0222, 0x5555_5555_0333, 0x5555_5555_0444, 0x5555_5555_0555];
+    assert_eq!(events[11].2, frames);
+    assert_eq!((events[12].0.kept(), events[12].2.as_slice()), (3, &[0x5555_5555_0666][..]));
+    assert_eq!(events[8].1, "555555560000 1000 0123456789abcdef /usr/bin/orders of the day");
+}
+
+#[test]
+fn the_writer_makes_the_bytes_of_the_golden_stream() {
+    let golden = golden();
+    let reader = Reader::new(&golden[..], "golden").unwrap();
+    let mut writer = Writer::new(Vec::new(), reader.header(), Compression::None).unwrap();
+    let (events, _) = read(&golden);
+    for (record, text, frames) in &events {
+        if format::has_text(record.op()) {
+            writer.text(*record, text).unwrap();
+            continue;
+        }
+        writer.record(record).unwrap();
+        let mut tail: Vec<u8> = frames.iter().flat_map(|frame| frame.to_ne_bytes()).collect();
+        tail.resize(tail.len().next_multiple_of(32), 0);
+        for record in tail.chunks(32) {
+            writer.record(&Record::from_bytes(record)).unwrap();
+        }
+    }
+    assert_eq!(writer.finish(1700).unwrap(), golden);
+}
+
+#[test]
+fn the_constants_are_those_of_the_header_for_c() {
+    let header = repository("include/mallard/trace/trace_format.h");
+    let mut values = HashMap::new();
+    for line in header.lines() {
+        let Some((name, rest)) = line.trim().split_once(" = ") else { continue };
+        let Some(name) = name.strip_prefix("mallard_trace_") else { continue };
+        let number: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+        let number = match number.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => number.parse(),
+        };
+        values.insert(name.to_string(), number.expect("a number"));
+    }
+    let ours = repository("crates/mallard-trace/src/format.rs");
+    let value = |name: &str| values.get(name).copied();
+    let mut compared = 0;
+    let mut module = "";
+    for line in ours.lines() {
+        if let Some(name) = line.strip_prefix("pub mod ") {
+            module = name.trim_end_matches(" {");
+        }
+        let Some((name, rest)) =
+            line.trim().strip_prefix("pub const ").and_then(|l| l.split_once(": u"))
+        else {
+            continue;
+        };
+        let number = rest.split(" = ").nth(1).unwrap().trim_end_matches(';').replace('_', "");
+        let number = match number.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => number.parse().ok(),
+        };
+        let name = name.to_lowercase();
+        let prefix =
+            if matches!(module, "clock" | "loss") { format!("{module}_") } else { String::new() };
+        let Some(number) = number else { continue };
+        if module.is_empty() && name.ends_with("_bytes") {
+            continue;
+        }
+        assert_eq!(value(&format!("{prefix}{name}")), Some(number), "{name}");
+        compared += 1;
+    }
+    // Nothing that the header names is missing here.
+    assert_eq!(compared, values.len(), "{values:?}");
+    assert_eq!(values["allocate"], u64::from(op::ALLOCATE));
+}
+
+#[test]
+fn a_stream_cut_at_any_byte_is_read_up_to_its_last_whole_event() {
+    let golden = golden();
+    let (whole, _) = read(&golden);
+    let mut before = 0;
+    for bytes in 0..golden.len() {
+        let cut = &golden[..bytes];
+        match Reader::new(cut, "cut") {
+            Err(error) => {
+                let kind = if bytes == 0 { ErrorKind::Foreign } else { ErrorKind::Truncated };
+                assert_eq!((error.kind(), bytes < 64), (kind, true), "{error}");
+            }
+            Ok(_) => {
+                let (events, ending) = read(cut);
+                assert_eq!(ending, Ending::Cut);
+                assert!(events.len() >= before && events[..] == whole[..events.len()]);
+                before = events.len();
+            }
+        }
+    }
+    assert_eq!(before, whole.len());
+}
+
+#[test]
+fn a_compressed_stream_is_good_up_to_the_last_flush_before_the_writer_was_killed() {
+    let mut writer = Writer::new(Vec::new(), &header(), Compression::Zstd).unwrap();
+    let mut whole = Writer::new(Vec::new(), &header(), Compression::None).unwrap();
+    for pass in 0..20 {
+        for i in 0..100 {
+            let record = Record::new(op::MALLOC, 1000 + pass * 100 + i, 4096 + 64 * i, i);
+            writer.record(&record).unwrap();
+            whole.record(&record).unwrap();
+        }
+        writer.flush().unwrap();
+    }
+    let whole = read(&whole.finish(5000).unwrap()).0;
+    let killed = writer.finish(5000).unwrap();
+    assert_eq!(read(&killed).0, whole);
+    let mut passes = 0;
+    for bytes in 0..killed.len() {
+        let Ok(mut reader) = Reader::new(&killed[..bytes], "killed") else { continue };
+        let mut count = 0;
+        while let Some(event) = reader.next_event() {
+            assert_eq!(event.record, whole[count].0);
+            count += 1;
+        }
+        assert!(matches!(reader.ending(), Some(Ending::Cut | Ending::Complete { .. })), "{bytes}");
+        passes = passes.max(count / 100);
+    }
+    assert_eq!(passes, 20);
+}
+
+#[test]
+fn each_unreadable_file_is_told_apart() {
+    let changed = |at: usize, to: u8| {
+        let mut bytes = golden();
+        bytes[at] = to;
+        bytes
+    };
+    let mut swapped = golden();
+    swapped[8..12].reverse();
+    let mut zstd = zstd::encode_all(&golden()[..], 1).unwrap();
+    zstd[4] |= 8; // a reserved bit of the frame
+    for (bytes, kind, says) in [
+        (changed(0, b'M'), ErrorKind::Foreign, "is no stream"),
+        (b"#!/bin/sh\n".to_vec(), ErrorKind::Foreign, "is no stream"),
+        (Vec::new(), ErrorKind::Foreign, "is no stream"),
+        (swapped, ErrorKind::ByteOrder, "other byte order"),
+        (changed(8, 9), ErrorKind::Damaged, "damaged"),
+        (changed(12, 2), ErrorKind::Newer, "version 2"),
+        (changed(12, 0), ErrorKind::Damaged, "damaged"),
+        (changed(16, 63), ErrorKind::Damaged, "shorter header"),
+        (changed(17, 255), ErrorKind::Damaged, "longer than the file"),
+        (changed(20, 31), ErrorKind::Damaged, "size of a record"),
+        (golden()[..40].to_vec(), ErrorKind::Truncated, "ends within its header"),
+        (zstd, ErrorKind::Damaged, "damaged"),
+    ] {
+        let error = Reader::new(&bytes[..], "x.stream").err().expect(says);
+        assert_eq!(error.kind(), kind, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(says) && text.lines().count() == 3, "{text}");
+        assert!(text.starts_with("mallard: ") && text.contains("\n  help: "), "{text}");
+    }
+}
+
+#[test]
+fn a_longer_header_is_skipped() {
+    let mut bytes = golden();
+    bytes[16] = 64 + 8;
+    bytes.splice(64..64, [0xee; 8]);
+    assert_eq!(read(&bytes).0, read(&golden()).0);
+}
+
+#[test]
+fn an_end_that_counts_other_records_is_damage() {
+    let mut bytes = golden();
+    let at = bytes.len() - 24;
+    bytes[at] ^= 1;
+    assert!(matches!(read(&bytes).1, Ending::Damaged(_)));
+}
+
+#[test]
+fn any_changed_bytes_are_safe_to_read() {
+    let golden = golden();
+    let compressed = zstd::encode_all(&golden[..], 1).unwrap();
+    for seed in 0..10_000 {
+        let mut random = Random(seed);
+        let mut bytes = if seed % 4 == 0 { compressed.clone() } else { golden.clone() };
+        for _ in 0..=random.below(8) {
+            let at = random.below(bytes.len());
+            bytes[at] = random.below(256) as u8;
+        }
+        let Ok(mut reader) = Reader::new(&bytes[..], "changed") else { continue };
+        let mut events = 0;
+        while reader.next_event().is_some() {
+            events += 1;
+        }
+        assert!(reader.ending().is_some() && events <= 1 << 20);
+    }
+}
