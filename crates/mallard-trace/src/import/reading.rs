@@ -333,11 +333,13 @@ impl Reading {
             }
             node
         };
-        let is_known = match record.op() {
-            op::MALLOC..=op::PVALLOC | op::REALLOC_FROM | op::REALLOC_TO => true,
-            op::FREE..=op::FREE_ALIGNED_SIZED => true,
-            _ => false,
-        };
+        let is_known = matches!(
+            record.op(),
+            op::MALLOC..=op::PVALLOC
+                | op::REALLOC_FROM
+                | op::REALLOC_TO
+                | op::FREE..=op::FREE_ALIGNED_SIZED
+        );
         if !is_known {
             self.repairs.unknown_records += 1;
             return;

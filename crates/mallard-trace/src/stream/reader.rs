@@ -70,11 +70,13 @@ pub struct Reader<R: Read> {
     fault: Option<Ending>,
 }
 
+/// The input with the bytes that told whether it is compressed.
+type Whole<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
+type Decoder<R> = zstd::stream::read::Decoder<'static, io::BufReader<Whole<R>>>;
+
 enum Input<R: Read> {
-    Plain(io::Chain<io::Cursor<Vec<u8>>, R>),
-    Zstd(
-        Box<zstd::stream::read::Decoder<'static, io::BufReader<io::Chain<io::Cursor<Vec<u8>>, R>>>>,
-    ),
+    Plain(Whole<R>),
+    Zstd(Box<Decoder<R>>),
 }
 
 impl Reader<File> {

@@ -1,0 +1,146 @@
+//! How fast does a stream become tables, and how much memory does that take?
+//!
+//! `cargo run --release -p mallard-trace --example speed -- [MILLIONS] [FOLDER]` makes a stream of so
+//! many million events (default 5) of four threads, imports it, and prints the time, the rate, the
+//! largest resident size, and the bytes an event takes. The stream is not kept; the trace is, if a
+//! folder is named.
+
+use mallard_trace::format::{clock, op, pack, pack_stack, Header, Record};
+use mallard_trace::import::{import, Options};
+use mallard_trace::stream::{Compression, Writer};
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Instant;
+
+const THREADS: usize = 4;
+/// Events of a thread between two checkpoints.
+const PASS: usize = 20_000;
+
+/// A program of frames that call each other like those of a compiler: 20 deep, of which an event
+/// changes the innermost ones.
+struct Thread {
+    stack: Vec<u64>,
+    live: Vec<(u64, u64)>,
+    next: u64,
+    random: u64,
+}
+
+impl Thread {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.random >> 33) % bound
+    }
+
+    /// Appends an event and the frames that are new.
+    fn event(&mut self, t: u64, to: &mut Vec<u8>) {
+        let fresh = self.below(6).min(self.below(6)).min(self.stack.len() as u64) as usize;
+        let kept = self.stack.len() - fresh;
+        for depth in kept..self.stack.len() {
+            self.stack[depth] = 0x40_0000 + 0x1000 * depth as u64 + 16 * self.below(12);
+        }
+        let is_free = self.live.len() > 100_000 || !self.live.is_empty() && self.below(100) < 48;
+        let (op, addr, size, dur) = if is_free {
+            let from = self.live.len() - 1 - (self.below(400) as usize).min(self.live.len() - 1);
+            let (addr, _) = self.live.swap_remove(from);
+            (op::FREE, addr, 0, 0)
+        } else {
+            let size = 16 * (1 + self.below(10)) + self.below(2) * self.below(500);
+            let addr = self.next;
+            self.next += size.next_multiple_of(16) + 16;
+            self.live.push((addr, size));
+            (op::MALLOC, addr, size, 40 + self.below(60) as u32)
+        };
+        let stack = pack_stack(kept as u16, fresh as u16);
+        to.extend(Record { t, addr, what: pack(size, 0, op, 0), stack, dur }.to_bytes());
+        to.extend(self.stack[kept..].iter().flat_map(|frame| frame.to_ne_bytes()));
+        to.resize(to.len().next_multiple_of(32), 0);
+    }
+}
+
+fn make_stream(path: &PathBuf, events: usize) -> std::io::Result<()> {
+    let header = Header {
+        clock_hz: 2_500_000_000,
+        start: 0,
+        start_unix: 1_700_000_000_000_000_000,
+        clock: clock::TSC,
+        pid: 1,
+        sample_bytes: 0,
+    };
+    let mut writer = Writer::new(File::create(path)?, &header, Compression::Zstd)?;
+    let mut threads: Vec<Thread> = (0..THREADS as u64)
+        .map(|i| Thread {
+            stack: vec![0x40_0000; 20],
+            live: Vec::new(),
+            next: (i + 1) << 40,
+            random: i,
+        })
+        .collect();
+    let (mut t, mut made) = (0, 0);
+    let mut piece = Vec::new();
+    while made < events {
+        let begin = t;
+        for (number, thread) in threads.iter_mut().enumerate() {
+            t = begin;
+            piece.clear();
+            for _ in 0..PASS {
+                t += 500 + thread.below(1000);
+                thread.event(t, &mut piece);
+            }
+            writer.piece(number as u64, t, &piece)?;
+            made += PASS;
+        }
+        t = begin + PASS as u64 * 1500;
+        writer.checkpoint(t, (t as f64 / 2.5) as u64)?;
+        writer.flush()?;
+    }
+    writer.finish(t)?;
+    Ok(())
+}
+
+/// The largest resident size of this process so far, in MiB.
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or_default() / 1024
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let millions: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let folder = tempfile::tempdir()?;
+    let stream = folder.path().join("synthetic.stream");
+    let to = arguments.next().map_or(folder.path().join("synthetic.mallard"), PathBuf::from);
+    make_stream(&stream, millions * 1_000_000)?;
+    let begin = Instant::now();
+    let options = Options { without_symbols: true, ..Options::default() };
+    let trace = import(&stream, &to, &options, &mut |_| ())?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let manifest = trace.manifest();
+    let events = manifest.counts.events;
+    println!("{events} events, {:.2} s: {:.2} M/s", seconds, events as f64 / seconds / 1e6);
+    println!(
+        "peak {} MiB, of which the {} blocks in use are a part",
+        peak_mib(),
+        manifest.totals.sites.live_allocs
+    );
+    println!("{} stacks, {} sites", manifest.totals.stacks, manifest.totals.site_count);
+    let per_event = |bytes: u64| bytes as f64 / events as f64;
+    println!("stream: {:.2} bytes an event", per_event(std::fs::metadata(&stream)?.len()));
+    for table in &manifest.tables {
+        println!(
+            "{:>10}: {:>9} rows, {:.2} bytes an event",
+            table.name,
+            table.rows,
+            per_event(table.bytes)
+        );
+    }
+    let begin = Instant::now();
+    let opened = mallard_trace::Trace::open(&to)?;
+    println!("manifest: {:.3} s", begin.elapsed().as_secs_f64());
+    let sites = opened.sites()?.len();
+    println!("{sites} sites: {:.3} s", begin.elapsed().as_secs_f64());
+    opened.stacks()?;
+    println!("with call stacks: {:.3} s", begin.elapsed().as_secs_f64());
+    Ok(())
+}
