@@ -43,7 +43,7 @@ std::size_t product(std::size_t a, std::size_t b) noexcept
 [[gnu::always_inline]] inline bool is_wanted(thread_state& t, const void* block,
                                              std::size_t bytes) noexcept
 {
-    if (the.sample_rate == 0) [[likely]]
+    if (!the.samples) [[likely]]
         return true;
     return is_chosen(t, bytes) && (block == nullptr || sampled.insert(block));
 }
@@ -62,7 +62,7 @@ template <class Real>
     std::uint64_t const end = ticks_after();
     if (is_wanted(*t, block, bytes))
         append(*t, end, block, mallard_trace_pack(bytes, align_log2, op, 0) | from,
-               begin == 0 ? 0 : end - begin, stack_of::call);
+               begin == 0 ? 0 : end - begin, this_frame());
     leave(*t);
     return block;
 }
@@ -70,13 +70,13 @@ template <class Real>
 /// Records that the block is about to be freed.
 [[gnu::always_inline]] inline void record_free(void* block, std::uint64_t what) noexcept
 {
-    bool const is_known = the.sample_rate == 0 || sampled.remove(block);
+    bool const is_known = !the.samples || sampled.remove(block);
     thread_state* const t = enter();
     if (t == nullptr) [[unlikely]]
         return;
     what |= std::exchange(t->from, 0);
     if (is_known)
-        append(*t, ticks(), block, what, 0, stack_of::free);
+        append(*t, ticks(), block, what, 0, the.has_free_stacks ? this_frame() : nullptr);
     leave(*t);
 }
 
@@ -107,24 +107,24 @@ template <class Real>
 {
     if (is_bootstrap(block)) [[unlikely]]
         return move_from_bootstrap(block, bytes);
-    bool const is_known = the.sample_rate == 0 || sampled.remove(block);
+    bool const is_known = !the.samples || sampled.remove(block);
     thread_state* const t = enter();
     if (t == nullptr) [[unlikely]]
         return find_next() ? real() : bootstrap(bytes);
     t->from = 0;
     if (is_known)
         append(*t, ticks(), block, mallard_trace_pack(0, 0, mallard_trace_realloc_from, 0), 0,
-               stack_of::call);
+               this_frame());
     t->now.store(in_call, std::memory_order_relaxed);
     std::uint64_t const begin = begin_of_call(*t);
     void* const moved = real();
     std::uint64_t const end = ticks_after();
     // The old block is in use after a failure, so that its event is cancelled, chosen or not.
     bool const has_failed = moved == nullptr && bytes != 0;
-    bool const is_cancelled = has_failed && is_known && the.sample_rate != 0;
+    bool const is_cancelled = has_failed && is_known && the.samples;
     if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes))
         append(*t, end, moved, mallard_trace_pack(bytes, 0, mallard_trace_realloc_to, 0),
-               begin == 0 ? 0 : end - begin, is_known ? stack_of::call_before : stack_of::call);
+               begin == 0 ? 0 : end - begin, this_frame());
     leave(*t);
     return moved;
 }

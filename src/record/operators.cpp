@@ -153,7 +153,7 @@ struct the_operator {
                 append(*t, ticks_after(), block,
                        mallard_trace_pack(bytes, align_log2_of(more...), mallard_trace_malloc, 0) |
                            from,
-                       0, stack_of::call);
+                       0, this_frame());
                 leave(*t);
             }
         }
@@ -168,7 +168,7 @@ struct the_operator {
         if (t != nullptr)
             append(*t, ticks(), block,
                    mallard_trace_pack(0, 0, mallard_trace_free, 0) | std::exchange(t->from, 0), 0,
-                   stack_of::free);
+                   this_frame());
         found(block, more...);
         if (t != nullptr)
             leave(*t);

@@ -37,6 +37,7 @@ constinit pthread_key_t at_thread_exit;
 
 // Variables of this process: in the child of a fork, `attach_child` sets them anew.
 constinit std::uint32_t own_pid = 0;
+constinit std::uint32_t own_number = 0; ///< as in `this_process`
 constinit std::uint32_t process_before = 0;
 constinit const char* how_process_began = nullptr; ///< null: the process has been announced
 constinit bool is_new_program = false;             ///< the modules have not been announced
@@ -55,8 +56,7 @@ void tell_next_program() noexcept
     if (process_words == nullptr)
         return;
     write_number(process_words, own_pid);
-    write_number(process_words + number_digits + 1,
-                 this_process.number.load(std::memory_order_relaxed));
+    write_number(process_words + number_digits + 1, own_number);
 }
 
 bool is_ring(ring_header const& ring, std::size_t bytes) noexcept
@@ -96,6 +96,7 @@ void read_settings(ring_header& ring) noexcept
     the.segments = reinterpret_cast<ring_segment*>(bytes + segment_table_offset);
     the.records = reinterpret_cast<mallard_trace_record*>(bytes + ring.data_offset);
     the.sample_rate = ring.sample_bytes == 0 ? 0 : 1 / static_cast<double>(ring.sample_bytes);
+    the.samples = ring.sample_bytes != 0;
     the.time_mask = ring.time_calls - 1;
     the.has_stacks = ring.stacks != ring_no_stacks;
     the.has_free_stacks = the.has_stacks && ring.free_stacks != 0;
@@ -111,8 +112,8 @@ void begin_process(const char* how, std::uint32_t before) noexcept
     own_pid = static_cast<std::uint32_t>(::getpid());
     how_process_began = how;
     process_before = before;
-    std::uint32_t const number = the.ring->processes.fetch_add(1, std::memory_order_relaxed) + 1;
-    this_process.number.store(number, std::memory_order_release);
+    own_number = the.ring->processes.fetch_add(1, std::memory_order_relaxed) + 1;
+    this_process.number.store(own_number, std::memory_order_release);
     tell_next_program();
 }
 
@@ -184,7 +185,7 @@ bool attach_child() noexcept
 {
     if (!the.follows_fork || this_process.is_attaching.exchange(1, std::memory_order_acquire) != 0)
         return false;
-    begin_process("fork", this_thread.ended_in != 0 ? this_thread.ended_in : this_thread.process);
+    begin_process("fork", own_number);
     return true;
 }
 
@@ -262,7 +263,7 @@ void start(thread_state& t) noexcept
 void end_thread(void* state) noexcept
 {
     auto& t = *static_cast<thread_state*>(state);
-    if (t.process != this_process.number.load(std::memory_order_relaxed) || t.process == 0)
+    if (t.process != this_process.number.load(std::memory_order_relaxed))
         return;
     t.exit_rounds += 1;
     if (t.exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
@@ -277,7 +278,7 @@ void end_thread(void* state) noexcept
                  .stack = t.number,
                  .dur = 0},
                 nullptr, 0);
-    t.ended_in = std::exchange(t.process, 0U);
+    t.ended_in = std::exchange(t.process, no_process);
     unmap_frames(t);
     leave(t);
 }
@@ -341,7 +342,7 @@ namespace {
     os::errno_kept const kept;
     thread_state& t = this_thread;
     bool const is_attached = this_process.number.load(std::memory_order_relaxed) != 0 || attach();
-    if (is_attached && t.process == 0)
+    if (is_attached && t.process == no_process)
         start(t);
 }
 

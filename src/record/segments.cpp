@@ -71,44 +71,75 @@ void seal(thread_state& t) noexcept
     t.at = t.end = nullptr;
 }
 
-[[gnu::cold, gnu::noinline]] bool renew(thread_state& t, std::size_t records) noexcept
+namespace {
+
+/// Makes room for `records` in the segment of the thread. False: the ring is full.
+[[gnu::cold, gnu::noinline]] bool renew(thread_state& t, bool may_wait) noexcept
 {
-    if (static_cast<std::size_t>(t.end - t.at) >= records)
-        return true;
     seal(t);
-    if (take_segment(t, the.ring->on_full == ring_wait))
-        return true;
-    the.ring->lost_full.fetch_add(1, std::memory_order_relaxed);
-    return false;
+    return take_segment(t, may_wait);
 }
 
-void append_with_stack(thread_state& t, mallard_trace_record record, os::call_site from) noexcept
+bool has_room(thread_state const& t, std::size_t records) noexcept
 {
-    os::stack_change change{};
-    if (!t.stack.frames.empty()) [[likely]]
-        change = os::walk(t.stack, from, the.mode);
-    std::size_t const more = (change.fresh + 3) / 4;
-    if (static_cast<std::size_t>(t.end - t.at) < 1 + more && !renew(t, 1 + more)) [[unlikely]] {
-        t.stack.forget(); // the reader does not see this stack
-        return;
+    return static_cast<std::size_t>(t.end - t.at) >= records;
+}
+
+/// Publishes the records that were written at `t.at`.
+void publish(thread_state& t, std::size_t records) noexcept
+{
+    t.at += records;
+    auto const count = segment_records - static_cast<std::size_t>(t.end - t.at);
+    t.segment->count.store(static_cast<std::uint32_t>(count), std::memory_order_release);
+}
+
+[[gnu::cold, gnu::noinline]] void drop(thread_state& t) noexcept
+{
+    t.stack.forget(); // the reader does not see the stack of this event
+    the.ring->lost_full.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Adds the time since `when` to the ring's measure of the recorder's own cost.
+[[gnu::cold, gnu::noinline]] void count_own_ticks(std::uint64_t when) noexcept
+{
+    the.ring->own_ticks.fetch_add(ticks() - when, std::memory_order_relaxed);
+    the.ring->own_events.fetch_add(1, std::memory_order_relaxed);
+}
+
+} // namespace
+
+void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_t what,
+            std::uint64_t duration, hook_frame frame) noexcept
+{
+    t.now.store(in_write, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (duration >= UINT32_MAX) [[unlikely]] {
+        duration = UINT32_MAX;
+        what |= std::uint64_t{mallard_trace_dur_cut} << mallard_trace_flags_shift;
     }
-    std::uint64_t const flags = std::uint64_t{mallard_trace_stack_cut} * change.cut |
-                                std::uint64_t{mallard_trace_stack_gap} * change.gap;
-    record.what |= flags << mallard_trace_flags_shift;
-    record.stack = mallard_trace_pack_stack(change.kept, change.fresh);
-    *t.at = record;
+    os::stack_change change{};
+    if (frame != nullptr && !t.stack.frames.empty()) {
+        change = os::walk(
+            t.stack, {frame[1], reinterpret_cast<std::uintptr_t>(frame + 2), frame[0]}, the.mode);
+        if (change.cut || change.gap) [[unlikely]]
+            what |= (std::uint64_t{mallard_trace_stack_cut} * change.cut |
+                     std::uint64_t{mallard_trace_stack_gap} * change.gap)
+                    << mallard_trace_flags_shift;
+    }
+    std::size_t const records = 1 + (change.fresh + 3) / 4;
+    if (!has_room(t, records) && !renew(t, the.ring->on_full == ring_wait)) [[unlikely]]
+        return drop(t);
+    *t.at = {when, reinterpret_cast<std::uintptr_t>(block), what,
+             mallard_trace_pack_stack(change.kept, change.fresh),
+             static_cast<std::uint32_t>(duration)};
     auto* const pcs = reinterpret_cast<std::uint64_t*>(t.at + 1);
     for (std::size_t i = 0; i < change.fresh; ++i)
         pcs[i] = t.stack.frames[change.kept + i].pc;
     for (std::size_t i = change.fresh; i % 4 != 0; ++i)
         pcs[i] = 0;
-    publish(t, more);
-}
-
-[[gnu::cold, gnu::noinline]] void count_own_ticks(std::uint64_t when) noexcept
-{
-    the.ring->own_ticks.fetch_add(ticks() - when, std::memory_order_relaxed);
-    the.ring->own_events.fetch_add(1, std::memory_order_relaxed);
+    publish(t, records);
+    if ((++t.events & 1023) == 0) [[unlikely]]
+        count_own_ticks(when);
 }
 
 void append_text(thread_state& t, mallard_trace_record record, const char* text,
@@ -117,17 +148,14 @@ void append_text(thread_state& t, mallard_trace_record record, const char* text,
     std::size_t const more = (bytes + sizeof record - 1) / sizeof record;
     t.now.store(in_write, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (static_cast<std::size_t>(t.end - t.at) < 1 + more) {
-        seal(t);
-        if (!take_segment(t, true))
-            return; // the command has ended
-    }
+    if (!has_room(t, 1 + more) && !renew(t, true))
+        return; // the command has ended
     record.t = ticks();
     record.what |= bytes;
     t.at[0] = record;
     std::memset(t.at + 1, 0, more * sizeof record);
     std::memcpy(t.at + 1, text, bytes);
-    publish(t, more);
+    publish(t, 1 + more);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.now.store(in_call, std::memory_order_relaxed);
 }

@@ -26,6 +26,7 @@ struct settings {
     mallard_trace_record* records = nullptr;
     double sample_rate = 0; ///< 1 / mean bytes between sampled allocations; 0: all events
     std::uint32_t time_mask = 0;
+    bool samples = false;
     bool has_stacks = false;
     bool has_free_stacks = false;
     bool follows_fork = false;
@@ -49,13 +50,16 @@ enum activity : std::uint8_t {
     in_write, ///< inside `append`
 };
 
+constexpr std::uint32_t no_process = ~std::uint32_t{0};
+
 /// The state of one thread. Trivially destructible, so that the last frees of a thread find it.
 struct thread_state {
     std::atomic<activity> now{in_program};
-    std::uint32_t process = 0; ///< differs from `this_process` until the thread has started, in the
-                               ///< child of a fork, and after the thread has ended
-    std::uint32_t calls = 0;   ///< calls that may be timed
-    std::uint32_t events = 0;  ///< appended so far
+    std::uint32_t process =
+        no_process;           ///< differs from `this_process` until the thread has started, in the
+                              ///< child of a fork, and after the thread has ended
+    std::uint32_t calls = 0;  ///< calls that may be timed
+    std::uint32_t events = 0; ///< appended so far
     mallard_trace_record* at = nullptr; ///< where the next record of the segment is written
     mallard_trace_record* end = nullptr;
     ring_segment* segment = nullptr; ///< null: the thread has no segment
@@ -77,15 +81,13 @@ extern constinit thread_local thread_state this_thread;
 thread_state* enter_slowly(thread_state& t) noexcept;
 void leave_late(thread_state& t) noexcept;
 
-/// Seals the segment and takes another one with room for `records`. False: the ring is full, and
-/// the event is dropped and counted.
-bool renew(thread_state& t, std::size_t records) noexcept;
+/// The frame of a hook: the base pointer of its caller, and the return address.
+using hook_frame = const std::uintptr_t*;
 
-/// Adds the time since `when` to the ring's measure of the recorder's own cost.
-void count_own_ticks(std::uint64_t when) noexcept;
-
-/// Appends the event and the fresh frames of its call stack.
-void append_with_stack(thread_state& t, mallard_trace_record record, os::call_site from) noexcept;
+/// Appends one event. To be called between `enter` and `leave`. `frame` is that of the hook whose
+/// caller's call stack belongs to the event; null: the call stack is not recorded.
+void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_t what,
+            std::uint64_t duration, hook_frame frame) noexcept;
 
 /// Returns the state of the thread if an event of the thread is to be recorded now, and else null.
 /// A signal handler that interrupts a call finds no state until `leave`.
@@ -93,7 +95,7 @@ void append_with_stack(thread_state& t, mallard_trace_record record, os::call_si
 {
     thread_state& t = this_thread;
     if (t.now.load(std::memory_order_relaxed) != in_program ||
-        t.process != this_process.number.load(std::memory_order_relaxed) || t.process == 0 ||
+        t.process != this_process.number.load(std::memory_order_relaxed) ||
         the.ring->recording.load(std::memory_order_relaxed) == 0) [[unlikely]]
         return enter_slowly(t);
     t.now.store(in_call, std::memory_order_relaxed);
@@ -104,7 +106,7 @@ void append_with_stack(thread_state& t, mallard_trace_record record, os::call_si
 [[gnu::always_inline]] inline void leave(thread_state& t) noexcept
 {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (t.process == 0) [[unlikely]]
+    if (t.process == no_process) [[unlikely]]
         return leave_late(t);
     t.now.store(in_program, std::memory_order_relaxed);
 }
@@ -124,46 +126,10 @@ void append_with_stack(thread_state& t, mallard_trace_record record, os::call_si
     return (++t.calls & the.time_mask) == 0 ? ticks() : 0;
 }
 
-/// Publishes the record that was written at `t.at`, and `more` records after it.
-[[gnu::always_inline]] inline void publish(thread_state& t, std::size_t more) noexcept
+/// The frame of the calling hook. Always inlined.
+[[gnu::always_inline]] inline hook_frame this_frame() noexcept
 {
-    t.at += 1 + more;
-    auto const count = segment_records - static_cast<std::size_t>(t.end - t.at);
-    t.segment->count.store(static_cast<std::uint32_t>(count), std::memory_order_release);
-}
-
-enum class stack_of : std::uint8_t {
-    call,        ///< the call stack of an allocation
-    free,        ///< that of a free, which may have none
-    call_before, ///< that of the event before on this thread
-};
-
-/// Appends one event. To be called by a hook itself, between `enter` and `leave`: the call stack is
-/// that of the hook's caller.
-[[gnu::always_inline]] inline void append(thread_state& t, std::uint64_t when, const void* block,
-                                          std::uint64_t what, std::uint64_t duration,
-                                          stack_of which) noexcept
-{
-    t.now.store(in_write, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    auto dur = static_cast<std::uint32_t>(duration);
-    if (duration >= UINT32_MAX) [[unlikely]] {
-        dur = UINT32_MAX;
-        what |= std::uint64_t{mallard_trace_dur_cut} << mallard_trace_flags_shift;
-    }
-    mallard_trace_record record{when, reinterpret_cast<std::uintptr_t>(block), what, 0, dur};
-    if (which == stack_of::free ? the.has_free_stacks : the.has_stacks && which == stack_of::call) {
-        append_with_stack(t, record, os::caller());
-    } else {
-        if (which == stack_of::call_before)
-            record.stack = mallard_trace_pack_stack(t.stack.depth, 0);
-        if (t.at != t.end || renew(t, 1)) [[likely]] {
-            *t.at = record;
-            publish(t, 0);
-        }
-    }
-    if ((++t.events & 1023) == 0) [[unlikely]]
-        count_own_ticks(when);
+    return static_cast<hook_frame>(__builtin_frame_address(0));
 }
 
 } // namespace mallard::record
