@@ -3,6 +3,8 @@
 #include "unwind.hpp"
 #include "unwind_rule.hpp"
 
+#include <mallard/detail/base/annotate.hpp>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -35,6 +37,9 @@ constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
 /// that -1 is no valid operation. Sandboxes allow this call.
 bool is_readable(std::uintptr_t address) noexcept
 {
+    // Valgrind would report bytes that the program has not written yet.
+    if (int const known = valgrind::is_addressable(reinterpret_cast<void const*>(address)))
+        return known == 1;
     long result = SYS_rt_sigprocmask;
     asm volatile("mov $8, %%r10d\n\tsyscall"
                  : "+a"(result)

@@ -46,7 +46,13 @@ struct walked {
     stack reader;   // outermost first
     stack expected; // of the last call of `compare`, innermost first
 
-    explicit walked(std::size_t frames = 8192) : room(frames) { memory.frames = room; }
+    /// Takes all memory that is needed: signal handlers use the object.
+    explicit walked(std::size_t frames = 8192) : room(frames)
+    {
+        memory.frames = room;
+        reader.reserve(frames);
+        expected.reserve(frames);
+    }
 
     stack found() const { return {reader.rbegin(), reader.rend()}; }
 
@@ -74,7 +80,9 @@ struct walked {
         expected.clear();
         _Unwind_Backtrace(append, &expected);
         expected.erase(expected.begin()); // this function
-        EXPECT_EQ(found(), expected);
+        if (!std::equal(reader.rbegin(), reader.rend(), expected.begin(), expected.end())) {
+            EXPECT_EQ(found(), expected);
+        }
         EXPECT_EQ(change.cut, is_cut);
         EXPECT_FALSE(change.gap);
     }
@@ -127,16 +135,20 @@ TEST(unwind, returns_all_frames_after_forget)
     EXPECT_EQ(w.change.kept, 0u);
 }
 
+/// Walks from the caller on, without memory.
+[[gnu::noinline]] void look_once(walked& w, std::vector<void*>& calls)
+{
+    calls.resize(walk(calls, caller()));
+    w.compare();
+    EXPECT_FALSE(calls.empty()); // so that the call before is no jump
+}
+
 TEST(unwind, without_memory_begins_outside_of_the_calling_function)
 {
     walked w;
     std::vector<void*> calls(100);
-    auto const look = [&]() noexcept __attribute__((noinline)) {
-        calls.resize(walk(calls, caller()));
-        w.compare();
-    };
-    look();
-    // The first frame of `compare` is `look`, the second is this function, the third its caller.
+    look_once(w, calls);
+    // The first frame of `compare` is `look_once`, the second is this function.
     ASSERT_GT(w.expected.size(), 2u);
     ASSERT_EQ(calls.size() + 2, w.expected.size());
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(calls[0]), w.expected[2]);
@@ -396,7 +408,9 @@ struct recursion {
         }
     }
 
-    [[gnu::noinline]] void enter(int level, int levels) // NOLINT(misc-no-recursion)
+    // ThreadSanitizer has room for 65,536 calls.
+    __attribute__((noinline, no_sanitize("thread"))) void
+    enter(int level, int levels) // NOLINT(misc-no-recursion)
     {
         if (level < 20'000 || level % 8 == 0)
             look(level);
@@ -411,14 +425,17 @@ struct recursion {
     void compare_innermost()
     {
         std::vector<void*> calls(70);
-        auto const get = [&]() noexcept __attribute__((noinline)) {
-            calls.resize(walk(calls, caller()));
-            w.look();
-        };
-        get();
+        look_twice(calls);
         stack const found = w.found();
         for (std::size_t i = 0; i < 60; ++i)
             ASSERT_EQ(found[i + 2], reinterpret_cast<std::uintptr_t>(calls[i]));
+    }
+
+    [[gnu::noinline]] void look_twice(std::vector<void*>& calls)
+    {
+        calls.resize(walk(calls, caller()));
+        w.look();
+        EXPECT_FALSE(calls.empty());
     }
 };
 

@@ -43,9 +43,9 @@ constinit std::atomic<bool> is_on{false};
 constinit bool walks = true;      // by src/os/unwind.hpp
 constinit bool remembers = true;  // and compares with the last stack
 constinit bool references = true; // by libunwind
-constinit thread_local stack_memory memory [[gnu::tls_model("initial-exec")]];
-constinit thread_local void** reference [[gnu::tls_model("initial-exec")]] = nullptr;
-constinit thread_local bool is_busy [[gnu::tls_model("initial-exec")]] = false;
+constinit thread_local stack_memory memory;
+constinit thread_local void** reference = nullptr;
+constinit thread_local bool is_busy = false;
 
 void* take(std::size_t bytes)
 {
@@ -198,7 +198,7 @@ void free(void* block)
     __libc_free(block);
 }
 
-[[noreturn]] void _exit(int status)
+void _exit(int status)
 {
     finish();
     for (;;)

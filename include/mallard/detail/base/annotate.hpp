@@ -67,6 +67,12 @@ inline void report_errors(bool on) noexcept
     else
         VALGRIND_DISABLE_ERROR_REPORTING;
 }
+/// Whether the byte at `p` may be read: 1 yes, 3 no, 0 if memcheck does not run.
+inline int is_addressable(const void* p) noexcept
+{
+    unsigned char bits = 0;
+    return static_cast<int>(VALGRIND_GET_VBITS(p, &bits, 1));
+}
 } // namespace mallard::valgrind
 #pragma GCC diagnostic pop
 #else
@@ -74,6 +80,10 @@ namespace mallard::valgrind {
 inline void poison(const void*, std::size_t) noexcept {}
 inline void unpoison(const void*, std::size_t) noexcept {}
 inline void report_errors(bool) noexcept {}
+inline int is_addressable(const void*) noexcept
+{
+    return 0;
+}
 } // namespace mallard::valgrind
 #endif
 

@@ -12,8 +12,8 @@ namespace mallard {
 namespace os {
 
 /// Writes return addresses to `into`, from the calling function outwards, and returns their number.
-/// Uses the unwind tables, so no frame pointers are needed. Allocates nothing. Takes about a
-/// microsecond for each frame.
+/// Uses the unwind tables, so no frame pointers are needed. Allocates nothing. Takes some 10 ns for
+/// each frame, and 100 ns for each return address that was not found recently.
 std::size_t record_calls(std::span<void*> into) noexcept;
 
 /// Turns `record_calls` on or off for the process. The default is on.
