@@ -464,3 +464,32 @@ fn changed_streams_are_safe_to_import() {
         trace.sites().unwrap();
     }
 }
+
+#[test]
+fn a_full_disk_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.stream"), program(9).0).unwrap();
+    // No file may be larger than 1 or 2 KiB: writing fails as on a full disk.
+    let limited = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
+    let child = std::process::Command::new("sh")
+        .args(["-c", limited])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "imports_where_files_are_limited", "--ignored", "--nocapture"])
+        .env("MALLARD_TEST_FOLDER", folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && text.contains("cannot write the tables"), "{text}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+#[ignore = "the test above runs this one in a process with limits"]
+fn imports_where_files_are_limited() {
+    let folder = std::path::PathBuf::from(std::env::var_os("MALLARD_TEST_FOLDER").unwrap());
+    let (stream, to) = (folder.join("a.stream"), folder.join("a.mallard"));
+    let error = mallard_trace::import::import(&stream, &to, &Options::default(), &mut |_| ());
+    let error = error.err().expect("an error");
+    assert_eq!(error.kind(), ErrorKind::System);
+    println!("{error}");
+}

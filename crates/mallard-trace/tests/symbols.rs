@@ -1,0 +1,110 @@
+//! Functions and lines are found in the program itself, and by build-id elsewhere.
+
+mod support;
+
+use mallard_trace::format::op;
+use mallard_trace::import::Options;
+use mallard_trace::tables::schema::MODULES;
+use mallard_trace::Trace;
+use object::read::{File, Object};
+use std::path::{Path, PathBuf};
+use support::{call, import_in, StreamOf};
+
+/// A function of this program whose name the tests look for.
+#[inline(never)]
+fn function_with_a_name(number: u64) -> u64 {
+    std::hint::black_box(number * 3) + std::hint::black_box(1)
+}
+
+/// The mapping of this program that has the code of an address: start, end and offset in the file.
+fn mapping_of(address: u64) -> (u64, u64, u64) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let parse = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    maps.lines()
+        .find_map(|line| {
+            let mut parts = line.split_whitespace();
+            let (start, end) = parts.next()?.split_once('-')?;
+            let offset = parse(parts.nth(1)?);
+            let (start, end) = (parse(start), parse(end));
+            (start <= address && address < end).then_some((start, end, offset))
+        })
+        .expect("a mapping")
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap()
+}
+
+/// The build-id of this program; nothing if the linker gives none.
+fn build_id() -> Option<String> {
+    let bytes = std::fs::read(this_program()).unwrap();
+    let id = File::parse(&bytes[..]).unwrap().build_id().unwrap()?.to_vec();
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Imports one allocation by `function_with_a_name`, as if the module was at `path`.
+fn trace_with(folder: &Path, build_id: &str, path: &Path, options: &Options) -> Trace {
+    let address = function_with_a_name as fn(u64) -> u64 as usize as u64;
+    let (start, end, offset) = mapping_of(address);
+    let mut stream = StreamOf::new();
+    stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
+    let text = format!("{end:x} {offset:x} {build_id} {}", path.display());
+    stream.text(op::MODULE, 1000, 1, start, 0, &text);
+    stream.thread(1, 1);
+    stream.piece(1, &[call(op::MALLOC, 1001, 0x10, 8, 0, &[address + 4])]);
+    import_in(folder, &stream.finish(), options).unwrap()
+}
+
+/// The innermost function of the only site that is not inlined, its file, and the source of names.
+fn found(trace: &Trace) -> (String, String, String) {
+    let stacks = trace.stacks().unwrap();
+    let node = trace.sites().unwrap()[0].stack;
+    let functions = stacks.functions(node);
+    let outer = functions.iter().find(|function| !function.is_inlined).unwrap();
+    let source = trace.table(&MODULES).unwrap().texts("symbols").unwrap().remove(0);
+    (outer.function.to_string(), outer.file.to_string(), source)
+}
+
+#[test]
+fn the_function_at_an_address_of_this_program_is_found() {
+    assert_eq!(function_with_a_name(2), 7);
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace_with(folder.path(), "-", &this_program(), &Options::default());
+    let (function, file, source) = found(&trace);
+    assert_eq!(source, "dwarf");
+    assert!(function.ends_with("function_with_a_name"), "{function}");
+    assert!(file.ends_with("tests/symbols.rs"), "{file}");
+}
+
+#[test]
+fn debug_information_is_found_by_build_id_alone() {
+    let Some(id) = build_id() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let debug = folder.path().join("debug");
+    let place = debug.join(format!(".build-id/{}/{}.debug", &id[..2], &id[2..]));
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::copy(this_program(), place).unwrap();
+    let options = Options { debug_folders: vec![debug], ..Options::default() };
+    let trace = trace_with(folder.path(), &id, Path::new("/nowhere/a program"), &options);
+    assert!(found(&trace).0.ends_with("function_with_a_name"));
+}
+
+#[test]
+fn another_program_of_that_name_has_no_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace_with(folder.path(), "00112233", &this_program(), &Options::default());
+    let (function, _, source) = found(&trace);
+    assert_eq!(source, "none");
+    let name = this_program().file_name().unwrap().to_string_lossy().into_owned();
+    assert!(function.starts_with(&format!("{name}+0x")), "{function}");
+}
+
+#[test]
+fn a_file_that_is_no_program_has_no_names() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in ["/dev/zero", "/etc/passwd", "/", "[vdso]", ""] {
+        let part = folder.path().join(path.replace('/', "_"));
+        std::fs::create_dir_all(&part).unwrap();
+        assert_eq!(found(&trace_with(&part, "-", Path::new(path), &Options::default())).2, "none");
+    }
+}
