@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -339,6 +340,49 @@ TEST(unwind, remembers_the_stacks_of_threads)
         w.compare();
         EXPECT_GT(w.change.kept, 0u);
     }).join();
+}
+
+// A page of return addresses, saved registers and numbers in random order, between pages that
+// cannot be read. A walk that left the page, or did not end, would be noticed.
+TEST(unwind, never_leaves_a_damaged_stack)
+{
+    constexpr std::size_t words = 512;
+    auto* const pages = static_cast<std::uintptr_t*>(
+        ::mmap(nullptr, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(pages, MAP_FAILED);
+    auto* const page = pages + words;
+    ASSERT_EQ(::mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
+
+    walked w;
+    deep(3, [&] { with_aligned_frame(w, 100); });
+    stack const real = w.expected;
+    std::mt19937 random(1);
+    auto const choose = [&]() -> std::uintptr_t {
+        switch (random() % 8) {
+        case 0:
+            return random();
+        case 1:
+            return reinterpret_cast<std::uintptr_t>(page) + random() % 4096;
+        case 2:
+        case 3: // also outside of the page
+            return reinterpret_cast<std::uintptr_t>(pages + random() % (3 * words));
+        default:
+            return real[random() % real.size()];
+        }
+    };
+    for (int round = 0; round < 2000; ++round) {
+        std::generate(page, page + words, choose);
+        for (int i = 0; i < 20; ++i) {
+            auto const sp = reinterpret_cast<std::uintptr_t>(page + random() % (words + 1));
+            call_site const from{real[random() % real.size()], sp, choose()};
+            w.memory.forget();
+            stack_change const change =
+                walk(w.memory, from, i % 2 == 0 ? stack_mode::unwound : stack_mode::frame_pointers);
+            ASSERT_EQ(change.kept, 0u);
+            ASSERT_LE(change.fresh, words + 1);
+        }
+    }
+    ::munmap(pages, 3 * 4096);
 }
 
 // Calls a function, and has no unwind table.
