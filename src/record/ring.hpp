@@ -17,7 +17,9 @@
 //   - the thread that popped a segment writes the segment's fields and records, until it seals the
 //     segment;
 //   - the command resets a sealed segment before it pushes the segment. It does the same with the
-//     segments of a thread or process that ended without sealing them.
+//     segments of a thread or process that ended without sealing them. The command loads `state`
+//     before `count`: a segment that is sealed has its last count.
+// tests/models/record_ring.pml checks this protocol.
 //
 // crates/mallard-cli must declare the same types. `version` changes with any of them.
 #pragma once
