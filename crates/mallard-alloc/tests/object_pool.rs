@@ -4,7 +4,8 @@ mod common;
 
 use common::{Flaky, Random};
 use mallard::handles::{Box, OwnedBox};
-use mallard::{sync, unsize_box, Buffer, Growth, ObjectPool, Validity};
+use mallard::{sync, unsize_box, Buffer, Chunk, DefaultHeap, Growth, ObjectPool, Source, Validity};
+use std::alloc::Layout;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -117,6 +118,43 @@ fn a_fixed_pool_holds_exactly_its_count_and_takes_little_more_memory() {
     exactly::<[[u64; 32]; 3], 65536>(100);
     exactly::<(), 65536>(MANY / 20);
     exactly::<u32, 65536>(MANY * 2);
+}
+
+/// A source that rounds sizes up to a multiple of a number.
+struct Rounding(usize);
+
+// SAFETY: the heap keeps the promises of `Source`.
+unsafe impl Source for Rounding {
+    fn try_take(&self, layout: Layout) -> Option<Chunk> {
+        let bytes = layout.size().next_multiple_of(self.0);
+        DefaultHeap.try_take(Layout::from_size_align(bytes, layout.align()).ok()?)
+    }
+    unsafe fn give(&self, chunk: Chunk) {
+        // SAFETY: the heap supplied the chunk.
+        unsafe { DefaultHeap.give(chunk) }
+    }
+}
+
+#[test]
+fn a_fixed_pool_holds_its_count_though_its_source_rounds_sizes_up() {
+    for count in [1, 3, 10, 33, 100, 1000] {
+        for unit in [16, 128, 4096] {
+            let pool: ObjectPool<u32, sync::Unshared, _> =
+                ObjectPool::fixed_in(count, Rounding(unit));
+            let all: Vec<_> = (0..count).map(|_| pool.try_make(7).unwrap()).collect();
+            assert!(pool.try_make(7).is_err(), "{} and one more", all.len());
+        }
+    }
+}
+
+#[test]
+fn the_magazine_of_a_small_fixed_pool_holds_all_objects() {
+    let pool: ObjectPool<u32> = ObjectPool::fixed(10);
+    for _ in 0..5 {
+        let all: Vec<_> = (0..10).map(|i| pool.make(i)).collect();
+        drop(all);
+    }
+    assert_eq!(pool.statistics().flushes, 0);
 }
 
 #[test]

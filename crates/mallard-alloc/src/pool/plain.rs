@@ -50,9 +50,10 @@ impl Drop for Growing<'_> {
 }
 
 /// The most entries of the magazine of a pool with this limit. The array takes at most a 64th of
-/// the limit.
+/// the limit. The limit of a pool with a fixed number of blocks includes its first array.
 fn entries_max(shape: &SlotShape, limit: usize) -> usize {
-    let most = shape.most.min(limit / (64 * size_of::<Block>()));
+    let included = if shape.most == usize::MAX { 0 } else { ENTRIES_FIRST };
+    let most = shape.most.min(included.max(limit / (64 * size_of::<Block>())));
     (CACHED_BYTES_MAX.min(limit) / shape.stride).min(most).clamp(1, ENTRIES_MAX)
 }
 
@@ -96,13 +97,17 @@ impl PoolState {
     #[inline(never)]
     pub(crate) fn refill(&self, source: &impl Source, core: *const ()) -> Option<Block> {
         // The array of the magazine is taken before the first chunk, because the chunk may use up
-        // the limit. If there is no memory for the chunk, the array is returned.
+        // the limit. If there is no memory for the chunk, the array is returned, and the chunk is
+        // tried again: the source may have supplied so much for the array that the limit left too
+        // little for the chunk.
         let is_first = !self.magazine.has_memory();
         let has_array = is_first && self.enlarge(source, self.entries_max().min(ENTRIES_FIRST));
-        if !self.find_blocks(source, core) {
-            if has_array && self.magazine.is_empty() {
-                self.give_array(source, self.magazine.take_memory());
-            }
+        let mut found = self.find_blocks(source, core);
+        if !found && has_array && self.magazine.is_empty() {
+            self.give_array(source, self.magazine.take_memory());
+            found = self.find_blocks(source, core);
+        }
+        if !found {
             return self.pop();
         }
         self.refills.set(self.refills.get() + 1);
