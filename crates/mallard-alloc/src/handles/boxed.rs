@@ -5,7 +5,7 @@ use crate::base::source::{DefaultHeap, PinSource, Source};
 use crate::hooks::{Hooks, NoHooks};
 use crate::pool::core_trait::Core;
 use crate::pool::layout::SlotShape;
-use crate::pool::slots::{CoreOf, Slots};
+use crate::pool::slots::{CoreOf, Kept, Slots};
 use crate::sync::{self, Mode, Shared};
 use core::alloc::Layout;
 use core::iter::FusedIterator;
@@ -59,15 +59,29 @@ unsafe impl<T: ?Sized + Sync, M: Mode, S: Source, H: Hooks<T>> Sync for Box<'_, 
 /// A guard that frees a slot when the guard is dropped, even if a destructor panics.
 pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
     pub(crate) core: &'c C,
-    pub(crate) block: NonNull<u8>,
-    pub(crate) source: PhantomData<S>,
+    place: (NonNull<u8>, usize),
+    source: PhantomData<S>,
+}
+
+impl<C: Core<S>, S: Source> FreesSlot<'_, C, S> {
+    /// Makes the guard of a block. The place of the block is computed here and not in `drop`: the
+    /// compiler inlines this function always, and `drop` only if it is short.
+    ///
+    /// # Safety
+    /// `block` is in use in a core of this type and shape, and the core outlives the guard.
+    #[inline(always)]
+    pub(crate) unsafe fn new(block: NonNull<u8>, shape: &SlotShape) -> Self {
+        // SAFETY: the caller promises that `block` is in use and has this shape.
+        let core = unsafe { C::of(block, shape) };
+        Self { core, place: C::place_of(block, shape), source: PhantomData }
+    }
 }
 
 impl<C: Core<S>, S: Source> Drop for FreesSlot<'_, C, S> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: the slot is in use in this core, and nothing uses the slot from now on.
-        unsafe { self.core.deallocate(self.block) }
+        unsafe { self.core.deallocate_at(self.place) }
     }
 }
 
@@ -82,23 +96,23 @@ impl<T: ?Sized> Drop for DropsObject<T> {
     }
 }
 
-/// Returns the core of an object's pool (the part that manages the slots). The core is found by the
-/// object's address.
+/// Returns the guard of an object's slot. The core (the part of the pool that manages the slots) is
+/// found by the object's address.
 ///
 /// # Safety
 /// `object` is an object of an `ObjectPool<_, M, S, H>`, and has not been dropped. The pool
 /// outlives `'a`.
 #[inline(always)]
-pub(crate) unsafe fn core_of<'a, T: ?Sized, M: Mode, S: Source + 'a, H: 'a>(
+pub(crate) unsafe fn slot_of<'a, T: ?Sized, M: Mode, S: Source + 'a, H: 'a>(
     object: NonNull<T>,
-) -> &'a CoreOf<M, S, H> {
+) -> FreesSlot<'a, CoreOf<M, S, H>, Kept<S, H>> {
     // `for_value` returns the layout of the concrete type, also for a `dyn`. For sized types the
     // layout is a constant.
     // SAFETY: the caller promises that the object has not been dropped.
     let layout = Layout::for_value(unsafe { object.as_ref() });
     let shape = SlotShape::of(layout, M::CHUNK);
     // SAFETY: the caller promises that the object exists and that its pool outlives `'a`.
-    unsafe { Slots::<M, S, H>::core_of(object.cast(), &shape) }
+    unsafe { FreesSlot::new(object.cast(), &shape) }
 }
 
 impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
@@ -169,11 +183,10 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
     pub fn into_inner(this: Self) -> T {
         let object = Self::into_raw(this);
         // SAFETY: the object has not been dropped, and its pool is borrowed.
-        let core = unsafe { core_of::<T, M, S, H>(object) };
-        let _slot = FreesSlot { core, block: object.cast(), source: PhantomData };
+        let slot = unsafe { slot_of::<T, M, S, H>(object) };
         let alive = DropsObject(object);
         // SAFETY: the object has not been dropped, and only this box uses it.
-        Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *object.as_ptr() });
+        Slots::<M, S, H>::hooks_of(slot.core).released(unsafe { &mut *object.as_ptr() });
         forget(alive);
         // SAFETY: the object has not been dropped, and its slot is not used from now on.
         unsafe { object.read() }
@@ -203,11 +216,10 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Drop for Box<'_, T, M, S, H> {
     fn drop(&mut self) {
         // The pool is found first, because the layout of an object is unknown after its drop.
         // SAFETY: the object has not been dropped, and its pool is borrowed.
-        let core = unsafe { core_of::<T, M, S, H>(self.object) };
-        let _slot = FreesSlot { core, block: self.object.cast(), source: PhantomData };
+        let slot = unsafe { slot_of::<T, M, S, H>(self.object) };
         let _alive = DropsObject(self.object);
         // SAFETY: the object has not been dropped, and only this box uses it.
-        Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *self.object.as_ptr() });
+        Slots::<M, S, H>::hooks_of(slot.core).released(unsafe { &mut *self.object.as_ptr() });
     }
 }
 

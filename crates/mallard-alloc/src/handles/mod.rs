@@ -9,7 +9,7 @@ mod shared;
 mod unsize;
 
 pub use boxed::Box;
-pub(crate) use boxed::{core_of, DropsObject, FreesSlot};
+pub(crate) use boxed::{DropsObject, FreesSlot};
 #[cfg(target_has_atomic = "64")]
 pub use counts::Atomic;
 pub use counts::{Counts, Local};

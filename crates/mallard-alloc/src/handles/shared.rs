@@ -1,6 +1,6 @@
 //! Handles that share an object: strong handles, which own it together, and weak handles.
 
-use super::boxed::{core_of, Borrows, DropsObject, FreesSlot};
+use super::boxed::{slot_of, Borrows, DropsObject};
 use super::counts::{Counts, HandleCounts, Local};
 #[cfg(target_has_atomic = "64")]
 use super::Atomic;
@@ -130,8 +130,7 @@ unsafe fn counts<'a, T, C: Counts>(slot: NonNull<Slot<T, C>>) -> &'a HandleCount
 #[inline(always)]
 unsafe fn free<T, C: Counts, M: Mode, S: Source>(slot: NonNull<Slot<T, C>>) {
     // SAFETY: the slot is still in use, and its pool has not ended.
-    let core = unsafe { core_of::<Slot<T, C>, M, S, NoHooks>(slot) };
-    drop(FreesSlot { core, block: slot.cast(), source: PhantomData });
+    drop(unsafe { slot_of::<Slot<T, C>, M, S, NoHooks>(slot) });
 }
 
 impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
@@ -232,8 +231,7 @@ impl<T, C: Counts, M: Mode, S: Source> Drop for Handle<'_, T, C, M, S> {
             // This is the only handle, so no other thread can see the counts, and they need not
             // change. The pool is found first, because its search needs the object.
             // SAFETY: the slot is in use, and its pool is borrowed.
-            let core = unsafe { core_of::<Slot<T, C>, M, S, NoHooks>(self.slot) };
-            let _slot = FreesSlot { core, block: self.slot.cast(), source: PhantomData };
+            let _slot = unsafe { slot_of::<Slot<T, C>, M, S, NoHooks>(self.slot) };
             drop(DropsObject(self.object()));
         } else if self.counts().drop_strong() {
             let _weak: Weak<'_, T, C, M, S> = Weak { slot: self.slot, pool: PhantomData };

@@ -114,7 +114,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         let mut emptied = Emptied::<M, S, H> { core, blocks, count: 0 };
         for object in boxes {
             // SAFETY: the object has not been dropped, and its pool is borrowed.
-            let its = unsafe { crate::handles::core_of::<T, M, S, H>(Box::as_ptr(&object)) };
+            let its =
+                unsafe { Slots::<M, S, H>::core_of(Box::as_ptr(&object).cast(), &Self::SHAPE) };
             if !core::ptr::eq(its, core) {
                 continue;
             }

@@ -16,7 +16,7 @@ use crate::handles::{Box, DropsObject, FreesSlot};
 use crate::hooks::{Hooks, NoHooks};
 use crate::pool::layout::SlotShape;
 use crate::pool::methods::pool_methods;
-use crate::pool::slots::{Sizing, Slots};
+use crate::pool::slots::{CoreOf, Sizing, Slots};
 use crate::sync::{self, Growing, Mode, Shared};
 use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
@@ -279,7 +279,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// Makes an object. Without memory, `alloc::alloc::handle_alloc_error` ends the program.
     #[inline(always)]
     pub fn make(&self, value: T) -> Box<'_, T, M, S, H> {
-        match self.slots.try_allocate() {
+        match self.slots.try_allocate_of(&Self::SHAPE) {
             Some(block) => self.fill(block, || value),
             None => out_of_memory(Layout::new::<T>()),
         }
@@ -288,7 +288,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// Makes an object, or returns the value in the error if there is no memory.
     #[inline(always)]
     pub fn try_make(&self, value: T) -> Result<Box<'_, T, M, S, H>, Full<T>> {
-        match self.slots.try_allocate() {
+        match self.slots.try_allocate_of(&Self::SHAPE) {
             Some(block) => Ok(self.fill(block, || value)),
             None => Err(Full::no_memory(value)),
         }
@@ -302,7 +302,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// ```
     #[inline(always)]
     pub fn make_with(&self, f: impl FnOnce() -> T) -> Box<'_, T, M, S, H> {
-        match self.slots.try_allocate() {
+        match self.slots.try_allocate_of(&Self::SHAPE) {
             Some(block) => self.fill(block, f),
             None => out_of_memory(Layout::new::<T>()),
         }
@@ -311,7 +311,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// As `make_with`, but if there is no memory, returns `f` in the error without calling `f`.
     #[inline(always)]
     pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
-        match self.slots.try_allocate() {
+        match self.slots.try_allocate_of(&Self::SHAPE) {
             Some(block) => Ok(self.fill(block, f)),
             None => Err(Full::no_memory(f)),
         }
@@ -345,14 +345,13 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     fn fill(&self, block: NonNull<u8>, f: impl FnOnce() -> T) -> Box<'_, T, M, S, H> {
         let object = block.cast::<T>();
         // SAFETY: `block` was just allocated from these slots.
-        let core = unsafe { Slots::<M, S, H>::core_of(block, &Self::SHAPE) };
-        let slot = FreesSlot { core, block, source: PhantomData };
+        let slot = unsafe { FreesSlot::<CoreOf<M, S, H>, _>::new(block, &Self::SHAPE) };
         // SAFETY: the block has the layout of a `T`, and belongs to this call.
         unsafe { object.write(f()) };
         if !H::SILENT {
             let alive = DropsObject(object);
             // SAFETY: the object was just made, and nobody else refers to it.
-            Slots::<M, S, H>::hooks_of(core).acquired(unsafe { &mut *object.as_ptr() });
+            Slots::<M, S, H>::hooks_of(slot.core).acquired(unsafe { &mut *object.as_ptr() });
             forget(alive);
         }
         forget(slot);

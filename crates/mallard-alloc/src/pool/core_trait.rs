@@ -45,6 +45,29 @@ pub unsafe trait Core<S: Source>: Sized {
     /// `block` is a block of this core that nobody uses any more.
     unsafe fn deallocate(&self, block: Block);
 
+    /// As `try_allocate`, for a caller that knows the shape of the core as a constant.
+    #[inline(always)]
+    fn try_allocate_of(&self, _shape: &SlotShape) -> Option<Block> {
+        self.try_allocate()
+    }
+
+    /// Computes the place of a block, for `deallocate_at`: an address and a number, with a meaning
+    /// that only the core knows. `shape` is the shape of the core.
+    #[inline(always)]
+    fn place_of(block: Block, _shape: &SlotShape) -> (NonNull<u8>, usize) {
+        (block, 0)
+    }
+
+    /// As `deallocate`, for a caller that knows the shape of the core as a constant.
+    ///
+    /// # Safety
+    /// `place` is the result of `place_of` for a block that may be passed to `deallocate`.
+    #[inline(always)]
+    unsafe fn deallocate_at(&self, place: (NonNull<u8>, usize)) {
+        // SAFETY: the caller promises that the block may be freed.
+        unsafe { self.deallocate(place.0) }
+    }
+
     /// Fills all of `out` with blocks, or returns `false` and allocates none.
     fn try_allocate_batch(&self, out: &mut [MaybeUninit<Block>]) -> bool {
         for i in 0..out.len() {

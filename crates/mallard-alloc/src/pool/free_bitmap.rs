@@ -396,7 +396,8 @@ impl FreeBitmap {
         let layout = *self.layout(); // a copy: the writes of bits do not change it
         let mut at: (Option<PlainChunk>, usize, usize) = (None, 0, 0);
         for &block in blocks {
-            let (chunk, slot) = (PlainChunk(layout.header_of(block).cast()), layout.slot_of(block));
+            let (header, slot) = layout.place_of(block);
+            let chunk = PlainChunk(header.cast());
             let (w, bit) = (slot / WORD_BITS, 1 << (slot % WORD_BITS));
             if at.0 == Some(chunk) && at.1 == w {
                 at.2 |= bit;

@@ -143,6 +143,7 @@ pub(crate) fn header_of(block: NonNull<u8>, shape: &SlotShape) -> NonNull<u8> {
 
 impl ChunkLayout {
     /// `header_bytes(count)` is the size of the header of a chunk with `count` slots.
+    #[inline(always)]
     pub(crate) fn new(shape: SlotShape, header_bytes: fn(usize) -> usize) -> Self {
         let in_hole = shape.stride <= COLOURED_STRIDE_MAX;
         let header = header_bytes((shape.chunk / shape.stride).max(1));
@@ -228,7 +229,13 @@ impl ChunkLayout {
     pub(crate) fn slot_of(&self, block: NonNull<u8>) -> usize {
         let offset = (block.addr().get() & (self.shape.chunk - 1)).wrapping_sub(self.origin);
         // For all n * d below 2^64, (n + 1) * floor((2^64 - 1) / d) / 2^64 equals n / d.
-        (((offset as u128 + 1) * self.reciprocal as u128) >> 64) as usize
+        ((offset.wrapping_add(1) as u128 * self.reciprocal as u128) >> 64) as usize
+    }
+
+    /// Returns the header of the chunk of `block`, and the number of the block's slot.
+    #[inline(always)]
+    pub(crate) fn place_of(&self, block: NonNull<u8>) -> (NonNull<u8>, usize) {
+        (self.header_of(block), self.slot_of(block))
     }
 
     /// Returns the number of the slot that begins at `p`, an address in the chunk of `header`.

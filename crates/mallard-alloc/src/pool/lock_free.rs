@@ -65,6 +65,7 @@ struct Header {
     number: u32,
 }
 
+#[inline(always)]
 fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + slots * size_of::<AtomicU32>()
 }
@@ -107,6 +108,8 @@ impl NumberedChunk {
     }
 }
 
+/// Computes the layout of chunks. If the compiler knows `shape`, it knows the layout too.
+#[inline(always)]
 fn layout_of(shape: SlotShape) -> ChunkLayout {
     // Blocks have at least 8 bytes: a link has 4 bytes, so links of 1-byte blocks would take most
     // of the memory.
@@ -115,28 +118,30 @@ fn layout_of(shape: SlotShape) -> ChunkLayout {
 }
 
 impl<S: Source> LockFreeCore<S> {
+    /// Pops a block. `layout` equals the field `layout`. If the compiler knows it, fewer loads and
+    /// computations are left between two compare-exchanges, which wait for them.
     #[inline(always)]
-    fn pop(&self) -> Option<Block> {
+    fn pop(&self, layout: &ChunkLayout) -> Option<Block> {
         let popped = self.stack.0.pop(|number| {
-            let (chunk, slot) = self.place_of(number);
+            let (chunk, slot) = self.locate(number, layout);
             (chunk.link(slot), (chunk, slot))
         });
         popped.map(|(chunk, slot)| {
             chunk.link(slot).store(IN_USE, Relaxed);
-            self.layout.block_at(chunk.0.cast(), slot)
+            layout.block_at(chunk.0.cast(), slot)
         })
     }
 
     /// Returns the chunk and the slot of a number that is or was on the stack.
     #[inline(always)]
-    fn place_of(&self, number: u32) -> (NumberedChunk, usize) {
+    fn locate(&self, number: u32, layout: &ChunkLayout) -> (NumberedChunk, usize) {
         let chunk = (number >> self.slot_bits) as usize;
         let slot = number & ((1 << self.slot_bits) - 1);
-        let at = self.memory.load(Relaxed).wrapping_add(chunk * self.layout.shape.bytes);
+        let at = self.memory.load(Relaxed).wrapping_add(chunk * layout.shape.bytes);
         // SAFETY: the field `memory` was set before any number was pushed, and this chunk is in
         // that memory.
         let at = unsafe { NonNull::new_unchecked(at) };
-        (NumberedChunk(self.layout.header_of(at).cast()), slot as usize)
+        (NumberedChunk(layout.header_of(at).cast()), slot as usize)
     }
 
     /// Allocates when the stack was empty: takes the memory from the source if no call has done so
@@ -150,7 +155,7 @@ impl<S: Source> LockFreeCore<S> {
                 self.take_memory(&chunks)?;
             }
         }
-        self.pop() // the blocks may have come after the first look at the stack
+        self.pop(&self.layout) // the blocks may have come after the first look at the stack
     }
 
     fn take_memory(&self, chunks: &ChunkList) -> Option<()> {
@@ -252,13 +257,25 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
 
     #[inline]
     fn try_allocate(&self) -> Option<Block> {
-        self.pop().or_else(|| self.refill())
+        self.pop(&self.layout).or_else(|| self.refill())
+    }
+    #[inline]
+    fn try_allocate_of(&self, shape: &SlotShape) -> Option<Block> {
+        self.pop(&layout_of(*shape)).or_else(|| self.refill())
     }
 
     #[inline]
     unsafe fn deallocate(&self, block: Block) {
-        let (chunk, slot) = (self.layout.header_of(block), self.layout.slot_of(block));
-        let chunk = NumberedChunk(chunk.cast());
+        // SAFETY: the caller promises that the block may be freed.
+        unsafe { self.deallocate_at(self.layout.place_of(block)) }
+    }
+    #[inline(always)]
+    fn place_of(block: Block, shape: &SlotShape) -> (NonNull<u8>, usize) {
+        layout_of(*shape).place_of(block)
+    }
+    #[inline]
+    unsafe fn deallocate_at(&self, (header, slot): (NonNull<u8>, usize)) {
+        let chunk = NumberedChunk(header.cast());
         self.stack.0.push(chunk.number_of(slot), chunk.link(slot));
     }
 

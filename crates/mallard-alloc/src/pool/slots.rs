@@ -108,6 +108,14 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             None => self.allocate_first(),
         }
     }
+    /// As `try_allocate`, for a caller that knows the shape as a constant.
+    #[inline(always)]
+    pub(crate) fn try_allocate_of(&self, shape: &SlotShape) -> Option<Block> {
+        match self.core() {
+            Some(core) => core.try_allocate_of(shape),
+            None => self.allocate_first(),
+        }
+    }
 
     #[cold]
     #[inline(never)]
