@@ -214,7 +214,7 @@ private:
                          .why = l.why};
         all.push_back(common);
         if (l.why.empty() && std::ranges::any_of(samples, [](double s) { return std::isnan(s); }))
-            all.back().why = no_cycles;
+            all.back().why = l.who->why_unknown.empty() ? no_cycles : l.who->why_unknown;
         else if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
         // Reports progress once for each case name, although one process measures all figures of an

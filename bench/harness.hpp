@@ -71,6 +71,8 @@ struct entrant {
     /// Starts the process that measures memory. If this is empty, the harness calls `start_child`
     /// instead.
     std::function<pending_result()> start_alone = nullptr;
+    /// Why figures are NaN. If this is empty, they are cycles, which this machine does not tell.
+    std::string why_unknown = {};
 };
 
 /// One measured quantity of a round. It becomes one row for each contender.

@@ -19,11 +19,10 @@ heading heading_of(row const& r)
 }
 
 // Metrics that are printed as columns of the table of a case, if the case also has a cost.
-constexpr std::pair<const char*, const char*> columns[] = {{"peak_rss_kib", "peak KiB"},
-                                                           {"after_rss_kib", "after KiB"},
-                                                           {"idle_rss_kib", "idle KiB"},
-                                                           {"remote_percent", "remote %"},
-                                                           {"page_faults", "faults/1000"}};
+constexpr std::pair<const char*, const char*> columns[] = {
+    {"peak_rss_kib", "peak KiB"},   {"after_rss_kib", "after KiB"},
+    {"idle_rss_kib", "idle KiB"},   {"recorder_rss_kib", "recorder KiB"},
+    {"remote_percent", "remote %"}, {"page_faults", "faults/1000"}};
 
 bool is_beside(row const& r)
 {
@@ -119,7 +118,7 @@ void print_table(std::vector<row> group, std::vector<row> const& rows)
         if (of == metric || beside(rows, group.front(), of).empty())
             continue;
         shown.push_back(of);
-        std::printf(" %10s", title);
+        std::printf(" %12s", title);
     }
     std::printf("\n");
     for (row const& r : group) {
@@ -133,7 +132,7 @@ void print_table(std::vector<row> group, std::vector<row> const& rows)
                     ratio(glibc / r.figure->median, "x").c_str(),
                     ratio(r.figure->median / best, "").c_str());
         for (const char* const of : shown)
-            std::printf(" %10s", beside(rows, r, of).c_str());
+            std::printf(" %12s", beside(rows, r, of).c_str());
         std::printf("\n");
     }
 }
@@ -154,9 +153,9 @@ void print_curve(std::vector<std::vector<row>> const& moments)
     std::printf("\n");
 }
 
-// Returns the kind of a contender: a strategy of Lakos's talk, a malloc, or a local allocator.
-// Returns an empty string for a hand-written lower bound, and for a contender that was tuned for
-// its case. crates/mallard-cli/src/rows/matching.rs defines the same kinds.
+// Returns the kind of a contender: a strategy of Lakos's talk, a malloc, a recorder, or a local
+// allocator. Returns an empty string for a hand-written lower bound, and for a contender that was
+// tuned for its case. crates/mallard-cli/src/rows/matching.rs defines the same kinds.
 std::string kind_of(std::string const& contender)
 {
     for (const char* const tuned : {"+fifo", "+reset", "+largest=", "/huge-pages", "/doubling"}) {
@@ -167,6 +166,11 @@ std::string kind_of(std::string const& contender)
         return {};
     if (std::size_t const at = contender.rfind("/AS"); at != std::string::npos)
         return contender.substr(at, contender.find('+', at) - at);
+    for (const char* const recorder :
+         {"mallard/record", "heaptrack-", "memray-", "gperftools-2.10/heap-profiler"}) {
+        if (contender.starts_with(recorder))
+            return "recorder";
+    }
     for (const char* const malloc : {"glibc-", "mallard/malloc", "mimalloc-", "jemalloc-",
                                      "gperftools-", "google-tcmalloc-", "snmalloc-", "rpmalloc-"}) {
         if (contender.starts_with(malloc))

@@ -24,19 +24,19 @@ for turn in range(int(sys.argv[1])):
 print(total)
 )";
 
-program_function python(temporary_folder const& folder, double share, const char* allocator)
+words python(temporary_folder const& folder, double share, const char* allocator)
 {
-    return command_line({std::string("PYTHONMALLOC=") + allocator, "PYTHONHASHSEED=1",
-                         program_path("python3", "python3"), folder.write("work.py", python_script),
-                         times(share, 20)});
+    return {std::string("PYTHONMALLOC=") + allocator, "PYTHONHASHSEED=1",
+            program_path("python3", "python3"), folder.write("work.py", python_script),
+            times(share, 20)};
 }
 
-program_function python_default(temporary_folder const& folder, double share)
+words python_default(temporary_folder const& folder, double share)
 {
     return python(folder, share, "pymalloc");
 }
 
-program_function python_malloc(temporary_folder const& folder, double share)
+words python_malloc(temporary_folder const& folder, double share)
 {
     return python(folder, share, "malloc");
 }
@@ -59,10 +59,10 @@ end
 print(sum)
 )";
 
-program_function lua(temporary_folder const& folder, double share)
+words lua(temporary_folder const& folder, double share)
 {
-    return command_line(
-        {program_path("lua5.4", "lua5.4"), folder.write("work.lua", lua_script), times(share, 40)});
+    return {program_path("lua5.4", "lua5.4"), folder.write("work.lua", lua_script),
+            times(share, 40)};
 }
 
 const char* const perl_script = R"(
@@ -76,10 +76,10 @@ for my $turn (1 .. $ARGV[0]) {
 print "$sum\n";
 )";
 
-program_function perl(temporary_folder const& folder, double share)
+words perl(temporary_folder const& folder, double share)
 {
-    return command_line({"PERL_HASH_SEED=0", program_path("perl", "perl"),
-                         folder.write("work.pl", perl_script), times(share, 30)});
+    return {"PERL_HASH_SEED=0", program_path("perl", "perl"), folder.write("work.pl", perl_script),
+            times(share, 30)};
 }
 
 } // namespace

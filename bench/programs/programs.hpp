@@ -13,19 +13,36 @@ namespace mallard::bench {
 using program_function =
     std::function<run_result(temporary_folder const&, std::string const& library)>;
 
+/// A command and its arguments. The first words may be NAME=VALUE, which sets a variable in the
+/// environment of the command.
+using words = std::vector<std::string>;
+
+/// A program has either `command` or `prepare`. Both write the input, and throw `cannot_run` if the
+/// program is missing. `share` is the fraction of a full run's work.
 struct program {
     std::string name;
     std::string asks;
-    /// Writes the input and returns a function that runs the program. Throws `cannot_run` if the
-    /// program is missing. `share` is the fraction of a full run's work.
-    program_function (*prepare)(temporary_folder const&, double share);
+    /// Returns the command, if the program is one. Its standard output is the result.
+    words (*command)(temporary_folder const&, double share) = nullptr;
+    /// Returns a function that runs the program.
+    program_function (*prepare)(temporary_folder const&, double share) = nullptr;
     bool in_brief = true;
 };
 
 std::vector<program> interpreters();
 std::vector<program> tools();
 
-/// Makes a program from one command. Its standard output is the result.
-program_function command_line(std::vector<std::string> command);
+/// A source file in C++ that includes <regex>.
+extern const char* const source_with_regex;
+
+/// Makes the repository `origin` in the folder, for git.
+void make_repository(temporary_folder const&, double share);
+
+/// Returns the command that starts a redis-server. The server listens in the folder.
+words redis_server(temporary_folder const&);
+
+/// Sends requests to the redis-server of the folder, and stops it. Returns the wall time of the
+/// requests, and as output a number that the server has counted.
+run_result ask_redis_server(temporary_folder const&, double share);
 
 } // namespace mallard::bench

@@ -7,14 +7,19 @@
 
 namespace mallard::bench {
 
-program_function command_line(std::vector<std::string> command)
+namespace {
+
+program_function command_line(words command)
 {
     return [command = std::move(command)](temporary_folder const&, std::string const& library) {
         return running_program(command, library).wait();
     };
 }
 
-namespace {
+program_function prepared(program const& p, temporary_folder const& folder, double share)
+{
+    return p.command == nullptr ? p.prepare(folder, share) : command_line(p.command(folder, share));
+}
 
 double share_of(effort how)
 {
@@ -29,7 +34,7 @@ public:
     void run(preload const& with, std::span<double> out)
     {
         if (!ready_) {
-            ready_ = program_.prepare(folder_, share_);
+            ready_ = prepared(program_, folder_, share_);
             expected_ = ready_(folder_, "").output;
         }
         run_result const result = ready_(folder_, with.library);

@@ -9,7 +9,7 @@
 namespace mallard::bench {
 namespace {
 
-program_function sqlite(temporary_folder const& folder, double share)
+words sqlite(temporary_folder const& folder, double share)
 {
     std::ostringstream sql;
     sql << "create table t(id integer primary key, name text, value real, note text);\n"
@@ -24,11 +24,13 @@ program_function sqlite(temporary_folder const& folder, double share)
            "update t set note = note || name where id % 3 = 0;\n"
            "delete from t where id % 5 = 0;\n"
            "select sum(length(note)) from t;\n";
-    return command_line({program_path("sqlite3", "sqlite3"),
-                         ":memory:", ".read " + folder.write("work.sql", sql.str())});
+    return {program_path("sqlite3", "sqlite3"),
+            ":memory:", ".read " + folder.write("work.sql", sql.str())};
 }
 
-const char* const cpp_source = R"(#include <map>
+} // namespace
+
+const char* const source_with_regex = R"(#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -43,12 +45,14 @@ std::map<std::string, std::vector<int>> index_of(std::string const& text)
 }
 )";
 
-program_function compiler(temporary_folder const& folder, double share)
+namespace {
+
+words compiler(temporary_folder const& folder, double share)
 {
     // Compiles a small program without headers if the run is to do only a small share of the work.
-    std::string const text = share < 0.1 ? "int f(int x) { return x + 1; }\n" : cpp_source;
-    return command_line({program_path("g++", "g++"), "-O2", "-std=c++17", "-S", "-o", "-",
-                         folder.write("work.cpp", text)});
+    std::string const text = share < 0.1 ? "int f(int x) { return x + 1; }\n" : source_with_regex;
+    return {program_path("g++", "g++"),    "-O2", "-std=c++17", "-S", "-o", "-",
+            folder.write("work.cpp", text)};
 }
 
 // Returns commits of a few files each, in the format of `git fast-import`.
@@ -72,19 +76,9 @@ std::string history(std::size_t commits)
     return stream.str();
 }
 
-void make_repository(temporary_folder const& folder, std::size_t commits)
-{
-    std::string const git = program_path("git", "git");
-    std::string const input = folder.write("history", history(commits));
-    running_program({git, "init", "-q", "--bare", folder / "origin"}, "").wait();
-    running_program(
-        {"/bin/sh", "-c", git + " -C " + folder / "origin" + " fast-import --quiet <" + input}, "")
-        .wait();
-}
-
 program_function git(temporary_folder const& folder, double share)
 {
-    make_repository(folder, std::max<std::size_t>(5, static_cast<std::size_t>(share * 1000)));
+    make_repository(folder, share);
     return [](temporary_folder const& where, std::string const& library) {
         std::string const command = program_path("git", "git");
         std::filesystem::remove_all(where / "clone");
@@ -128,33 +122,11 @@ void await(std::string const& socket)
 // Measures the time and memory of the server, but the wall time of the client.
 program_function redis(temporary_folder const&, double share)
 {
-    std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));
-    std::string const client = program_path("redis-benchmark", "redis-tools");
-    // Starts the server under the name redis-check-rdb, which is the same program. The package
-    // redis-server is not used, because it would install a service.
-    std::string const program = program_path("redis-check-rdb", "redis-tools");
-    return [=](temporary_folder const& where, std::string const& library) {
-        std::string const socket = where / "redis";
-        std::string const server = where / "redis-server";
-        unlink(socket.c_str());
-        unlink(server.c_str());
-        if (symlink(program.c_str(), server.c_str()) != 0)
-            throw cannot_run("no link can be made to " + program);
-        running_program serving({server, "--port", "0", "--unixsocket", socket, "--save", "",
-                                 "--appendonly", "no", "--logfile", "/dev/null"},
-                                library);
-        await(socket);
-        run_result const asked =
-            running_program({client, "-s", socket, "-n", requests, "-P", "16", "-r", "100000", "-q",
-                             "--csv", "-t", "set,lpush,lrange_100,sadd,hset", "-d", "100"},
-                            "")
-                .wait();
-        std::string const length = ask_redis(socket, {"llen", "mylist"});
-        running_program(
-            {program_path("redis-cli", "redis-tools"), "-s", socket, "shutdown", "nosave"}, "")
-            .wait();
+    return [share](temporary_folder const& where, std::string const& library) {
+        running_program serving(redis_server(where), library);
+        run_result const asked = ask_redis_server(where, share);
         run_result all = serving.wait();
-        all.output = length;
+        all.output = asked.output;
         all.wall_seconds = asked.wall_seconds;
         return all;
     };
@@ -162,16 +134,67 @@ program_function redis(temporary_folder const&, double share)
 
 } // namespace
 
+void make_repository(temporary_folder const& folder, double share)
+{
+    std::string const git = program_path("git", "git");
+    std::size_t const commits = std::max<std::size_t>(5, static_cast<std::size_t>(share * 1000));
+    std::string const input = folder.write("history", history(commits));
+    running_program({git, "init", "-q", "--bare", folder / "origin"}, "").wait();
+    running_program(
+        {"/bin/sh", "-c", git + " -C " + folder / "origin" + " fast-import --quiet <" + input}, "")
+        .wait();
+}
+
+words redis_server(temporary_folder const& where)
+{
+    // Starts the server under the name redis-check-rdb, which is the same program. The package
+    // redis-server is not used, because it would install a service.
+    std::string const program = program_path("redis-check-rdb", "redis-tools");
+    std::string const socket = where / "redis";
+    std::string const server = where / "redis-server";
+    unlink(socket.c_str());
+    unlink(server.c_str());
+    if (symlink(program.c_str(), server.c_str()) != 0)
+        throw cannot_run("no link can be made to " + program);
+    return {server, "--port",       "0",  "--unixsocket", socket,     "--save",
+            "",     "--appendonly", "no", "--logfile",    "/dev/null"};
+}
+
+run_result ask_redis_server(temporary_folder const& where, double share)
+{
+    std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));
+    std::string const socket = where / "redis";
+    await(socket);
+    run_result asked =
+        running_program({program_path("redis-benchmark", "redis-tools"), "-s", socket, "-n",
+                         requests, "-P", "16", "-r", "100000", "-q", "--csv", "-t",
+                         "set,lpush,lrange_100,sadd,hset", "-d", "100"},
+                        "")
+            .wait();
+    asked.output = ask_redis(socket, {"llen", "mylist"});
+    running_program({program_path("redis-cli", "redis-tools"), "-s", socket, "shutdown", "nosave"},
+                    "")
+        .wait();
+    return asked;
+}
+
 std::vector<program> tools()
 {
-    return {{"sqlite3", "sqlite3 with 120,000 rows in memory: insert, index, group, join, update",
-             sqlite},
-            {"redis",
-             "redis-server under redis-benchmark by a socket: seconds are the client's, "
-             "CPU time and memory the server's",
-             redis},
-            {"git", "git clone, repack, fsck and rev-list of a repository made for it", git, false},
-            {"g++", "g++ -O2 -S of a file with <regex>", compiler, false}};
+    return {{.name = "sqlite3",
+             .asks = "sqlite3 with 120,000 rows in memory: insert, index, group, join, update",
+             .command = sqlite},
+            {.name = "redis",
+             .asks = "redis-server under redis-benchmark by a socket: seconds are the client's, "
+                     "CPU time and memory the server's",
+             .prepare = redis},
+            {.name = "git",
+             .asks = "git clone, repack, fsck and rev-list of a repository made for it",
+             .prepare = git,
+             .in_brief = false},
+            {.name = "g++",
+             .asks = "g++ -O2 -S of a file with <regex>",
+             .command = compiler,
+             .in_brief = false}};
 }
 
 } // namespace mallard::bench

@@ -1,7 +1,7 @@
 //! Decides which contenders are compared with each other, and which rows count.
 //!
-//! A malloc is compared with mallocs, a strategy of the talk with the same strategy, and a local
-//! allocator with local allocators. If Mallard has several allocators of a kind, one of them
+//! A malloc is compared with mallocs, a strategy of the talk with the same strategy, a local
+//! allocator with local allocators, and a recorder with recorders. If Mallard has several allocators of a kind, one of them
 //! represents Mallard in all cells of a situation: taking the best of many in each cell would
 //! compare our luck with one allocator of a peer. Tuned variants are not compared.
 
@@ -20,6 +20,8 @@ pub enum Like {
     Strategy(u32, bool),
     /// An allocator for a part of a program.
     Local,
+    /// A program that records the allocations of another.
+    Recorder,
 }
 
 /// Beginnings of the names of general allocators. A heap object of such a library counts as a local
@@ -36,6 +38,9 @@ const MALLOCS: [&str; 10] = [
     "tikv-jemallocator-",
     "tcmalloc-",
 ];
+/// Beginnings of the names of recorders. gperftools is a malloc, and its heap profiler a recorder.
+const RECORDERS: [&str; 4] =
+    ["mallard/record", "heaptrack-", "memray-", "gperftools-2.10/heap-profiler"];
 const FOR_THREADS: [&str; 4] = ["+mutex", "+lock_free", "+thread_cached", "+synchronized"];
 
 /// The kind of a contender. `None` for a bound and for a tuned variant.
@@ -45,6 +50,9 @@ pub fn like(contender: &str) -> Option<Like> {
     }
     if let Some(s) = Strategy::of(contender) {
         return Some(Like::Strategy(s.number, FOR_THREADS.contains(&&*s.extra)));
+    }
+    if RECORDERS.iter().any(|r| contender.starts_with(r)) {
+        return Some(Like::Recorder);
     }
     let is_malloc = MALLOCS.iter().any(|m| contender.starts_with(m));
     Some(if is_malloc && !contender.ends_with("/heap") { Like::Malloc } else { Like::Local })
@@ -216,6 +224,8 @@ mod tests {
         assert_eq!(like("mallard/AS9+mutex"), like("boost-container-1.74/AS9+synchronized"));
         assert_eq!(like("mallard/none/lifo"), like("boost-pool-1.74"));
         assert_eq!(like("mimalloc-3.6.0/heap"), Some(Like::Local));
+        assert_eq!(like("mallard/record"), Some(Like::Recorder));
+        assert_eq!(like("gperftools-2.10/heap-profiler"), Some(Like::Recorder));
     }
 
     #[test]

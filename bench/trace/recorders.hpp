@@ -1,0 +1,55 @@
+// The contenders of the suite `trace`: programs that record the allocations of other programs.
+#pragma once
+
+#include <bench/trace/count.h>
+#include <bench/trace/watched.hpp>
+
+#include <optional>
+
+namespace mallard::bench {
+
+/// A recorder with its options. One object serves all cases.
+class recorder {
+public:
+    virtual ~recorder() = default;
+    virtual std::string name() const = 0;
+
+    /// Throws `cannot_run` if the recorder is not installed.
+    virtual void insist() const = 0;
+
+    /// Returns the command that records a program. All files go to `folder`, which is empty.
+    virtual recording_command record(words const& program, std::string const& folder) const = 0;
+
+    /// Returns the command that prints a first table of sites. Empty: the recorder has none.
+    virtual words first_table(words const& program, std::string const& folder) const = 0;
+
+    /// Returns the number of calls in the record, of those that the recorder counts, and the number
+    /// that the library in count.c has counted. Nothing: the recorder does not tell its number.
+    struct calls {
+        double recorded = 0;
+        double made = 0;
+    };
+    virtual std::optional<calls> count(call_counts const& made, std::string const& folder,
+                                       std::string const& output) const = 0;
+
+    /// Says why some figures are not known.
+    virtual std::string lacks() const { return ""; }
+};
+
+/// Returns a recorder that does nothing, which is the bare program.
+recorder const& bare();
+
+/// Returns `mallard record` with additional options.
+std::unique_ptr<recorder> mallard_record(words const& options = {});
+
+/// Returns heaptrack. Without symbols, it only writes its raw file.
+enum class symbols { looked_up, left_out };
+std::unique_ptr<recorder> heaptrack(symbols);
+
+/// Returns the heap profiler of gperftools.
+std::unique_ptr<recorder> heap_profiler();
+
+/// Returns memray, which records only programs in Python.
+std::unique_ptr<recorder> memray();
+
+} // namespace mallard::bench

@@ -1,0 +1,155 @@
+// The trace suite measures what it costs to record every allocation of a program, for the program
+// and for the machine.
+#include <bench/suites.hpp>
+#include <bench/trace/recorders.hpp>
+#include <bench/trace/workloads.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+namespace mallard::bench {
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+double share_of(effort how)
+{
+    return how.is_smoke() ? 0.005 : how.is_brief() ? 0.15 : 1;
+}
+
+double bytes_in(std::filesystem::path const& folder)
+{
+    double bytes = 0;
+    for (auto const& entry : std::filesystem::recursive_directory_iterator(folder)) {
+        if (entry.is_regular_file())
+            bytes += static_cast<double>(entry.file_size());
+    }
+    return bytes;
+}
+
+/// A program, its output and its calls when it runs bare. The program is prepared on first use.
+class stage {
+public:
+    stage(workload w, double share) : workload_(std::move(w)), share_(share) {}
+
+    void run(recorder const& with, std::span<double> out)
+    {
+        if (command_.empty())
+            prepare();
+        std::string const folder = folder_ / "record";
+        std::filesystem::remove_all(folder);
+        std::filesystem::create_directory(folder);
+        watched_result const result = run(with.record(command_, folder));
+        if (result.output.find(expected_) == std::string::npos)
+            throw cannot_run("the program prints something else than without it");
+        if (result.cpu_seconds == 0)
+            throw cannot_run("it did not start the program");
+        double const bytes = bytes_in(folder);
+        auto const counted = with.count(calls_, folder, result.output);
+        watched_result table;
+        words const first_table = with.first_table(command_, folder);
+        if (!first_table.empty())
+            table = watched_command({first_table, {}}).wait();
+        bool const is_bare = &with == &bare();
+        out[0] = result.cpu_seconds;
+        out[1] = is_bare || !first_table.empty() ? result.all_cpu_seconds + table.all_cpu_seconds
+                                                 : unknown;
+        out[2] = result.seconds;
+        out[3] = first_table.empty() ? unknown : result.all_seconds + table.all_seconds;
+        out[4] = is_bare ? unknown : bytes / static_cast<double>(calls_.allocations + calls_.frees);
+        out[5] = counted ? std::abs(counted->made - counted->recorded) : unknown;
+        out[6] = result.peak_kib;
+        out[7] = is_bare ? unknown : std::max(result.other_peak_kib, table.other_peak_kib);
+    }
+
+private:
+    watched_result run(recording_command const& command)
+    {
+        watched_command running(command);
+        if (workload_.ask == nullptr)
+            return running.wait();
+        run_result const asked = workload_.ask(folder_, share_);
+        watched_result result = running.wait();
+        result.output += asked.output;
+        result.seconds = asked.wall_seconds;
+        return result;
+    }
+
+    void prepare()
+    {
+        words const command = workload_.command(folder_, share_);
+        std::string const file = folder_.write("calls", std::string(sizeof calls_, '\0'));
+        recording_command counting = bare().record(command, "");
+        counting.before.push_back("MALLARD_BENCH_COUNT=" + file);
+        counting.before.push_back("LD_PRELOAD=" + program_folder() + "/libmallard-bench-count.so");
+        expected_ = run(counting).output;
+        std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&calls_), sizeof calls_);
+        if (calls_.allocations == 0)
+            throw cannot_run("no call was counted: its malloc cannot be replaced");
+        command_ = command;
+    }
+
+    workload workload_;
+    double share_;
+    temporary_folder folder_;
+    words command_;
+    std::string expected_;
+    call_counts calls_{};
+};
+
+using recorders = std::vector<std::shared_ptr<recorder const>>;
+
+experiment recorded(workload const& w, std::string const& variant, recorders const& all, effort how)
+{
+    std::string const name = variant.empty() ? w.name : w.name + "/" + variant;
+    experiment e{.asks = w.asks, .figures = {}, .entrants = {}, .rounds = 5, .with_memory = false};
+    e.in_brief = w.in_brief && variant.empty();
+    e.once = how.is_smoke();
+    for (const char* const metric :
+         {"cpu_seconds", "tree_cpu_seconds", "seconds", "seconds_to_answer", "bytes_per_event",
+          "events_lost", "peak_rss_kib", "recorder_rss_kib"})
+        e.figures.push_back({name, metric, "", w.threads});
+    // Makes the folder only when the first contender is prepared.
+    auto const shared = std::make_shared<std::weak_ptr<stage>>();
+    for (std::shared_ptr<recorder const> const& with : all) {
+        e.entrants.push_back({.name = [with] { return with->name(); },
+                              .prepare = [with, w, how, shared]() -> round_function {
+                                  with->insist();
+                                  std::shared_ptr<stage> here = shared->lock();
+                                  if (here == nullptr)
+                                      *shared = here = std::make_shared<stage>(w, share_of(how));
+                                  return [with, here](std::span<double> out) {
+                                      here->run(*with, out);
+                                  };
+                              },
+                              .why_unknown = with->lacks()});
+    }
+    return e;
+}
+
+} // namespace
+
+std::vector<experiment> trace_suite(effort how)
+{
+    std::shared_ptr<recorder const> const nobody(&bare(), [](recorder const*) {});
+    std::shared_ptr<recorder const> const raw = heaptrack(symbols::left_out);
+    recorders const usual{nobody, mallard_record(), heaptrack(symbols::looked_up), raw,
+                          heap_profiler()};
+    recorders in_python = usual;
+    in_python.push_back(memray());
+    std::vector<experiment> all;
+    for (workload const& w : workloads()) {
+        all.push_back(recorded(w, "", w.is_python ? in_python : usual, how));
+        if (!w.has_variants)
+            continue;
+        all.push_back(recorded(w, "no-free-stacks",
+                               {nobody, mallard_record({"--no-free-stacks"}), raw}, how));
+        all.push_back(
+            recorded(w, "no-stacks", {nobody, mallard_record({"--stacks", "none"})}, how));
+    }
+    return all;
+}
+
+} // namespace mallard::bench

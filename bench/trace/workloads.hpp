@@ -1,0 +1,26 @@
+// The programs whose allocations the suite `trace` records.
+#pragma once
+
+#include <bench/programs/programs.hpp>
+
+namespace mallard::bench {
+
+/// A program of one process: a recorder follows no child processes unless it is told to.
+struct workload {
+    std::string name;
+    std::string asks;
+    /// Writes the input and returns the command. Throws `cannot_run` if the program is missing.
+    std::function<words(temporary_folder const&, double share)> command;
+    /// For a server: sends requests and stops it. Returns the wall time of the requests and an
+    /// output. Null: the program ends by itself, and its output is what it prints.
+    run_result (*ask)(temporary_folder const&, double share) = nullptr;
+    int threads = 1;
+    bool in_brief = true;
+    bool is_python = false;
+    /// Whether there are cases of the program in which less is recorded.
+    bool has_variants = false;
+};
+
+std::vector<workload> workloads();
+
+} // namespace mallard::bench
