@@ -72,7 +72,7 @@ constexpr std::size_t bytes_of(auto const&...) noexcept
 
 constexpr unsigned log2_of(std::align_val_t align) noexcept
 {
-    return static_cast<unsigned>(std::countr_zero(static_cast<std::size_t>(align)));
+    return static_cast<unsigned>(std::countr_zero(static_cast<std::size_t>(align))) & 63;
 }
 template <class Other>
 constexpr unsigned log2_of(const Other&) noexcept
@@ -125,8 +125,10 @@ struct the_operator {
 
     static Result look_up(First first, More... more)
     {
-        char name[48] = "";
-        std::strcat(std::strcat(name, prefix_of[Form]), suffix_of<More...>);
+        char name[48]{};
+        std::size_t const bytes = std::strlen(prefix_of[Form]);
+        std::memcpy(name, prefix_of[Form], bytes);
+        std::memcpy(name + bytes, suffix_of<More...>, std::strlen(suffix_of<More...>));
         found = reinterpret_cast<function>(find_operator(name));
         next = calls_malloc(reinterpret_cast<void*>(found)) ? found : record;
         return next(first, more...);

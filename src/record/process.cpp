@@ -124,8 +124,8 @@ void protect_ring_of_parent() noexcept
     if (this_thread.now.load(std::memory_order_relaxed) != in_write ||
         this_process.number.load(std::memory_order_relaxed) != 0)
         return;
-    ::mmap(the.ring, ring_bytes, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    static_cast<void>(::mmap(the.ring, ring_bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
     attachment.store(off, std::memory_order_relaxed);
 }
 
