@@ -27,33 +27,23 @@ pub struct Block {
     pub align_log2: u8,
 }
 
-/// What contains blocks: a process, or a traced allocator, whose blocks may lie in those of another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
-    /// malloc of a process.
-    Process(u32),
-    /// A traced allocator.
-    Allocator(u32),
-}
-
 type Table = NumberMap<u64, Block>;
 
-/// The blocks in use, of all processes and traced allocators. Memory: 64 to 140 bytes a block in use.
+/// The blocks in use. Each process and each traced allocator has a table of its own, since the blocks
+/// of an allocator may lie in those of another. Memory: 64 to 140 bytes a block in use.
 #[derive(Default)]
 pub struct Blocks {
     tables: Vec<Table>,
-    by_owner: std::collections::HashMap<Owner, usize>,
     next: i64,
 }
 
 impl Blocks {
-    /// Returns the index of the blocks of an owner, for the other functions.
-    pub fn table(&mut self, owner: Owner) -> usize {
-        let tables = &mut self.tables;
-        *self.by_owner.entry(owner).or_insert_with(|| {
-            tables.push(Table::default());
-            tables.len() - 1
-        })
+    /// Makes tables up to that with an index.
+    #[inline]
+    pub fn reach(&mut self, table: usize) {
+        if self.tables.len() <= table {
+            self.tables.resize_with(table + 1, Table::default);
+        }
     }
 
     /// Returns the number of the next block.
@@ -79,18 +69,15 @@ impl Blocks {
         self.tables[table].remove(&addr)
     }
 
-    /// Removes all blocks of an owner, and returns them in the order of their numbers.
+    /// Removes all blocks of a table, and returns them in the order of their numbers.
     pub fn take_all(&mut self, table: usize) -> Vec<Block> {
         let mut blocks: Vec<Block> = self.tables[table].drain().map(|(_, block)| block).collect();
         blocks.sort_unstable_by_key(|block| block.id);
         blocks
     }
 
-    /// The owners, each with the index of its blocks, in the order in which they were met.
-    pub fn owners(&self) -> Vec<(Owner, usize)> {
-        let mut owners: Vec<_> =
-            self.by_owner.iter().map(|(&owner, &table)| (owner, table)).collect();
-        owners.sort_unstable_by_key(|&(_, table)| table);
-        owners
+    /// Number of tables.
+    pub fn tables(&self) -> usize {
+        self.tables.len()
     }
 }

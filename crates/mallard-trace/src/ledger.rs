@@ -50,6 +50,24 @@ impl Timed for Call {
     }
 }
 
+/// What a ledger is told.
+pub(crate) enum Message {
+    /// The thread with the index `thread` belongs to a process.
+    Thread { thread: u32, tid: i32, process: i32, is_forked: bool },
+    /// The readings of the clock at a checkpoint.
+    Checkpoint { t: u64, ns: u64 },
+    /// The next events in the order of time. Events of the kinds MEMORY and PROCESS_END are among
+    /// them: for MEMORY, `addr` is the number of the sample.
+    Calls(Vec<Call>),
+}
+
+/// The live bytes and blocks at the moment of a sample.
+pub(crate) struct LiveSample {
+    pub number: u64,
+    pub ns: i64,
+    pub live: (f64, f64),
+}
+
 /// How many events were of each kind, and what was strange about them.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -103,10 +121,11 @@ struct Realloc {
 
 /// See the module.
 pub(crate) struct Ledger {
-    pub clock: Clock,
-    pub blocks: Blocks,
-    pub sites: Sites,
-    pub counts: Counts,
+    clock: Clock,
+    blocks: Blocks,
+    sites: Sites,
+    counts: Counts,
+    samples: Vec<LiveSample>,
     threads: Vec<ThreadState>,
     overlaps: Overlaps,
     events: EventRows,
@@ -124,10 +143,11 @@ impl Ledger {
             blocks: Blocks::default(),
             sites: Sites::new(sample_bytes),
             counts: Counts::default(),
+            samples: Vec::new(),
             threads: Vec::new(),
             overlaps: Overlaps::default(),
-            events: EventRows::default(),
-            allocs: AllocRows::default(),
+            events: EventRows::new(),
+            allocs: AllocRows::new(),
             rows_of_allocs: 0,
             tables,
             has_failed: false,
@@ -135,8 +155,19 @@ impl Ledger {
         }
     }
 
+    /// Takes a message.
+    pub fn take(&mut self, message: Message) {
+        match message {
+            Message::Thread { thread, tid, process, is_forked } => {
+                self.thread(thread, tid, process, is_forked);
+            }
+            Message::Checkpoint { t, ns } => self.clock.checkpoint(t, ns),
+            Message::Calls(calls) => calls.iter().for_each(|call| self.call(call)),
+        }
+    }
+
     /// Says to which process the thread with the index `thread` belongs.
-    pub fn thread(&mut self, thread: u32, tid: i32, process: i32, is_forked: bool) {
+    fn thread(&mut self, thread: u32, tid: i32, process: i32, is_forked: bool) {
         let index = thread as usize;
         if self.threads.len() <= index {
             self.threads
@@ -151,15 +182,15 @@ impl Ledger {
         self.has_failed
     }
 
-    /// Events of the thread with an index.
-    pub fn events_of(&self, thread: u32) -> u64 {
-        self.threads[thread as usize].events
-    }
-
     /// Takes the next event.
-    pub fn call(&mut self, call: &Call) {
+    fn call(&mut self, call: &Call) {
         let now = self.clock.ns(call.t);
+        if call.op() == op::MEMORY {
+            let live = self.sites.live();
+            return self.samples.push(LiveSample { number: call.addr, ns: now, live });
+        }
         self.last_ns = now;
+        self.blocks.reach(call.table as usize);
         match call.op() {
             op::ALLOCATE | op::MALLOC..=op::PVALLOC => self.allocation(call, now),
             op::DEALLOCATE | op::FREE..=op::FREE_ALIGNED_SIZED => self.free(call, now),
@@ -371,7 +402,7 @@ impl Ledger {
         rows.stack.push((call.node != 0).then_some(call.node as i32));
         rows.fresh.push(i32::from(call.fresh as i16));
         if rows.proc.len() == GROUP_ROWS {
-            let columns = std::mem::take(&mut self.events).into_columns();
+            let columns = std::mem::replace(&mut self.events, EventRows::new()).into_columns();
             self.has_failed |= !self.tables.write(&EVENTS, columns);
         }
     }
@@ -394,7 +425,7 @@ impl Ledger {
         rows.reallocs.push(block.reallocs as i32);
         self.rows_of_allocs += 1;
         if rows.proc.len() == GROUP_ROWS {
-            let columns = std::mem::take(&mut self.allocs).into_columns();
+            let columns = std::mem::replace(&mut self.allocs, AllocRows::new()).into_columns();
             self.has_failed |= !self.tables.write(&ALLOCS, columns);
         }
     }
@@ -404,7 +435,7 @@ impl Ledger {
         for thread in 0..self.threads.len() {
             self.abandon_realloc(thread, self.last_ns);
         }
-        for (_, table) in self.blocks.owners() {
+        for table in 0..self.blocks.tables() {
             for block in self.blocks.take_all(table) {
                 self.row_of_block(&block, None, None);
             }
@@ -415,7 +446,14 @@ impl Ledger {
         self.tables.write(&EVENTS, self.events.into_columns());
         self.tables.write(&ALLOCS, self.allocs.into_columns());
         let written = self.tables.finish()?;
-        Ok(Settled { sites, counts: self.counts, written })
+        Ok(Settled {
+            sites,
+            counts: self.counts,
+            samples: self.samples,
+            events: self.threads.iter().map(|thread| thread.events).collect(),
+            last_ns: self.last_ns,
+            written,
+        })
     }
 }
 
@@ -423,6 +461,11 @@ impl Ledger {
 pub(crate) struct Settled {
     pub sites: Sites,
     pub counts: Counts,
+    pub samples: Vec<LiveSample>,
+    /// Events of each thread.
+    pub events: Vec<u64>,
+    /// The time of the last event.
+    pub last_ns: i64,
     pub written: Vec<crate::tables::Written>,
 }
 
@@ -461,8 +504,12 @@ impl From<Optional<i64>> for Column {
     }
 }
 
+/// Room for a row group, so that a column never moves while it grows.
+fn room<T>() -> Vec<T> {
+    Vec::with_capacity(GROUP_ROWS)
+}
+
 /// Rows of `events` that are not written yet.
-#[derive(Default)]
 struct EventRows {
     proc: Vec<i32>,
     tid: Vec<i32>,
@@ -480,6 +527,24 @@ struct EventRows {
 }
 
 impl EventRows {
+    fn new() -> Self {
+        EventRows {
+            proc: room(),
+            tid: room(),
+            t_ns: room(),
+            dur_ns: room(),
+            op: room(),
+            flags: room(),
+            size: room(),
+            align: room(),
+            alloc: room(),
+            old_alloc: Optional::default(),
+            addr: Optional::default(),
+            stack: Optional::default(),
+            fresh: room(),
+        }
+    }
+
     fn into_columns(self) -> Vec<Column> {
         vec![
             i32s(self.proc),
@@ -500,7 +565,6 @@ impl EventRows {
 }
 
 /// Rows of `allocs` that are not written yet.
-#[derive(Default)]
 struct AllocRows {
     proc: Vec<i32>,
     alloc: Vec<i64>,
@@ -518,6 +582,24 @@ struct AllocRows {
 }
 
 impl AllocRows {
+    fn new() -> Self {
+        AllocRows {
+            proc: room(),
+            alloc: room(),
+            t0: room(),
+            t1: Optional::default(),
+            size: room(),
+            max_size: room(),
+            align: room(),
+            addr: room(),
+            stack0: room(),
+            stack1: Optional::default(),
+            tid0: room(),
+            tid1: Optional::default(),
+            reallocs: room(),
+        }
+    }
+
     fn into_columns(self) -> Vec<Column> {
         vec![
             i32s(self.proc),

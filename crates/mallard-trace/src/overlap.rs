@@ -22,12 +22,22 @@ pub struct TimedCall {
 #[derive(Default)]
 pub struct Overlaps {
     calls: VecDeque<(TimedCall, u32)>,
+    /// Whether calls of two threads were added. Before that there is nothing to compare.
+    has_threads: bool,
 }
 
 impl Overlaps {
     /// Adds the call that ended last. When a call is so old that no later one is compared with it,
     /// passes its site and the number of other threads that were inside a call meanwhile to `each`.
+    /// Calls before those of a second thread are not passed: there were no others.
     pub fn add(&mut self, call: TimedCall, each: &mut impl FnMut(u32, u32)) {
+        if !self.has_threads {
+            self.has_threads =
+                self.calls.back().is_some_and(|(last, _)| last.thread != call.thread);
+            if !self.has_threads {
+                self.calls.clear();
+            }
+        }
         let mut others = 0;
         let mut seen = 0u64;
         for (earlier, count) in self.calls.iter_mut().rev() {

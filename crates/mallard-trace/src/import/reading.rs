@@ -1,22 +1,24 @@
 //! Reads a stream event by event: resolves call stacks, orders the events, and passes them to the
-//! ledger.
+//! ledger, which works in a thread of its own.
 
 use super::Progress;
-use crate::blocks::Owner;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::format::{self, flag, loss, op, Header, Record};
 use crate::hash::NumberMap;
-use crate::ledger::{Call, Counts, Ledger};
+use crate::ledger::{Call, Counts, Ledger, Message, Settled};
 use crate::manifest::{Losses, Repairs};
-use crate::merge::{Merge, Timed};
+use crate::merge::Merge;
 use crate::modules::Modules;
 use crate::sites::Finished;
 use crate::slices::{CpuTime, Slices, Width};
 use crate::stacks::{ThreadStack, Tree, FRAME_CUT, FRAME_GAP, ROOT};
 use crate::stream::{Event, Reader};
 use crate::tables::{Tables, Written};
+use std::collections::HashMap;
 use std::io::Read;
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::thread::JoinHandle;
 
 /// Events that are held back at most, 48 bytes each.
 const HELD_MAX: usize = 1 << 21;
@@ -26,6 +28,19 @@ const NODES_MAX: usize = 1 << 24;
 const NUMBERS_MAX: usize = 1 << 20;
 /// Progress is reported after so many events.
 const STEP: u64 = 1 << 19;
+
+/// Events that are passed to the ledger at once, and how many such batches may wait.
+const BATCH: usize = 1 << 13;
+const BATCHES: usize = 16;
+
+/// What has a table of blocks.
+#[derive(PartialEq, Eq, Hash)]
+enum Owner {
+    /// malloc of a process.
+    Process(u32),
+    /// A traced allocator.
+    Allocator(u32),
+}
 
 /// A thread of the program.
 pub(super) struct Thread {
@@ -78,7 +93,9 @@ pub(super) struct Reading {
     tree: Tree,
     modules: Modules,
     merge: Merge<Call>,
-    ledger: Ledger,
+    ledger: Mailbox,
+    ledger_thread: JoinHandle<Result<Settled>>,
+    tables: HashMap<Owner, u32>,
     /// The clock for records that are not held back.
     clock: Clock,
     threads: Vec<Thread>,
@@ -92,7 +109,34 @@ pub(super) struct Reading {
     width: Width,
     losses: Losses,
     repairs: Repairs,
-    last_ns: i64,
+}
+
+/// Where messages to the ledger go.
+struct Mailbox {
+    messages: SyncSender<Message>,
+    batch: Vec<Call>,
+    has_failed: bool,
+}
+
+impl Mailbox {
+    #[inline]
+    fn call(&mut self, call: Call) {
+        self.batch.push(call);
+        if self.batch.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.has_failed |= self.messages.send(Message::Calls(batch)).is_err();
+    }
+
+    /// Sends a message after the events before it.
+    fn send(&mut self, message: Message) {
+        self.flush();
+        self.has_failed |= self.messages.send(message).is_err();
+    }
 }
 
 /// What a stream held.
@@ -118,12 +162,25 @@ pub(super) struct ReadStream {
 
 impl Reading {
     pub fn new(header: &Header, tables: Tables) -> Self {
+        let mut ledger = Ledger::new(Clock::new(header), header.sample_bytes, tables);
+        let (messages, inbox) = sync_channel(BATCHES);
+        let ledger_thread = std::thread::spawn(move || {
+            for message in inbox {
+                ledger.take(message);
+                if ledger.has_failed() {
+                    break;
+                }
+            }
+            ledger.finish()
+        });
         Reading {
             start_pid: header.pid,
             tree: Tree::new(NODES_MAX),
             modules: Modules::default(),
             merge: Merge::new(HELD_MAX),
-            ledger: Ledger::new(Clock::new(header), header.sample_bytes, tables),
+            ledger: Mailbox { messages, batch: Vec::with_capacity(BATCH), has_failed: false },
+            ledger_thread,
+            tables: HashMap::new(),
             clock: Clock::new(header),
             threads: Vec::new(),
             by_number: NumberMap::default(),
@@ -136,7 +193,6 @@ impl Reading {
             width: Width::default(),
             losses: Losses::default(),
             repairs: Repairs::default(),
-            last_ns: 0,
         }
     }
 
@@ -152,7 +208,7 @@ impl Reading {
             if reader.records() >= next {
                 next = reader.records() + STEP;
                 progress(Progress::Records(reader.records()));
-                if self.ledger.has_failed() {
+                if self.ledger.has_failed {
                     break;
                 }
             }
@@ -207,6 +263,7 @@ impl Reading {
         // A thread that was not announced belongs to the only process that there is, if any.
         let process = self.processes.first().map_or(0, |process| process.number);
         let index = self.threads.len() as u32;
+        let table = self.table(Owner::Process(process));
         self.threads.push(Thread {
             number,
             process,
@@ -216,7 +273,7 @@ impl Reading {
             t1: None,
             cpu_ns: None,
             events: 0,
-            table: self.ledger.blocks.table(Owner::Process(process)) as u32,
+            table,
             stack: ThreadStack::default(),
         });
         self.by_number.insert(number, index);
@@ -228,12 +285,19 @@ impl Reading {
         let thread = &self.threads[index as usize];
         let process = self.processes.iter().rev().find(|process| process.number == thread.process);
         let is_forked = process.is_some_and(|process| process.begins == "fork");
-        self.ledger.thread(index, thread.number as i32, thread.process as i32, is_forked);
+        let (tid, process) = (thread.number as i32, thread.process as i32);
+        self.ledger.send(Message::Thread { thread: index, tid, process, is_forked });
+    }
+
+    /// The index of the blocks of an owner.
+    fn table(&mut self, owner: Owner) -> u32 {
+        let next = self.tables.len() as u32;
+        *self.tables.entry(owner).or_insert(next)
     }
 
     fn thread_start(&mut self, record: &Record, name: &str) {
         let Some(index) = self.thread(u64::from(record.stack)) else { return };
-        let table = self.ledger.blocks.table(Owner::Process(record.dur)) as u32;
+        let table = self.table(Owner::Process(record.dur));
         let thread = &mut self.threads[index as usize];
         thread.process = record.dur;
         thread.table = table;
@@ -261,7 +325,7 @@ impl Reading {
         self.modules.process(number, parent.filter(|_| is_fork));
         if begins == "exec" {
             // The memory of the process before is gone.
-            let table = parent.map(|parent| self.ledger.blocks.table(Owner::Process(parent)));
+            let table = parent.map(|parent| self.table(Owner::Process(parent)));
             self.end_of_memory(table, record.t);
         }
         self.processes.push(Process {
@@ -278,7 +342,7 @@ impl Reading {
 
     fn process_end(&mut self, record: &Record) {
         let number = record.stack;
-        let table = self.ledger.blocks.table(Owner::Process(number));
+        let table = self.table(Owner::Process(number));
         self.end_of_memory(Some(table), record.t);
         if let Some(process) = self.processes.iter_mut().rev().find(|p| p.number == number) {
             process.t1 = Some(record.t);
@@ -287,19 +351,10 @@ impl Reading {
     }
 
     /// The blocks of a table are gone after the time `t`.
-    fn end_of_memory(&mut self, table: Option<usize>, t: u64) {
+    fn end_of_memory(&mut self, table: Option<u32>, t: u64) {
         let Some(table) = table else { return };
         let what = format::pack(0, 0, op::PROCESS_END, 0);
-        self.hold(Call {
-            t,
-            addr: 0,
-            what,
-            dur: 0,
-            node: 0,
-            thread: 0,
-            table: table as u32,
-            fresh: 0,
-        });
+        self.hold(Call { t, addr: 0, what, dur: 0, node: 0, thread: 0, table, fresh: 0 });
     }
 
     /// A call of malloc's family. The call stack of the thread changes here, in the order of the
@@ -390,7 +445,7 @@ impl Reading {
         }
         let frame = self.modules.named_frame(format!("allocator {number}"));
         let node = self.tree.child(ROOT, frame);
-        let table = self.ledger.blocks.table(Owner::Allocator(number)) as u32;
+        let table = self.table(Owner::Allocator(number));
         self.allocators.insert(number, Allocator { table, frame, node });
         (table, node)
     }
@@ -428,39 +483,23 @@ impl Reading {
     }
 
     fn checkpoint(&mut self, record: &Record) {
-        self.clock.checkpoint(record.t, record.addr);
-        self.ledger.clock.checkpoint(record.t, record.addr);
-        let mut pass = Pass {
-            ledger: &mut self.ledger,
-            samples: &mut self.samples,
-            last_ns: &mut self.last_ns,
-        };
-        self.merge.before(record.t, |call| pass.pass(&call));
+        let (t, ns) = (record.t, record.addr);
+        self.clock.checkpoint(t, ns);
+        self.ledger.send(Message::Checkpoint { t, ns });
+        self.merge.before(t, |call| self.ledger.call(call));
     }
 
     #[inline]
     fn hold(&mut self, call: Call) {
         if self.merge.push(call) {
-            let mut pass = Pass {
-                ledger: &mut self.ledger,
-                samples: &mut self.samples,
-                last_ns: &mut self.last_ns,
-            };
-            self.merge.half(|call| pass.pass(&call));
+            self.merge.half(|call| self.ledger.call(call));
         }
     }
 
-    /// Passes on what is held, and waits for the tables.
+    /// Passes on what is held, and waits for the ledger and the tables.
     pub fn finish(mut self) -> Result<ReadStream> {
-        let mut pass = Pass {
-            ledger: &mut self.ledger,
-            samples: &mut self.samples,
-            last_ns: &mut self.last_ns,
-        };
-        self.merge.all(|call| pass.pass(&call));
-        for (index, thread) in self.threads.iter_mut().enumerate() {
-            thread.events = self.ledger.events_of(index as u32);
-        }
+        self.merge.all(|call| self.ledger.call(call));
+        self.ledger.flush();
         if self.processes.is_empty() {
             self.processes.push(Process {
                 number: 0,
@@ -474,7 +513,16 @@ impl Reading {
             });
         }
         let total_ns = self.cpu_total();
-        let settled = self.ledger.finish()?;
+        drop(self.ledger);
+        let settled =
+            self.ledger_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        for (thread, events) in self.threads.iter_mut().zip(settled.events) {
+            thread.events = events;
+        }
+        for live in settled.samples {
+            let sample = &mut self.samples[live.number as usize];
+            (sample.ns, sample.live) = (live.ns, live.live);
+        }
         let sites = settled.sites.finish();
         self.repairs.inversions = self.merge.inversions();
         self.repairs.refused_nodes = self.tree.refused();
@@ -496,7 +544,7 @@ impl Reading {
             repairs: self.repairs,
             counts: settled.counts,
             written: settled.written,
-            duration_ns: self.last_ns,
+            duration_ns: settled.last_ns,
         })
     }
 
@@ -514,26 +562,5 @@ impl Reading {
         }
         let of_processes = of_processes.values().copied().reduce(i64::saturating_add);
         of_threads.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)).max(of_processes)
-    }
-}
-
-/// Where events go in the order of time.
-struct Pass<'a> {
-    ledger: &'a mut Ledger,
-    samples: &'a mut [Sample],
-    last_ns: &'a mut i64,
-}
-
-impl Pass<'_> {
-    #[inline]
-    fn pass(&mut self, call: &Call) {
-        if call.op() == op::MEMORY {
-            let sample = &mut self.samples[call.addr as usize];
-            sample.ns = self.ledger.clock.ns(call.t());
-            sample.live = self.ledger.sites.live();
-        } else {
-            *self.last_ns = self.ledger.clock.ns(call.t());
-            self.ledger.call(call);
-        }
     }
 }

@@ -52,7 +52,9 @@ impl Tables {
     pub fn new(folder: &Path) -> Self {
         let (jobs, inbox) = sync_channel(1);
         let folder = folder.to_path_buf();
-        let encoder = std::thread::spawn(move || encode_all(&folder, inbox));
+        let thread = std::thread::Builder::new().name("tables".to_string());
+        let encode = move || encode_all(&folder, inbox);
+        let encoder = thread.spawn(encode).expect("a thread");
         Tables { jobs, encoder }
     }
 
