@@ -1,4 +1,5 @@
-//! Errors of the command. Each error has three lines: what happened, the state, and what to type next.
+//! Errors of the command. Each error has three lines: what happened, the state, and what to type
+//! next.
 
 use std::fmt;
 
@@ -8,12 +9,55 @@ pub struct Failure {
     what: String,
     state: String,
     help: String,
+    status: u8,
+}
+
+/// Exit statuses. From 125 on they are those of `timeout` of coreutils, so that they differ from most
+/// statuses of a recorded program.
+pub mod status {
+    /// The arguments are wrong.
+    pub const USAGE: u8 = 2;
+    /// A file cannot be read, or what is asked is impossible.
+    pub const UNREADABLE: u8 = 3;
+    /// Mallard itself failed.
+    pub const MALLARD_FAILED: u8 = 125;
+    /// The program cannot be recorded.
+    pub const CANNOT_RECORD: u8 = 126;
+    /// There is no such program.
+    pub const NOT_FOUND: u8 = 127;
 }
 
 impl Failure {
     /// Makes an error. All parts are in lower case, without a full stop. `help` is what to type next.
     pub fn new(what: impl Into<String>, state: impl Into<String>, help: impl Into<String>) -> Self {
-        Failure { what: what.into(), state: state.into(), help: help.into() }
+        Failure { what: what.into(), state: state.into(), help: help.into(), status: status::USAGE }
+    }
+
+    /// The same error with another exit status than 2.
+    pub fn with_status(self, status: u8) -> Self {
+        Failure { status, ..self }
+    }
+
+    /// The first line: what happened.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The last line: what to type next.
+    pub fn help(&self) -> &str {
+        &self.help
+    }
+
+    /// The exit status of the command.
+    pub fn status(&self) -> u8 {
+        self.status
+    }
+}
+
+/// A trace or stream cannot be read or written.
+impl From<mallard_trace::error::Error> for Failure {
+    fn from(error: mallard_trace::error::Error) -> Failure {
+        Failure::new(error.what(), error.state(), error.help()).with_status(status::UNREADABLE)
     }
 }
 

@@ -8,8 +8,14 @@
 #![deny(missing_docs, unsafe_code)]
 
 mod bench;
+mod doctor;
 mod error;
+mod import;
+mod look;
 mod output;
+mod pages;
+mod parse;
+mod record;
 mod rows;
 mod statistics;
 mod tables;
@@ -19,12 +25,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 use error::Failure;
 use std::process::ExitCode;
 
-/// Declares the subcommands of `mallard`: variant, module and help text.
+/// Declares the subcommands of `mallard`: attributes, variant and type.
 macro_rules! commands {
-    ($($variant:ident($module:ident) = $help:literal,)*) => {
+    ($($(#[$meta:meta])* $variant:ident($command:ty),)*) => {
         #[derive(Subcommand)]
         enum Subcommands {
-            $(#[doc = $help] #[command(subcommand)] $variant($module::Command),)*
+            $($(#[$meta])* $variant($command),)*
         }
 
         impl Subcommands {
@@ -38,7 +44,17 @@ macro_rules! commands {
 }
 
 commands! {
-    Bench(bench) = "What benchmarks measured: as a page, in the terminal, and one run beside another",
+    Record(record::Command),
+    Stats(look::stats::Command),
+    Sites(look::sites::Command),
+    Import(import::Command),
+    Doctor(doctor::Command),
+    Completions(pages::Completions),
+    #[command(hide = true)]
+    Pages(pages::Pages),
+    /// What benchmarks measured: as a page, in the terminal, and one run beside another
+    #[command(subcommand)]
+    Bench(bench::Command),
 }
 
 /// Tells which allocator a program should use, and how much the program would gain.
@@ -56,7 +72,7 @@ fn main() -> ExitCode {
     };
     mallard.command.run().unwrap_or_else(|failure| {
         eprintln!("{failure}");
-        ExitCode::from(2)
+        ExitCode::from(failure.status())
     })
 }
 

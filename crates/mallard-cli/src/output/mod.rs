@@ -2,4 +2,6 @@
 
 pub mod html;
 pub mod markdown;
+pub mod progress;
 pub mod terminal;
+pub mod units;

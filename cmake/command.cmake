@@ -1,0 +1,35 @@
+# Builds the command `mallard` by cargo, with its man pages and completions, as component `command`.
+#
+# cargo downloads the libraries of the command when it builds for the first time. Where they cannot be
+# downloaded, the rest of Mallard is built without the command.
+find_program(CARGO cargo)
+if(NOT CARGO)
+    message(STATUS "The command mallard is not built: there is no cargo (Debian: apt install cargo-web rustc-web)")
+    return()
+endif()
+execute_process(COMMAND ${CARGO} fetch --locked --quiet WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    RESULT_VARIABLE failed ERROR_VARIABLE why OUTPUT_QUIET)
+if(failed)
+    string(REGEX REPLACE "\n.*" "" why "${why}")
+    message(STATUS "The command mallard is not built: cargo cannot prepare it (${why})")
+    return()
+endif()
+
+# A cargo folder that several builds share saves compiling the libraries again.
+set(cargo_dir ${PROJECT_BINARY_DIR}/cargo)
+if(DEFINED ENV{CARGO_TARGET_DIR})
+    set(cargo_dir $ENV{CARGO_TARGET_DIR})
+endif()
+set(command_share ${PROJECT_BINARY_DIR}/share)
+add_custom_target(mallard-command ALL
+    COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${cargo_dir}
+        ${CARGO} build --locked --release --quiet --package mallard-cli
+    COMMAND ${cargo_dir}/release/mallard pages ${command_share}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    COMMENT "Building the command mallard" VERBATIM)
+if(MALLARD_INSTALL)
+    include(GNUInstallDirs)
+    install(PROGRAMS ${cargo_dir}/release/mallard
+        DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+    install(DIRECTORY ${command_share}/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT command)
+endif()

@@ -1,0 +1,192 @@
+//! `mallard doctor`: tells in advance whether a program can be recorded, and what the trace will
+//! lack.
+
+use crate::error::status::CANNOT_RECORD;
+use crate::error::Failure;
+use crate::output::terminal::say;
+use crate::record;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Tells whether programs can be recorded here, and whether PROG can.
+///
+/// Starts nothing. The status is 0 if recording will work, and 126 if not.
+#[derive(clap::Args)]
+pub struct Command {
+    /// Writes the findings as JSON.
+    #[arg(long)]
+    json: bool,
+    /// The program that is to be recorded.
+    #[arg(value_name = "PROG")]
+    program: Option<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Ok,
+    Warning,
+    Refused,
+}
+
+#[derive(Serialize)]
+struct Check {
+    verdict: Verdict,
+    what: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    help: String,
+}
+
+fn ok(what: impl Into<String>) -> Check {
+    Check { verdict: Verdict::Ok, what: what.into(), help: String::new() }
+}
+
+fn warning(what: impl Into<String>, help: impl Into<String>) -> Check {
+    Check { verdict: Verdict::Warning, what: what.into(), help: help.into() }
+}
+
+fn refused(what: impl Into<String>, help: impl Into<String>) -> Check {
+    Check { verdict: Verdict::Refused, what: what.into(), help: help.into() }
+}
+
+impl Command {
+    /// Prints the findings.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let mut checks = vec![recorder(), clock(), processes(), disk()];
+        checks.extend(seccomp());
+        if let Some(name) = &self.program {
+            checks.extend(program(&record::find_program(name)?));
+        }
+        if self.json {
+            say(&format!("{}\n", serde_json::to_string(&checks).expect("plain values")))?;
+        } else {
+            say(&checks.iter().map(line).collect::<String>())?;
+        }
+        let works = checks.iter().all(|check| check.verdict != Verdict::Refused);
+        if works && !self.json {
+            let name = self.program.unwrap_or_else(|| "PROG".into());
+            say(&format!("next: mallard record -- {}\n", name.to_string_lossy()))?;
+        }
+        Ok(if works { ExitCode::SUCCESS } else { ExitCode::from(CANNOT_RECORD) })
+    }
+}
+
+fn line(check: &Check) -> String {
+    let mark = match check.verdict {
+        Verdict::Ok => "ok      ",
+        Verdict::Warning => "warning ",
+        Verdict::Refused => "no      ",
+    };
+    let help = match check.help.as_str() {
+        "" => String::new(),
+        help => format!("          help: {help}\n"),
+    };
+    format!("{mark}  {}\n{help}", check.what)
+}
+
+fn recorder() -> Check {
+    match record::find_recorder() {
+        Ok(path) => ok(format!("the recorder is {}", path.display())),
+        Err(failure) => refused(failure.what(), failure.help()),
+    }
+}
+
+fn clock() -> Check {
+    if record::has_counter() {
+        ok("calls are timed by the time stamp counter of the processor")
+    } else {
+        warning(
+            "the time stamp counter is not constant here: calls are timed by CLOCK_MONOTONIC",
+            "recording costs about 40 ns more for each call",
+        )
+    }
+}
+
+/// Whether a program can open the ring of its parent.
+fn processes() -> Check {
+    let own = format!("/proc/{}/fd", std::process::id());
+    if Path::new(&own).exists() {
+        ok("/proc is readable")
+    } else {
+        refused(
+            "/proc is not mounted: a program cannot open the memory that it shares with mallard",
+            "mount -t proc proc /proc",
+        )
+    }
+}
+
+fn disk() -> Check {
+    const ENOUGH: u64 = 1 << 30;
+    let Ok(stat) = nix::sys::statvfs::statvfs(".") else {
+        return warning("this folder cannot be examined", "write elsewhere with -o");
+    };
+    let free = stat.blocks_available() * stat.fragment_size();
+    let shown = crate::output::units::bytes(free);
+    if free < ENOUGH {
+        warning(
+            format!("{shown} are free in this folder; a busy program fills 1 GiB in 20 seconds"),
+            "write elsewhere with -o, or limit with --max-size",
+        )
+    } else {
+        ok(format!("{shown} are free in this folder"))
+    }
+}
+
+fn seccomp() -> Option<Check> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?.trim();
+    (mode != "0").then(|| {
+        ok("system calls are filtered here (seccomp), as in containers; recording needs open, mmap and nanosleep")
+    })
+}
+
+fn program(path: &Path) -> Vec<Check> {
+    let shown = path.display();
+    let findings = match record::examine(path) {
+        Ok(findings) => findings,
+        Err(error) => {
+            return vec![warning(
+                format!("{shown} cannot be read: {error}"),
+                format!("ls -l {shown}"),
+            )]
+        }
+    };
+    let mut checks: Vec<Check> = findings
+        .into_iter()
+        .map(|finding| {
+            let what = format!("{shown}: {}", finding.what);
+            if finding.refuses {
+                refused(what, finding.help)
+            } else {
+                warning(what, finding.help)
+            }
+        })
+        .collect();
+    if checks.iter().all(|check| check.verdict != Verdict::Refused) {
+        checks.push(ok(format!("{shown} can be recorded")));
+    }
+    checks.extend(hint(path));
+    checks
+}
+
+/// What is hidden in programs that manage memory themselves.
+fn hint(path: &Path) -> Option<Check> {
+    let name = path.file_name()?.to_string_lossy();
+    if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
+        return Some(warning(
+            "Python keeps small objects in arenas of its own: only these arenas are seen",
+            "PYTHONMALLOC=malloc mallard record -- python3 ...",
+        ));
+    }
+    if ["java", "node"].contains(&&*name) {
+        return Some(warning(
+            format!(
+                "{name} has a garbage-collected heap: only what its native code allocates is seen"
+            ),
+            format!("mallard record -- {name} ... shows that part"),
+        ));
+    }
+    None
+}

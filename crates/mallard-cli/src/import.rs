@@ -1,0 +1,73 @@
+//! `mallard import`: makes a trace, a folder of tables, of a stream of events.
+
+use crate::error::Failure;
+use crate::output::progress::Work;
+use crate::record::names;
+use mallard_trace::import::{import, Options, Progress};
+use mallard_trace::trace::Trace;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Makes a trace of a stream of events.
+///
+/// A stream is what `trace_file` writes for single allocators, or what `mallard record` left when
+/// it was killed or given --keep-stream.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The stream.
+    #[arg(value_name = "FILE")]
+    stream: PathBuf,
+    /// The trace to write, NAME.mallard. By default it has the name of the stream.
+    #[arg(short = 'o', long = "output", value_name = "NAME")]
+    output: Option<PathBuf>,
+    /// Looks for debug information here as well.
+    #[arg(long, value_name = "FOLDER")]
+    debug_dir: Vec<PathBuf>,
+    /// Leaves addresses without names of functions.
+    #[arg(long)]
+    no_symbols: bool,
+    /// Overwrites the trace if it exists.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Command {
+    /// Makes the trace.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let to = match &self.output {
+            Some(output) => names::trace_of(output),
+            None => names::trace_of(&self.stream.with_extension("")),
+        };
+        let options = Options {
+            force: self.force,
+            debug_folders: self.debug_dir,
+            without_symbols: self.no_symbols,
+            ..Options::default()
+        };
+        let trace = with_progress(&self.stream, &to, &options)?;
+        let events = trace.manifest().counts.events;
+        eprintln!(
+            "mallard: {} events of {} are now {}\n  next: mallard stats {}",
+            crate::output::units::count(events),
+            self.stream.display(),
+            to.display(),
+            to.display()
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes a trace, and shows how far the work is.
+pub fn with_progress(stream: &Path, to: &Path, options: &Options) -> Result<Trace, Failure> {
+    let work = Work::begin();
+    let mut show = |progress| match progress {
+        Progress::Records(records) => {
+            work.say(&format!("{} records", crate::output::units::count(records)))
+        }
+        Progress::Symbols(addresses) => {
+            work.say(&format!("names of functions at {addresses} addresses"))
+        }
+        Progress::Sites(sites) => work.say(&format!("numbers of {sites} sites")),
+    };
+    import(stream, to, options, &mut show).map_err(Failure::from)
+}

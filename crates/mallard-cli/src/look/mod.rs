@@ -1,0 +1,26 @@
+//! Looks at a trace in the terminal: `mallard stats` and `mallard sites`.
+
+pub mod frames;
+pub mod sites;
+pub mod stats;
+
+use crate::error::status::UNREADABLE;
+use crate::error::Failure;
+use crate::record::names::trace_of;
+use mallard_trace::Trace;
+use std::path::Path;
+
+/// Opens the trace NAME, or NAME.mallard.
+fn open(name: &Path) -> Result<Trace, Failure> {
+    let path = if name.is_dir() { name.to_path_buf() } else { trace_of(name) };
+    if name.is_file() && !path.is_dir() {
+        let shown = name.display();
+        return Err(Failure::new(
+            format!("{shown} is a file, and a trace is a folder"),
+            "nothing was read",
+            format!("mallard import {shown}, if it is a stream"),
+        )
+        .with_status(UNREADABLE));
+    }
+    Ok(Trace::open(&path)?)
+}

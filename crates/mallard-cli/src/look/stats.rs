@@ -1,0 +1,198 @@
+//! `mallard stats`: a trace in figures.
+
+use super::{open, sites};
+use crate::error::Failure;
+use crate::output::terminal::say;
+use crate::output::units::{bytes, count, percent, time};
+use mallard_trace::duck::{Estimate, EXPLANATIONS};
+use mallard_trace::manifest::Manifest;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Shows what a trace holds: events, memory, lifetimes, losses, and D V L U C F of the program.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The trace.
+    #[arg(value_name = "NAME")]
+    name: PathBuf,
+    /// Says what D, V, L, U, C and F mean.
+    #[arg(long)]
+    explain: bool,
+    /// Writes the manifest of the trace, which has all figures, as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Command {
+    /// Prints the figures.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let trace = open(&self.name)?;
+        let manifest = trace.manifest();
+        if self.json {
+            say(&format!("{}\n", serde_json::to_string(manifest).expect("a manifest is plain")))?;
+        } else {
+            say(&text(manifest))?;
+            if self.explain {
+                say(&sites::explanations())?;
+            }
+            say(&format!("next: mallard sites {}\n", trace.folder().display()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn text(manifest: &Manifest) -> String {
+    let (counts, totals, all) = (&manifest.counts, &manifest.totals, &manifest.totals.sites);
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    if let Some(arguments) = manifest.notes.get("arguments").and_then(Value::as_array) {
+        let words: Vec<&str> = arguments.iter().filter_map(Value::as_str).collect();
+        lines.push(("program", words.join(" ")));
+    }
+    lines.push(("run", run(manifest)));
+    lines.push((
+        "events",
+        format!(
+            "{}: {} allocations, {} frees, {} reallocs",
+            count(counts.events),
+            count(counts.allocations),
+            count(counts.frees),
+            count(counts.reallocs)
+        ),
+    ));
+    let estimated = if manifest.stream.sample_bytes > 0 { " (estimated from samples)" } else { "" };
+    lines.push((
+        "allocated",
+        format!("{} in {} blocks{estimated}", bytes(all.bytes as u64), count(all.allocs as u64)),
+    ));
+    lines.push((
+        "peak",
+        format!(
+            "{} in {} blocks, after {}",
+            bytes(all.peak_bytes as u64),
+            count(all.peak_allocs as u64),
+            time(all.peak_t as f64)
+        ),
+    ));
+    if let Some(rss) = manifest.notes.get("peak_rss").and_then(Value::as_u64) {
+        lines.push(("", format!("{} resident at most", bytes(rss))));
+    }
+    lines.push((
+        "never freed",
+        format!("{} in {} blocks", bytes(all.live_bytes as u64), count(all.live_allocs as u64)),
+    ));
+    lines.push((
+        "sizes",
+        format!(
+            "{} to {}; half at most {}, 90 % at most {}, 99 % at most {}",
+            bytes(all.size_min as u64),
+            bytes(all.size_max as u64),
+            bytes(all.size_p50 as u64),
+            bytes(all.size_p90 as u64),
+            bytes(all.size_p99 as u64)
+        ),
+    ));
+    if let (Some(p50), Some(p90), Some(p99)) = (all.life_p50, all.life_p90, all.life_p99) {
+        let [p50, p90, p99] = [p50, p90, p99].map(|ns| time(ns as f64));
+        lines.push((
+            "lifetimes",
+            format!("half at most {p50}, 90 % at most {p90}, 99 % at most {p99}"),
+        ));
+    }
+    let share = |part: i64| percent(part as f64 / (all.allocs.max(1)) as f64);
+    lines.push((
+        "short-lived",
+        format!(
+            "{} of the blocks are freed before their thread allocates another",
+            share(all.short_lived)
+        ),
+    ));
+    lines.push((
+        "other thread",
+        format!("{} of the blocks are freed by another thread", share(all.cross_thread_frees)),
+    ));
+    if all.timed_calls > 0 {
+        let mean = all.call_ns as f64 / all.timed_calls as f64;
+        lines.push((
+            "calls",
+            format!("{} each, {} in all{}", time(mean), time(all.call_ns as f64), of_cpu(manifest)),
+        ));
+    }
+    lines.push((
+        "call stacks",
+        format!("{} that allocate; {} in all", count(totals.site_count), count(totals.stacks)),
+    ));
+    lines.push(("lost", losses(manifest)));
+    let measures = [&all.d, &all.v, &all.l, &all.u, &all.c, &all.f];
+    for (explanation, estimate) in EXPLANATIONS.iter().zip(measures) {
+        lines.push((explanation.word, measure(explanation.letter, explanation.unit, estimate)));
+    }
+    lines.iter().map(|(name, value)| format!("{name:<16}{value}\n")).collect()
+}
+
+fn run(manifest: &Manifest) -> String {
+    let totals = &manifest.totals;
+    let mut text = format!(
+        "{}, {} threads of {} processes",
+        time(totals.duration_ns as f64),
+        count(totals.threads),
+        count(totals.processes)
+    );
+    if let Some(cpu) = totals.cpu_ns {
+        text += &format!(", {} of CPU time", time(cpu as f64));
+    }
+    if manifest.stream.ending != "complete" {
+        text += &format!("; the stream is {}", manifest.stream.ending);
+    }
+    text
+}
+
+fn of_cpu(manifest: &Manifest) -> String {
+    match manifest.totals.cpu_ns {
+        Some(cpu) if cpu > 0 => {
+            format!(
+                ", {} of the CPU time",
+                percent(manifest.totals.sites.call_ns as f64 / cpu as f64)
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn losses(manifest: &Manifest) -> String {
+    let lost = &manifest.losses;
+    let strange = &manifest.repairs;
+    let parts = [
+        (lost.full, "events: the ring was full"),
+        (lost.nested, "events of signal handlers"),
+        (lost.write, "events: the stream could not be written"),
+        (lost.unknown, "events, for an unknown reason"),
+        (manifest.counts.unknown_frees, "allocations of blocks that were freed"),
+        (manifest.counts.missed_frees, "frees of blocks whose address was used again"),
+        (strange.cut_stacks, "call stacks lack outer functions"),
+        (strange.gap_stacks, "call stacks lack functions in the middle"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} {what}", count(*number)))
+        .collect();
+    if parts.is_empty() {
+        "nothing".to_string()
+    } else {
+        parts.join("; ")
+    }
+}
+
+/// A measure with its interval and number of observations.
+fn measure(letter: char, unit: &str, estimate: &Estimate) -> String {
+    let n = count(estimate.n.max(0) as u64);
+    match (estimate.value, estimate.low, estimate.high) {
+        (Some(value), Some(low), Some(high)) => {
+            format!("{letter} = {value:.2} {unit}  (95 %: {low:.2} to {high:.2}, n = {n})")
+        }
+        (Some(value), ..) => format!("{letter} = {value:.2} {unit}  (n = {n})"),
+        (None, ..) if estimate.is_too_few() => format!("{letter}: too few observations (n = {n})"),
+        (None, ..) => format!("{letter}: unknown"),
+    }
+}

@@ -1,0 +1,75 @@
+//! Figures with units, as people read them.
+
+/// A number of bytes: `512 B`, `1.5 KiB`, `20 MiB`.
+pub fn bytes(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut figure = bytes as f64;
+    let mut unit = 0;
+    while figure >= 1023.95 && unit + 1 < units.len() {
+        figure /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{bytes} B")
+    } else {
+        format!("{} {}", short(figure), units[unit])
+    }
+}
+
+/// A time of `ns` nanoseconds: `85 ns`, `1.2 ms`, `42 s`, `3 min 20 s`.
+pub fn time(ns: f64) -> String {
+    match ns {
+        _ if ns < 1e3 => format!("{ns:.0} ns"),
+        _ if ns < 1e6 => format!("{} us", short(ns / 1e3)),
+        _ if ns < 1e9 => format!("{} ms", short(ns / 1e6)),
+        _ if ns < 120e9 => format!("{} s", short(ns / 1e9)),
+        _ => format!("{:.0} min {:.0} s", (ns / 60e9).floor(), ns % 60e9 / 1e9),
+    }
+}
+
+/// A count with separated thousands: `4,600,000`.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage: `0.4 %`, `12 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", short(share * 100.0))
+}
+
+/// Two significant digits below 10, otherwise no decimals.
+fn short(figure: f64) -> String {
+    if figure.abs() < 9.95 {
+        format!("{figure:.1}")
+    } else {
+        format!("{figure:.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_two_digits_or_no_decimals() {
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(20 << 20), "20 MiB");
+        assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
+        assert_eq!(time(85.0), "85 ns");
+        assert_eq!(time(1.25e6), "1.2 ms");
+        assert_eq!(time(200e9), "3 min 20 s");
+        assert_eq!(count(4_600_000), "4,600,000");
+        assert_eq!(count(12), "12");
+        assert_eq!(percent(0.0042), "0.4 %");
+        assert_eq!(percent(0.123), "12 %");
+    }
+}

@@ -1,0 +1,158 @@
+//! Starts the program, passes signals on to the program, and waits for its end.
+
+use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
+use crate::error::Failure;
+use nix::libc;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::low_level::siginfo::Cause;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The status as `wait` returns it.
+    pub status: i32,
+    /// CPU time of the program and of the processes that it waited for, in nanoseconds.
+    pub user_ns: u64,
+    pub system_ns: u64,
+    /// The most resident bytes.
+    pub peak_rss: u64,
+    /// Page faults without and with reading from disk.
+    pub minor_faults: u64,
+    pub major_faults: u64,
+}
+
+impl Ended {
+    /// The status as a shell shows it: 128 + n if signal n ended the program.
+    pub fn exit_code(&self) -> u8 {
+        match self.signal() {
+            Some(signal) => 128 + signal as u8,
+            None => libc::WEXITSTATUS(self.status) as u8,
+        }
+    }
+
+    /// The signal that ended the program.
+    pub fn signal(&self) -> Option<i32> {
+        libc::WIFSIGNALED(self.status).then(|| libc::WTERMSIG(self.status))
+    }
+}
+
+/// A running program.
+pub struct Running {
+    process: Pid,
+    /// Becomes readable when the program ends. `None`: the kernel is older than 5.3.
+    end: Option<OwnedFd>,
+    signals: SignalsInfo<WithOrigin>,
+}
+
+impl Running {
+    /// Starts a program with the recorder in front of all libraries that the user preloads.
+    pub fn start(
+        path: &Path,
+        name: &OsStr,
+        arguments: &[OsString],
+        recorder: &Path,
+        ring: &str,
+    ) -> Result<Running, Failure> {
+        let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
+        let signals = SignalsInfo::<WithOrigin>::new(signals).map_err(|e| refused(path, &e))?;
+        let mut preload = OsString::from(recorder);
+        if let Some(more) = std::env::var_os("LD_PRELOAD").filter(|more| !more.is_empty()) {
+            preload.push(":");
+            preload.push(more);
+        }
+        use std::os::unix::process::CommandExt;
+        let child = Command::new(path)
+            .arg0(name)
+            .args(arguments)
+            .env("LD_PRELOAD", preload)
+            .env("MALLARD_RING", ring)
+            .spawn()
+            .map_err(|e| refused(path, &e))?;
+        let process = Pid::from_raw(child.id() as i32);
+        Ok(Running { process, end: pidfd(process), signals })
+    }
+
+    /// The system's number of the process.
+    pub fn process(&self) -> u32 {
+        self.process.as_raw() as u32
+    }
+
+    /// Waits until the program ends, but at most `limit`, and returns whether the program has ended.
+    /// Passes on signals that arrive meanwhile. Until `reap` is called, the system still tells the
+    /// CPU time of the program.
+    pub fn wait(&mut self, limit: Duration) -> io::Result<bool> {
+        use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
+        self.sleep(limit);
+        for signal in self.signals.pending() {
+            // The terminal sends SIGINT, SIGQUIT and others to the program as well as to this
+            // process. Only signals that a process sent to this one alone are passed on.
+            let is_from_user = matches!(signal.cause, Cause::Sent(_));
+            if let (true, Ok(signal)) = (is_from_user, Signal::try_from(signal.signal)) {
+                let _ = kill(self.process, signal); // the program may have ended
+            }
+        }
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        Ok(waitid(Id::Pid(self.process), flags)? != WaitStatus::StillAlive)
+    }
+
+    /// Returns how the program ended. `wait` has returned true.
+    #[allow(unsafe_code)]
+    pub fn reap(&self) -> io::Result<Ended> {
+        let mut status = 0;
+        // SAFETY: all fields of `rusage` may be 0.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: both pointers are valid, and the process is a child that nobody else waits for.
+        if unsafe { libc::wait4(self.process.as_raw(), &mut status, 0, &mut usage) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Ended {
+            status,
+            user_ns: nanoseconds(usage.ru_utime),
+            system_ns: nanoseconds(usage.ru_stime),
+            peak_rss: usage.ru_maxrss as u64 * 1024,
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+        })
+    }
+
+    fn sleep(&self, limit: Duration) {
+        use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+        let Some(end) = &self.end else { return std::thread::sleep(limit) };
+        let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+        let _ = poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], timeout);
+        // a signal ends it
+    }
+}
+
+fn refused(path: &Path, error: &io::Error) -> Failure {
+    let status = match error.kind() {
+        io::ErrorKind::NotFound => NOT_FOUND,
+        _ => CANNOT_RECORD,
+    };
+    let what =
+        format!("{} cannot be started: {}", path.display(), error.to_string().to_lowercase());
+    Failure::new(what, "nothing was recorded", format!("file {}", path.display()))
+        .with_status(status)
+}
+
+#[allow(unsafe_code)]
+fn pidfd(process: Pid) -> Option<OwnedFd> {
+    // SAFETY: the call has no pointers. It returns a new descriptor or a negative number.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+fn nanoseconds(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000
+}

@@ -1,0 +1,280 @@
+//! Finds the program to record, and tells before it starts whether it can be recorded.
+
+use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
+use crate::error::Failure;
+use object::elf;
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{Object, ObjectSymbol};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Something that is known of a program before it starts.
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub struct Finding {
+    /// Whether the program cannot be recorded because of this.
+    pub refuses: bool,
+    /// What was found, in one line.
+    pub what: String,
+    /// What the user can do.
+    pub help: String,
+}
+
+fn refusal(what: impl Into<String>, help: impl Into<String>) -> Finding {
+    Finding { refuses: true, what: what.into(), help: help.into() }
+}
+
+fn warning(what: impl Into<String>, help: impl Into<String>) -> Finding {
+    Finding { refuses: false, what: what.into(), help: help.into() }
+}
+
+/// Finds a program as the shell does: by its path if `name` has a slash, otherwise in PATH.
+pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+    let not_found = || {
+        let shown = name.to_string_lossy();
+        Failure::new(
+            format!("there is no program '{shown}'"),
+            "nothing was started",
+            format!("command -v {shown}"),
+        )
+        .with_status(NOT_FOUND)
+    };
+    if name.as_bytes().contains(&b'/') {
+        let path = PathBuf::from(name);
+        return if path.exists() { executable(path) } else { Err(not_found()) };
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let candidates = std::env::split_paths(&folders).map(|folder| folder.join(name));
+    let files: Vec<PathBuf> = candidates.filter(|path| path.is_file()).collect();
+    match files.iter().find(|path| is_executable(path)).or(files.first()) {
+        Some(path) => executable(path.clone()),
+        None => Err(not_found()),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && path.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0)
+}
+
+fn executable(path: PathBuf) -> Result<PathBuf, Failure> {
+    if is_executable(&path) {
+        return Ok(path);
+    }
+    let shown = path.display();
+    let what = if path.is_dir() {
+        format!("{shown} is a folder")
+    } else {
+        format!("{shown} may not be executed")
+    };
+    Err(Failure::new(what, "nothing was started", format!("ls -l {shown}"))
+        .with_status(CANNOT_RECORD))
+}
+
+/// Examines the file of a program. For a script, examines its interpreter.
+pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(512).read_to_end(&mut begin)?;
+    if let Some(line) = begin.strip_prefix(b"#!") {
+        return examine_script(path, line);
+    }
+    let mut findings = privileges(path)?;
+    let file = File::open(path)?;
+    // SAFETY of the program, not of memory: a file that is cut meanwhile would raise SIGBUS. The
+    // file of a program that is about to run is read whole instead.
+    let data = read_whole(file)?;
+    if !begin.starts_with(b"\x7fELF") {
+        findings.push(refusal(
+            "it is neither an ELF program nor a script with a #! line",
+            "name the program that runs it: mallard record -- sh FILE",
+        ));
+        return Ok(findings);
+    }
+    match ElfFile64::<object::Endianness>::parse(&*data) {
+        Ok(elf) if elf.elf_header().e_machine(elf.endian()) == machine() => {
+            findings.extend(examine_elf(&elf));
+        }
+        _ => findings.push(refusal(
+            format!("it is not a 64-bit program for {}", std::env::consts::ARCH),
+            "record a build for this machine",
+        )),
+    }
+    Ok(findings)
+}
+
+fn read_whole(mut file: File) -> std::io::Result<Vec<u8>> {
+    let mut data = Vec::new();
+    file.read_to_end(&mut data)?;
+    Ok(data)
+}
+
+fn machine() -> u16 {
+    if cfg!(target_arch = "aarch64") {
+        elf::EM_AARCH64
+    } else {
+        elf::EM_X86_64
+    }
+}
+
+/// `line` is what follows #! at the begin of the script.
+fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
+    let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
+    let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    let Some(interpreter) = words.next() else {
+        return Ok(vec![refusal(
+            "its #! line names no interpreter",
+            format!("head -1 {}", path.display()),
+        )]);
+    };
+    let mut interpreter = PathBuf::from(OsStr::from_bytes(interpreter));
+    if interpreter.ends_with("env") {
+        let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='));
+        if let Some(Ok(found)) = name.map(|name| find(OsStr::from_bytes(name))) {
+            interpreter = found;
+        }
+    }
+    if interpreter == path || !interpreter.exists() {
+        let what = format!("its interpreter {} does not exist", interpreter.display());
+        return Ok(vec![refusal(what, format!("head -1 {}", path.display()))]);
+    }
+    examine(&interpreter)
+}
+
+/// The dynamic linker ignores LD_PRELOAD where a program gets privileges of its file.
+fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
+    let meta = path.metadata()?;
+    let is_root = nix::unistd::geteuid().is_root();
+    let gains_user = meta.mode() & 0o4000 != 0 && meta.uid() != nix::unistd::geteuid().as_raw();
+    let gains_group = meta.mode() & 0o2000 != 0 && meta.gid() != nix::unistd::getegid().as_raw();
+    let mut findings = Vec::new();
+    if gains_user || gains_group {
+        findings.push(refusal(
+            "it is set-user-ID or set-group-ID, and the system loads no recorder into such a program",
+            format!("record a copy without the bit: cp {} .", path.display()),
+        ));
+    } else if !is_root && has_capabilities(path) {
+        findings.push(refusal(
+            "its file has capabilities, and the system loads no recorder into such a program",
+            format!("record a copy, which has none: cp {} .", path.display()),
+        ));
+    }
+    Ok(findings)
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    #[allow(unsafe_code)]
+    // SAFETY: both strings end with 0, and a size of 0 asks for the length alone.
+    unsafe {
+        nix::libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
+            > 0
+    }
+}
+
+fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
+    let is_go = elf.section_by_name(".note.go.buildid").is_some();
+    let Some(interpreter) = interpreter(elf) else {
+        let what = if is_go {
+            "it is a static Go program: its memory is managed by Go's runtime, not by malloc"
+        } else {
+            "it is linked statically, and the system loads no recorder into such a program"
+        };
+        let help = if is_go {
+            "go tool pprof reads what Go's own profiler writes"
+        } else {
+            "link it dynamically, or wrap single allocators in mallard::traced"
+        };
+        return vec![refusal(what, help)];
+    };
+    let mut findings = Vec::new();
+    if interpreter.contains("ld-musl") {
+        findings.push(refusal(
+            "it uses the C library musl, and the recorder needs glibc",
+            "record a build for glibc",
+        ));
+    }
+    if is_go {
+        findings.push(warning(
+            "it is a Go program: only what its C code allocates is seen",
+            "go tool pprof reads what Go's own profiler writes",
+        ));
+    }
+    let needed = needed_libraries(elf);
+    let sanitizer = |name: &str| {
+        ["libasan", "libtsan", "libmsan", "libhwasan", "liblsan"]
+            .iter()
+            .any(|s| name.starts_with(s))
+    };
+    let defined: std::collections::HashSet<&str> = elf
+        .dynamic_symbols()
+        .chain(elf.symbols())
+        .filter(|symbol| symbol.is_definition())
+        .filter_map(|symbol| symbol.name().ok())
+        .collect();
+    let exported =
+        |name: &str| elf.dynamic_symbols().any(|s| s.is_definition() && s.name() == Ok(name));
+    if needed.iter().any(|name| sanitizer(name))
+        || defined.contains("__asan_init")
+        || defined.contains("__tsan_init")
+    {
+        findings.push(refusal(
+            "it is built with a sanitizer, which replaces malloc itself",
+            "record a build without -fsanitize",
+        ));
+    } else if exported("malloc") {
+        findings.push(refusal(
+            format!(
+                "it has a malloc of its own{}, which is called instead of the recorder",
+                whose(&defined)
+            ),
+            "record a build that uses the malloc of the system",
+        ));
+    } else if let Some(prefix) =
+        ["_rjem_malloc", "je_malloc", "mi_malloc", "tc_malloc", "rpmalloc", "sn_malloc"]
+            .iter()
+            .find(|name| defined.contains(**name))
+    {
+        findings.push(warning(
+            format!("it contains an allocator of its own ({prefix}): what that one allocates is not seen"),
+            "record a build that uses the malloc of the system",
+        ));
+    }
+    findings
+}
+
+/// The allocator whose functions a program contains, for a message.
+fn whose(defined: &std::collections::HashSet<&str>) -> &'static str {
+    let has = |name: &str| defined.contains(name);
+    if has("mallctl") || has("_rjem_mallctl") || has("je_mallctl") {
+        " (jemalloc)"
+    } else if has("mi_version") || has("mi_malloc") {
+        " (mimalloc)"
+    } else if has("tc_version") || has("MallocExtension_Internal_GetStats") {
+        " (tcmalloc)"
+    } else {
+        ""
+    }
+}
+
+/// The path of the dynamic linker. `None`: the program is static.
+fn interpreter(elf: &ElfFile64) -> Option<String> {
+    let endian = elf.endian();
+    let header = elf.elf_program_headers().iter().find(|h| h.p_type(endian) == elf::PT_INTERP)?;
+    let path = header.interpreter(endian, elf.data()).ok()??;
+    Some(String::from_utf8_lossy(path).into_owned())
+}
+
+fn needed_libraries(elf: &ElfFile64) -> Vec<String> {
+    let endian = elf.endian();
+    let sections = elf.elf_section_table();
+    let Ok(Some((entries, link))) = sections.dynamic(endian, elf.data()) else { return Vec::new() };
+    let Ok(strings) = sections.strings(endian, elf.data(), link) else { return Vec::new() };
+    entries
+        .iter()
+        .filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED))
+        .filter_map(|entry| entry.string(endian, strings).ok())
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}

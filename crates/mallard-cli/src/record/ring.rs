@@ -1,0 +1,472 @@
+//! The ring: memory that a recorded program and this command share.
+//!
+//! `src/record/ring.hpp` describes the ring, and who writes what. The types here are the same. The
+//! threads of the program append records to segments. `Ring::drain` reads the records while the
+//! program runs, and pushes segments that are read back to the stack of free segments.
+#![allow(unsafe_code)] // reads and writes memory that another process changes
+
+use memmap2::MmapRaw;
+use nix::sys::memfd::{memfd_create, MFdFlags};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+
+const MAGIC: [u8; 8] = *b"\x89MRING\r\n";
+const VERSION: u32 = 1;
+const SEGMENT_BYTES: usize = 16384;
+const RECORD_BYTES: usize = 32;
+const TABLE_OFFSET: usize = 4096;
+const PAGE_BYTES: usize = 4096;
+
+/// Number of segments: 256 MiB. The system gives memory to those that the program fills.
+pub const SEGMENTS: u32 = 16384;
+
+/// How far `drain` looks beyond the last segment that was ever in use. Threads take new segments in
+/// the order of the table, but a thread may take one and be interrupted before it says so.
+const LOOK_AHEAD: usize = 256;
+
+/// What the command tells the recorder.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Number of segments of 16 KiB. Memory is used only for those that the program fills.
+    pub segments: u32,
+    /// Drops events when the ring is full. Otherwise the program waits.
+    pub drops: bool,
+    /// 0 none, 1 the caller, 2 frame pointers, 3 unwind tables.
+    pub stacks: u32,
+    /// Whether frees have call stacks.
+    pub free_stacks: bool,
+    /// 1 follows forks, 2 follows execs, 3 both.
+    pub follow: u32,
+    /// 0, or the mean number of bytes between sampled allocations.
+    pub sample_bytes: u64,
+    /// One call in so many is timed; a power of two.
+    pub time_calls: u32,
+    /// The clock of the stream: mallard_trace::format::clock.
+    pub clock: u32,
+    /// Whether events are recorded from the start.
+    pub recording: bool,
+}
+
+#[repr(C)]
+struct Header {
+    magic: [u8; 8],
+    version: u32,
+    segments: u32,
+    data_offset: u64,
+    on_full: u32,
+    stacks: u32,
+    free_stacks: u32,
+    follow: u32,
+    sample_bytes: u64,
+    time_calls: u32,
+    recording: AtomicU32,
+    padding: u64,
+    free_segments: AtomicU64,
+    unused: [u64; 7],
+    lost_full: AtomicU64,
+    lost_nested: AtomicU64,
+    waits: AtomicU64,
+    clock: u32,
+    reserved: u32,
+    processes: AtomicU32,
+    threads: AtomicU32,
+    attached: AtomicU32,
+    refused: AtomicU32,
+    own_ticks: AtomicU64,
+    own_events: AtomicU64,
+}
+
+#[repr(C, align(64))]
+struct Segment {
+    count: AtomicU32,
+    state: AtomicU32,
+    next: AtomicU32,
+    thread: AtomicU32,
+    process: AtomicU32,
+    sequence: AtomicU32,
+    system_thread: AtomicU32,
+    system_process: AtomicU32,
+}
+
+const FREE: u32 = 0;
+const IN_USE: u32 = 1;
+const SEALED: u32 = 2;
+
+const _: () = assert!(size_of::<Segment>() == 64);
+const _: () = assert!(offset_of!(Header, free_segments) == 64);
+const _: () = assert!(offset_of!(Header, lost_full) == 128);
+const _: () = assert!(offset_of!(Header, attached) == 168);
+const _: () = assert!(size_of::<Header>() == 192);
+
+/// A shared ring, and how far it is read.
+pub struct Ring {
+    map: MmapRaw,
+    file: File,
+    segments: usize,
+    data_offset: usize,
+    /// Segments from this one on were never in use.
+    used: usize,
+    /// Of each segment, the number of records that were read.
+    read: Vec<u32>,
+    /// Of each thread, the segments that are not yet read to their end, by sequence.
+    open: BTreeMap<u32, BTreeMap<u32, usize>>,
+    /// Of each thread, the sequence of the segment that is read next, if it is not 0.
+    next: HashMap<u32, u32>,
+}
+
+/// A thread of the program that has a segment, and its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// The system's number of the process.
+    pub system_process: u32,
+    /// The system's number of the thread.
+    pub system_thread: u32,
+    /// The number of the process in the stream.
+    pub process: u32,
+    /// The number of the thread in the stream.
+    pub thread: u32,
+}
+
+impl Ring {
+    /// Creates the ring. The file of the ring is closed in the programs that this process starts.
+    pub fn create(options: &Options) -> io::Result<Ring> {
+        let segments = options.segments as usize;
+        let table_end = TABLE_OFFSET + segments * size_of::<Segment>();
+        let data_offset = table_end.next_multiple_of(PAGE_BYTES);
+        let file = File::from(memfd_create(c"mallard-ring", MFdFlags::MFD_CLOEXEC)?);
+        file.set_len((data_offset + segments * SEGMENT_BYTES) as u64)?;
+        let map = MmapRaw::map_raw(&file)?;
+        let ring = Ring {
+            map,
+            file,
+            segments,
+            data_offset,
+            used: 0,
+            read: vec![0; segments],
+            open: BTreeMap::new(),
+            next: HashMap::new(),
+        };
+        // SAFETY: the page of the header is mapped, and no other process has the file yet.
+        unsafe {
+            ring.map.as_mut_ptr().cast::<Header>().write(Header {
+                magic: MAGIC,
+                version: VERSION,
+                segments: options.segments,
+                data_offset: data_offset as u64,
+                on_full: options.drops.into(),
+                stacks: options.stacks,
+                free_stacks: options.free_stacks.into(),
+                follow: options.follow,
+                sample_bytes: options.sample_bytes,
+                time_calls: options.time_calls,
+                recording: AtomicU32::new(options.recording.into()),
+                padding: 0,
+                free_segments: AtomicU64::new(1),
+                unused: [0; 7],
+                lost_full: AtomicU64::new(0),
+                lost_nested: AtomicU64::new(0),
+                waits: AtomicU64::new(0),
+                clock: options.clock,
+                reserved: 0,
+                processes: AtomicU32::new(0),
+                threads: AtomicU32::new(0),
+                attached: AtomicU32::new(0),
+                refused: AtomicU32::new(0),
+                own_ticks: AtomicU64::new(0),
+                own_events: AtomicU64::new(0),
+            });
+        }
+        for index in 0..segments {
+            let below = if index + 1 < segments { index as u32 + 2 } else { 0 };
+            ring.segment(index).next.store(below, Ordering::Relaxed);
+        }
+        Ok(ring)
+    }
+
+    /// The value of the variable MALLARD_RING: a path, which is valid while this process has the
+    /// ring. Behind the path is room for two numbers of 10 digits, which the recorder passes to a
+    /// program that it follows: the system's number of the process, and the number in the stream.
+    pub fn variable(&self) -> String {
+        let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
+        format!("{path}:{:010}:{:010}", 0, 0)
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the page is mapped as long as `self`, and all fields that change are atomic.
+        unsafe { &*self.map.as_ptr().cast::<Header>() }
+    }
+
+    fn segment(&self, index: usize) -> &Segment {
+        assert!(index < self.segments);
+        // SAFETY: the table is mapped, and all its fields are atomic.
+        unsafe { &*self.map.as_ptr().add(TABLE_OFFSET).cast::<Segment>().add(index) }
+    }
+
+    /// Starts or stops the recording of events.
+    pub fn set_recording(&self, on: bool) {
+        self.header().recording.store(on.into(), Ordering::Relaxed);
+    }
+
+    /// Whether a recorder has mapped the ring.
+    pub fn is_attached(&self) -> bool {
+        self.header().attached.load(Ordering::Acquire) != 0
+    }
+
+    /// The errno of what kept a recorder from starting.
+    pub fn refused(&self) -> Option<io::Error> {
+        let errno = self.header().refused.load(Ordering::Acquire);
+        (errno != 0).then(|| io::Error::from_raw_os_error(errno as i32))
+    }
+
+    /// Events that were dropped because the ring was full.
+    pub fn lost_full(&self) -> u64 {
+        self.header().lost_full.load(Ordering::Relaxed)
+    }
+
+    /// Events of signal handlers that interrupted the writing of an event.
+    pub fn lost_nested(&self) -> u64 {
+        self.header().lost_nested.load(Ordering::Relaxed)
+    }
+
+    /// How often a thread waited for a free segment.
+    pub fn waits(&self) -> u64 {
+        self.header().waits.load(Ordering::Relaxed)
+    }
+
+    /// Ticks that recording took in a sample of the events, and the number of these events.
+    pub fn own_ticks(&self) -> (u64, u64) {
+        let header = self.header();
+        (header.own_ticks.load(Ordering::Relaxed), header.own_events.load(Ordering::Relaxed))
+    }
+
+    /// Reads all records that were appended since the last call. Calls `sink` with the number of a
+    /// thread and its next records, in order for each thread. The slice has whole records.
+    pub fn drain<E>(&mut self, mut sink: impl FnMut(u32, &[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.find_segments();
+        let mut open = std::mem::take(&mut self.open);
+        let result = open.iter_mut().try_for_each(|(&thread, segments)| {
+            // A thread seals a segment before it takes another. A later segment may be found first.
+            let mut next = self.next.get(&thread).copied().unwrap_or(0);
+            while let Some(&index) = segments.get(&next) {
+                if !self.drain_segment(index, |records| sink(thread, records))? {
+                    break;
+                }
+                segments.remove(&next);
+                self.recycle(index);
+                next += 1;
+                self.next.insert(thread, next);
+            }
+            Ok(())
+        });
+        open.retain(|_, segments| !segments.is_empty());
+        self.open = open;
+        result
+    }
+
+    /// Adds the segments that threads took since the last call to `open`.
+    fn find_segments(&mut self) {
+        let known: HashSet<usize> =
+            self.open.values().flat_map(|segments| segments.values().copied()).collect();
+        let mut end = (self.used + LOOK_AHEAD).min(self.segments);
+        let mut index = 0;
+        while index < end {
+            let segment = self.segment(index);
+            // With acquire order, the fields that the owner wrote before are visible.
+            if segment.state.load(Ordering::Acquire) != FREE && !known.contains(&index) {
+                let thread = segment.thread.load(Ordering::Relaxed);
+                let sequence = segment.sequence.load(Ordering::Relaxed);
+                self.open.entry(thread).or_default().insert(sequence, index);
+                self.used = self.used.max(index + 1);
+                end = (self.used + LOOK_AHEAD).min(self.segments);
+            }
+            index += 1;
+        }
+    }
+
+    /// Passes on the new records of a segment, and returns whether the segment was sealed before.
+    fn drain_segment<E>(
+        &mut self,
+        index: usize,
+        sink: impl FnOnce(&[u8]) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        // `count` is read after `state`: the count of a sealed segment is final.
+        let is_sealed = self.segment(index).state.load(Ordering::Acquire) == SEALED;
+        let count = self.segment(index).count.load(Ordering::Acquire) as usize;
+        let count = count.min(SEGMENT_BYTES / RECORD_BYTES);
+        let read = self.read[index] as usize;
+        if count > read {
+            let begin = self.data_offset + index * SEGMENT_BYTES + read * RECORD_BYTES;
+            // SAFETY: the records are mapped. Their owner does not change them after it has
+            // counted them, and only this process gives the segment to another owner.
+            let records = unsafe {
+                std::slice::from_raw_parts(
+                    self.map.as_ptr().add(begin),
+                    (count - read) * RECORD_BYTES,
+                )
+            };
+            sink(records)?;
+            self.read[index] = count as u32;
+        }
+        Ok(is_sealed)
+    }
+
+    /// Resets a segment that has no owner any more, and pushes it to the free ones.
+    fn recycle(&mut self, index: usize) {
+        self.read[index] = 0;
+        let segment = self.segment(index);
+        segment.count.store(0, Ordering::Relaxed);
+        segment.state.store(FREE, Ordering::Release);
+        let top = &self.header().free_segments;
+        let mut old = top.load(Ordering::Relaxed);
+        loop {
+            segment.next.store(old as u32, Ordering::Relaxed);
+            let new = ((old >> 32) + 1) << 32 | (index as u64 + 1);
+            match top.compare_exchange_weak(old, new, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// The threads that have segments which are not sealed.
+    pub fn owners(&self) -> Vec<Owner> {
+        let segments = self.open.values().flat_map(|s| s.values());
+        let mut owners: Vec<Owner> = segments.map(|&index| self.owner(index)).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+
+    fn owner(&self, index: usize) -> Owner {
+        let segment = self.segment(index);
+        Owner {
+            system_process: segment.system_process.load(Ordering::Relaxed),
+            system_thread: segment.system_thread.load(Ordering::Relaxed),
+            process: segment.process.load(Ordering::Relaxed),
+            thread: segment.thread.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Seals the segments of threads that ended without sealing them, for example by SIGKILL. The
+    /// next `drain` reads their last records.
+    pub fn seal_segments_of(&mut self, ended: impl Fn(Owner) -> bool) {
+        fence(Ordering::Acquire);
+        for &index in self.open.values().flat_map(|s| s.values()) {
+            if self.segment(index).state.load(Ordering::Relaxed) == IN_USE
+                && ended(self.owner(index))
+            {
+                self.segment(index).state.store(SEALED, Ordering::Release);
+            }
+        }
+    }
+
+    /// The part of the segments that is free, from 0 to 1. Exact enough to tell when to look for
+    /// threads that ended.
+    pub fn free_share(&self) -> f64 {
+        let in_use: usize = self.open.values().map(BTreeMap::len).sum();
+        1.0 - in_use as f64 / self.segments as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    const OPTIONS: Options = Options {
+        segments: 4,
+        drops: false,
+        stacks: 3,
+        free_stacks: true,
+        follow: 0,
+        sample_bytes: 0,
+        time_calls: 1,
+        clock: 1,
+        recording: true,
+    };
+
+    /// What a thread of the program does: takes the top segment for itself.
+    fn take(ring: &Ring, thread: u32, sequence: u32) -> usize {
+        let top = &ring.header().free_segments;
+        let index = (top.load(Ordering::Acquire) as u32).checked_sub(1).expect("a free segment");
+        let segment = ring.segment(index as usize);
+        top.store(segment.next.load(Ordering::Relaxed).into(), Ordering::Release);
+        segment.thread.store(thread, Ordering::Relaxed);
+        segment.sequence.store(sequence, Ordering::Relaxed);
+        segment.state.store(IN_USE, Ordering::Release);
+        index as usize
+    }
+
+    /// Appends a record that is filled with a byte.
+    fn append(ring: &Ring, index: usize, byte: u8) {
+        let segment = ring.segment(index);
+        let count = segment.count.load(Ordering::Relaxed) as usize;
+        let at = ring.data_offset + index * SEGMENT_BYTES + count * RECORD_BYTES;
+        // SAFETY: the record is in the mapped ring, and nobody reads it yet.
+        unsafe { ring.map.as_mut_ptr().add(at).write_bytes(byte, RECORD_BYTES) };
+        segment.count.store(count as u32 + 1, Ordering::Release);
+    }
+
+    fn drained(ring: &mut Ring) -> Vec<(u32, Vec<u8>)> {
+        let mut pieces = Vec::new();
+        let Ok(()) = ring.drain(|thread, records| -> Result<(), Infallible> {
+            pieces.push((thread, records.iter().step_by(RECORD_BYTES).copied().collect()));
+            Ok(())
+        });
+        pieces
+    }
+
+    #[test]
+    fn each_record_is_read_once() {
+        let mut ring = Ring::create(&OPTIONS).unwrap();
+        assert_eq!(drained(&mut ring), []);
+        let own = take(&ring, 1, 0);
+        append(&ring, own, 1);
+        assert_eq!(drained(&mut ring), [(1, vec![1])]);
+        append(&ring, own, 2);
+        append(&ring, own, 3);
+        assert_eq!(drained(&mut ring), [(1, vec![2, 3])]);
+        assert_eq!(drained(&mut ring), []);
+    }
+
+    #[test]
+    fn the_segments_of_a_thread_are_read_in_their_order() {
+        let mut ring = Ring::create(&OPTIONS).unwrap();
+        let second = take(&ring, 1, 1);
+        append(&ring, second, 2);
+        assert_eq!(drained(&mut ring), [], "the first segment is not found yet");
+        let first = take(&ring, 1, 0);
+        append(&ring, first, 1);
+        assert_eq!(drained(&mut ring), [(1, vec![1])], "the first segment is not sealed yet");
+        ring.segment(first).state.store(SEALED, Ordering::Release);
+        assert_eq!(drained(&mut ring), [(1, vec![2])]);
+    }
+
+    #[test]
+    fn a_sealed_segment_is_free_again_after_it_was_read() {
+        let mut ring = Ring::create(&OPTIONS).unwrap();
+        for sequence in 0..10 {
+            let own = take(&ring, 1, sequence);
+            append(&ring, own, sequence as u8);
+            ring.segment(own).state.store(SEALED, Ordering::Release);
+            assert_eq!(drained(&mut ring), [(1, vec![sequence as u8])]);
+        }
+    }
+
+    #[test]
+    fn the_segment_of_a_thread_that_was_killed_is_read_and_freed() {
+        let mut ring = Ring::create(&OPTIONS).unwrap();
+        let own = take(&ring, 1, 0);
+        append(&ring, own, 7);
+        drained(&mut ring);
+        append(&ring, own, 8);
+        assert_eq!(ring.owners().len(), 1);
+        ring.seal_segments_of(|_| true);
+        assert_eq!(drained(&mut ring), [(1, vec![8])]);
+        assert!(ring.owners().is_empty() && ring.free_share() == 1.0);
+    }
+}

@@ -1,0 +1,294 @@
+//! What `mallard record` says at the end: what was recorded, what is missing, what recording cost,
+//! and how much any allocator could save at most.
+
+use super::launch::Ended;
+use super::names::Names;
+use super::session::Outcome;
+use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
+use crate::error::Failure;
+use crate::import::with_progress;
+use crate::output::units::{bytes, count, percent, time};
+use mallard_trace::format::Header;
+use mallard_trace::import::Options;
+use mallard_trace::manifest::Manifest;
+use serde_json::{json, Map, Value};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// A finished recording.
+pub struct Summary<'a> {
+    pub command: &'a super::Command,
+    pub path: &'a Path,
+    pub names: &'a Names,
+    pub header: Header,
+    pub outcome: Outcome,
+}
+
+impl Summary<'_> {
+    /// Makes the trace, says what there is to say, and returns the status of the program.
+    pub fn finish(self) -> Result<ExitCode, Failure> {
+        let status = ExitCode::from(self.outcome.ended.exit_code());
+        if !self.outcome.is_attached {
+            self.names.remove_stream();
+            return Err(self.not_loaded());
+        }
+        let fault_ns = ns_per_fault();
+        let options = Options {
+            force: self.command.force,
+            debug_folders: self.command.debug_dir.clone(),
+            without_symbols: self.command.no_symbols,
+            notes: self.notes(fault_ns),
+        };
+        let begin = Instant::now();
+        let trace =
+            with_progress(&self.names.stream, &self.names.trace, &options).map_err(|failure| {
+                let stream = self.names.stream.display();
+                Failure::new(
+                    format!("the events were recorded, but no trace was made: {}", failure.what()),
+                    format!(
+                        "the program ended with status {}; its events are in {stream}",
+                        self.outcome.ended.exit_code()
+                    ),
+                    format!("mallard import {stream}, once that can succeed: {}", failure.help()),
+                )
+                .with_status(MALLARD_FAILED)
+            })?;
+        let took = begin.elapsed();
+        if !self.command.keep_stream {
+            self.names.remove_stream();
+        }
+        let manifest = trace.manifest();
+        if self.command.json {
+            eprintln!("{}", self.json(manifest, fault_ns, took.as_secs_f64()));
+        } else if !self.command.quiet {
+            eprint!("{}", self.text(manifest, fault_ns));
+        }
+        Ok(status)
+    }
+
+    /// The program ran, but the recorder was not in it.
+    fn not_loaded(&self) -> Failure {
+        let program = self.path.display();
+        let why = match &self.outcome.refused {
+            Some(error) => format!("the recorder could not start in {program}: {error}"),
+            None => format!("the recorder was not loaded into {program}"),
+        };
+        Failure::new(
+            why,
+            format!(
+                "the program ran and ended with status {}; nothing was recorded",
+                self.outcome.ended.exit_code()
+            ),
+            format!("mallard doctor {program}"),
+        )
+        .with_status(CANNOT_RECORD)
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        self.outcome.ended.user_ns + self.outcome.ended.system_ns
+    }
+
+    /// CPU time that recording took in the program itself.
+    fn own_ns(&self, events: u64) -> f64 {
+        self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64 * events as f64
+    }
+
+    /// What the manifest keeps of the run.
+    fn notes(&self, fault_ns: f64) -> Map<String, Value> {
+        let Ended { user_ns, system_ns, peak_rss, minor_faults, major_faults, status } =
+            self.outcome.ended;
+        let arguments: Vec<_> =
+            self.command.program.iter().map(|word| word.to_string_lossy()).collect();
+        let host = nix::sys::utsname::uname().ok();
+        let host = host.as_ref();
+        let text =
+            |value: Option<&std::ffi::OsStr>| value.map(|v| v.to_string_lossy().into_owned());
+        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model =
+            cpu.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+        let notes = json!({
+            "program": self.path.to_string_lossy(),
+            "arguments": arguments,
+            "folder": std::env::current_dir().map(|f| f.to_string_lossy().into_owned()).ok(),
+            "status": status,
+            "wall_ns": self.outcome.wall.as_nanos() as u64,
+            "user_ns": user_ns,
+            "system_ns": system_ns,
+            "peak_rss": peak_rss,
+            "minor_faults": minor_faults,
+            "major_faults": major_faults,
+            "ns_per_fault": fault_ns,
+            "recording_ns_per_event": self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64,
+            "waits": self.outcome.waits,
+            "host": text(host.map(|h| h.nodename())),
+            "kernel": text(host.map(|h| h.release())),
+            "cpu": model,
+            "cores": std::thread::available_parallelism().map_or(0, usize::from),
+            "environment": mallocs_environment(),
+        });
+        match notes {
+            Value::Object(notes) => notes,
+            _ => Map::new(),
+        }
+    }
+
+    /// The largest part of the CPU time that an allocator could save, apart from locality: calls of
+    /// malloc's family, and page faults.
+    fn bound(&self, manifest: &Manifest, fault_ns: f64) -> Option<f64> {
+        let own = self.own_ns(manifest.counts.events);
+        let cpu = (self.cpu_ns() as f64 - own).max(1.0);
+        let calls = manifest.totals.sites.call_ns as f64;
+        let faults = self.outcome.ended.minor_faults as f64 * fault_ns;
+        (self.command.sample == 0 && self.cpu_ns() > 0).then(|| ((calls + faults) / cpu).min(1.0))
+    }
+
+    fn text(&self, manifest: &Manifest, fault_ns: f64) -> String {
+        let name = self.names.trace.display();
+        let events = manifest.counts.events;
+        let mut text = format!(
+            "mallard: {} events of {} in {}, {}: {name} ({})\n",
+            count(events),
+            plural(manifest.totals.threads, "thread"),
+            time(self.outcome.wall.as_nanos() as f64),
+            how_it_ended(&self.outcome.ended),
+            bytes(size_of(&self.names.trace)),
+        );
+        text += &format!("  lost: {}\n", self.losses(manifest));
+        let own = self.own_ns(events);
+        if own > 0.0 {
+            text += &format!(
+                "  recording took {} of the program's {} of CPU time\n",
+                time(own),
+                time(self.cpu_ns() as f64)
+            );
+        }
+        if let Some(bound) = self.bound(manifest, fault_ns) {
+            text += &format!(
+                "  malloc, free and page faults took {} of the rest: no allocator can save more, \
+                 locality aside\n",
+                percent(bound)
+            );
+        }
+        text += &format!("  next: mallard sites {name}\n");
+        text
+    }
+
+    /// Events that are missing, by cause.
+    fn losses(&self, manifest: &Manifest) -> String {
+        let lost = &manifest.losses;
+        let mut causes = Vec::new();
+        if lost.full > 0 {
+            causes.push(format!("{} events because the ring was full", count(lost.full)));
+        }
+        if lost.nested > 0 {
+            causes.push(format!("{} events of signal handlers", count(lost.nested)));
+        }
+        let unwritten = self.outcome.lost_written + lost.write;
+        if let Some(error) = &self.outcome.write_error {
+            causes.push(format!(
+                "all events after the stream could not be written ({}), {} of them seen",
+                error.to_string().to_lowercase(),
+                count(unwritten)
+            ));
+        }
+        if self.outcome.reached_max_bytes {
+            causes
+                .push(format!("all events after the stream had {}", bytes(self.command.max_size)));
+        }
+        if manifest.counts.unknown_frees > 0
+            && self.command.sample == 0
+            && self.command.window.is_none()
+        {
+            causes.push(format!(
+                "the allocations of {} blocks that were freed (calls that bypass the recorder)",
+                count(manifest.counts.unknown_frees)
+            ));
+        }
+        if causes.is_empty() {
+            "nothing".to_string()
+        } else {
+            causes.join("; ")
+        }
+    }
+
+    fn json(&self, manifest: &Manifest, fault_ns: f64, import_seconds: f64) -> Value {
+        let lost = manifest.losses.all() + self.outcome.lost_written;
+        json!({
+            "trace": self.names.trace.to_string_lossy(),
+            "events": manifest.counts.events,
+            "allocations": manifest.counts.allocations,
+            "frees": manifest.counts.frees,
+            "bytes": size_of(&self.names.trace),
+            "events_lost": lost,
+            "losses": manifest.losses,
+            "waits": self.outcome.waits,
+            "seconds": self.outcome.wall.as_secs_f64(),
+            "cpu_seconds": self.cpu_ns() as f64 / 1e9,
+            "peak_rss_kib": self.outcome.ended.peak_rss / 1024,
+            "recording_seconds": self.own_ns(manifest.counts.events) / 1e9,
+            "import_seconds": import_seconds,
+            "bound": self.bound(manifest, fault_ns),
+            "status": self.outcome.ended.exit_code(),
+        })
+    }
+}
+
+fn plural(number: u64, word: &str) -> String {
+    match number {
+        1 => format!("1 {word}"),
+        _ => format!("{} {word}s", count(number)),
+    }
+}
+
+fn how_it_ended(ended: &Ended) -> String {
+    match ended.signal() {
+        Some(signal) => format!("ended by signal {signal}"),
+        None => format!("status {}", ended.exit_code()),
+    }
+}
+
+/// Bytes of all files in a folder.
+fn size_of(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size_of(&entry.path()),
+            Ok(meta) => meta.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// Variables that change how programs allocate.
+fn mallocs_environment() -> Map<String, Value> {
+    let concerns = [
+        "MALLOC_",
+        "GLIBC_TUNABLES",
+        "PYTHONMALLOC",
+        "LD_PRELOAD",
+        "MALLARD_",
+        "MIMALLOC_",
+        "TCMALLOC_",
+    ];
+    std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
+        .filter(|(name, _)| concerns.iter().any(|prefix| name.starts_with(prefix)))
+        .map(|(name, value)| (name, Value::from(value.to_string_lossy().into_owned())))
+        .collect()
+}
+
+/// How long the system takes for a page fault, clearing the page included: the lowest of three
+/// measurements.
+fn ns_per_fault() -> f64 {
+    const BYTES: usize = 4 << 20;
+    const PAGE: usize = 4096;
+    let measure = || {
+        let mut pages = memmap2::MmapMut::map_anon(BYTES).ok()?;
+        let begin = Instant::now();
+        pages.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+        Some(begin.elapsed().as_nanos() as f64 / (BYTES / PAGE) as f64)
+    };
+    (0..3).filter_map(|_| measure()).fold(f64::INFINITY, f64::min).min(1e6)
+}

@@ -1,0 +1,181 @@
+//! Reads what the system tells of a recorded process: memory, page faults and CPU time.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The memory and the CPU time of a process at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Resident bytes.
+    pub rss: u64,
+    /// Resident bytes, those shared with other processes divided by their number. `None`: not read
+    /// this time, since reading takes long in large processes.
+    pub pss: Option<u64>,
+    /// Resident bytes that belong to no file.
+    pub anonymous: u64,
+    /// Bytes in huge pages; read together with `pss`.
+    pub huge: Option<u64>,
+    /// Page faults since the process began: without and with reading from disk.
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    /// CPU time since the process began, in nanoseconds.
+    pub user_ns: u64,
+    pub system_ns: u64,
+}
+
+impl Memory {
+    /// The text of a `memory` record: see spec/trace_format.md.
+    pub fn text(&self) -> String {
+        let mut text = format!("rss={} anonymous={}", self.rss, self.anonymous);
+        if let Some(pss) = self.pss {
+            text += &format!(" pss={pss}");
+        }
+        if let Some(huge) = self.huge {
+            text += &format!(" huge={huge}");
+        }
+        text + &format!(
+            " minor_faults={} major_faults={} user_ns={} system_ns={}",
+            self.minor_faults, self.major_faults, self.user_ns, self.system_ns
+        )
+    }
+}
+
+/// Reads samples of one process, and takes care that this costs at most a hundredth of a core.
+pub struct Sampler {
+    process: u32,
+    page_bytes: u64,
+    ns_per_tick: u64,
+    rollup: Paced,
+    threads: Paced,
+}
+
+impl Sampler {
+    /// A sampler of the process with this number.
+    pub fn new(process: u32) -> Sampler {
+        let ticks = sysconf(nix::unistd::SysconfVar::CLK_TCK).unwrap_or(100);
+        Sampler {
+            process,
+            page_bytes: sysconf(nix::unistd::SysconfVar::PAGE_SIZE).unwrap_or(4096),
+            ns_per_tick: 1_000_000_000 / ticks.max(1),
+            rollup: Paced::default(),
+            threads: Paced::default(),
+        }
+    }
+
+    /// The memory of the process now. `None`: the process has ended.
+    pub fn memory(&mut self) -> Option<Memory> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).ok()?;
+        let statm = fs::read_to_string(format!("/proc/{}/statm", self.process)).ok()?;
+        let mut memory = parse_stat(&stat, self.ns_per_tick)?;
+        let pages: Vec<u64> = statm.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let (&resident, &shared) = (pages.get(1)?, pages.get(2)?);
+        if resident == 0 {
+            return None; // it has ended, and its parent has not yet waited for it
+        }
+        memory.rss = resident * self.page_bytes;
+        memory.anonymous = resident.saturating_sub(shared) * self.page_bytes;
+        let path = format!("/proc/{}/smaps_rollup", self.process);
+        if let Some(rollup) = self.rollup.run(|| fs::read_to_string(&path).ok()).flatten() {
+            memory.pss = field(&rollup, "Pss:");
+            memory.huge = field(&rollup, "AnonHugePages:");
+        }
+        Some(memory)
+    }
+
+    /// The CPU time of each thread in nanoseconds, by the system's number of the thread. Empty when
+    /// it is too early to read so many threads again, unless this is the `last` time.
+    pub fn threads(&mut self, last: bool) -> Vec<(u32, u64)> {
+        let folder = format!("/proc/{}/task", self.process);
+        if last {
+            return cpu_of_threads(&folder);
+        }
+        self.threads.run(|| cpu_of_threads(&folder)).unwrap_or_default()
+    }
+}
+
+fn sysconf(variable: nix::unistd::SysconfVar) -> Option<u64> {
+    nix::unistd::sysconf(variable).ok()??.try_into().ok()
+}
+
+fn cpu_of_threads(folder: &str) -> Vec<(u32, u64)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let thread = entry.file_name().to_str()?.parse().ok()?;
+            let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
+            Some((thread, text.split(' ').next()?.parse().ok()?))
+        })
+        .collect()
+}
+
+/// Parses /proc/PID/stat. The name of the program, in parentheses, may contain anything.
+fn parse_stat(stat: &str, ns_per_tick: u64) -> Option<Memory> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Memory {
+        minor_faults: number(7)?,
+        major_faults: number(9)?,
+        user_ns: number(11)? * ns_per_tick,
+        system_ns: number(12)? * ns_per_tick,
+        ..Memory::default()
+    })
+}
+
+/// The bytes of a line `NAME  123 kB`.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+/// Runs something so seldom that it takes at most a hundredth of the time.
+#[derive(Default)]
+struct Paced {
+    next: Option<Instant>,
+}
+
+impl Paced {
+    const PAUSES: u32 = 99;
+
+    fn run<T>(&mut self, action: impl FnOnce() -> T) -> Option<T> {
+        let begin = Instant::now();
+        if self.next.is_some_and(|next| begin < next) {
+            return None;
+        }
+        let result = action();
+        let took = begin.elapsed().max(Duration::from_micros(1));
+        self.next = Some(Instant::now() + took * Self::PAUSES);
+        Some(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_this_process_is_read() {
+        let memory = Sampler::new(std::process::id()).memory().unwrap();
+        assert!(memory.rss > memory.anonymous && memory.anonymous > 0, "{memory:?}");
+        assert!(memory.pss.is_some() && memory.minor_faults > 0, "{memory:?}");
+    }
+
+    #[test]
+    fn a_program_name_with_a_parenthesis_does_not_move_the_fields() {
+        let stat = "7 (a) b) c) S 1 7 7 0 -1 4194304 11 0 13 0 15 16 0 0 20 0 1 0 5 6 7";
+        let memory = parse_stat(stat, 10).unwrap();
+        assert_eq!((memory.minor_faults, memory.major_faults), (11, 13));
+        assert_eq!((memory.user_ns, memory.system_ns), (150, 160));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_no_memory() {
+        assert_eq!(Sampler::new(u32::MAX - 1).memory(), None);
+    }
+
+    #[test]
+    fn threads_are_named_by_the_system() {
+        let threads = Sampler::new(std::process::id()).threads(false);
+        assert!(threads.iter().any(|&(thread, _)| thread == std::process::id()), "{threads:?}");
+    }
+}

@@ -1,0 +1,469 @@
+//! Tests `mallard record`, `stats`, `sites`, `import` and `doctor` with real programs.
+//!
+//! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
+//! `./x test` builds the recorder and runs them.
+
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
+
+/// A folder for the files of one test.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.0.path());
+        command
+    }
+
+    /// Runs mallard in the folder.
+    fn mallard(&self, arguments: &[&str]) -> Ran {
+        Ran(self.command(MALLARD).args(arguments).stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// Compiles a C program.
+    fn compile(&self, name: &str, source: &str, options: &[&str]) -> String {
+        let file = self.path(&format!("{name}.c"));
+        fs::write(&file, source).unwrap();
+        let path = self.path(name);
+        let compiled = self
+            .command("cc")
+            .arg(&file)
+            .args(["-g", "-o"])
+            .arg(&path)
+            .args(options)
+            .output()
+            .unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        path.to_str().unwrap().to_string()
+    }
+
+    fn manifest(&self, name: &str) -> Value {
+        let text = fs::read_to_string(self.path(name).join("manifest.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+struct Ran(Output);
+
+impl Ran {
+    fn status(&self) -> i32 {
+        self.0.status.code().unwrap()
+    }
+    fn out(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+    fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+    /// Checks the status and the three lines of an error.
+    fn refuses(&self, status: i32, what: &str) {
+        let errors = self.errors();
+        assert_eq!(self.status(), status, "{errors}");
+        assert!(errors.contains(what), "{what} is not in: {errors}");
+        let error: Vec<&str> =
+            errors.lines().skip_while(|line| !line.starts_with("mallard: ")).collect();
+        assert!(error.len() >= 3 && error[2].starts_with("  help: "), "{errors}");
+    }
+}
+
+/// Allocates 3 blocks in `make`, frees 2 of them, and leaves the third.
+const THREE_BLOCKS: &str = r#"
+#include <stdlib.h>
+static void* volatile kept;
+__attribute__((noinline)) static void* make(size_t n) { void* volatile p = malloc(n); return p; }
+int main(void) {
+    void* a = make(111);
+    void* b = make(222);
+    kept = make(333);
+    free(a);
+    free(b);
+    return 7;
+}
+"#;
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_recording_has_every_block_with_its_call_stack() {
+    let folder = Folder::new();
+    let program = folder.compile("three", THREE_BLOCKS, &[]);
+    let ran = folder.mallard(&["record", "--", &program, "an argument"]);
+    assert_eq!(ran.status(), 7, "{}", ran.errors());
+    assert!(ran.errors().contains("lost: nothing"), "{}", ran.errors());
+    assert!(ran.errors().contains("next: mallard sites three.mallard"), "{}", ran.errors());
+    let manifest = folder.manifest("three.mallard");
+    assert_eq!(manifest["counts"]["allocations"], 3, "{manifest}");
+    assert_eq!(manifest["counts"]["frees"], 2);
+    assert_eq!(manifest["totals"]["sites"]["live_bytes"], 333);
+    assert_eq!(manifest["notes"]["arguments"][1], "an argument");
+    assert!(!folder.path("three.stream").exists());
+
+    let sites = folder.mallard(&["sites", "three", "--json", "--sort", "leaked"]).out();
+    let first: Value = serde_json::from_str(sites.lines().next().unwrap()).unwrap();
+    assert_eq!(first["bytes"], 333, "{first}");
+    assert_eq!(first["functions"][0]["function"], "make");
+    assert_eq!(first["functions"][1]["function"], "main");
+    assert!(first["functions"][1]["file"].as_str().unwrap().ends_with("three.c"), "{first}");
+
+    let table = folder.mallard(&["sites", "three.mallard", "--filter", "make", "--top", "2"]).out();
+    assert!(table.starts_with("2 of 3 call stacks"), "{table}");
+    assert!(table.contains("three.c:4") && table.contains("next: "), "{table}");
+    let stats = folder.mallard(&["stats", "three.mallard", "--explain"]).out();
+    assert!(stats.contains("never freed     333 B in 1 blocks"), "{stats}");
+    assert!(stats.contains("too few observations") && stats.contains("fragmentability"), "{stats}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn the_status_and_the_output_of_the_program_are_passed_on() {
+    let folder = Folder::new();
+    let ran = folder.mallard(&[
+        "record",
+        "-q",
+        "-o",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "echo out; echo err >&2; exit 42",
+    ]);
+    assert_eq!((ran.status(), ran.out(), ran.errors()), (42, "out\n".into(), "err\n".into()));
+    let killed = folder.mallard(&["record", "-o", "b", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(killed.status(), 128 + 9, "{}", killed.errors());
+    assert!(killed.errors().contains("ended by signal 9"), "{}", killed.errors());
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn the_summary_in_json_has_the_bound_and_the_losses() {
+    let folder = Folder::new();
+    let ran = folder.mallard(&[
+        "record",
+        "--json",
+        "--",
+        "perl",
+        "-e",
+        "my %h; $h{$_} = $_ for 1..20000",
+    ]);
+    let summary: Value = serde_json::from_str(&ran.errors()).unwrap();
+    assert!(summary["events"].as_u64().unwrap() > 10_000, "{summary}");
+    assert_eq!(summary["events_lost"], 0);
+    let bound = summary["bound"].as_f64().unwrap();
+    assert!(bound > 0.0 && bound <= 1.0, "{summary}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_missing_program_is_127_and_one_that_cannot_be_recorded_126() {
+    let folder = Folder::new();
+    folder.mallard(&["record", "--", "no-such-program"]).refuses(127, "there is no program");
+    folder.mallard(&["record", "--", "/no/such/program"]).refuses(127, "there is no program");
+    fs::write(folder.path("text"), "just text").unwrap();
+    folder.mallard(&["record", "--", "./text"]).refuses(126, "may not be executed");
+    let set_mode = |name: &str, mode| {
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode("text", 0o755);
+    folder.mallard(&["record", "--", "./text"]).refuses(126, "neither an ELF program nor a script");
+
+    let fixed = folder.compile("fixed", THREE_BLOCKS, &["-static"]);
+    folder.mallard(&["record", "--", &fixed]).refuses(126, "linked statically");
+    let pie = folder.compile("static_pie", THREE_BLOCKS, &["-static-pie"]);
+    folder.mallard(&["record", "--", &pie]).refuses(126, "linked statically");
+    let asan = folder.compile("asan", THREE_BLOCKS, &["-fsanitize=address"]);
+    folder.mallard(&["record", "--", &asan]).refuses(126, "sanitizer");
+    let own = "#include <stddef.h>\nvoid* malloc(size_t n) { (void)n; return 0; }\nint main(void) { return 0; }";
+    let own = folder.compile("own", own, &[]);
+    folder.mallard(&["record", "--", &own]).refuses(126, "a malloc of its own");
+
+    // A Go program is known by a note of its compiler.
+    fs::write(folder.path("note"), "id").unwrap();
+    let note = ["--add-section", ".note.go.buildid=note", "fixed", "go"];
+    assert!(folder.command("objcopy").args(note).status().unwrap().success());
+    folder.mallard(&["record", "--", "./go"]).refuses(126, "Go");
+    let doctor = folder.mallard(&["doctor", "./go"]);
+    assert_eq!(doctor.status(), 126);
+    assert!(doctor.out().contains("no        ./go"), "{}", doctor.out());
+    assert_eq!(folder.mallard(&["doctor", "sh"]).status(), 0);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_set_user_id_program_is_refused() {
+    let folder = Folder::new();
+    let program = folder.compile("three", THREE_BLOCKS, &[]);
+    let somebody = nix::unistd::Uid::from_raw(nix::unistd::getuid().as_raw() + 1);
+    if nix::unistd::chown(Path::new(&program), Some(somebody), None).is_err() {
+        return; // only root may give files away
+    }
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+    folder.mallard(&["record", "--", &program]).refuses(126, "set-user-ID");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn nothing_is_overwritten_without_force() {
+    let folder = Folder::new();
+    for expected in ["true.mallard", "true.2.mallard", "true.3.mallard"] {
+        assert_eq!(folder.mallard(&["record", "--", "true"]).status(), 0);
+        assert!(folder.path(expected).is_dir(), "{expected}");
+    }
+    folder.mallard(&["record", "-o", "true", "--", "true"]).refuses(125, "exists already");
+    assert_eq!(folder.mallard(&["record", "--force", "-o", "true", "--", "true"]).status(), 0);
+    folder.mallard(&["record", "-o", "no/such/folder", "--", "true"]).refuses(125, "cannot write");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_full_disk_stops_the_recording_but_not_the_program() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("small")).unwrap();
+    // The file system has 256 KiB, in a name space of mounts of its own.
+    let script = format!(
+        "mount -t tmpfs -o size=256k tmpfs small || exit 77; cd small; {MALLARD} record -- \
+         perl -e 'my %h; $h{{$_ % 5000}} .= $_ for 1..300000; print scalar(%h)'"
+    );
+    let unshared = folder.command("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
+    let ran = Ran(unshared);
+    if ran.out().is_empty()
+        && (ran.errors().contains("mount:") || ran.errors().contains("unshare:"))
+    {
+        return; // this machine permits no name spaces
+    }
+    assert_eq!(ran.out(), "5000", "{}", ran.errors());
+    let errors = ran.errors();
+    assert!(
+        errors.contains("could not be written") || errors.contains("no trace was made"),
+        "{errors}"
+    );
+    assert!(errors.contains("help: ") || errors.contains("next: "), "{errors}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn signals_for_mallard_reach_the_program() {
+    let folder = Folder::new();
+    let script = "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut mallard = folder
+        .command(MALLARD)
+        .args(["record", "-o", "a", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    let process = nix::unistd::Pid::from_raw(mallard.id() as i32);
+    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let ran = Ran(mallard.wait_with_output_of());
+    assert_eq!((ran.status(), ran.out().as_str()), (9, "ready\ncaught\n"), "{}", ran.errors());
+}
+
+/// `wait_with_output` takes the child by value.
+trait WaitWithOutput {
+    fn wait_with_output_of(&mut self) -> Output;
+}
+
+impl WaitWithOutput for std::process::Child {
+    fn wait_with_output_of(&mut self) -> Output {
+        use std::io::Read;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        self.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+        self.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+        Output { status: self.wait().unwrap(), stdout, stderr }
+    }
+}
+
+/// Allocates and frees for ever, and prints a line after 10,000 blocks.
+const BUSY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    for (long i = 1;; ++i) {
+        void* volatile p = malloc(i % 500 + 1);
+        free(p);
+        if (i == 10000) { puts("ready"); fflush(stdout); }
+    }
+}
+"#;
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_program_that_is_killed_at_any_moment_leaves_a_whole_trace() {
+    let folder = Folder::new();
+    let program = folder.compile("busy", BUSY, &[]);
+    for moment in 0..20u64 {
+        let script = format!(
+            "{program} & sleep 0.0{}; kill -9 $!; wait $! 2>/dev/null; exit 0",
+            moment * 4 + 10
+        );
+        let ran = folder.mallard(&[
+            "record",
+            "--force",
+            "-o",
+            "a",
+            "--follow",
+            "fork,exec",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ]);
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+        let manifest = folder.manifest("a.mallard");
+        assert_eq!(manifest["counts"]["unknown_frees"], 0, "{manifest}");
+        assert_eq!(manifest["counts"]["missed_frees"], 0, "{manifest}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_killed_mallard_leaves_a_stream_and_the_program_runs_on() {
+    let folder = Folder::new();
+    let program = folder.compile("busy", BUSY, &[]);
+    let mut mallard = folder
+        .command(MALLARD)
+        .args(["record", "-o", "a", "--", &program])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    mallard.kill().unwrap();
+    mallard.wait().unwrap();
+    let ended = folder.command("pkill").args(["-9", "-f", &program]).status().unwrap();
+    assert!(ended.success(), "the program ran on");
+    let imported = folder.mallard(&["import", "a.stream", "--no-symbols"]);
+    assert_eq!(imported.status(), 0, "{}", imported.errors());
+    let stats = folder.mallard(&["stats", "a"]);
+    assert!(stats.out().contains("the stream is cut"), "{}", stats.out());
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn forks_and_execs_are_recorded_on_request() {
+    let folder = Folder::new();
+    let script = "perl -e 'my @a = (1..2000)' & perl -e 'my @a = (1..2000)'; wait";
+    let processes = |follow: &[&str]| {
+        let arguments =
+            [&["record", "--force", "-o", "a"], follow, &["--", "sh", "-c", script]].concat();
+        assert_eq!(folder.mallard(&arguments).status(), 0);
+        folder.manifest("a.mallard")["totals"]["processes"].as_u64().unwrap()
+    };
+    assert_eq!(processes(&[]), 1);
+    assert!(processes(&["--follow", "fork,exec"]) >= 3);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_window_records_a_part_and_samples_estimate_the_whole() {
+    let folder = Folder::new();
+    let ran = folder.mallard(&[
+        "record",
+        "-o",
+        "late",
+        "--window",
+        "100s..",
+        "--",
+        "perl",
+        "-e",
+        "my @a = (1..9999)",
+    ]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert_eq!(folder.manifest("late.mallard")["counts"]["events"], 0);
+    let work = ["--", "perl", "-e", "my @a = map { 'x' x 100 } 1..50000"];
+    assert_eq!(folder.mallard(&[&["record", "-o", "all"], &work[..]].concat()).status(), 0);
+    assert_eq!(
+        folder
+            .mallard(&[&["record", "-o", "some", "--sample", "16KiB"], &work[..]].concat())
+            .status(),
+        0
+    );
+    let bytes = |name: &str| folder.manifest(name)["totals"]["sites"]["bytes"].as_f64().unwrap();
+    let events = |name: &str| folder.manifest(name)["counts"]["events"].as_u64().unwrap();
+    assert!(events("some.mallard") * 10 < events("all.mallard"));
+    let ratio = bytes("some.mallard") / bytes("all.mallard");
+    assert!((0.5..2.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_program_may_close_all_descriptors() {
+    let folder = Folder::new();
+    let script =
+        "import os\nos.closerange(3, 1000)\nx = [str(i) * 50 for i in range(20000)]\nos._exit(3)";
+    let ran = folder.mallard(&[
+        "record",
+        "-o",
+        "a",
+        "--follow",
+        "exec",
+        "--",
+        "env",
+        "PYTHONMALLOC=malloc",
+        "python3",
+        "-c",
+        script,
+    ]);
+    assert_eq!(ran.status(), 3, "{}", ran.errors());
+    assert!(folder.manifest("a.mallard")["counts"]["allocations"].as_u64().unwrap() > 10_000);
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    let folder = Folder::new();
+    folder.mallard(&["stats", "nothing"]).refuses(3, "cannot read the trace");
+    fs::create_dir(folder.path("empty.mallard")).unwrap();
+    folder.mallard(&["sites", "empty"]).refuses(3, "is no trace");
+    fs::write(folder.path("file"), "text").unwrap();
+    folder.mallard(&["stats", "file"]).refuses(3, "is a file, and a trace is a folder");
+    folder.mallard(&["import", "file"]).refuses(3, "");
+    folder.mallard(&["import", "missing"]).refuses(3, "");
+    folder.mallard(&["sites"]).refuses(2, "no trace was named");
+    folder.mallard(&["sites", "empty", "--filter", "("]).refuses(2, "no regular expression");
+    folder.mallard(&["record"]).refuses(2, "");
+    folder.mallard(&["record", "--sample", "much", "--", "true"]).refuses(2, "a size");
+    folder.mallard(&["record", "--window", "9s..1s", "--", "true"]).refuses(2, "a window");
+}
+
+#[test]
+fn a_stream_of_the_format_s_golden_file_is_imported() {
+    let folder = Folder::new();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
+    let mut file = fs::File::create(folder.path("orders.stream")).unwrap();
+    file.write_all(&fs::read(golden).unwrap()).unwrap();
+    let ran = folder.mallard(&["import", "orders.stream"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.errors().contains("next: mallard stats orders.mallard"), "{}", ran.errors());
+    let table = folder.mallard(&["sites", "orders", "--full"]).out();
+    assert!(table.contains("orders of the day, and of the night"), "{table}");
+    folder.mallard(&["import", "orders.stream"]).refuses(3, "exist");
+}
+
+#[test]
+fn man_pages_and_completions_are_written() {
+    let folder = Folder::new();
+    assert_eq!(folder.mallard(&["pages", "share"]).status(), 0);
+    let page = fs::read_to_string(folder.path("share/man/man1/mallard-record.1")).unwrap();
+    assert!(page.contains("max\\-size"), "{page}");
+    assert!(folder.path("share/bash-completion/completions/mallard").exists());
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(folder.mallard(&["completions", shell]).out().contains("record"));
+    }
+    let help = folder.mallard(&["record", "--help"]).out();
+    assert!(help.contains("--follow") && help.contains("PROG"), "{help}");
+}
