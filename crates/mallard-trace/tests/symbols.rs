@@ -108,3 +108,27 @@ fn a_file_that_is_no_program_has_no_names() {
         assert_eq!(found(&trace_with(&part, "-", Path::new(path), &Options::default())).2, "none");
     }
 }
+
+#[test]
+fn compressed_debug_information_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["zlib", "zstd"] {
+        let copy = folder.path().join(format);
+        let option = format!("--compress-debug-sections={format}");
+        let done = std::process::Command::new("objcopy")
+            .arg(option)
+            .arg(this_program())
+            .arg(&copy)
+            .output();
+        // Not every objcopy knows zstd.
+        if !done.is_ok_and(|done| done.status.success()) {
+            continue;
+        }
+        let trace =
+            trace_with(folder.path(), "-", &copy, &Options { force: true, ..Options::default() });
+        let (function, file, source) = found(&trace);
+        assert_eq!(source, "dwarf");
+        assert!(function.ends_with("function_with_a_name"), "{function}");
+        assert!(file.ends_with("tests/symbols.rs"), "{file}");
+    }
+}

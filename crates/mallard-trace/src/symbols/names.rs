@@ -3,11 +3,14 @@
 use super::{debug_files, Function, Source};
 use crate::modules::Module;
 use addr2line::{demangle_auto, gimli, Context};
+use flate2::read::ZlibDecoder;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
 use object::read::{
-    File, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind,
+    CompressionFormat, File, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache,
+    SymbolKind,
 };
 use std::borrow::Cow;
+use std::io::Read;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
@@ -98,10 +101,30 @@ fn add_names(object: &Elf, addresses: &[Option<u64>], names: &mut Names) {
     }
 }
 
+/// The bytes of a section. Debug information is often compressed.
+fn contents<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [u8]>> {
+    let stored = section.compressed_data().ok()?;
+    // The size is what the file says, so it is a limit and not a reason to take memory.
+    let size = stored.uncompressed_size;
+    let mut bytes = Vec::new();
+    match stored.format {
+        CompressionFormat::None => return Some(Cow::Borrowed(stored.data)),
+        CompressionFormat::Zlib => ZlibDecoder::new(stored.data).take(size).read_to_end(&mut bytes),
+        CompressionFormat::Zstandard => {
+            zstd::stream::read::Decoder::new(stored.data).ok()?.take(size).read_to_end(&mut bytes)
+        }
+        _ => return None,
+    }
+    .ok()?;
+    (bytes.len() as u64 == size).then_some(Cow::Owned(bytes))
+}
+
 fn add_debug_info(object: &Elf, addresses: &[Option<u64>], names: &mut Names) -> Option<()> {
     let load = |id: gimli::SectionId| -> Result<Cow<[u8]>, gimli::Error> {
-        let section = object.section_by_name(id.name());
-        Ok(section.and_then(|section| section.uncompressed_data().ok()).unwrap_or_default())
+        Ok(object
+            .section_by_name(id.name())
+            .and_then(|section| contents(&section))
+            .unwrap_or_default())
     };
     let sections = DwarfSections::load(load).ok()?;
     let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
