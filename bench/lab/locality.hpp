@@ -24,7 +24,7 @@ struct locality_cell {
     std::size_t walks = 1;       ///< walks over a list before the next list
     std::size_t looks = 1;       ///< measurements; each has half the walks of the one before
     std::size_t repetitions = 0; ///< of the access phase, as in the talk; 0: corrected variant
-    std::size_t accesses = 1;    ///< corrected variant: least number in a sample
+    std::size_t accesses = 1;    ///< least number of accesses in one sample
 
     std::size_t subsystems() const noexcept { return elements / size; }
 };

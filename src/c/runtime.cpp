@@ -41,7 +41,8 @@ extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) no
     return __cxa_thread_atexit_impl(f, object, dso);
 }
 
-// A call of a virtual function without a definition ends here. Every handle defines all of them.
+// A call of a pure virtual function would end here. There is no such call: each class of handles of
+// the C library defines all virtual functions.
 extern "C" [[noreturn]] void __cxa_pure_virtual()
 {
     __builtin_trap();

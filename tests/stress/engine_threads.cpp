@@ -134,7 +134,7 @@ TEST_F(engine_threads, start_and_end_under_visits)
 }
 
 // One thread allocates each block. The next thread frees the block, and makes no other call.
-TEST_F(engine_threads, end_after_one_free_each)
+TEST_F(engine_threads, may_end_after_they_freed_a_single_block)
 {
     for (std::size_t bytes : {16UL, 4000UL, 40'000UL, 2'000'000UL, 40'000'000UL})
         for (std::size_t i = 0; i < rounds(200); ++i) {

@@ -39,8 +39,9 @@ public:
     }
 };
 
-/// Threads trade blocks until the source has refused more than 20 requests. The number of chunks
-/// that one round of trading takes depends on the scheduler, so each round starts without chunks.
+/// Threads trade blocks until the source has refused more than 20 requests. Trims the
+/// allocator after each round: otherwise later rounds might need no chunk from the source, which
+/// depends on the scheduler.
 void trade_until_refused(subject& of, unreliable_source& heap, demand const& goods)
 {
     for (int round = 0; round < 100 && heap.refusals() <= 20; ++round) {

@@ -174,7 +174,7 @@ TEST(growth, takes_whole_units_after_any_number_of_halvings)
     source.give(taken);
 }
 
-TEST(growth, requests_the_usable_bytes_of_a_step_and_grows_from_the_whole_step)
+TEST(growth, rounds_a_request_down_to_usable_bytes_and_doubles_the_unrounded_step)
 {
     failing_source source;
     growth_state<growth{.first = 10'000}> state;

@@ -39,7 +39,8 @@ protected:
         blocks.clear();
     }
 
-    /// The bytes of each request for a chunk. Requests for arrays of recent frees do not count.
+    /// The bytes of each request for a chunk. Leaves out requests for the array in which an ordered
+    /// pool keeps recently freed blocks.
     std::vector<std::size_t> steps() const
     {
         std::vector<std::size_t> bytes;

@@ -247,7 +247,7 @@ TEST(source, can_be_another_allocator)
     EXPECT_EQ(source.take({10, 1}).data, first.data) << "an arena takes its last block back";
 }
 
-TEST(refuse_absurd, returns_a_chunk_that_a_source_gives_for_an_impossible_request)
+TEST(refuse_absurd, hands_a_chunk_back_to_a_source_that_grants_an_impossible_request)
 {
     failing_source generous;
     EXPECT_EQ(mallard::refuse_absurd<false>(generous, {64, 8}).data, nullptr);

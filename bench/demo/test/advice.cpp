@@ -141,7 +141,7 @@ TEST(demo_advice, recommends_a_large_strategy_if_no_other_gains_and_names_its_pr
     EXPECT_TRUE(reason(s, "price").starts_with("10.0x the memory of AS1"));
 }
 
-TEST(demo_advice, prefers_destructors_and_an_abstract_base_among_equals)
+TEST(demo_advice, prefers_destructors_and_an_abstract_base_if_strategies_are_equally_fast)
 {
     series s = level();
     for (int strategy = 7; strategy <= 10; ++strategy)

@@ -289,7 +289,7 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     let value = |bytes: &[u8]| {
         fs::write(&path.0, bytes).unwrap();
         let mut file = path.open_with(&FileOptions { verify: true, ..small() }).unwrap();
-        // SAFETY: `at` points to the root, which is a number.
+        // SAFETY: `number` returns the address of the root, which is a number.
         let value = unsafe { number(&mut file).read() };
         drop(file);
         assert_eq!(fs::read(&path.0).unwrap().len(), end);

@@ -43,7 +43,7 @@ fn lakos_row() -> Vec<Value> {
 }
 
 #[test]
-fn families_of_cases_have_equal_weight_with_and_without_pairs() {
+fn each_family_of_cases_has_equal_weight_whether_or_not_the_family_pair_counts() {
     let mut rows = mallocs("bulk/10kx64B/malloc", "ns_per_op", [10.0, 10.0, 10.0]);
     for bytes in ["16B", "64B", "1KiB", "2KiB"] {
         rows.extend(mallocs(&format!("pair/{bytes}"), "ns_per_op", [16.0, 16.0, 1.0]));

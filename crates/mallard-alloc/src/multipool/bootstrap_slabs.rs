@@ -137,8 +137,8 @@ impl BootstrapSlabs {
         self.step.set(step * STEP_FACTOR);
         // SAFETY: the memory was just taken, and is larger than a header.
         rewind(unsafe { self.chunks.add(taken) });
-        // Makes the new slab the current one. The source may have called this multipool, and that
-        // call may have added other slabs before the new one.
+        // Makes the new slab the current one. While the source was asked for the slab, the source
+        // itself may have allocated from this multipool and so added other slabs before it.
         while self.chunks.advance().is_some() {}
         Some(())
     }

@@ -232,7 +232,8 @@ impl FileArena {
         Ok(made)
     }
 
-    /// The offset of a block from the start of the contents, which is the same in each opening.
+    /// The offset of a block from the start of the contents. A block has the same offset each time
+    /// that the file is opened.
     pub fn offset_of(&self, block: NonNull<u8>) -> usize {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }

@@ -20,8 +20,8 @@ pub struct SlotShape {
     /// Alignment of a chunk, a power of two. Every slot of a chunk begins within the first `chunk`
     /// bytes, so masking the address of a block finds its chunk.
     pub chunk: usize,
-    /// Bytes of a chunk, a multiple of `chunk`: either equal to `chunk`, with at least 15 slots, or
-    /// more, with one large slot.
+    /// Bytes of a chunk, a multiple of `chunk`. A chunk with 15 or more slots has `chunk` bytes. A
+    /// chunk for one large slot has more.
     pub bytes: usize,
     /// Largest number of slots that the pool may have at a time.
     pub most: usize,

@@ -41,7 +41,8 @@ fn a_pool_may_end_before_its_threads() {
             drop(theirs);
             barrier.wait();
             barrier.wait();
-            // The next pool has the same place in the tables of threads, but another id.
+            // Each thread has a table of its caches. The next pool uses the same entry of these tables
+            // as the pool that ended, but has another id.
             let books = Books::default();
             let next = CachedPool::new(WORD, Growth::new(), &books);
             let block = next.make(2).unwrap();

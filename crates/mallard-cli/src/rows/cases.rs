@@ -16,8 +16,9 @@ pub fn facet(variant: &str) -> &str {
     }
 }
 
-/// Whether a case of lakos2 belongs in a heat map: `2^21/S=2^13/I=2^8`, or the same case with fewer
-/// shuffles than in the talk.
+/// Whether a case of suite lakos2 belongs in a heat map. The name of such a case is made of the number
+/// of elements, S and I, as in `2^21/S=2^13/I=2^8`. A fourth part is there if the case has fewer
+/// shuffles than in J. Lakos's talk.
 pub fn is_in_map(e: &Experiment) -> bool {
     e.part(0) != "diffusion" && e.part(2).starts_with("I=")
 }

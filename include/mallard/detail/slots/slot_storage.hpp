@@ -85,7 +85,7 @@ std::size_t index_in_array(const void* value, const void* first, std::size_t cou
 }
 
 // Each storage class has the same members:
-//   bounded(word)   an index of a slot, for any word
+//   bounded(word)   the index in `word`, masked so that a slot with this index exists
 //   word_of(i), value_of(i), bits_at(w)
 //   capacity()      slots with memory for their values, slot 0 included
 //   limit()         the largest value that `capacity` may reach
