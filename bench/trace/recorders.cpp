@@ -139,6 +139,7 @@ class heap_profilers final : public recorder {
 public:
     std::string name() const override { return "gperftools-2.10/heap-profiler"; }
     void insist() const override { program_path("google-pprof", "google-perftools"); }
+    bool is_slow() const override { return true; }
     recording_command record(words const& program, std::string const& folder) const override
     {
         recording_command all = split(program);

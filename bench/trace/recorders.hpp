@@ -32,6 +32,9 @@ public:
     virtual std::optional<calls> count(call_counts const& made, std::string const& folder,
                                        std::string const& output) const = 0;
 
+    /// Whether it takes so much time that it has no place in a short run.
+    virtual bool is_slow() const { return false; }
+
     /// Says why some figures are not known.
     virtual std::string lacks() const { return ""; }
 };

@@ -117,6 +117,9 @@ experiment recorded(workload const& w, std::string const& variant, recorders con
         e.entrants.push_back({.name = [with] { return with->name(); },
                               .prepare = [with, w, how, shared]() -> round_function {
                                   with->insist();
+                                  if (how.is_brief() && with->is_slow())
+                                      throw cannot_run("it takes 40 times as long as the program;"
+                                                       " help: leave out --short");
                                   std::shared_ptr<stage> here = shared->lock();
                                   if (here == nullptr)
                                       *shared = here = std::make_shared<stage>(w, share_of(how));
