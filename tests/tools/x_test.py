@@ -223,15 +223,15 @@ class Bare(X):
         self.has_all_for_quick_tests()
         self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
         run = self.x("test", "--quick")
-        self.assertEqual((run.stdout, run.returncode), ("5 passed, 0 failed\n", 0), run.stderr)
-        for step in ("build dev", "test dev", "test rust", "test page"):
+        self.assertEqual((run.stdout, run.returncode), ("6 passed, 0 failed\n", 0), run.stderr)
+        for step in ("build dev", "test dev", "test rust", "test page", "test record"):
             self.assertRegex(run.stderr, rf"{step} +ok, ")
 
     def test_counts_failures_in_a_concurrent_stage(self):
         self.has_all_for_quick_tests()
         self.has("cargo", '[ "$1" = --version ] && echo cargo 9.0.0 && exit 0\necho "a test failed"; exit 101')
         run = self.x("test", "--quick")
-        self.assertEqual((run.stdout, run.returncode), ("3 passed, 2 failed\n", 1), run.stderr)
+        self.assertEqual((run.stdout, run.returncode), ("3 passed, 3 failed\n", 1), run.stderr)
         self.assertRegex(run.stderr, r"test rust +FAILED, \d+ s\na test failed\n  the whole log: ")
 
     def test_counts_a_stage_that_was_stopped_as_failed(self):

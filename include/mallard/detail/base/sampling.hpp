@@ -8,6 +8,8 @@
 // compiles for size, as malloc does here.
 #pragma once
 
+#include <mallard/detail/base/cxx20.hpp>
+
 #include <cstdint>
 
 namespace mallard::sampling {
