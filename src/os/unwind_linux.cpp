@@ -283,11 +283,14 @@ struct cursor {
     /// the stack pointer.
     results step_over_signal() noexcept
     {
-        auto const general = at.sp + offsetof(ucontext_t, uc_mcontext.gregs);
-        if (general % 8 != 0 || !can_read(general) || !can_read(general + 8 * REG_RIP))
+        auto const place_of = [&](std::uintptr_t reg) {
+            return at.sp + offsetof(ucontext_t, uc_mcontext.gregs) + 8 * reg;
+        };
+        static_assert(REG_RBP < REG_RSP && REG_RSP < REG_RIP);
+        if (at.sp % 8 != 0 || !can_read(place_of(REG_RBP)) || !can_read(place_of(REG_RIP)))
             return lost;
-        at = {word_at(general + 8 * REG_RIP) + 1, word_at(general + 8 * REG_RSP),
-              word_at(general + 8 * REG_RBP)};
+        at = {word_at(place_of(REG_RIP)) + 1, word_at(place_of(REG_RSP)),
+              word_at(place_of(REG_RBP))};
         slot = 0;
         enter_stack();
         return moved_over_signal;
