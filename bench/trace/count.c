@@ -2,7 +2,8 @@
 // counts show whether a recorder lost calls. A recorder may be loaded before this library: calls
 // of the recorder are counted too.
 //
-// MALLARD_BENCH_COUNT names the file of the counts: see count.h. Child processes are not counted.
+// MALLARD_BENCH_COUNT names the file of the counts: see count.h. MALLARD_BENCH_PROGRAM is the first
+// word of the command line of the process. Child processes are not counted.
 #include <bench/trace/count.h>
 
 #include <dlfcn.h>
@@ -73,8 +74,11 @@ static void stop_in_child(void)
 
 __attribute__((constructor)) static void start(void)
 {
+    const char* const program = getenv("MALLARD_BENCH_PROGRAM");
     const char* const name = getenv("MALLARD_BENCH_COUNT");
-    int const file = name == NULL ? -1 : open(name, O_RDWR | O_CLOEXEC);
+    if (program == NULL || name == NULL || strcmp(program, program_invocation_name) != 0)
+        return; // in a recorder that will start the program
+    int const file = open(name, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return;
     void* const mapped = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -87,6 +91,7 @@ __attribute__((constructor)) static void start(void)
     // Programs that this one starts are not counted. The program sees the environment that it has
     // without this library, because some programs allocate for each variable.
     unsetenv("MALLARD_BENCH_COUNT");
+    unsetenv("MALLARD_BENCH_PROGRAM");
     unsetenv("LD_PRELOAD");
 }
 
@@ -114,7 +119,7 @@ void* realloc(void* block, size_t bytes)
 {
     find_next();
     void* const moved = next.realloc(block, bytes);
-    if (block != NULL && (moved != NULL || bytes == 0))
+    if (block != NULL && moved == NULL && bytes == 0)
         add(&counts->frees);
     return counted(moved);
 }

@@ -3,7 +3,8 @@
 
 #include <stdint.h>
 
-/// Calls of one process. realloc of a block counts as a free and an allocation.
+/// Calls of one process. realloc of a block counts as one call: an allocation, or a free if it gave
+/// no block because no bytes were asked for.
 struct call_counts {
     uint64_t allocations; ///< that gave a block
     uint64_t frees;       ///< of a block, not of null

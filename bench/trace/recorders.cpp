@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 namespace mallard::bench {
@@ -25,6 +27,11 @@ void append(words& all, words const& more)
     all.insert(all.end(), more.begin(), more.end());
 }
 
+double difference(double recorded, std::uint64_t made)
+{
+    return std::abs(recorded - static_cast<double>(made));
+}
+
 class nothing final : public recorder {
 public:
     std::string name() const override { return "limit/bare"; }
@@ -34,11 +41,7 @@ public:
         return split(program);
     }
     words first_table(words const&, std::string const&) const override { return {}; }
-    std::optional<calls> count(call_counts const&, std::string const&,
-                               std::string const&) const override
-    {
-        return {};
-    }
+    std::optional<double> lost(call_counts const&, std::string const&) const override { return {}; }
     std::string lacks() const override { return "it records nothing"; }
 };
 
@@ -60,8 +63,8 @@ public:
     recording_command record(words const& program, std::string const& folder) const override
     {
         recording_command all = split(program);
-        append(all.before, {"MALLARD_RECORDER=" + library_, command_, "record", "--json", "-o",
-                            folder + "/run"});
+        append(all.before,
+               {"MALLARD_RECORDER=" + library_, command_, "record", "-q", "-o", folder + "/run"});
         append(all.before, options_);
         all.before.emplace_back("--");
         return all;
@@ -70,20 +73,30 @@ public:
     {
         return {command_, "sites", folder + "/run.mallard"};
     }
-    std::optional<calls> count(call_counts const& made, std::string const&,
-                               std::string const& output) const override
+    std::optional<double> lost(call_counts const& made, std::string const& folder) const override
     {
-        // The results are a line of JSON after the output of the program.
-        std::size_t const at = output.rfind("\n{");
-        nlohmann::json const told =
-            nlohmann::json::parse(output.substr(at == std::string::npos ? 0 : at), nullptr, false);
-        if (!told.is_object() || !told.contains("events"))
-            throw cannot_run("`mallard record --json` printed no number of events");
-        return calls{told["events"].get<double>(),
-                     static_cast<double>(made.allocations + made.frees)};
+        double const recorded = manifest(folder)["counts"]["events"].get<double>();
+        return difference(recorded, made.allocations + made.frees);
     }
+    double admitted(std::string const& folder) const override
+    {
+        double sum = 0;
+        for (nlohmann::json const& of_one_cause : manifest(folder)["losses"])
+            sum += of_one_cause.get<double>();
+        return sum;
+    }
+    bool is_silent() const override { return true; }
 
 private:
+    static nlohmann::json manifest(std::string const& folder)
+    {
+        std::ifstream file(folder + "/run.mallard/manifest.json");
+        nlohmann::json read = nlohmann::json::parse(file, nullptr, false);
+        if (!read.contains("counts") || !read.contains("losses"))
+            throw cannot_run("`mallard record` wrote no manifest with counts and losses");
+        return read;
+    }
+
     std::string const build_ = std::filesystem::path(program_folder()).parent_path().parent_path();
     std::string const command_ = build_ + "/cargo/release/mallard";
     std::string const library_ = build_ + "/bench/src/record/libmallard-record.so";
@@ -115,8 +128,7 @@ public:
             return {};
         return {program_path("heaptrack_print", "heaptrack"), folder + "/run.zst"};
     }
-    std::optional<calls> count(call_counts const& made, std::string const& folder,
-                               std::string const&) const override
+    std::optional<double> lost(call_counts const& made, std::string const& folder) const override
     {
         // A line that begins with + is a call of an allocation function.
         std::string const file = folder + (raw_ ? "/run.raw.zst" : "/run.zst");
@@ -124,7 +136,7 @@ public:
             running_program({"/bin/sh", "-c", "zstd -dc " + file + " | grep -c ^+"}, "")
                 .wait()
                 .output;
-        return calls{std::stod(told), static_cast<double>(made.allocations)};
+        return difference(std::stod(told), made.allocations);
     }
     std::string lacks() const override
     {
@@ -151,8 +163,7 @@ public:
         return {program_path("google-pprof", "google-perftools"), "--text", "--alloc_space",
                 split(program).program.front(), last_profile(folder)};
     }
-    std::optional<calls> count(call_counts const& made, std::string const& folder,
-                               std::string const&) const override
+    std::optional<double> lost(call_counts const& made, std::string const& folder) const override
     {
         // The first line says how many blocks there are and, in brackets, how many there were.
         std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(
@@ -161,7 +172,7 @@ public:
         if (file == nullptr ||
             std::fscanf(file.get(), "heap profile: %*d: %*d [ %lf:", &recorded) != 1)
             throw cannot_run("its profile has no number of blocks");
-        return calls{recorded, static_cast<double>(made.allocations)};
+        return difference(recorded, made.allocations);
     }
 
 private:
@@ -199,11 +210,7 @@ public:
     {
         return {python_, "-m", "memray", "summary", folder + "/run"};
     }
-    std::optional<calls> count(call_counts const&, std::string const&,
-                               std::string const&) const override
-    {
-        return {};
-    }
+    std::optional<double> lost(call_counts const&, std::string const&) const override { return {}; }
     std::string lacks() const override
     {
         return "memray is a part of the process, and its own allocations are recorded too";

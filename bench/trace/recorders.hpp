@@ -23,14 +23,18 @@ public:
     /// Returns the command that prints a first table of sites. Empty: the recorder has none.
     virtual words first_table(words const& program, std::string const& folder) const = 0;
 
-    /// Returns the number of calls in the record, of those that the recorder counts, and the number
-    /// that the library in count.c has counted. Nothing: the recorder does not tell its number.
-    struct calls {
-        double recorded = 0;
-        double made = 0;
-    };
-    virtual std::optional<calls> count(call_counts const& made, std::string const& folder,
-                                       std::string const& output) const = 0;
+    /// Returns the number of calls that the recorder did not record, by comparison with those that
+    /// the library in count.c has counted. Nothing: the recorder does not tell how many it
+    /// recorded.
+    virtual std::optional<double> lost(call_counts const& made,
+                                       std::string const& folder) const = 0;
+
+    /// Returns the number of calls that the recorder says it lost.
+    virtual double admitted(std::string const&) const { return 0; }
+
+    /// Whether the recorder allocates nothing itself. Then the calls can be counted while it
+    /// records, by a library that is loaded after it. Otherwise those of the bare program count.
+    virtual bool is_silent() const { return false; }
 
     /// Whether it takes so much time that it has no place in a short run.
     virtual bool is_slow() const { return false; }

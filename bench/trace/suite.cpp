@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 
 namespace mallard::bench {
 namespace {
@@ -39,15 +40,12 @@ public:
         if (command_.empty())
             prepare();
         std::string const folder = folder_ / "record";
-        std::filesystem::remove_all(folder);
-        std::filesystem::create_directory(folder);
-        watched_result const result = run(with.record(command_, folder));
-        if (result.output.find(expected_) == std::string::npos)
-            throw cannot_run("the program prints something else than without it");
-        if (result.cpu_seconds == 0)
-            throw cannot_run("it did not start the program");
+        if (with.is_silent() && !lost_.contains(&with))
+            lost_[&with] = count_beside(with, folder);
+        watched_result const result = record(with, command_, folder);
         double const bytes = bytes_in(folder);
-        auto const counted = with.count(calls_, folder, result.output);
+        std::optional<double> const lost =
+            with.is_silent() ? lost_[&with] + with.admitted(folder) : with.lost(calls_, folder);
         watched_result table;
         words const first_table = with.first_table(command_, folder);
         if (!first_table.empty())
@@ -59,7 +57,7 @@ public:
         out[2] = result.seconds;
         out[3] = first_table.empty() ? unknown : result.all_seconds + table.all_seconds;
         out[4] = is_bare ? unknown : bytes / static_cast<double>(calls_.allocations + calls_.frees);
-        out[5] = counted ? std::abs(counted->made - counted->recorded) : unknown;
+        out[5] = lost.value_or(unknown);
         out[6] = result.peak_kib;
         out[7] = is_bare ? unknown : std::max(result.other_peak_kib, table.other_peak_kib);
     }
@@ -77,18 +75,52 @@ private:
         return result;
     }
 
+    watched_result record(recorder const& with, words const& command, std::string const& folder)
+    {
+        std::filesystem::remove_all(folder);
+        std::filesystem::create_directory(folder);
+        watched_result result = run(with.record(command, folder));
+        if (result.output.find(expected_) == std::string::npos)
+            throw cannot_run("the program prints something else than without it");
+        if (result.cpu_seconds == 0)
+            throw cannot_run("it did not start the program");
+        return result;
+    }
+
     void prepare()
     {
         words const command = workload_.command(folder_, share_);
-        std::string const file = folder_.write("calls", std::string(sizeof calls_, '\0'));
-        recording_command counting = bare().record(command, "");
-        counting.before.push_back("MALLARD_BENCH_COUNT=" + file);
-        counting.before.push_back("LD_PRELOAD=" + program_folder() + "/libmallard-bench-count.so");
-        expected_ = run(counting).output;
-        std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&calls_), sizeof calls_);
-        if (calls_.allocations == 0)
-            throw cannot_run("no call was counted: its malloc cannot be replaced");
+        expected_ = run(bare().record(counting(command), "")).output;
+        calls_ = counted();
         command_ = command;
+    }
+
+    /// Returns the calls that a recorder has lost while the library in count.c was loaded.
+    double count_beside(recorder const& with, std::string const& folder)
+    {
+        record(with, counting(command_), folder);
+        return with.lost(counted(), folder).value_or(unknown);
+    }
+
+    /// Returns a command that also counts the calls of the program.
+    words counting(words const& command) const
+    {
+        words all{"MALLARD_BENCH_PROGRAM=" + bare().record(command, "").program.front(),
+                  "MALLARD_BENCH_COUNT=" +
+                      folder_.write("calls", std::string(sizeof(call_counts), '\0')),
+                  "LD_PRELOAD=" + program_folder() + "/libmallard-bench-count.so"};
+        all.insert(all.end(), command.begin(), command.end());
+        return all;
+    }
+
+    call_counts counted() const
+    {
+        call_counts counts{};
+        std::ifstream(folder_ / "calls", std::ios::binary)
+            .read(reinterpret_cast<char*>(&counts), sizeof counts);
+        if (counts.allocations == 0)
+            throw cannot_run("no call was counted: its malloc cannot be replaced");
+        return counts;
     }
 
     workload workload_;
@@ -97,6 +129,7 @@ private:
     words command_;
     std::string expected_;
     call_counts calls_{};
+    std::map<recorder const*, double> lost_;
 };
 
 using recorders = std::vector<std::shared_ptr<recorder const>>;
