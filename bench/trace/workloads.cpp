@@ -76,7 +76,7 @@ std::vector<workload> workloads()
             all.push_back({.name = p.name,
                            .asks = p.asks,
                            .command = p.command,
-                           .in_brief = p.name != "python3",
+                           .in_brief = p.name != "python3" && p.name != "lua",
                            .is_python = p.name.starts_with("python3"),
                            .has_variants = p.name == "python3-malloc"});
     }
