@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -266,37 +266,32 @@ fn signals_for_mallard_reach_the_program() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(600));
+    let mut out = BufReader::new(mallard.stdout.take().unwrap());
+    assert_eq!(line_of(&mut out), "ready");
     let process = nix::unistd::Pid::from_raw(mallard.id() as i32);
     nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGTERM).unwrap();
-    let ran = Ran(mallard.wait_with_output_of());
-    assert_eq!((ran.status(), ran.out().as_str()), (9, "ready\ncaught\n"), "{}", ran.errors());
+    assert_eq!(line_of(&mut out), "caught");
+    let ran = Ran(mallard.wait_with_output().unwrap());
+    assert_eq!(ran.status(), 9, "{}", ran.errors());
 }
 
-/// `wait_with_output` takes the child by value.
-trait WaitWithOutput {
-    fn wait_with_output_of(&mut self) -> Output;
+/// The next line that a program prints.
+fn line_of(out: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    line.trim_end().to_string()
 }
 
-impl WaitWithOutput for std::process::Child {
-    fn wait_with_output_of(&mut self) -> Output {
-        use std::io::Read;
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        self.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
-        self.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
-        Output { status: self.wait().unwrap(), stdout, stderr }
-    }
-}
-
-/// Allocates and frees for ever, and prints a line after 10,000 blocks.
+/// Allocates and frees for ever, and prints its number as a process after 10,000 blocks.
 const BUSY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 int main(void) {
     for (long i = 1;; ++i) {
         void* volatile p = malloc(i % 500 + 1);
         free(p);
-        if (i == 10000) { puts("ready"); fflush(stdout); }
+        if (i == 10000) { printf("%d\n", getpid()); fflush(stdout); }
     }
 }
 "#;
@@ -338,15 +333,16 @@ fn a_killed_mallard_leaves_a_stream_and_the_program_runs_on() {
     let mut mallard = folder
         .command(MALLARD)
         .args(["record", "-o", "a", "--", &program])
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let program = line_of(&mut BufReader::new(mallard.stdout.take().unwrap())).parse().unwrap();
+    std::thread::sleep(Duration::from_millis(100)); // some passes over the ring
     mallard.kill().unwrap();
     mallard.wait().unwrap();
-    let ended = folder.command("pkill").args(["-9", "-f", &program]).status().unwrap();
-    assert!(ended.success(), "the program ran on");
+    let program = nix::unistd::Pid::from_raw(program);
+    nix::sys::signal::kill(program, nix::sys::signal::Signal::SIGKILL).expect("it ran on");
     let imported = folder.mallard(&["import", "a.stream", "--no-symbols"]);
     assert_eq!(imported.status(), 0, "{}", imported.errors());
     let stats = folder.mallard(&["stats", "a"]);

@@ -1,6 +1,8 @@
 //! Takes the events of a program in the order of time, numbers their blocks, and makes the rows of
 //! the tables `events` and `allocs`.
 
+mod rows;
+
 use crate::blocks::{Block, Blocks};
 use crate::clock::Clock;
 use crate::format::{self, op};
@@ -8,7 +10,8 @@ use crate::merge::Timed;
 use crate::overlap::{Overlaps, TimedCall};
 use crate::sites::{Allocation, Free, Now, Sites};
 use crate::tables::schema::{ALLOCS, EVENTS};
-use crate::tables::{Column, Tables, Values, GROUP_ROWS};
+use crate::tables::{Tables, GROUP_ROWS};
+use rows::{AllocRows, EventRows};
 
 /// An event whose call stack is known.
 #[derive(Debug, Clone, Copy)]
@@ -467,154 +470,4 @@ pub(crate) struct Settled {
     /// The time of the last event.
     pub last_ns: i64,
     pub written: Vec<crate::tables::Written>,
-}
-
-/// A column of numbers with nulls, while it grows.
-#[derive(Default)]
-struct Optional<T> {
-    values: Vec<T>,
-    present: Vec<i16>,
-}
-
-impl<T> Optional<T> {
-    #[inline]
-    fn push(&mut self, value: Option<T>) {
-        self.present.push(i16::from(value.is_some()));
-        self.values.extend(value);
-    }
-}
-
-fn i32s(values: Vec<i32>) -> Column {
-    Column { values: Values::I32(values), present: None }
-}
-
-fn i64s(values: Vec<i64>) -> Column {
-    Column { values: Values::I64(values), present: None }
-}
-
-impl From<Optional<i32>> for Column {
-    fn from(from: Optional<i32>) -> Column {
-        Column { values: Values::I32(from.values), present: Some(from.present) }
-    }
-}
-
-impl From<Optional<i64>> for Column {
-    fn from(from: Optional<i64>) -> Column {
-        Column { values: Values::I64(from.values), present: Some(from.present) }
-    }
-}
-
-/// Room for a row group, so that a column never moves while it grows.
-fn room<T>() -> Vec<T> {
-    Vec::with_capacity(GROUP_ROWS)
-}
-
-/// Rows of `events` that are not written yet.
-struct EventRows {
-    proc: Vec<i32>,
-    tid: Vec<i32>,
-    t_ns: Vec<i64>,
-    dur_ns: Vec<i32>,
-    op: Vec<i32>,
-    flags: Vec<i32>,
-    size: Vec<i64>,
-    align: Vec<i32>,
-    alloc: Vec<i64>,
-    old_alloc: Optional<i64>,
-    addr: Optional<i64>,
-    stack: Optional<i32>,
-    fresh: Vec<i32>,
-}
-
-impl EventRows {
-    fn new() -> Self {
-        EventRows {
-            proc: room(),
-            tid: room(),
-            t_ns: room(),
-            dur_ns: room(),
-            op: room(),
-            flags: room(),
-            size: room(),
-            align: room(),
-            alloc: room(),
-            old_alloc: Optional::default(),
-            addr: Optional::default(),
-            stack: Optional::default(),
-            fresh: room(),
-        }
-    }
-
-    fn into_columns(self) -> Vec<Column> {
-        vec![
-            i32s(self.proc),
-            i32s(self.tid),
-            i64s(self.t_ns),
-            i32s(self.dur_ns),
-            i32s(self.op),
-            i32s(self.flags),
-            i64s(self.size),
-            i32s(self.align),
-            i64s(self.alloc),
-            self.old_alloc.into(),
-            self.addr.into(),
-            self.stack.into(),
-            i32s(self.fresh),
-        ]
-    }
-}
-
-/// Rows of `allocs` that are not written yet.
-struct AllocRows {
-    proc: Vec<i32>,
-    alloc: Vec<i64>,
-    t0: Vec<i64>,
-    t1: Optional<i64>,
-    size: Vec<i64>,
-    max_size: Vec<i64>,
-    align: Vec<i32>,
-    addr: Vec<i64>,
-    stack0: Vec<i32>,
-    stack1: Optional<i32>,
-    tid0: Vec<i32>,
-    tid1: Optional<i32>,
-    reallocs: Vec<i32>,
-}
-
-impl AllocRows {
-    fn new() -> Self {
-        AllocRows {
-            proc: room(),
-            alloc: room(),
-            t0: room(),
-            t1: Optional::default(),
-            size: room(),
-            max_size: room(),
-            align: room(),
-            addr: room(),
-            stack0: room(),
-            stack1: Optional::default(),
-            tid0: room(),
-            tid1: Optional::default(),
-            reallocs: room(),
-        }
-    }
-
-    fn into_columns(self) -> Vec<Column> {
-        vec![
-            i32s(self.proc),
-            i64s(self.alloc),
-            i64s(self.t0),
-            self.t1.into(),
-            i64s(self.size),
-            i64s(self.max_size),
-            i32s(self.align),
-            i64s(self.addr),
-            i32s(self.stack0),
-            self.stack1.into(),
-            i32s(self.tid0),
-            self.tid1.into(),
-            i32s(self.reallocs),
-        ]
-    }
 }

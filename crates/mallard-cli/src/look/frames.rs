@@ -60,11 +60,16 @@ pub fn short(function: &str) -> String {
                 depth += 1;
             }
             '>' if depth > 0 => depth -= 1,
+            '(' if depth == 0 && text.ends_with("operator") && rest.starts_with("()") => {
+                text.push_str("()");
+                rest = &rest[2..];
+                continue;
+            }
             '(' if depth == 0 && !text.is_empty() && !rest.starts_with("(anonymous") => {
-                // Arguments of the function. What follows is `const`, or a function inside.
+                // Arguments. What follows is `const`, a function inside, or the end of a lambda.
                 let Some(end) = matching(rest) else { break };
                 rest = &rest[end..];
-                if !rest.starts_with("::") {
+                if !rest.starts_with("::") && !text.ends_with("{lambda") {
                     break;
                 }
                 continue;
@@ -129,7 +134,7 @@ mod tests {
         assert_eq!(short("main"), "main");
         assert_eq!(
             short("parse(char const*)::{lambda(int)#1}::operator()(int) const"),
-            "parse::{lambda"
+            "parse::{lambda#1}::operator()"
         );
         assert_eq!(short("(anonymous namespace)::work(int)"), "(anonymous namespace)::work");
         assert_eq!(short("operator<< <char>(std::ostream&)"), "operator<< <…>");

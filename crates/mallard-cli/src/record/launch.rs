@@ -14,6 +14,8 @@ use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a program ended.
@@ -52,6 +54,8 @@ pub struct Running {
     /// Becomes readable when the program ends. `None`: the kernel is older than 5.3.
     end: Option<OwnedFd>,
     signals: SignalsInfo<WithOrigin>,
+    /// Set when the program has ended: from then on SIGINT and the like end this process as usual.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Running {
@@ -65,6 +69,11 @@ impl Running {
     ) -> Result<Running, Failure> {
         let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
         let signals = SignalsInfo::<WithOrigin>::new(signals).map_err(|e| refused(path, &e))?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            signal_hook::flag::register_conditional_default(signal, has_ended.clone())
+                .map_err(|e| refused(path, &e))?;
+        }
         let mut preload = OsString::from(recorder);
         if let Some(more) = std::env::var_os("LD_PRELOAD").filter(|more| !more.is_empty()) {
             preload.push(":");
@@ -79,7 +88,7 @@ impl Running {
             .spawn()
             .map_err(|e| refused(path, &e))?;
         let process = Pid::from_raw(child.id() as i32);
-        Ok(Running { process, end: pidfd(process), signals })
+        Ok(Running { process, end: pidfd(process), signals, has_ended })
     }
 
     /// The system's number of the process.
@@ -115,6 +124,7 @@ impl Running {
         if unsafe { libc::wait4(self.process.as_raw(), &mut status, 0, &mut usage) } < 0 {
             return Err(io::Error::last_os_error());
         }
+        self.has_ended.store(true, Ordering::Relaxed);
         Ok(Ended {
             status,
             user_ns: nanoseconds(usage.ru_utime),

@@ -55,7 +55,8 @@ pub struct Command {
     /// Records this part of the run only, for example 10s..70s.
     #[arg(long, value_name = "FROM..TO", value_parser = window)]
     window: Option<Range<Duration>>,
-    /// Records processes that the program starts as well: by fork, or also by exec.
+    /// Records processes that the program starts as well: by fork, or also by exec. The recording
+    /// ends when all of them have ended.
     #[arg(long, value_enum, value_delimiter = ',')]
     follow: Vec<Follow>,
     /// What a thread does when it allocates faster than the events can be written.
@@ -67,7 +68,7 @@ pub struct Command {
     /// Looks for debug information here as well.
     #[arg(long, value_name = "FOLDER")]
     debug_dir: Vec<PathBuf>,
-    /// Leaves addresses without names of functions. `mallard import` can add them later.
+    /// Leaves addresses without names of functions.
     #[arg(long)]
     no_symbols: bool,
     /// Keeps the stream of events beside the trace, as NAME.stream.
@@ -76,7 +77,7 @@ pub struct Command {
     /// Overwrites the trace if it exists.
     #[arg(long)]
     force: bool,
-    /// Writes the summary as one line of JSON.
+    /// Writes the summary as one line of JSON. Like the text, it goes to stderr.
     #[arg(long)]
     json: bool,
     /// Writes nothing but errors.
@@ -133,7 +134,10 @@ impl Command {
         };
         let start_ns = ticks::monotonic_ns();
         let unwritable = |e: std::io::Error| names.unwritable(&e);
-        let file = std::fs::File::create(&names.stream).map_err(unwritable)?;
+        // Without --force, a stream that another recording has created meanwhile is not overwritten.
+        let mut open = std::fs::File::options();
+        open.write(true).create(true).truncate(true).create_new(!self.force);
+        let file = open.open(&names.stream).map_err(unwritable)?;
         let writer = file
             .try_clone()
             .and_then(|f| Writer::new(f, &header, Compression::Zstd))
@@ -202,7 +206,7 @@ fn no_ring(error: &std::io::Error) -> Failure {
     Failure::new(
         format!("cannot make the memory that the program writes to: {error}"),
         "the program was not started",
-        "ulimit -v; df -h /dev/shm",
+        "ulimit -a: the limits of file size and of virtual memory must allow 260 MiB",
     )
     .with_status(MALLARD_FAILED)
 }

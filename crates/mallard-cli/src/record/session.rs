@@ -6,7 +6,7 @@ use super::system::{Memory, Sampler};
 use super::ticks;
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};
 use mallard_trace::stream::Writer;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::ops::Range;
@@ -70,8 +70,9 @@ pub struct Session {
     file: File,
     limits: Limits,
     start: Start,
-    samplers: BTreeMap<u32, Sampler>,
-    /// The threads seen so far, by the system's number.
+    /// The processes that run, by the system's number.
+    samplers: BTreeMap<u32, (Owner, Sampler)>,
+    /// Their threads, by the system's number.
     threads: BTreeMap<u32, Owner>,
     lost_written: u64,
     write_error: Option<io::Error>,
@@ -166,11 +167,25 @@ impl Session {
             self.threads.insert(owner.system_thread, owner);
             self.samplers
                 .entry(owner.system_process)
-                .or_insert_with(|| Sampler::new(owner.system_process));
+                .or_insert_with(|| (owner, Sampler::new(owner.system_process)));
         }
         if let Err(error) = self.write_samples(t, ns, last) {
             self.fail(error);
         }
+        self.forget_ended_threads();
+    }
+
+    /// Forgets processes without a segment that have ended, and their threads. A process with a
+    /// segment is forgotten after the segment was read.
+    fn forget_ended_threads(&mut self) {
+        let own = self.running.process();
+        let with_segments: BTreeSet<u32> =
+            self.ring.owners().iter().map(|owner| owner.system_process).collect();
+        self.samplers.retain(|&process, _| {
+            process == own || with_segments.contains(&process) || is_alive(process)
+        });
+        let samplers = &self.samplers;
+        self.threads.retain(|_, owner| samplers.contains_key(&owner.system_process));
     }
 
     /// Ends the stream after a failed write. The program runs on, and is not recorded any more.
@@ -182,12 +197,9 @@ impl Session {
 
     fn write_samples(&mut self, t: u64, ns: u64, last: bool) -> io::Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        for (&process, sampler) in &mut self.samplers {
-            let Some(number) = self.threads.values().find(|o| o.system_process == process) else {
-                continue;
-            };
+        for (owner, sampler) in self.samplers.values_mut() {
             if let Some(memory) = sampler.memory() {
-                write_memory(writer, t, number.process, &memory)?;
+                write_memory(writer, t, owner.process, &memory)?;
             }
             for (thread, cpu_ns) in sampler.threads(last) {
                 if let Some(owner) = self.threads.get(&thread) {
