@@ -25,7 +25,7 @@ import ring  # noqa: E402
 
 library = os.environ.get("RECORDER", "")
 folder = Path(".")
-kills = int(os.environ.get("MALLARD_KILLS", "50"))
+kills = int(os.environ.get("MALLARD_KILLS", "10"))
 
 
 def built(name):
