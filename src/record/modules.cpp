@@ -42,10 +42,8 @@ public:
     /// in which the program started.
     void add_path(const char* path) noexcept
     {
-        if (*path == '\0') {
-            add_length(::readlink("/proc/self/exe", text_ + length_, sizeof text_ - length_));
-            return;
-        }
+        if (*path == '\0')
+            return add_program();
         if (std::strchr(path, '/') != nullptr && *path != '/' &&
             ::getcwd(text_ + length_, sizeof text_ - length_) != nullptr) {
             add_length(static_cast<ssize_t>(std::strlen(text_ + length_)));
@@ -59,6 +57,18 @@ public:
     std::size_t size() const noexcept { return length_; }
 
 private:
+    /// Adds the path of the program, which has no name for the dynamic linker. Asks the system for
+    /// it once, at the start: later a program may have forbidden itself the call (seccomp).
+    void add_program() noexcept
+    {
+        static constinit char path[4096]{};
+        static constinit std::size_t bytes = 0;
+        if (bytes == 0) {
+            ssize_t const read = ::readlink("/proc/self/exe", path, sizeof path);
+            bytes = read > 0 ? static_cast<std::size_t>(read) : 0;
+        }
+        add(path, bytes);
+    }
     void add_length(ssize_t bytes) noexcept
     {
         length_ += bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
