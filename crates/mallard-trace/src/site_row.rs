@@ -2,10 +2,8 @@
 
 use crate::duck::Estimate;
 use crate::error::Result;
-use crate::tables::schema::SITES;
 use crate::tables::{Column, Table};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// Declares the row and its columns, which are those of the schema in its order.
 macro_rules! site_row {
@@ -45,9 +43,8 @@ macro_rules! site_row {
             ]
         }
 
-        /// Reads all rows of a trace.
-        pub(crate) fn read(folder: &Path) -> Result<Vec<SiteRow>> {
-            let table = Table::open(folder, &SITES)?;
+        /// Reads all rows.
+        pub(crate) fn read(table: &Table) -> Result<Vec<SiteRow>> {
             let stacks = table.i64s("stack")?;
             let stack = |stack| SiteRow { stack: stack as i32, ..SiteRow::default() };
             let mut rows: Vec<SiteRow> = stacks.into_iter().map(stack).collect();

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
 use crate::site_row::{self, SiteRow};
-use crate::tables::schema::{FRAMES, MODULES, STACKS};
+use crate::tables::schema::{FRAMES, MODULES, SITES, STACKS};
 use crate::tables::{Schema, Table};
 use std::path::{Path, PathBuf};
 
@@ -32,17 +32,21 @@ impl Trace {
 
     /// All sites, in the order of their call stacks.
     pub fn sites(&self) -> Result<Vec<SiteRow>> {
-        site_row::read(&self.folder)
+        site_row::read(&self.table(&SITES)?)
     }
 
     /// The call stacks and their functions.
     pub fn stacks(&self) -> Result<Stacks> {
-        Stacks::read(&self.folder)
+        Stacks::read(&self.table(&STACKS)?, &self.table(&FRAMES)?, &self.table(&MODULES)?)
     }
 
-    /// Opens any table.
+    /// Opens any table. Fails if the table has not as many rows as the manifest says, so a damaged
+    /// file cannot make a reader take more memory than the table needs.
     pub fn table(&self, schema: &'static Schema) -> Result<Table> {
-        Table::open(&self.folder, schema)
+        let table = Table::open(&self.folder, schema)?;
+        let written = self.manifest.tables.iter().find(|written| written.name == schema.name);
+        table.must_have(written.map_or(0, |written| written.rows), &self.folder)?;
+        Ok(table)
     }
 }
 
@@ -75,9 +79,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    fn read(folder: &Path) -> Result<Stacks> {
-        let stacks = Table::open(folder, &STACKS)?;
-        let frames = Table::open(folder, &FRAMES)?;
+    fn read(stacks: &Table, frames: &Table, modules: &Table) -> Result<Stacks> {
         let pairs = stacks.i64s("parent")?.into_iter().zip(stacks.i64s("frame")?);
         let numbers = frames.i64s("frame")?.into_iter();
         let inlined = numbers.zip(frames.i64s("inline_of")?).filter(|&(_, outer)| outer >= 0);
@@ -88,7 +90,7 @@ impl Stacks {
             files: frames.texts("file")?,
             lines: frames.i64s("line")?,
             modules: frames.i64s("module")?,
-            module_paths: Table::open(folder, &MODULES)?.texts("path")?,
+            module_paths: modules.texts("path")?,
         })
     }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use parquet::column::reader::{get_typed_column_reader, ColumnReader};
 use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io;
@@ -42,8 +43,20 @@ impl Table {
 
     /// Number of rows.
     pub fn rows(&self) -> u64 {
-        let rows = |file: &SerializedFileReader<File>| file.metadata().file_metadata().num_rows();
-        self.files.iter().map(|(_, file)| rows(file).max(0) as u64).sum()
+        let groups = self.files.iter().flat_map(|(_, file)| file.metadata().row_groups());
+        groups.map(|group| rows_of(group) as u64).fold(0, u64::saturating_add)
+    }
+
+    /// Fails if the table has another number of rows.
+    pub(crate) fn must_have(&self, rows: u64, folder: &Path) -> Result<()> {
+        if self.rows() == rows {
+            return Ok(());
+        }
+        let (first, count) = (file_of(folder, self.schema, 0), self.rows());
+        Err(match self.files.as_slice() {
+            [] => damaged(&first, "the file is missing"),
+            _ => damaged(&first, &format!("it has {count} rows, the manifest names {rows}")),
+        })
     }
 
     /// The row groups, as pairs of numbers for [`Table::group_column`].
@@ -64,7 +77,7 @@ impl Table {
         let (path, reader) = &self.files[file];
         guarded(path, || {
             let group = reader.get_row_group(group)?;
-            let rows = group.metadata().num_rows().max(0) as usize;
+            let rows = rows_of(group.metadata());
             let is_optional = self.schema.fields[index].is_optional;
             let column = read_column(group.get_column_reader(index)?, rows, is_optional)?;
             if column.rows() != rows {
@@ -137,6 +150,10 @@ fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<File>
     } else {
         Err(damaged(path, "it has other columns than this table has"))
     }
+}
+
+fn rows_of(group: &RowGroupMetaData) -> usize {
+    group.num_rows().max(0) as usize
 }
 
 fn read_column(
