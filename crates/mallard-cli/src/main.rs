@@ -14,6 +14,7 @@ mod import;
 mod look;
 mod output;
 mod pages;
+mod panics;
 mod parse;
 mod record;
 mod rows;
@@ -70,7 +71,10 @@ fn main() -> ExitCode {
         Ok(mallard) => mallard,
         Err(error) => return usage(&error),
     };
-    mallard.command.run().unwrap_or_else(|failure| {
+    // At the limit of file sizes (ulimit -f), a write shall fail and not end the process. A program
+    // that is started has the signal as ever, because exec removes handlers.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
+    panics::without(|| mallard.command.run()).unwrap_or_else(|failure| {
         eprintln!("{failure}");
         ExitCode::from(failure.status())
     })
