@@ -167,26 +167,5 @@ fn program(path: &Path) -> Vec<Check> {
     if checks.iter().all(|check| check.verdict != Verdict::Refused) {
         checks.push(ok(format!("{shown} can be recorded")));
     }
-    checks.extend(hint(path));
     checks
-}
-
-/// What is hidden in programs that manage memory themselves.
-fn hint(path: &Path) -> Option<Check> {
-    let name = path.file_name()?.to_string_lossy();
-    if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
-        return Some(warning(
-            "Python keeps small objects in arenas of its own: only these arenas are seen",
-            "PYTHONMALLOC=malloc mallard record -- python3 ...",
-        ));
-    }
-    if ["java", "node"].contains(&&*name) {
-        return Some(warning(
-            format!(
-                "{name} has a garbage-collected heap: only what its native code allocates is seen"
-            ),
-            format!("mallard record -- {name} ... shows that part"),
-        ));
-    }
-    None
 }

@@ -1,5 +1,6 @@
 //! `mallard import`: makes a trace, a folder of tables, of a stream of events.
 
+use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::record::names;
@@ -44,15 +45,23 @@ impl Command {
             without_symbols: self.no_symbols,
             ..Options::default()
         };
+        let shown = self.stream.display();
+        if self.stream.is_dir() {
+            let (what, state) =
+                (format!("{shown} is a folder, and a stream is a file"), "nothing was read");
+            let help = format!("mallard stats {shown}, if it is a trace");
+            return Err(Failure::new(what, state, help).with_status(UNREADABLE));
+        }
         let trace = with_progress(&self.stream, &to, &options)?;
-        let events = trace.manifest().counts.events;
-        eprintln!(
-            "mallard: {} events of {} are now {}\n  next: mallard stats {}",
-            crate::output::units::count(events),
-            self.stream.display(),
-            to.display(),
-            to.display()
-        );
+        let manifest = trace.manifest();
+        let events = crate::output::units::count(manifest.counts.events);
+        eprintln!("mallard: {events} events of {shown} are now {}", to.display());
+        match manifest.stream.ending.as_str() {
+            "complete" => {}
+            "cut" => eprintln!("  the stream is cut: its writer was killed, or had no room; what it wrote is there"),
+            ending => eprintln!("  the stream is {ending}; what was before that is there"),
+        }
+        eprintln!("  next: mallard stats {}", to.display());
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -145,11 +145,17 @@ impl Manifest {
                     "name a trace, as mallard record -o NAME -- PROGRAM makes it",
                 ))
             }
-            Err(error) => {
-                let is_missing = error.kind() == io::ErrorKind::NotFound;
-                let kind = if is_missing { ErrorKind::Missing } else { ErrorKind::System };
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::new(
-                    kind,
+                    ErrorKind::Missing,
+                    format!("there is no trace {name}"),
+                    "nothing was read",
+                    "ls -d *.mallard lists the traces in this folder",
+                ));
+            }
+            Err(error) => {
+                return Err(Error::new(
+                    ErrorKind::System,
                     format!("cannot read the trace {name}: {error}"),
                     "nothing was read",
                     "name a trace, as mallard record -o NAME -- PROGRAM makes it",

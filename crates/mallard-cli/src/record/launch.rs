@@ -1,6 +1,6 @@
 //! Starts the program, passes signals on to the program, and waits for its end.
 
-use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
+use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED, NOT_FOUND};
 use crate::error::Failure;
 use nix::libc;
 use nix::sys::signal::{kill, Signal};
@@ -145,14 +145,23 @@ impl Running {
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
-    let status = match error.kind() {
-        io::ErrorKind::NotFound => NOT_FOUND,
-        _ => CANNOT_RECORD,
+    let shown = path.display();
+    let (status, help) = match error.raw_os_error() {
+        Some(libc::ENOENT) => (NOT_FOUND, format!("readelf -l {shown}: is its interpreter there?")),
+        Some(libc::EACCES | libc::EPERM) => {
+            (CANNOT_RECORD, format!("ls -l {shown}; a file system may forbid programs: mount"))
+        }
+        Some(libc::EMFILE | libc::ENFILE) => {
+            (MALLARD_FAILED, "ulimit -n: mallard needs a few more open files".to_string())
+        }
+        Some(libc::EAGAIN | libc::ENOMEM) => {
+            (MALLARD_FAILED, "ulimit -a: more processes or memory must be allowed".to_string())
+        }
+        Some(libc::E2BIG) => (MALLARD_FAILED, "use shorter arguments, or fewer".to_string()),
+        _ => (CANNOT_RECORD, format!("file {shown}")),
     };
-    let what =
-        format!("{} cannot be started: {}", path.display(), error.to_string().to_lowercase());
-    Failure::new(what, "nothing was recorded", format!("file {}", path.display()))
-        .with_status(status)
+    let what = format!("{shown} cannot be started: {}", error.to_string().to_lowercase());
+    Failure::new(what, "nothing was recorded", help).with_status(status)
 }
 
 #[allow(unsafe_code)]

@@ -2,6 +2,8 @@
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "libmallard-record.so";
@@ -11,16 +13,25 @@ const NAME: &str = "libmallard-record.so";
 pub fn find() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os("MALLARD_RECORDER") {
         let path = PathBuf::from(path);
-        return path.canonicalize().map_err(|e| {
-            missing(&format!(
-                "{}, which MALLARD_RECORDER names, cannot be read: {e}",
-                path.display()
-            ))
+        return path.canonicalize().and_then(must_be_library).map_err(|e| {
+            let e = e.to_string().to_lowercase();
+            let shown = path.display();
+            missing(&format!("{shown}, which MALLARD_RECORDER names, cannot be used: {e}"))
         });
     }
     let program = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let found = candidates(&program).into_iter().find(|path| path.is_file());
     found.ok_or_else(|| missing(&format!("{NAME} is not beside {}", program.display())))
+}
+
+/// The dynamic linker would start the program without something that is no library.
+fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
+    let mut begin = [0; 4];
+    File::open(&path)?.read_exact(&mut begin)?;
+    if begin == *b"\x7fELF" {
+        return Ok(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "it is no library"))
 }
 
 /// Where the recorder may be. A program may be in PREFIX/bin, or in build/cargo/PROFILE of a

@@ -175,7 +175,11 @@ impl Command {
                 return Err(failure.with_status(CANNOT_RECORD));
             }
             if !self.quiet {
-                eprintln!("mallard: {shown}: {}\n  help: {}", finding.what, finding.help);
+                let what = format!("{shown}: {}", finding.what);
+                eprintln!(
+                    "{}",
+                    Failure::new(what, "the program is recorded nevertheless", finding.help)
+                );
             }
         }
         Ok(())
@@ -203,12 +207,17 @@ impl Command {
 }
 
 fn no_ring(error: &std::io::Error) -> Failure {
-    Failure::new(
-        format!("cannot make the memory that the program writes to: {error}"),
-        "the program was not started",
-        "ulimit -a: the limits of file size and of virtual memory must allow 260 MiB",
-    )
-    .with_status(MALLARD_FAILED)
+    use nix::errno::Errno;
+    let help = match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EPERM | Errno::EACCES | Errno::ENOSYS) => {
+            "a sandbox refuses it: permit the system calls memfd_create and mmap, or record outside"
+        }
+        Some(Errno::EMFILE | Errno::ENFILE) => "ulimit -n: mallard needs a few more open files",
+        _ => "ulimit -a: the limits of file size and of virtual memory must allow 260 MiB",
+    };
+    let error = error.to_string().to_lowercase();
+    let what = format!("cannot make the memory that the program writes to: {error}");
+    Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
 }
 
 fn unix_ns() -> u64 {

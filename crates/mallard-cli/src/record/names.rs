@@ -36,7 +36,7 @@ impl Names {
         };
         let shown = folder.display();
         let help = match error.kind() {
-            ErrorKind::NotFound => format!("mkdir -p {shown}"),
+            ErrorKind::NotFound if !folder.exists() => format!("mkdir -p {shown}"),
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("df -h {shown}"),
             _ => format!("ls -ld {shown}, or write elsewhere with -o"),
         };
@@ -79,6 +79,17 @@ pub fn choose(wanted: Option<&Path>, program: &Path, force: bool) -> Result<Name
             .expect("fewer than 2^32 traces"));
     };
     let names = Names::of(&stem_of(wanted));
+    // Only a trace is ever replaced: a mistyped name must not cost a folder of the user.
+    let is_other =
+        names.trace.exists() && !names.trace.join(mallard_trace::manifest::FILE).is_file();
+    if force && is_other {
+        return Err(Failure::new(
+            format!("{} exists already, and is no trace", names.trace.display()),
+            "the program was not started, and nothing was overwritten",
+            "choose another name with -o",
+        )
+        .with_status(MALLARD_FAILED));
+    }
     if force || names.is_free() {
         return Ok(names);
     }
@@ -112,6 +123,9 @@ mod tests {
         let refused = choose(Some(&wanted), Path::new("x"), false).unwrap_err();
         assert_eq!(refused.status(), 125);
         assert!(refused.to_string().contains("--force"), "{refused}");
+        let refused = choose(Some(&wanted), Path::new("x"), true).unwrap_err();
+        assert!(refused.to_string().contains("is no trace"), "{refused}");
+        std::fs::write(folder.path().join("app.mallard/manifest.json"), "{}").unwrap();
         assert!(choose(Some(&wanted), Path::new("x"), true).is_ok());
     }
 }

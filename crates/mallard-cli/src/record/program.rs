@@ -33,14 +33,23 @@ fn warning(what: impl Into<String>, help: impl Into<String>) -> Finding {
 
 /// Finds a program as the shell does: by its path if `name` has a slash, otherwise in PATH.
 pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+    let shown = name.to_string_lossy();
+    // A mistyped option is taken for the program.
+    if shown.starts_with('-') {
+        let what = format!("there is no option '{shown}'");
+        return Err(Failure::new(what, "nothing was started", "mallard record --help"));
+    }
     let not_found = || {
-        let shown = name.to_string_lossy();
-        Failure::new(
-            format!("there is no program '{shown}'"),
-            "nothing was started",
-            format!("command -v {shown}"),
-        )
-        .with_status(NOT_FOUND)
+        let help = if name.as_bytes().contains(&b'/') {
+            let folder = Path::new(name).parent().unwrap_or(Path::new("/"));
+            format!("ls {}", folder.display())
+        } else if Path::new(name).is_file() {
+            format!("mallard record -- ./{shown}, for the one in this folder")
+        } else {
+            "check the name, or give the path: mallard record -- ./PROG".to_string()
+        };
+        Failure::new(format!("there is no program '{shown}'"), "nothing was started", help)
+            .with_status(NOT_FOUND)
     };
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
@@ -64,13 +73,15 @@ fn executable(path: PathBuf) -> Result<PathBuf, Failure> {
         return Ok(path);
     }
     let shown = path.display();
-    let what = if path.is_dir() {
-        format!("{shown} is a folder")
+    let (what, help) = if path.is_dir() {
+        (format!("{shown} is a folder"), "name a program: mallard record -- PROG".to_string())
     } else {
-        format!("{shown} may not be executed")
+        (
+            format!("{shown} may not be executed"),
+            format!("chmod +x {shown}, if it is a program: file {shown}"),
+        )
     };
-    Err(Failure::new(what, "nothing was started", format!("ls -l {shown}"))
-        .with_status(CANNOT_RECORD))
+    Err(Failure::new(what, "nothing was started", help).with_status(CANNOT_RECORD))
 }
 
 /// Examines the file of a program. For a script, examines its interpreter.
@@ -88,7 +99,7 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
     if !begin.starts_with(b"\x7fELF") {
         findings.push(refusal(
             "it is neither an ELF program nor a script with a #! line",
-            "name the program that runs it: mallard record -- sh FILE",
+            format!("name the program that runs it: mallard record -- sh {}", path.display()),
         ));
         return Ok(findings);
     }
@@ -96,12 +107,41 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
         Ok(elf) if elf.elf_header().e_machine(elf.endian()) == machine() => {
             findings.extend(examine_elf(&elf));
         }
+        Err(error) if is_for_this_machine(&data) => findings.push(refusal(
+            format!("its ELF file is damaged or cut: {}", error.to_string().to_lowercase()),
+            format!("copy or build it again; readelf -a {} tells more", path.display()),
+        )),
         _ => findings.push(refusal(
             format!("it is not a 64-bit program for {}", std::env::consts::ARCH),
             "record a build for this machine",
         )),
     }
+    findings.extend(hint(path));
     Ok(findings)
+}
+
+/// Whether the first bytes of an ELF file name this machine and 64 bits.
+fn is_for_this_machine(data: &[u8]) -> bool {
+    data.get(4) == Some(&elf::ELFCLASS64) && data.get(18..20) == Some(&machine().to_le_bytes()[..])
+}
+
+/// What is hidden in programs that manage memory themselves.
+fn hint(path: &Path) -> Option<Finding> {
+    let name = path.file_name()?.to_string_lossy();
+    if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
+        return Some(warning(
+            "Python keeps small objects in arenas of its own: only these arenas are seen",
+            format!("PYTHONMALLOC=malloc mallard record -- {name} ..."),
+        ));
+    }
+    ["java", "node"].contains(&&*name).then(|| {
+        warning(
+            format!(
+                "{name} has a garbage-collected heap: only what its native code allocates is seen"
+            ),
+            format!("the profiler of {name} shows the other part"),
+        )
+    })
 }
 
 fn read_whole(mut file: File) -> std::io::Result<Vec<u8>> {
@@ -152,15 +192,20 @@ fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
     if gains_user || gains_group {
         findings.push(refusal(
             "it is set-user-ID or set-group-ID, and the system loads no recorder into such a program",
-            format!("record a copy without the bit: cp {} .", path.display()),
+            format!("record a copy, which has no such bit: {}", copied(path)),
         ));
     } else if !is_root && has_capabilities(path) {
         findings.push(refusal(
             "its file has capabilities, and the system loads no recorder into such a program",
-            format!("record a copy, which has none: cp {} .", path.display()),
+            format!("record a copy, which has none: {}", copied(path)),
         ));
     }
     Ok(findings)
+}
+
+fn copied(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("cp {} /tmp && mallard record -- /tmp/{name}", path.display())
 }
 
 fn has_capabilities(path: &Path) -> bool {

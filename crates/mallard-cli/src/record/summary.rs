@@ -11,6 +11,7 @@ use crate::output::units::{bytes, count, percent, time};
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
+use nix::sys::signal::Signal;
 use serde_json::{json, Map, Value};
 use std::path::Path;
 use std::process::ExitCode;
@@ -170,6 +171,11 @@ impl Summary<'_> {
                 percent(bound)
             );
         }
+        if self.outcome.ended.signal() == Some(Signal::SIGSYS as i32) {
+            text +=
+                "  its filter of system calls (seccomp) ended it: if that happens in recordings \
+                     alone, use --on-full drop, which needs no nanosleep\n";
+        }
         text += &format!("  next: mallard sites {name}\n");
         text
     }
@@ -201,7 +207,8 @@ impl Summary<'_> {
             && self.command.window.is_none()
         {
             causes.push(format!(
-                "the allocations of {} blocks that were freed (calls that bypass the recorder)",
+                "the allocations of {} blocks that were freed (by calls that bypass the recorder, as \
+                 in plugins loaded with RTLD_DEEPBIND)",
                 count(manifest.counts.unknown_frees)
             ));
         }
@@ -243,7 +250,10 @@ fn plural(number: u64, word: &str) -> String {
 
 fn how_it_ended(ended: &Ended) -> String {
     match ended.signal() {
-        Some(signal) => format!("ended by signal {signal}"),
+        Some(signal) => match Signal::try_from(signal) {
+            Ok(name) => format!("ended by signal {signal}, {name}"),
+            Err(_) => format!("ended by signal {signal}"),
+        },
         None => format!("status {}", ended.exit_code()),
     }
 }

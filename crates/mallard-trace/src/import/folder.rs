@@ -28,6 +28,15 @@ impl Folder {
                 return Err(exists(to, force));
             }
         }
+        if !parent.is_dir() {
+            let folder = parent.display();
+            return Err(Error::new(
+                ErrorKind::System,
+                format!("cannot write {}: there is no folder {folder}", to.display()),
+                "nothing was written",
+                format!("mkdir -p {folder}"),
+            ));
+        }
         let name = to.file_name().unwrap_or_default().to_string_lossy();
         let place = tempfile::Builder::new()
             .prefix(&format!(".{name}."))
