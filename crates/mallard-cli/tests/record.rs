@@ -3,99 +3,16 @@
 //! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
 //! `./x test` builds the recorder and runs them.
 
+mod support;
+
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
-
-const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
-
-/// A folder for the files of one test.
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.0.path());
-        command
-    }
-
-    /// Runs mallard in the folder.
-    fn mallard(&self, arguments: &[&str]) -> Ran {
-        Ran(self.command(MALLARD).args(arguments).stdin(Stdio::null()).output().unwrap())
-    }
-
-    /// Compiles a C program.
-    fn compile(&self, name: &str, source: &str, options: &[&str]) -> String {
-        let file = self.path(&format!("{name}.c"));
-        fs::write(&file, source).unwrap();
-        let path = self.path(name);
-        let compiled = self
-            .command("cc")
-            .arg(&file)
-            .args(["-g", "-o"])
-            .arg(&path)
-            .args(options)
-            .output()
-            .unwrap();
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        path.to_str().unwrap().to_string()
-    }
-
-    fn manifest(&self, name: &str) -> Value {
-        let text = fs::read_to_string(self.path(name).join("manifest.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-struct Ran(Output);
-
-impl Ran {
-    fn status(&self) -> i32 {
-        self.0.status.code().unwrap()
-    }
-    fn out(&self) -> String {
-        String::from_utf8_lossy(&self.0.stdout).into_owned()
-    }
-    fn errors(&self) -> String {
-        String::from_utf8_lossy(&self.0.stderr).into_owned()
-    }
-    /// Checks the status and the three lines of an error.
-    fn refuses(&self, status: i32, what: &str) {
-        let errors = self.errors();
-        assert_eq!(self.status(), status, "{errors}");
-        assert!(errors.contains(what), "{what} is not in: {errors}");
-        let error: Vec<&str> =
-            errors.lines().skip_while(|line| !line.starts_with("mallard: ")).collect();
-        assert!(error.len() >= 3 && error[2].starts_with("  help: "), "{errors}");
-    }
-}
-
-/// Allocates 3 blocks in `make`, frees 2 of them, and leaves the third.
-const THREE_BLOCKS: &str = r#"
-#include <stdlib.h>
-static void* volatile kept;
-__attribute__((noinline)) static void* make(size_t n) { void* volatile p = malloc(n); return p; }
-int main(void) {
-    void* a = make(111);
-    void* b = make(222);
-    kept = make(333);
-    free(a);
-    free(b);
-    return 7;
-}
-"#;
+use support::{Folder, Ran, MALLARD, THREE_BLOCKS};
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
@@ -173,6 +90,8 @@ fn a_missing_program_is_127_and_one_that_cannot_be_recorded_126() {
     let folder = Folder::new();
     folder.mallard(&["record", "--", "no-such-program"]).refuses(127, "there is no program");
     folder.mallard(&["record", "--", "/no/such/program"]).refuses(127, "there is no program");
+    folder.mallard(&["record", "--quite", "--", "true"]).refuses(2, "there is no option '--quite'");
+    folder.mallard(&["record", "--", "/"]).refuses(126, "/ is a folder");
     fs::write(folder.path("text"), "just text").unwrap();
     folder.mallard(&["record", "--", "./text"]).refuses(126, "may not be executed");
     let set_mode = |name: &str, mode| {
@@ -180,6 +99,12 @@ fn a_missing_program_is_127_and_one_that_cannot_be_recorded_126() {
     };
     set_mode("text", 0o755);
     folder.mallard(&["record", "--", "./text"]).refuses(126, "neither an ELF program nor a script");
+    folder.mallard(&["record", "--", "text"]).refuses(127, "mallard record -- ./text");
+    fs::write(folder.path("text"), "#!/no/interpreter\n").unwrap();
+    folder.mallard(&["record", "--", "./text"]).refuses(126, "/no/interpreter does not exist");
+    let cut = fs::read(folder.compile("three", THREE_BLOCKS, &[])).unwrap();
+    fs::write(folder.path("text"), &cut[..cut.len() / 2]).unwrap();
+    folder.mallard(&["record", "--", "./text"]).refuses(126, "damaged or cut");
 
     let fixed = folder.compile("fixed", THREE_BLOCKS, &["-static"]);
     folder.mallard(&["record", "--", &fixed]).refuses(126, "linked statically");
@@ -225,6 +150,12 @@ fn nothing_is_overwritten_without_force() {
     }
     folder.mallard(&["record", "-o", "true", "--", "true"]).refuses(125, "exists already");
     assert_eq!(folder.mallard(&["record", "--force", "-o", "true", "--", "true"]).status(), 0);
+    // Not even with --force, what is no trace.
+    fs::create_dir(folder.path("mine.mallard")).unwrap();
+    folder
+        .mallard(&["record", "--force", "-o", "mine", "--", "touch", "started"])
+        .refuses(125, "is no trace");
+    assert!(!folder.path("started").exists());
     folder.mallard(&["record", "-o", "no/such/folder", "--", "true"]).refuses(125, "cannot write");
 }
 
@@ -422,13 +353,14 @@ fn a_program_may_close_all_descriptors() {
 #[test]
 fn what_is_no_trace_is_refused() {
     let folder = Folder::new();
-    folder.mallard(&["stats", "nothing"]).refuses(3, "cannot read the trace");
+    folder.mallard(&["stats", "nothing"]).refuses(3, "there is no trace nothing.mallard");
     fs::create_dir(folder.path("empty.mallard")).unwrap();
     folder.mallard(&["sites", "empty"]).refuses(3, "is no trace");
     fs::write(folder.path("file"), "text").unwrap();
     folder.mallard(&["stats", "file"]).refuses(3, "is a file, and a trace is a folder");
-    folder.mallard(&["import", "file"]).refuses(3, "");
-    folder.mallard(&["import", "missing"]).refuses(3, "");
+    folder.mallard(&["import", "file"]).refuses(3, "is no stream");
+    folder.mallard(&["import", "missing"]).refuses(3, "cannot open missing");
+    folder.mallard(&["import", "empty.mallard"]).refuses(3, "is a folder, and a stream is a file");
     folder.mallard(&["sites"]).refuses(2, "no trace was named");
     folder.mallard(&["sites", "empty", "--filter", "("]).refuses(2, "no regular expression");
     folder.mallard(&["record"]).refuses(2, "");

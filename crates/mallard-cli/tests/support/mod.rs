@@ -1,0 +1,145 @@
+//! What tests of `mallard record` share: a folder for each test, and how a run of mallard ended.
+#![allow(dead_code)] // Each test file uses a part.
+
+use mallard_trace::tables::schema::{ALLOCS, PROCESSES};
+use mallard_trace::Trace;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+pub const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
+
+/// A folder for the files of one test.
+pub struct Folder(pub tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.0.path());
+        command
+    }
+
+    /// Runs mallard in the folder.
+    pub fn mallard(&self, arguments: &[&str]) -> Ran {
+        Ran(self.command(MALLARD).args(arguments).stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// Compiles a C program.
+    pub fn compile(&self, name: &str, source: &str, options: &[&str]) -> String {
+        let file = self.path(&format!("{name}.c"));
+        fs::write(&file, source).unwrap();
+        self.compile_file(name, &file, options)
+    }
+
+    /// Compiles a file in C or C++.
+    pub fn compile_file(&self, name: &str, file: &Path, options: &[&str]) -> String {
+        let path = self.path(name);
+        let is_c = file.extension().is_some_and(|extension| extension == "c");
+        let compiled = self
+            .command(if is_c { "cc" } else { "c++" })
+            .arg(file)
+            .args(["-g", "-fno-builtin", "-o"])
+            .arg(&path)
+            .args(options)
+            .output()
+            .unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        path.to_str().unwrap().to_string()
+    }
+
+    /// Records a program, and reads the trace.
+    pub fn record(&self, options: &[&str], program: &[&str]) -> Recording {
+        let begin = ["record", "--force", "--no-symbols", "-o", "recorded"];
+        let ran = self.mallard(&[&begin, options, &["--"], program].concat());
+        let folder = self.path("recorded.mallard");
+        let trace = Trace::open(&folder).unwrap_or_else(|e| panic!("{e}\n{}", ran.errors()));
+        let sizes = trace.table(&ALLOCS).unwrap().i64s("size").unwrap();
+        let mut blocks = HashMap::new();
+        sizes.into_iter().for_each(|size| *blocks.entry(size).or_default() += 1);
+        let processes = trace.table(&PROCESSES).unwrap().texts("begins").unwrap();
+        Recording { ran, trace, blocks, processes }
+    }
+
+    pub fn manifest(&self, name: &str) -> Value {
+        let text = fs::read_to_string(self.path(name).join("manifest.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+/// What was recorded of a program.
+pub struct Recording {
+    pub ran: Ran,
+    pub trace: Trace,
+    /// How many blocks there were of each size.
+    pub blocks: HashMap<i64, u64>,
+    /// How each process began.
+    pub processes: Vec<String>,
+}
+
+impl Recording {
+    /// Checks the status of the program, and that nothing is missing.
+    pub fn is_whole(&self, status: i32) -> &Recording {
+        let errors = self.ran.errors();
+        assert_eq!(self.ran.status(), status, "{errors}");
+        assert!(errors.contains("  lost: nothing\n"), "{errors}");
+        let manifest = self.trace.manifest();
+        let counts = &manifest.counts;
+        assert_eq!(manifest.losses.all(), 0);
+        assert_eq!(manifest.stream.ending, "complete");
+        assert_eq!((counts.unknown_frees, counts.missed_frees, counts.broken_reallocs), (0, 0, 0));
+        self
+    }
+
+    /// Number of blocks of some sizes.
+    pub fn of<const N: usize>(&self, sizes: [i64; N]) -> [u64; N] {
+        sizes.map(|size| self.blocks.get(&size).copied().unwrap_or(0))
+    }
+}
+
+pub struct Ran(pub Output);
+
+impl Ran {
+    pub fn status(&self) -> i32 {
+        self.0.status.code().unwrap()
+    }
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+    pub fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+    /// Checks the status and the three lines of an error.
+    pub fn refuses(&self, status: i32, what: &str) {
+        let errors = self.errors();
+        assert_eq!(self.status(), status, "{errors}");
+        assert!(errors.contains(what), "{what} is not in: {errors}");
+        let error: Vec<&str> =
+            errors.lines().skip_while(|line| !line.starts_with("mallard: ")).collect();
+        assert!(error.len() >= 3 && error[2].starts_with("  help: "), "{errors}");
+    }
+}
+
+/// Allocates 3 blocks in `make`, frees 2 of them, and leaves the third.
+pub const THREE_BLOCKS: &str = r#"
+#include <stdlib.h>
+static void* volatile kept;
+__attribute__((noinline)) static void* make(size_t n) { void* volatile p = malloc(n); return p; }
+int main(void) {
+    void* a = make(111);
+    void* b = make(222);
+    kept = make(333);
+    free(a);
+    free(b);
+    return 7;
+}
+"#;
