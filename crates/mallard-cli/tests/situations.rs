@@ -337,9 +337,41 @@ fn the_arenas_of_python_are_told() {
     let folder = Folder::new();
     let says = |value: Option<&str>| {
         let mut command = folder.command(support::MALLARD);
-        command.args(["record", "--force", "-o", "a", "--no-symbols", "--", "python3", "-c", "1"]);
+        command.args([
+            "record",
+            "--force",
+            "-o",
+            "a",
+            "--no-symbols",
+            "--",
+            "/usr/bin/python3",
+            "-c",
+            "1",
+        ]);
         value.map(|value| command.env("PYTHONMALLOC", value));
         support::Ran(command.output().unwrap()).errors().contains("arenas of its own")
     };
     assert!(says(None) && !says(Some("malloc")));
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_script_is_recorded_alone_unless_its_programs_are_followed() {
+    let folder = Folder::new();
+    fs::write(
+        folder.path("script"),
+        "#!/usr/bin/env bash\nexec perl -e 'my %h; $h{$_} = 1 for 1..9999'\n",
+    )
+    .unwrap();
+    fs::set_permissions(folder.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    let alone = folder.record(&[], &["./script"]);
+    assert!(
+        alone.ran.errors().contains("--follow fork,exec -- ./script"),
+        "{}",
+        alone.ran.errors()
+    );
+    let followed = folder.record(&["--follow", "exec"], &["./script"]);
+    assert!(!followed.ran.errors().contains("it is a script"), "{}", followed.ran.errors());
+    let blocks = |recording: &support::Recording| recording.trace.manifest().counts.blocks;
+    assert!(blocks(&followed) > blocks(&alone) + 9999);
 }

@@ -167,7 +167,16 @@ impl Command {
     /// Refuses a program that the recorder cannot be loaded into, and warns of others.
     fn refuse_unrecordable(&self, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
-        let findings = program::examine(path).unwrap_or_default(); // unreadable: the start will tell
+        let mut findings = program::examine(path).unwrap_or_default(); // unreadable: the start will tell
+        if let Some(shell) =
+            program::shell_of(path).filter(|_| !self.follow.contains(&Follow::Exec))
+        {
+            findings.push(program::Finding {
+                refuses: false,
+                what: format!("it is a script of {shell}, and what it starts is not recorded"),
+                help: format!("mallard record --follow fork,exec -- {shown}"),
+            });
+        }
         for finding in findings {
             if finding.refuses {
                 let what = format!("cannot record {shown}: {}", finding.what);

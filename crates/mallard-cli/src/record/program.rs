@@ -158,6 +158,17 @@ fn machine() -> u16 {
     }
 }
 
+/// The shell that runs a script; nothing if the program is no script of a shell.
+pub fn shell_of(path: &Path) -> Option<String> {
+    let mut begin = Vec::new();
+    File::open(path).ok()?.take(512).read_to_end(&mut begin).ok()?;
+    let line = begin.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    let names = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+    let shell = names.skip_while(|&name| name == "env" || name.starts_with('-')).next()?;
+    ["sh", "bash", "dash", "zsh", "ksh"].contains(&shell).then(|| shell.to_string())
+}
+
 /// `line` is what follows #! at the begin of the script.
 fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
