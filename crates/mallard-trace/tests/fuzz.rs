@@ -1,0 +1,153 @@
+//! Streams and traces with changed bytes are read, or refused by a clear error. `./x fuzz stream` and
+//! `./x fuzz tables` make the same checks with inputs that libFuzzer finds.
+
+#[path = "support/fuzz.rs"]
+mod fuzz;
+mod support;
+
+use mallard_trace::import::{import, Options};
+use parquet::column::reader::{get_typed_column_reader, ColumnReader};
+use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
+use parquet::data_type::DataType;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::{golden, Random};
+
+/// Changes, inserts, removes, repeats or swaps some bytes.
+fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    for _ in 0..=random.below(6) {
+        let at = random.below(bytes.len().max(1));
+        let end = bytes.len().min(at + 1 + random.below(64));
+        match random.below(8) {
+            0..=2 if at < bytes.len() => bytes[at] = random.next() as u8,
+            3 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            4 => {
+                // The numbers at which something overflows.
+                let number = [0, 1, u64::MAX, i64::MAX as u64, 1 << 32, 1 << 20][random.below(6)];
+                let number = number.to_ne_bytes();
+                let count = number.len().min(bytes.len() - at);
+                bytes[at..at + count].copy_from_slice(&number[..count]);
+            }
+            5 => drop(bytes.drain(at..end)),
+            6 => {
+                let again = bytes[at..end].to_vec();
+                bytes.splice(at..at, again);
+            }
+            _ => {
+                let from = random.below(other.len());
+                let part = &other[from..other.len().min(from + 64)];
+                bytes.splice(at..end, part.iter().copied());
+            }
+        }
+    }
+    if random.below(5) == 0 {
+        bytes.truncate(random.below(bytes.len() + 1));
+    }
+}
+
+#[test]
+fn a_changed_stream_is_imported_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let golden = golden();
+    let compressed = zstd::encode_all(&golden[..], 1).unwrap();
+    for seed in 0..100 {
+        let mut random = Random(seed);
+        let mut bytes = if seed % 8 == 0 { compressed.clone() } else { golden.clone() };
+        change(&mut bytes, &golden, &mut random);
+        if seed % 8 != 0 && bytes.len() >= 24 {
+            bytes[..24].copy_from_slice(&golden[..24]);
+        }
+        fuzz::check_stream(&bytes, folder.path());
+    }
+}
+
+#[test]
+fn a_trace_with_a_changed_file_is_read_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace_in(folder.path());
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ())); // panics of the library for Parquet become errors
+    for (index, file) in fuzz::files_of(&trace).into_iter().enumerate() {
+        let stored = fs::read(trace.join(&file)).unwrap();
+        let plain = if index > 0 { uncompressed(&trace.join(&file)) } else { stored.clone() };
+        for seed in 0..40 {
+            let mut random = Random(seed);
+            let mut bytes = if seed % 3 == 0 { stored.clone() } else { plain.clone() };
+            change(&mut bytes, &plain, &mut random);
+            fuzz::check_file(&trace, &file, &bytes);
+        }
+    }
+    std::panic::set_hook(hook);
+}
+
+#[test]
+#[ignore = "./x fuzz writes to MALLARD_SEEDS what libFuzzer starts with"]
+fn seeds() {
+    let folder = PathBuf::from(std::env::var_os("MALLARD_SEEDS").expect("MALLARD_SEEDS"));
+    for target in ["stream", "tables"] {
+        fs::create_dir_all(folder.join(target)).unwrap();
+    }
+    let put = |path: &str, bytes: &[u8]| fs::write(folder.join(path), bytes).unwrap();
+    put("stream/golden", &golden());
+    put("stream/golden-zstd", &zstd::encode_all(&golden()[..], 1).unwrap());
+    let made = tempfile::tempdir().unwrap();
+    let trace = trace_in(made.path());
+    for (index, file) in fuzz::files_of(&trace).into_iter().enumerate() {
+        let path = trace.join(file);
+        let bytes = fs::read(&path).unwrap();
+        put(&format!("tables/{index}"), &[&[index as u8], &bytes[..]].concat());
+        if index > 0 {
+            let plain = uncompressed(&path);
+            put(&format!("tables/{index}-plain"), &[&[index as u8], &plain[..]].concat());
+        }
+    }
+}
+
+fn trace_in(folder: &Path) -> PathBuf {
+    let to = folder.join("a.mallard");
+    let golden = support::root().join("spec/trace_format.golden");
+    import(&golden, &to, &Options::default(), &mut |_| ()).unwrap();
+    to
+}
+
+/// The bytes of a table without compression: a changed compressed page is hardly ever a page.
+fn uncompressed(path: &Path) -> Vec<u8> {
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
+    let mut bytes = Vec::new();
+    let properties = Arc::new(WriterProperties::new());
+    let mut writer = SerializedFileWriter::new(&mut bytes, schema, properties).unwrap();
+    for group in 0..reader.num_row_groups() {
+        let from = reader.get_row_group(group).unwrap();
+        let rows = from.metadata().num_rows() as usize;
+        let mut to = writer.next_row_group().unwrap();
+        for index in 0..from.num_columns() {
+            let mut column = to.next_column().unwrap().expect("the same columns");
+            let from = from.get_column_reader(index).unwrap();
+            match column.untyped() {
+                ColumnWriter::BoolColumnWriter(to) => copy(from, to, rows),
+                ColumnWriter::Int32ColumnWriter(to) => copy(from, to, rows),
+                ColumnWriter::Int64ColumnWriter(to) => copy(from, to, rows),
+                ColumnWriter::DoubleColumnWriter(to) => copy(from, to, rows),
+                ColumnWriter::ByteArrayColumnWriter(to) => copy(from, to, rows),
+                _ => unreachable!("a type that no table has"),
+            }
+            column.close().unwrap();
+        }
+        to.close().unwrap();
+    }
+    writer.close().unwrap();
+    bytes
+}
+
+fn copy<T: DataType>(from: ColumnReader, to: &mut ColumnWriterImpl<'_, T>, rows: usize) {
+    let (mut values, mut present) = (Vec::new(), Vec::new());
+    let mut from = get_typed_column_reader::<T>(from);
+    from.read_records(rows, Some(&mut present), None, &mut values).unwrap();
+    let present = Some(&present[..]).filter(|present| !present.is_empty());
+    to.write_batch(&values, present, None).unwrap();
+}

@@ -1,0 +1,99 @@
+//! What holds for any bytes: a reader returns what is there, or an error of three lines. It does not
+//! panic. The tests check it with a few thousand changed files, `./x fuzz` for as long as you like.
+#![allow(dead_code)] // Each user needs a part.
+
+use mallard_trace::error::{Error, Result};
+use mallard_trace::import::{import_from, Options};
+use mallard_trace::stream::Reader;
+use mallard_trace::tables::{schema, Kind, Schema};
+use mallard_trace::Trace;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Reads bytes as a stream. If they are one, makes a trace of them in the folder, checks the trace,
+/// and removes it.
+pub fn check_stream(bytes: &[u8], folder: &Path) {
+    let mut reader = match Reader::new(bytes, "input") {
+        Ok(reader) => reader,
+        Err(error) => return check_error(&error),
+    };
+    let (mut events, mut tails) = (0, 0);
+    while let Some(event) = reader.next_event() {
+        events += 1;
+        tails += event.text().len() + event.frames().len();
+    }
+    assert!(reader.ending().is_some() && reader.next_event().is_none());
+    assert!(events <= reader.records() && tails as u64 <= 32 * 3 * reader.records());
+
+    let reader = Reader::new(bytes, "input").expect("the same header");
+    let to = folder.join("a.mallard");
+    let trace = import_from(reader, &to, &Options::default(), &mut |_| ()).expect("a trace");
+    check_trace(&trace);
+    fs::remove_dir_all(&to).expect("a folder");
+}
+
+/// Checks that a trace agrees with itself. Of its tables, reads one, and those that commands read.
+fn check_trace(trace: &Trace) {
+    let manifest = trace.manifest();
+    let rows = |name: &str| manifest.tables.iter().find(|table| table.name == name).unwrap().rows;
+    assert_eq!(rows("events"), manifest.counts.events);
+    assert_eq!(rows("allocs"), manifest.counts.blocks);
+    assert_eq!(rows("sites"), manifest.totals.site_count);
+    assert_eq!(rows("stacks"), manifest.totals.stacks);
+    let any = manifest.stream.records as usize % schema::ALL.len();
+    read(trace, schema::ALL[any]).expect("a readable table");
+    read(trace, &schema::SITES).expect("readable sites");
+}
+
+/// Replaces a file of a trace by other bytes, reads what commands read of it, and restores the file.
+pub fn check_file(trace: &Path, file: &Path, bytes: &[u8]) {
+    let path = trace.join(file);
+    let before = fs::read(&path).expect("a file of the trace");
+    fs::write(&path, bytes).expect("a writable file");
+    let is_of = |schema: &&&Schema| file.to_str().is_some_and(|f| f.starts_with(schema.name));
+    let schema = schema::ALL.iter().find(is_of).copied().unwrap_or(&schema::CPU);
+    if let Err(error) = Trace::open(trace).and_then(|trace| read(&trace, schema)) {
+        check_error(&error);
+    }
+    fs::write(&path, before).expect("a writable file");
+}
+
+/// The files of a trace, without the folder: the manifest, and those of tables.
+pub fn files_of(trace: &Path) -> Vec<PathBuf> {
+    let mut files = vec![PathBuf::from("manifest.json")];
+    files.extend(schema::ALL.iter().map(|schema| match schema.has_parts {
+        true => PathBuf::from(format!("{}/part-0000.parquet", schema.name)),
+        false => PathBuf::from(format!("{}.parquet", schema.name)),
+    }));
+    assert!(files.iter().all(|file| trace.join(file).is_file()));
+    files
+}
+
+/// Reads all columns of a table, and what commands make of it.
+fn read(trace: &Trace, schema: &'static Schema) -> Result<()> {
+    let table = trace.table(schema)?;
+    for field in schema.fields {
+        let values = match field.kind {
+            Kind::F64 => table.f64s(field.name)?.len(),
+            Kind::Text => table.texts(field.name)?.len(),
+            _ => table.i64s(field.name)?.len(),
+        };
+        assert_eq!(values as u64, table.rows(), "{} of {}", field.name, schema.name);
+    }
+    if ["sites", "stacks", "frames", "modules"].contains(&schema.name) {
+        let stacks = trace.stacks()?;
+        for site in trace.sites()? {
+            stacks.functions(site.stack);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that an error has three lines: what happened, the state, and what to type next.
+fn check_error(error: &Error) {
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].starts_with("mallard: ") && lines[0].len() > 20, "{text}");
+    assert!(lines[1].starts_with("  ") && lines[2].starts_with("  help: "), "{text}");
+}
