@@ -64,12 +64,13 @@ struct stack_memory {
 /// The largest number of fresh frames. A recorder can write so many in one piece.
 constexpr std::uint32_t fresh_frames_max = 2044;
 
-/// How the stack of a thread differs from its last stack.
+/// How the stack of a thread differs from its last stack. All fields are words, since two registers
+/// that hold several bytes each would be put together in memory.
 struct stack_change {
     std::uint32_t kept;  ///< number of outermost frames that are as before
     std::uint32_t fresh; ///< number of inner frames after them: memory.frames[kept, kept + fresh)
-    bool cut; ///< outer frames are missing: code without unwind table, or a damaged stack
-    bool gap; ///< frames are missing between the kept and the fresh ones: too deep
+    std::uint32_t cut; ///< 1: outer frames are missing: code without unwind table, or damaged stack
+    std::uint32_t gap; ///< 1: frames are missing between the kept and the fresh ones: too deep
 };
 
 /// Walks from `from` outwards, until a frame and everything outside of it are as in the last stack,

@@ -187,7 +187,8 @@ unwind_rule rule_of(std::uintptr_t pc) noexcept
 
 // --- steps
 
-/// A frame, and the memory that may be read to step to its caller.
+/// A frame, and the memory that may be read to step to its caller. Functions that are not inlined
+/// get copies, so that a walk keeps its cursor in registers.
 struct cursor {
     enum results : std::uint8_t { moved, moved_over_signal, ended, lost };
 
@@ -217,17 +218,18 @@ struct cursor {
     {
         if (address >= at.sp && address < high && high - address >= 8) [[likely]]
             return true;
-        return may_grow && address >= at.sp && grow(address);
+        if (!may_grow || address < at.sp)
+            return false;
+        high = grown(high, address + 8);
+        return address + 8 <= high;
     }
 
-    [[gnu::noinline]] bool grow(std::uintptr_t address) noexcept
+    /// `high`, moved towards `to` over pages that can be read.
+    [[gnu::noinline]] static std::uintptr_t grown(std::uintptr_t high, std::uintptr_t to) noexcept
     {
-        for (int tries = 256; address + 8 > high && tries > 0; --tries) {
-            if (!is_readable(high))
-                return false;
+        for (int tries = 256; to > high && tries > 0 && is_readable(high); --tries)
             high += page_bytes;
-        }
-        return address + 8 <= high;
+        return high;
     }
 
     /// Moves to the caller whose CFA is `cfa`.
@@ -250,13 +252,21 @@ struct cursor {
         else if (rule.kind() == unwind_rule::by_bp)
             cfa = at.bp + static_cast<std::uintptr_t>(rule.cfa());
         else
-            return step_by_rare_rule(rule);
+            return step_copy_by_rare_rule(rule);
         if (std::uintptr_t const saved = cfa - rule.saved_bp(); saved != cfa) {
             if (saved % 8 != 0 || !can_read(saved))
                 return lost;
             at.bp = word_at(saved);
         }
         return move(cfa);
+    }
+
+    results step_copy_by_rare_rule(unwind_rule rule) noexcept
+    {
+        cursor copy = *this;
+        results const result = copy.step_by_rare_rule(rule);
+        *this = copy;
+        return result;
     }
 
     [[gnu::noinline]] results step_by_rare_rule(unwind_rule rule) noexcept
@@ -355,20 +365,25 @@ struct remembering_walk {
     }
 
     /// Frames inside of a signal are not compared: another signal may interrupt another frame.
-    [[gnu::noinline]] void exclude_collected() noexcept
+    [[gnu::noinline]] static void exclude(std::span<stack_frame> frames) noexcept
     {
-        for (auto& frame : memory.frames.last(std::min(fresh, fresh_room)))
+        for (auto& frame : frames)
             frame.slot = 0;
     }
 
     stack_change finish(bool is_cut) noexcept
     {
         std::uint32_t const stored = std::min(fresh, fresh_room);
+        // One by one, since memmove would load several frames at once from the stores of `collect`,
+        // which processors do only after these stores have reached the cache.
         auto const from = memory.frames.last(stored);
-        std::copy(from.begin(), from.end(), memory.frames.begin() + kept);
+        auto const to = memory.frames.subspan(kept, stored);
+#pragma GCC unroll 1
+        for (std::size_t i = 0; i < stored; ++i)
+            to[i] = from[i];
         memory.depth = kept + stored;
         memory.cut = is_cut;
-        return {kept, stored, is_cut, stored < fresh};
+        return {kept, stored, std::uint32_t{is_cut}, std::uint32_t{stored < fresh}};
     }
 
     stack_change run(stack_mode mode) noexcept
@@ -380,7 +395,7 @@ struct remembering_walk {
             if (fresh == limit) {
                 kept = 0;
                 stack_change const change = finish(false);
-                return {0, change.fresh, false, true};
+                return {0, change.fresh, 0, 1};
             }
             collect();
             auto const result =
@@ -391,7 +406,7 @@ struct remembering_walk {
                 kept = 0;
                 return finish(result == cursor::lost);
             }
-            exclude_collected();
+            exclude(memory.frames.last(std::min(fresh, fresh_room)));
         }
         return finish(memory.cut);
     }
@@ -402,7 +417,7 @@ stack_change keep_caller(stack_memory& memory, std::uintptr_t pc) noexcept
     bool const is_same = memory.depth == 1 && memory.frames[0].pc == pc;
     memory.frames[0] = {0, pc};
     memory.depth = 1;
-    return {is_same ? 1u : 0u, is_same ? 0u : 1u, false, false};
+    return {is_same ? 1u : 0u, is_same ? 0u : 1u, 0, 0};
 }
 
 } // namespace
