@@ -5,6 +5,7 @@
 
 #include <mallard/detail/base/sampling.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
@@ -67,17 +68,36 @@ template <class Real>
     return block;
 }
 
-/// Records that the block is about to be freed.
-[[gnu::always_inline]] inline void record_free(void* block, std::uint64_t what) noexcept
+/// Calls `real`, which frees, and adds the time that the call took to the ring. Longer times than
+/// about a millisecond are cut: another thread had the core.
+template <class Real>
+[[gnu::cold, gnu::noinline]] void time_free(Real real) noexcept
 {
+    constexpr std::uint64_t ticks_max = 1 << 21;
+    std::uint64_t const begin = ticks();
+    real();
+    std::uint64_t const took = ticks_after() - begin;
+    the.ring->free_ticks.fetch_add(std::min(took, ticks_max), std::memory_order_relaxed);
+    the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Records that the block is about to be freed, and calls `real`, which frees the block.
+template <class Real>
+[[gnu::always_inline]] inline void deallocate(void* block, std::uint64_t what, Real real) noexcept
+{
+    constexpr std::uint32_t timed_mask = 63;
     bool const is_known = !the.samples || sampled.remove(block);
     thread_state* const t = enter();
     if (t == nullptr) [[unlikely]]
-        return;
+        return real();
     what |= std::exchange(t->from, 0);
     if (is_known)
         append(*t, ticks(), block, what, 0, the.has_free_stacks ? this_frame() : nullptr);
+    bool const is_timed = (++t->frees & timed_mask) == 0;
     leave(*t);
+    if (is_timed) [[unlikely]]
+        return time_free(real);
+    real();
 }
 
 /// Whether the block is one of the next allocator.
@@ -122,9 +142,14 @@ template <class Real>
     // The old block is in use after a failure, so that its event is cancelled, chosen or not.
     bool const has_failed = moved == nullptr && bytes != 0;
     bool const is_cancelled = has_failed && is_known && the.samples;
-    if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes))
-        append(*t, end, moved, mallard_trace_pack(bytes, 0, mallard_trace_realloc_to, 0),
-               begin == 0 ? 0 : end - begin, this_frame());
+    if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes)) {
+        auto const what = mallard_trace_pack(bytes, 0, mallard_trace_realloc_to, 0);
+        std::uint64_t const duration = begin == 0 ? 0 : end - begin;
+        if (is_known && t->stack.depth != 0) [[likely]]
+            append_with_last_stack(*t, end, moved, what, duration);
+        else
+            append(*t, end, moved, what, duration, this_frame());
+    }
     leave(*t);
     return moved;
 }
@@ -204,10 +229,9 @@ void* pvalloc(std::size_t bytes)
 
 void free(void* block)
 {
-    if (is_freeable(block)) [[likely]] {
-        record_free(block, mallard_trace_pack(0, 0, mallard_trace_free, 0));
-        next.free(block);
-    }
+    if (is_freeable(block)) [[likely]]
+        deallocate(block, mallard_trace_pack(0, 0, mallard_trace_free, 0),
+                   [=] { next.free(block); });
 }
 
 void cfree(void* block)
@@ -219,23 +243,25 @@ void free_sized(void* block, std::size_t bytes)
 {
     if (!is_freeable(block))
         return;
-    record_free(block, mallard_trace_pack(bytes, 0, mallard_trace_free_sized, 0));
-    if (next.free_sized != nullptr)
-        next.free_sized(block, bytes);
-    else
-        next.free(block);
+    deallocate(block, mallard_trace_pack(bytes, 0, mallard_trace_free_sized, 0), [=] {
+        if (next.free_sized != nullptr)
+            next.free_sized(block, bytes);
+        else
+            next.free(block);
+    });
 }
 
 void free_aligned_sized(void* block, std::size_t align, std::size_t bytes)
 {
     if (!is_freeable(block))
         return;
-    record_free(block,
-                mallard_trace_pack(bytes, log2_of(align), mallard_trace_free_aligned_sized, 0));
-    if (next.free_aligned_sized != nullptr)
-        next.free_aligned_sized(block, align, bytes);
-    else
-        next.free(block);
+    deallocate(block,
+               mallard_trace_pack(bytes, log2_of(align), mallard_trace_free_aligned_sized, 0), [=] {
+                   if (next.free_aligned_sized != nullptr)
+                       next.free_aligned_sized(block, align, bytes);
+                   else
+                       next.free(block);
+               });
 }
 
 int dlclose(void* library)

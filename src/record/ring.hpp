@@ -30,7 +30,7 @@
 
 namespace mallard::record {
 
-constexpr std::uint32_t ring_version = 1;
+constexpr std::uint32_t ring_version = 2;
 constexpr std::size_t segment_bytes = 16384; // 512 records
 constexpr std::size_t segment_records = segment_bytes / 32;
 constexpr std::size_t segment_table_offset = 4096;
@@ -88,6 +88,11 @@ struct ring_header {
     /// stamped after the real call, a free when its call begins.
     std::atomic<std::uint64_t> own_ticks;
     std::atomic<std::uint64_t> own_events;
+
+    /// What the frees of the next allocator take: ticks of one free in 64, added up, and the number
+    /// of these frees. The record of a free is written before the free.
+    alignas(64) std::atomic<std::uint64_t> free_ticks;
+    std::atomic<std::uint64_t> timed_frees;
 };
 
 /// What a thread does with a segment.
@@ -111,9 +116,10 @@ struct alignas(64) ring_segment {
     unsigned char padding[32];
 };
 
-static_assert(sizeof(ring_header) == 192 && sizeof(ring_segment) == 64);
+static_assert(sizeof(ring_header) == 256 && sizeof(ring_segment) == 64);
 static_assert(offsetof(ring_header, free_segments) == 64);
 static_assert(offsetof(ring_header, lost_full) == 128);
 static_assert(offsetof(ring_header, attached) == 168 && offsetof(ring_header, own_ticks) == 176);
+static_assert(offsetof(ring_header, free_ticks) == 192);
 
 } // namespace mallard::record

@@ -3,8 +3,10 @@
 #include "process.hpp"
 #include "thread.hpp"
 
+#include <algorithm>
 #include <cstring>
 
+#include <sys/mman.h>
 #include <time.h>
 
 namespace mallard::record {
@@ -42,6 +44,23 @@ ring_segment* wait_for_segment() noexcept
     }
 }
 
+/// Number of segments, from the first, whose pages this process has mapped.
+constinit std::atomic<std::size_t> mapped_segments{0};
+
+/// Maps the pages of a segment that is used for the first time, together with those of the next
+/// segments: one call takes a third of the time of the page faults. Linux before 5.14 refuses.
+void map_pages(std::size_t segment) noexcept
+{
+    constexpr std::size_t at_once = 8; // 128 KiB
+    if (segment < mapped_segments.load(std::memory_order_relaxed)) [[likely]]
+        return;
+    os::errno_kept const kept;
+    std::size_t const end = std::min<std::size_t>(segment + at_once, the.ring->segments);
+    mapped_segments.store(end, std::memory_order_relaxed);
+    ::madvise(the.records + segment * segment_records, (end - segment) * segment_bytes,
+              MADV_POPULATE_WRITE);
+}
+
 bool take_segment(thread_state& t, bool may_wait) noexcept
 {
     ring_segment* s = pop_segment();
@@ -49,6 +68,8 @@ bool take_segment(thread_state& t, bool may_wait) noexcept
         s = wait_for_segment();
     if (s == nullptr)
         return false;
+    auto const index = static_cast<std::size_t>(s - the.segments);
+    map_pages(index);
     s->thread = t.number;
     s->process = this_process.number.load(std::memory_order_relaxed);
     s->sequence = t.sequence++;
@@ -56,7 +77,7 @@ bool take_segment(thread_state& t, bool may_wait) noexcept
     s->system_process = system_process();
     s->state.store(segment_in_use, std::memory_order_release);
     t.segment = s;
-    t.at = the.records + static_cast<std::size_t>(s - the.segments) * segment_records;
+    t.at = the.records + index * segment_records;
     t.end = t.at + segment_records;
     return true;
 }
@@ -99,33 +120,37 @@ void publish(thread_state& t, std::size_t records) noexcept
     the.ring->lost_full.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Adds the time since `when` to the ring's measure of the recorder's own cost.
+/// Adds the time since `when` to the ring's measure of the recorder's own cost. Longer times than
+/// some 10 us are left out: the thread waited for a segment, or another one had the core.
 [[gnu::cold, gnu::noinline]] void count_own_ticks(std::uint64_t when) noexcept
 {
-    the.ring->own_ticks.fetch_add(ticks() - when, std::memory_order_relaxed);
+    constexpr std::uint64_t ticks_max = 32768;
+    std::uint64_t const took = ticks() - when;
+    if (took > ticks_max)
+        return;
+    the.ring->own_ticks.fetch_add(took, std::memory_order_relaxed);
     the.ring->own_events.fetch_add(1, std::memory_order_relaxed);
 }
 
-} // namespace
-
-void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_t what,
-            std::uint64_t duration, hook_frame frame) noexcept
+void begin_write(thread_state& t) noexcept
 {
     t.now.store(in_write, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+/// Writes an event whose call stack is in `t.stack`.
+[[gnu::always_inline]] inline void write(thread_state& t, std::uint64_t when, const void* block,
+                                         std::uint64_t what, std::uint64_t duration,
+                                         os::stack_change change) noexcept
+{
     if (duration >= UINT32_MAX) [[unlikely]] {
         duration = UINT32_MAX;
         what |= std::uint64_t{mallard_trace_dur_cut} << mallard_trace_flags_shift;
     }
-    os::stack_change change{};
-    if (frame != nullptr && !t.stack.frames.empty()) {
-        change = os::walk(
-            t.stack, {frame[1], reinterpret_cast<std::uintptr_t>(frame + 2), frame[0]}, the.mode);
-        if (change.cut || change.gap) [[unlikely]]
-            what |= (std::uint64_t{mallard_trace_stack_cut} * change.cut |
-                     std::uint64_t{mallard_trace_stack_gap} * change.gap)
-                    << mallard_trace_flags_shift;
-    }
+    if ((change.cut | change.gap) != 0) [[unlikely]]
+        what |= (std::uint64_t{mallard_trace_stack_cut} * change.cut |
+                 std::uint64_t{mallard_trace_stack_gap} * change.gap)
+                << mallard_trace_flags_shift;
     std::size_t const records = 1 + (change.fresh + 3) / 4;
     if (!has_room(t, records) && !renew(t, the.ring->on_full == ring_wait)) [[unlikely]]
         return drop(t);
@@ -142,12 +167,31 @@ void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_
         count_own_ticks(when);
 }
 
+} // namespace
+
+void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_t what,
+            std::uint64_t duration, hook_frame frame) noexcept
+{
+    begin_write(t);
+    os::stack_change change{};
+    if (frame != nullptr && !t.stack.frames.empty())
+        change = os::walk(
+            t.stack, {frame[1], reinterpret_cast<std::uintptr_t>(frame + 2), frame[0]}, the.mode);
+    write(t, when, block, what, duration, change);
+}
+
+void append_with_last_stack(thread_state& t, std::uint64_t when, const void* block,
+                            std::uint64_t what, std::uint64_t duration) noexcept
+{
+    begin_write(t);
+    write(t, when, block, what, duration, {t.stack.depth, 0, std::uint32_t{t.stack.cut}, 0});
+}
+
 void append_text(thread_state& t, mallard_trace_record record, const char* text,
                  std::size_t bytes) noexcept
 {
     std::size_t const more = (bytes + sizeof record - 1) / sizeof record;
-    t.now.store(in_write, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    begin_write(t);
     if (!has_room(t, 1 + more) && !renew(t, true))
         return; // the command has ended
     record.t = ticks();

@@ -58,7 +58,8 @@ struct thread_state {
     std::uint32_t process =
         no_process;           ///< differs from `this_process` until the thread has started, in the
                               ///< child of a fork, and after the thread has ended
-    std::uint32_t calls = 0;  ///< calls that may be timed
+    std::uint32_t calls = 0;  ///< allocations that may be timed
+    std::uint32_t frees = 0;  ///< frees that may be timed
     std::uint32_t events = 0; ///< appended so far
     mallard_trace_record* at = nullptr; ///< where the next record of the segment is written
     mallard_trace_record* end = nullptr;
@@ -88,6 +89,10 @@ using hook_frame = const std::uintptr_t*;
 /// caller's call stack belongs to the event; null: the call stack is not recorded.
 void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_t what,
             std::uint64_t duration, hook_frame frame) noexcept;
+
+/// Appends one event with the call stack of the thread's last event. That event was appended.
+void append_with_last_stack(thread_state& t, std::uint64_t when, const void* block,
+                            std::uint64_t what, std::uint64_t duration) noexcept;
 
 /// Returns the state of the thread if an event of the thread is to be recorded now, and else null.
 /// A signal handler that interrupts a call finds no state until `leave`.

@@ -206,6 +206,26 @@ class Recorder(unittest.TestCase):
         timed = [e for e in recording.of("malloc") if e.dur]
         self.assertAlmostEqual(len(timed) / len(recording.of("malloc")), 1 / 16, places=2)
 
+    def test_times_one_free_in_sixty_four(self):
+        recording = acts("threads", 1)
+        frees = collections.Counter(e.thread for e in recording.of("free"))
+        self.assertEqual(recording.ring.timed_frees, sum(n // 64 for n in frees.values()))
+        self.assertGreater(recording.ring.free_ticks, 0)
+
+    def test_both_records_of_a_realloc_have_the_same_stack(self):
+        for stacks in (ring.caller, ring.frame_pointers, ring.unwound):
+            recording = ring.record([built("record-family")], library, stacks=stacks)
+            self.check_whole(recording)
+            depth, pairs = 0, 0
+            for e in recording.events:
+                if e.op not in ring.allocations | ring.frees:
+                    continue
+                if e.op == "realloc_to":
+                    self.assertEqual((e.kept, e.frames), (depth, []))
+                    pairs += 1
+                depth = e.kept + len(e.frames)
+            self.assertGreater(pairs, 3)
+
     def test_stacks_are_those_of_the_callers(self):
         for stacks in (ring.caller, ring.frame_pointers, ring.unwound):
             for free_stacks in (0, 1):

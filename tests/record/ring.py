@@ -66,7 +66,7 @@ class Ring:
         self.memory = mmap.mmap(self.file, size)
         self.words = memoryview(self.memory).cast("I")
         self.longs = memoryview(self.memory).cast("Q")
-        header = struct.pack("<8sIIQIIIIQII", b"\x89MRING\r\n", 1, segments, self.data_offset,
+        header = struct.pack("<8sIIQIIIIQII", b"\x89MRING\r\n", 2, segments, self.data_offset,
                              on_full, stacks, free_stacks, follow, sample, time_calls, recording)
         self.memory[:len(header)] = header
         if clock is None:
@@ -87,6 +87,8 @@ class Ring:
     threads = property(lambda self: self.words[164 // 4])
     attached = property(lambda self: self.words[168 // 4])
     refused = property(lambda self: self.words[172 // 4])
+    free_ticks = property(lambda self: self.longs[192 // 8])
+    timed_frees = property(lambda self: self.longs[200 // 8])
 
     def set_recording(self, on):
         self.words[52 // 4] = on

@@ -28,6 +28,13 @@ pub(crate) struct Call {
     pub fresh: u16,
 }
 
+/// Mallocs get larger blocks than this from the system, one by one, which may take long.
+const SIZE_OF_MAPPINGS: u64 = 128 << 10;
+
+/// A call for a smaller block that took longer than this is taken to have taken this long: another
+/// thread had the core meanwhile.
+const SMALL_NS_MAX: i32 = 1_000_000;
+
 impl Call {
     pub fn op(&self) -> u8 {
         (self.what >> format::OP_SHIFT & 63) as u8
@@ -252,7 +259,9 @@ impl Ledger {
         if call.dur == 0 {
             return;
         }
-        self.sites.time(site, self.clock.duration_ns(call.dur));
+        let ns = self.clock.duration_ns(call.dur);
+        let is_small = call.size() < SIZE_OF_MAPPINGS;
+        self.sites.time(site, if is_small { ns.min(SMALL_NS_MAX) } else { ns });
         let begin = call.t.saturating_sub(u64::from(call.dur));
         let timed = TimedCall { begin, end: call.t, thread: call.thread, site };
         let sites = &mut self.sites;

@@ -54,11 +54,12 @@ pub struct Site {
     pub cross_thread: f64,
     /// Blocks freed before their thread allocated another one.
     pub short_lived: f64,
-    /// Time of the timed calls, in nanoseconds.
+    /// Time of the timed calls, in nanoseconds; after `finish`, an estimate of that of all calls.
     pub call_ns: i64,
     /// Number of timed calls.
     pub timed: i64,
-    /// Other threads that were inside a call during a timed call: sum and sum of squares.
+    /// Other threads that were inside a timed call during a timed call: sum and sum of squares.
+    /// After `finish`, inside any call.
     pub overlaps: (f64, f64),
     /// Sizes of allocations.
     pub sizes: Histogram,
@@ -339,6 +340,14 @@ impl Sites {
                 *low = site.size_range.0.min(*low);
                 *high = site.size_range.1.max(*high);
             }
+        }
+        // The recorder times one call in so many of each thread. Of calls that overlap a timed
+        // call, the same part was timed.
+        let calls_per_timed = whole.allocs / whole.timed.max(1) as f64;
+        for site in self.sites.iter_mut().chain([&mut *whole]) {
+            site.call_ns = (site.call_ns as f64 * calls_per_timed) as i64;
+            site.overlaps.0 *= calls_per_timed;
+            site.overlaps.1 *= calls_per_timed * calls_per_timed;
         }
         whole.at_peak_bytes = whole.peak_bytes;
         whole.size_range.0 = whole.size_range.0.min(whole.size_range.1);

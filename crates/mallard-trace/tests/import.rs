@@ -493,3 +493,19 @@ fn imports_where_files_are_limited() {
     assert_eq!(error.kind(), ErrorKind::System);
     println!("{error}");
 }
+
+#[test]
+fn the_time_of_timed_calls_is_scaled_to_all_calls() {
+    use mallard_trace::format::{pack, pack_stack, Record};
+    let malloc = |t: u64, dur| {
+        let what = pack(64, 4, op::MALLOC, 0);
+        support::with_frames(Record { t, addr: t << 4, what, stack: pack_stack(0, 1), dur }, &[1])
+    };
+    let mut stream = StreamOf::new();
+    stream.piece(1, &[malloc(9_000_000, 5_000_000), malloc(9_000_001, 100)]);
+    stream.piece(1, &[malloc(9_000_002, 0), malloc(9_000_003, 0)]);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let site = &trace.sites().unwrap()[0];
+    // Of a small block, more than a millisecond is not counted.
+    assert_eq!((site.timed_calls, site.call_ns), (2, 2 * 1_000_100));
+}

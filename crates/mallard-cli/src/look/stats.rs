@@ -112,7 +112,7 @@ fn text(manifest: &Manifest) -> String {
         format!("{} of the blocks are freed by another thread", share(all.cross_thread_frees)),
     ));
     if all.timed_calls > 0 {
-        let mean = all.call_ns as f64 / all.timed_calls as f64;
+        let mean = all.call_ns as f64 / all.allocs.max(1) as f64;
         lines.push((
             "calls",
             format!("{} each, {} in all{}", time(mean), time(all.call_ns as f64), of_cpu(manifest)),

@@ -208,7 +208,7 @@ impl Command {
             follow: u32::from(self.follow.contains(&Follow::Fork))
                 + 2 * u32::from(self.follow.contains(&Follow::Exec)),
             sample_bytes: self.sample,
-            time_calls: 1,
+            time_calls: 16,
             clock: ticks::best(),
             recording: self.window.as_ref().is_none_or(|window| window.start.is_zero()),
         }

@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: [u8; 8] = *b"\x89MRING\r\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SEGMENT_BYTES: usize = 16384;
 const RECORD_BYTES: usize = 32;
 const TABLE_OFFSET: usize = 4096;
@@ -78,6 +78,9 @@ struct Header {
     refused: AtomicU32,
     own_ticks: AtomicU64,
     own_events: AtomicU64,
+    free_ticks: AtomicU64,
+    timed_frees: AtomicU64,
+    free_padding: [u64; 6],
 }
 
 #[repr(C, align(64))]
@@ -100,7 +103,8 @@ const _: () = assert!(size_of::<Segment>() == 64);
 const _: () = assert!(offset_of!(Header, free_segments) == 64);
 const _: () = assert!(offset_of!(Header, lost_full) == 128);
 const _: () = assert!(offset_of!(Header, attached) == 168);
-const _: () = assert!(size_of::<Header>() == 192);
+const _: () = assert!(offset_of!(Header, free_ticks) == 192);
+const _: () = assert!(size_of::<Header>() == 256);
 
 /// A shared ring, and how far it is read.
 pub struct Ring {
@@ -178,6 +182,9 @@ impl Ring {
                 refused: AtomicU32::new(0),
                 own_ticks: AtomicU64::new(0),
                 own_events: AtomicU64::new(0),
+                free_ticks: AtomicU64::new(0),
+                timed_frees: AtomicU64::new(0),
+                free_padding: [0; 6],
             });
         }
         for index in 0..segments {
@@ -241,6 +248,12 @@ impl Ring {
     pub fn own_ticks(&self) -> (u64, u64) {
         let header = self.header();
         (header.own_ticks.load(Ordering::Relaxed), header.own_events.load(Ordering::Relaxed))
+    }
+
+    /// Ticks of a sample of the frees, and the number of these frees.
+    pub fn free_ticks(&self) -> (u64, u64) {
+        let header = self.header();
+        (header.free_ticks.load(Ordering::Relaxed), header.timed_frees.load(Ordering::Relaxed))
     }
 
     /// Reads all records that were appended since the last call. Calls `sink` with the number of a

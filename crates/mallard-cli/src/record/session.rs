@@ -55,6 +55,8 @@ pub struct Outcome {
     pub waits: u64,
     /// Mean ticks that recording cost the program for each event; 0 if unknown.
     pub ticks_per_event: f64,
+    /// Mean ticks of a free; 0 if unknown.
+    pub ticks_per_free: f64,
     /// Why the stream could not be written to its end.
     pub write_error: Option<io::Error>,
     /// Whether the recording stopped at the largest size.
@@ -223,7 +225,7 @@ impl Session {
                 self.fail(error);
             }
         }
-        let (ticks, events) = self.ring.own_ticks();
+        let mean = |(ticks, count): (u64, u64)| ticks as f64 / count.max(1) as f64;
         Outcome {
             ended,
             wall,
@@ -231,7 +233,8 @@ impl Session {
             refused: self.ring.refused(),
             lost_written: self.lost_written,
             waits: self.ring.waits(),
-            ticks_per_event: if events == 0 { 0.0 } else { ticks as f64 / events as f64 },
+            ticks_per_event: mean(self.ring.own_ticks()),
+            ticks_per_free: mean(self.ring.free_ticks()),
             write_error: self.write_error,
             reached_max_bytes: self.reached_max_bytes,
         }

@@ -95,6 +95,18 @@ impl Summary<'_> {
         self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64 * events as f64
     }
 
+    /// CPU time that frees took. The frees of a program with few of them are not timed: then a
+    /// free is taken to cost as much as an allocation.
+    fn free_ns(&self, manifest: &Manifest) -> f64 {
+        let frees = (manifest.counts.frees + manifest.counts.unknown_frees) as f64;
+        let each = self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64;
+        if each > 0.0 {
+            return each * frees;
+        }
+        let allocations = manifest.counts.allocations.max(1) as f64;
+        manifest.totals.sites.call_ns as f64 / allocations * frees
+    }
+
     /// What the manifest keeps of the run.
     fn notes(&self, fault_ns: f64) -> Map<String, Value> {
         let Ended { user_ns, system_ns, peak_rss, minor_faults, major_faults, status } =
@@ -121,6 +133,7 @@ impl Summary<'_> {
             "major_faults": major_faults,
             "ns_per_fault": fault_ns,
             "recording_ns_per_event": self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64,
+            "ns_per_free": self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64,
             "waits": self.outcome.waits,
             "host": text(host.map(|h| h.nodename())),
             "kernel": text(host.map(|h| h.release())),
@@ -139,7 +152,7 @@ impl Summary<'_> {
     fn bound(&self, manifest: &Manifest, fault_ns: f64) -> Option<f64> {
         let own = self.own_ns(manifest.counts.events);
         let cpu = (self.cpu_ns() as f64 - own).max(1.0);
-        let calls = manifest.totals.sites.call_ns as f64;
+        let calls = manifest.totals.sites.call_ns as f64 + self.free_ns(manifest);
         let faults = self.outcome.ended.minor_faults as f64 * fault_ns;
         (self.command.sample == 0 && self.cpu_ns() > 0).then(|| ((calls + faults) / cpu).min(1.0))
     }
