@@ -1,7 +1,7 @@
 // Tells AddressSanitizer and Valgrind which bytes are free.
 //
-// With AddressSanitizer, every build does so. Calls to Valgrind are compiled only with the pool
-// option `check::on`: even when Valgrind does not run, such a call costs about a dozen
+// Every build with AddressSanitizer marks free bytes. Calls to Valgrind are compiled only with the
+// pool option `check::on`: even when Valgrind does not run, such a call costs about a dozen
 // instructions, more than the whole hot path of a pool. Types have the same layout with and without
 // AddressSanitizer.
 #pragma once
@@ -90,7 +90,7 @@ inline int is_addressable(const void*) noexcept
 namespace mallard {
 
 /// Marks `bytes` bytes from `p` on as free: AddressSanitizer reports an access as a bug.
-/// `ChecksOn`: Valgrind reports it, too.
+/// With `ChecksOn`, Valgrind reports the access too.
 template <bool ChecksOn>
 inline void poison(const void* p, std::size_t bytes) noexcept
 {

@@ -27,7 +27,7 @@ constexpr bool is_power_of_two(std::size_t value) noexcept
     return (value ^ (value - 1)) > value - 1;
 }
 
-/// Rounds up to a multiple of `align`, a power of two. Wraps around at the end of the range.
+/// Rounds up to a multiple of `align`, a power of two. Returns 0 if the result does not fit.
 constexpr std::size_t align_up(std::size_t bytes, std::size_t align) noexcept
 {
     return (bytes + (align - 1)) & ~(align - 1);
@@ -60,10 +60,10 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 ///     void* const block = memory.allocate({100, 16});
 ///     memory.deallocate(block, {100, 16});
 ///
-/// `align` must be a power of two. The constructor stops the process if it is not, so allocators
-/// need not check; for a constant `align` the check costs nothing. `bytes` may be any number: a
-/// block of 0 bytes has an address of its own, and a size above `bytes_max` fails like exhausted
-/// memory.
+/// `align` must be a power of two: the constructor stops the process if `align` is not, so
+/// allocators need not check. For a constant `align` the check costs nothing. `bytes` may be any
+/// number: a block of 0 bytes has an address of its own, and a request above `bytes_max` fails as
+/// if memory were exhausted.
 class layout {
 public:
     std::size_t bytes;

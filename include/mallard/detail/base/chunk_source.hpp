@@ -103,7 +103,7 @@ template <source S>
     }
 }
 
-/// Calls `take` if `Throws`, otherwise `try_take`. For slow paths that are written once for both.
+/// Calls `take` if `Throws`, otherwise `try_take`. Lets one slow path serve both.
 template <bool Throws, source S>
 [[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
 {

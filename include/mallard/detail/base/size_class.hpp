@@ -23,7 +23,7 @@ struct size_classes {
         if (bytes <= fine_max)
             return (bytes + (bytes == 0) - 1) / fine_step;
         std::size_t const doubling = std::size_t(std::bit_width(bytes - 1)) - 1; // 7 for 129..256
-        std::size_t const step = (bytes - 1) >> (doubling - steps_log2);         // of eight: 8..15
+        std::size_t const step = (bytes - 1) >> (doubling - steps_log2); // 8..15 if steps is 8
         return fine_count + ((doubling - 7) << steps_log2) + (step - steps);
     }
 
@@ -61,7 +61,7 @@ struct size_class : size_classes<8, 3> {
     static constexpr std::size_t look_up(std::size_t bytes) noexcept;
 };
 
-/// Entry i is the class of i * 8 bytes. Two cache lines.
+/// A table for small sizes: entry i is the class of i * 8 bytes. The table has 129 bytes.
 inline constexpr auto small_classes = [] {
     std::array<std::uint8_t, 1024 / size_class::fine_step + 1> table{};
     for (std::size_t i = 0; i < table.size(); ++i)

@@ -26,11 +26,12 @@ class handle_counts {
     static constexpr word one_strong = 1;
     static constexpr word one_weak = word{1} << 32;
     static constexpr word half = one_weak - 1;
-    static constexpr word too_many = word{1}
-                                     << 29; // 2^29 more counts are possible before a flag changes
-    static constexpr word at_the_end = word{1} << 30; // the object was alive at `begin_end`
-    static constexpr word after_the_end =
-        word{1} << 31; // and is destroyed by now; the strong half is negative
+    // The process stops when a count has this bit: 2^29 more counts would change the next flag.
+    static constexpr word too_many = word{1} << 29;
+    // `begin_end` sets this flag if the object is alive.
+    static constexpr word at_the_end = word{1} << 30;
+    // `die_at_end` sets this flag: the object is destroyed, and the strong half is negative.
+    static constexpr word after_the_end = word{1} << 31;
 
 public:
     std::size_t strong() const noexcept { return load() % at_the_end; }
@@ -59,8 +60,8 @@ public:
     /// slot.
     bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
-    // --- Functions with which one thread destroys all objects of a pool, in passes over all slots:
-    // `begin_end`, then `die_at_end`, and `finish_end` if the memory is kept. The destructors may
+    // --- One thread destroys all objects of a pool in passes over all slots: first `begin_end`,
+    // then `die_at_end`, and last `finish_end` if the memory is kept. The destructors may
     // copy and drop handles of other objects. `begin_end` adds a weak count to each slot, so that
     // no dropped handle is the last one and frees a slot during the passes.
     void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }

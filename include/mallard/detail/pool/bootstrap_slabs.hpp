@@ -39,7 +39,7 @@ class bootstrap_slabs {
     static constexpr std::size_t unit = size_class::fine_step;
     static constexpr std::size_t step_first = 1024, step_max = 262144, step_factor = 4;
     static constexpr std::size_t step_second = step_first * step_factor;
-    static constexpr std::size_t blocks_min = 4; // a slab holds at least 4 of its first size
+    static constexpr std::size_t blocks_min = 4; // a slab has room for 4 blocks of its first size
 
     struct batch {
         std::uint8_t index; // size class
@@ -101,7 +101,7 @@ public:
             bytes = count * shape.bytes;
         }
         slab.carved = static_cast<std::uint32_t>(slot_of(slab, first + bytes));
-        // These bytes may have been part of a block before a reset, and are poisoned then.
+        // `make_fresh` has poisoned these bytes.
         unpoison<false>(last, sizeof(batch));
         *last = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(count)};
         return {first, bytes};
@@ -121,7 +121,7 @@ public:
         return index;
     }
 
-    /// The first step of a trim: marks no block as free.
+    /// The first step of a trim: clears the free bits of all blocks.
     void begin_trim() noexcept
     {
         for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh)
@@ -201,8 +201,9 @@ private:
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(p) - slab.slots) / unit;
     }
-    /// The end of the slab. The records of its batches end here. They grow downwards, so the record
-    /// of the last batch has the lowest address. `partial_words` is the number of batches.
+    /// The end of the slab, where the records of its batches end too. The records grow downwards,
+    /// so the record of the last batch has the lowest address. A slab counts its batches in
+    /// `partial_words`.
     static batch* batches_of(const pool_chunk& slab) noexcept
     {
         return reinterpret_cast<batch*>(slab.slots_end);
@@ -311,7 +312,7 @@ private:
         return true;
     }
 
-    pool_chunk* first_ = nullptr;   // the oldest slab; the list is through next_fresh
+    pool_chunk* first_ = nullptr;   // the oldest slab; `next_fresh` links to newer ones
     pool_chunk* open_ = nullptr;    // the slab to cut from; null if there is none
     std::size_t step_ = step_first; // bytes of the next slab
 };

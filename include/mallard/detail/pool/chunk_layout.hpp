@@ -215,7 +215,7 @@ public:
         return reinterpret_cast<pool_chunk*>(chunk + header_offset(chunk));
     }
 
-    /// Writes the header of a chunk in `bytes`, perhaps without using all of them. The slot
+    /// Writes the header of a chunk that begins at `at` and has at most `bytes` bytes. The slot
     /// number of a block is its offset in the chunk divided by the bytes of a block. So slot 0
     /// begins less than a block after the start of the chunk, and the header covers the slots
     /// before `first_`.
@@ -245,8 +245,8 @@ private:
     static constexpr std::size_t colours = 64;
     static constexpr std::size_t coloured_stride_max = 512;
     // Coloured headers (at a different offset in each chunk) are used only if the limit allows at
-    // least this number of chunks. A chunk with such a header cannot be cut short, so up to one
-    // chunk of the limit is lost.
+    // least this number of chunks. A chunk with such a header cannot be cut short, so the end of
+    // the limit, less than one chunk, stays unused.
     static constexpr std::size_t coloured_chunks_min = 32;
     // A chunk of several blocks has at least `blocks_min` blocks, and loses less than one block at
     // its end.
@@ -286,9 +286,8 @@ private:
 };
 
 /// Whether the header of a chunk is found by masking the address of a block. False for a pool that
-/// never grows, because its only chunk may have any address. False for a pool with free lists too,
-/// which searches its tree of chunks, and only on slow paths. But true for a pool with free lists
-/// if `owner_of` has to find the owner of a block.
+/// never grows, because its only chunk may have any address. A pool with free lists searches its
+/// tree of chunks instead, on slow paths only, unless `owner_of` has to find the owner of a block.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();

@@ -8,8 +8,8 @@
 
 namespace mallard {
 
-/// A treap threaded through the chunks themselves: O(log chunks) expected to find the chunk of an
-/// address. The links are in the chunks, so an insertion needs no memory and cannot fail.
+/// A treap (a randomised search tree) that finds the chunk of an address in O(log chunks) expected
+/// time. The links are in the chunks themselves, so an insertion needs no memory and cannot fail.
 ///
 /// `Node` has `left`, `right`, `begin()` and `end()`. A node nearer to the root has a larger
 /// priority. The priority is a hash of the node's address. Chunks are often added in address order,
@@ -271,8 +271,8 @@ private:
         layout const least = this->least_chunk();
         if (least.bytes > bytes_max / 2)
             return refuse_absurd<Throws>(source, least);
-        if (single_chunk &&
-            chunks_.root() != nullptr) { // even if the chunk is smaller than requested
+        // A pool of one chunk takes no second chunk, even if the first is smaller than requested.
+        if (single_chunk && chunks_.root() != nullptr) {
             if constexpr (Throws)
                 throw_bad_alloc();
             return {};

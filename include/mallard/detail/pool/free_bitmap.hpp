@@ -137,8 +137,7 @@ public:
     /// bits are in the same word share one write.
     void put_back(const List& chunks, std::span<void* const> blocks) noexcept
     {
-        auto const place_of =
-            chunks.finder(); // has its own copy of the layout, which the writes below cannot change
+        auto const place_of = chunks.finder(); // a copy of the layout, which no write below changes
         word* last = nullptr;
         word bits = 0;
         for (void* const block : blocks) {
@@ -230,7 +229,7 @@ private:
             unused_ = c.next_fresh;
     }
 
-    /// Counts one more word of `c` that is not 0. Called after a bit was set in a word that was 0.
+    /// Counts one more word of `c` that is not 0. Called when a bit is set in a word that was 0.
     [[gnu::always_inline]] void count_word(pool_chunk* c) noexcept
     {
         if (c->partial_words++ == 0) {

@@ -93,7 +93,7 @@ public:
     }
     constexpr void made_for(std::size_t block_bytes) noexcept { top_.made_for(block_bytes); }
 
-    /// Always null: a magazine has an array here, a list has none.
+    /// Always null: unlike a magazine, a list needs no memory beside its blocks.
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 
@@ -142,8 +142,7 @@ public:
     }
 
 private:
-    // Free blocks are poisoned for AddressSanitizer. Only `next_of` and the function after it may
-    // access free blocks.
+    // Free blocks are poisoned for AddressSanitizer. Only `next_of` and `set_next` may access them.
     [[gnu::no_sanitize_address]] static void* next_of(const void* block) noexcept
     {
         return *static_cast<void* const*>(block);

@@ -11,8 +11,8 @@ namespace mallard {
 /// source, and stay until all memory is released: docs/decisions/0026.
 ///
 /// The hot path does not test whether a core exists. Until a core is made, its pointer points to
-/// `absent_`, an empty core that all multipools share. An allocation finds no block there and calls
-/// `refill`, which tests. No thread writes to `absent_`.
+/// `absent_`, an empty core that all multipools share. An allocation finds no block in
+/// `absent_` and calls `refill`, which tests for `absent_`. No thread writes to `absent_`.
 ///
 /// The first blocks of all classes are cut from slabs that the classes share (bootstrap_slabs.hpp).
 /// A core takes chunks of its own only when the slabs are used up. The cache of a core may hold

@@ -321,8 +321,8 @@ private:
         }
     }
 
-    /// The slow path of `deallocate`: the magazine is full. If the magazine was refilled after the
-    /// previous time that it was full, it is too small for this program, and its array doubles.
+    /// The slow path of `deallocate`: the magazine is full. If the magazine was refilled since it
+    /// was last full, it is too small for this program, and its array doubles.
     /// Otherwise the older half of its blocks moves to the bitmaps, at a cost of one bit for each
     /// block.
     template <class Source>

@@ -34,8 +34,8 @@ namespace mallard {
 /// addresses a slot. If the mask changed the index, the integer differs from the word of that slot,
 /// because no word holds an index above the number of slots.
 ///
-/// (A word that holds a list link and a generation at once is known from EnTT. That the link is the
-/// whole key of the next slot is new, as far as we know.)
+/// (EnTT keeps a list link and a generation in one word, too. To use the whole key of the next slot
+/// as the link is new, as far as we know.)
 template <class Key>
 struct slot_words {
     using word = typename Key::raw_type;

@@ -13,8 +13,8 @@
 
 namespace mallard {
 
-/// The class that stores the slots. A tag such as `reserved<>` names this class itself; for a
-/// source it is `chunked_slots`.
+/// The class that stores the slots. A tag such as `reserved<>` has this class as its member
+/// `slots`; for a source, the class is `chunked_slots`.
 template <class Storage, class T, class Key>
 struct slots_in {
     using type = typename Storage::template slots<T, Key>;
@@ -45,8 +45,8 @@ public:
     using iterator = iterator_of<false>;
     using const_iterator = iterator_of<true>;
 
-    /// The element of a key, or null if the key is null or stale. Any key is safe, even of another
-    /// map.
+    /// The element of a key, or null if the key is null or stale. Any key is safe, even a key
+    /// of another map.
     ///
     ///     if (enemy* const e = enemies.get(target)) e->health -= 1;
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
@@ -265,7 +265,7 @@ public:
     {
         find_word();
     }
-    /// Converts an `iterator` to a `const_iterator`. A template is never the copy constructor.
+    /// Converts an `iterator` to a `const_iterator`. The copy constructor stays implicit.
     template <bool Other>
         requires(Const && !Other)
     iterator_of(const iterator_of<Other>& other) noexcept
@@ -315,7 +315,8 @@ private:
         }
     }
 
-    // The iterator stands at the lowest slot in `live_`: the slots of group `w_` still to visit.
+    // `live_` has a bit for each slot of group `w_` that is still to visit. The iterator points to
+    // the lowest of these slots.
     table* of_ = nullptr;
     std::size_t w_ = none;
     slot_bits live_ = 0;

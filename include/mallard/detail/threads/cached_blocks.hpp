@@ -286,8 +286,8 @@ public:
             inbox_.load(std::memory_order_relaxed) == nullptr ? nullptr : inbox_.exchange(nullptr);
         while (c != nullptr) {
             remote& r = remote::of(c);
-            pool_chunk* const next =
-                r.next_posted; // read before another thread can post the chunk again
+            // Read before another thread can post the chunk again.
+            pool_chunk* const next = r.next_posted;
             std::size_t const words = c->words_for(c->count);
             for (word s = r.summary.exchange(0); s != 0; s &= s - 1)
                 for (auto w = static_cast<std::size_t>(std::countr_zero(s)); w < words;
@@ -325,8 +325,8 @@ public:
     chunk forget_array() noexcept { return magazine.forget_array(); }
 
     std::size_t owns_chunks : 1 = false; // true even if none of its chunks has free blocks
-    std::size_t refills : 63 =
-        0; // since the start; 63 bits, so that the object fits two cache lines
+    // The refills since the start, in 63 bits, so that the object fits two cache lines.
+    std::size_t refills : 63 = 0;
     event_count flushes;
     free_bitmap<Chunks> own; // free blocks of the chunks that this cache owns
 
