@@ -1,9 +1,9 @@
 //! How fast does a stream become tables, and how much memory does that take?
 //!
-//! `cargo run --release -p mallard-trace --example speed -- [MILLIONS] [FOLDER]` makes a stream of so
-//! many million events (default 5) of four threads, imports it, and prints the time, the rate, the
-//! largest resident size, and the bytes an event takes. The stream is not kept; the trace is, if a
-//! folder is named.
+//! `cargo run --release -p mallard-trace --example speed -- [MILLIONS] [FOLDER]` makes a stream of
+//! MILLIONS million events (default 5) by four threads, imports it, and prints the time, the rate,
+//! the largest resident size, and the bytes for each event. The stream is not kept. The trace is
+//! kept if FOLDER is given.
 
 use mallard_trace::format::{clock, op, pack, pack_stack, Header, Record};
 use mallard_trace::import::{import, Options};
@@ -16,8 +16,8 @@ const THREADS: usize = 4;
 /// Events of a thread between two checkpoints.
 const PASS: usize = 20_000;
 
-/// A program of frames that call each other like those of a compiler: 20 deep, of which an event
-/// changes the innermost ones.
+/// A thread of a simulated program. Its call stacks are 20 deep, and each event changes only the
+/// innermost frames, as in a compiler.
 struct Thread {
     stack: Vec<u64>,
     live: Vec<(u64, u64)>,
@@ -36,7 +36,7 @@ impl Thread {
         let fresh = self.below(6).min(self.below(6)).min(self.stack.len() as u64) as usize;
         let kept = self.stack.len() - fresh;
         for depth in kept..self.stack.len() {
-            // Most calls are those of before: some 100,000 call stacks for 5 million events.
+            // Most events repeat a call stack: 5 million events have some 100,000 different ones.
             let callee = self.below(8).saturating_sub(5) * self.below(4);
             self.stack[depth] = 0x40_0000 + 0x1000 * depth as u64 + 16 * callee;
         }

@@ -29,8 +29,9 @@ pub struct Block {
 
 type Table = NumberMap<u64, Block>;
 
-/// The blocks in use. Each process and each traced allocator has a table of its own, since the blocks
-/// of an allocator may lie in those of another. Memory: 64 to 140 bytes a block in use.
+/// The blocks in use. Each process and each traced allocator has a table of its own, because a
+/// block of one allocator may lie within a block of another. Memory: 64 to 140 bytes for each block
+/// in use.
 #[derive(Default)]
 pub struct Blocks {
     tables: Vec<Table>,
@@ -38,7 +39,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Makes tables up to that with an index.
+    /// Adds empty tables until there is one with the index `table`.
     #[inline]
     pub fn reach(&mut self, table: usize) {
         if self.tables.len() <= table {
@@ -57,7 +58,8 @@ impl Blocks {
         self.next
     }
 
-    /// Adds a block. Returns the block that was at the same address, whose free was missed.
+    /// Adds a block. If the table still has a block at the same address, the stream lacks its free:
+    /// returns this older block.
     #[inline]
     pub fn insert(&mut self, table: usize, block: Block) -> Option<Block> {
         self.tables[table].insert(block.addr, block)

@@ -2,14 +2,14 @@
 
 use crate::format::{self, Header};
 
-/// The straight line through the last two checkpoints. Before the first checkpoint the frequency in
-/// the header is the slope.
+/// Converts by the straight line through the last two checkpoints. Before the first checkpoint, the
+/// slope is that of the frequency in the header.
 #[derive(Debug, Clone)]
 pub struct Clock {
     /// A point of the line.
     t: u64,
     ns: f64,
-    /// Nanoseconds a tick.
+    /// Nanoseconds per tick.
     slope: f64,
     /// The last checkpoint, where the next line begins.
     last: (u64, u64),

@@ -6,14 +6,14 @@
 use crate::slices::SLICES;
 use serde::{Deserialize, Serialize};
 
-/// A measure of fewer observations is not computed: "too few".
+/// The least number of observations of a measure. With fewer, there is no value: "too few".
 pub const OBSERVATIONS_MIN: i64 = 1000;
 /// Size of a page, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
-/// Repetitions of a bootstrap.
+/// Number of bootstrap resamples for each confidence interval.
 const REPETITIONS: usize = 400;
 
-/// A measure with the interval that holds it in 95 of 100 recordings like this one.
+/// A measure with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The value; nothing if there are too few observations, or if the stream does not tell.
@@ -36,14 +36,14 @@ impl Estimate {
         self.n < OBSERVATIONS_MIN
     }
 
-    /// The value, and as interval the central 95 % of values of repetitions.
+    /// Makes an estimate whose interval has the central 95 % of the values in `repetitions`.
     fn of(n: i64, value: f64, mut repetitions: Vec<f64>) -> Self {
         repetitions.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| {
             let index = (share * (repetitions.len() as f64 - 1.0)).round();
             repetitions.get(index as usize).copied()
         };
-        // The value itself is one of the repetitions, in a sense: rounding must not exclude it.
+        // Rounding must not exclude the value itself from the interval: see `min` and `max` below.
         let (low, high) = (at(0.025), at(0.975));
         Estimate {
             value: Some(value),
@@ -126,8 +126,8 @@ pub fn explain(letter: char) -> Option<&'static Explanation> {
     EXPLANATIONS.iter().find(|explanation| explanation.letter == letter)
 }
 
-/// D: calls for each millisecond of CPU time. `calls` and `cpu_ns` are the counts of slices of time.
-/// Nothing if no CPU time is known.
+/// D: calls for each millisecond of CPU time. `calls` and `cpu_ns` have one number for each slice
+/// of time. The value is `None` if no CPU time is known.
 pub fn density(n: i64, calls: &[f64; SLICES], cpu_ns: &[f64; SLICES]) -> Estimate {
     let ratio = |calls: f64, ns: f64| calls / (ns / 1e6);
     let slices: Vec<(f64, f64)> = calls.iter().copied().zip(cpu_ns.iter().copied()).collect();
@@ -155,7 +155,8 @@ pub fn variation(n: i64, counts: &[f64]) -> Estimate {
         return Estimate::none(n);
     }
     let total: f64 = counts.iter().sum();
-    // In a sampled stream a count stands for several observations: the interval is that of n.
+    // In a sampled stream, one observation counts as several calls. The width of the interval must
+    // follow from `n`, the number of observations.
     let scale = n as f64 / total;
     let mut random = Random::new(n as u64);
     let repeat = |_| {
@@ -176,7 +177,7 @@ fn entropy(counts: &[f64]) -> f64 {
 /// The pages that blocks touch.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
-    /// Pages by the bytes of them that the blocks fill, in steps of 64 bytes.
+    /// Number of pages by how many of their bytes are in blocks, in steps of 64 bytes.
     steps: Vec<f64>,
     /// Bytes of all blocks.
     bytes: f64,
@@ -189,14 +190,15 @@ impl Pages {
     /// Adds `pages` pages of which `bytes` bytes each are in blocks.
     pub fn add(&mut self, pages: u64, bytes: u64) {
         self.steps.resize(PAGE_BYTES as usize / Self::STEP as usize + 1, 0.0);
-        // Blocks of different moments may overlap, if a realloc has made one of them larger since.
+        // The sum may exceed a page: if a realloc has made a block larger since, blocks of
+        // different moments overlap.
         let bytes = bytes.min(PAGE_BYTES);
         self.steps[bytes.div_ceil(Self::STEP) as usize] += pages as f64;
         self.bytes += bytes as f64 * pages as f64;
         self.pages += pages as f64;
     }
 
-    /// Bytes and pages of repetitions that draw as many pages again.
+    /// Returns `value(bytes, pages)` for each bootstrap resample of the pages.
     fn repetitions(&self, value: impl Fn(f64, f64) -> f64) -> Vec<f64> {
         let mut random = Random::new(self.pages as u64);
         let repeat = |_| {
@@ -305,7 +307,8 @@ impl Random {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// A Poisson number; above a mean of 30 its normal limit.
+    /// A random number of the Poisson distribution. Above a mean of 30, approximated by the normal
+    /// distribution.
     fn poisson(&mut self, mean: f64) -> f64 {
         if mean > 30.0 {
             return (mean + mean.sqrt() * self.normal()).round().max(0.0);

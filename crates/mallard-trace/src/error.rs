@@ -7,7 +7,7 @@ use std::fmt;
 pub enum ErrorKind {
     /// The operating system refused to read or write a file.
     System,
-    /// The file is no stream and no trace.
+    /// The file is neither a stream nor a trace.
     Foreign,
     /// The stream was written on a machine of the other byte order.
     ByteOrder,
@@ -17,7 +17,7 @@ pub enum ErrorKind {
     Truncated,
     /// The bytes of the file contradict each other.
     Damaged,
-    /// The trace exists, and was not to be overwritten.
+    /// The trace exists, and the caller did not ask to overwrite it.
     Exists,
     /// There is no such file or trace.
     Missing,

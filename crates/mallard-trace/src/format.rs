@@ -5,7 +5,7 @@
 pub const VERSION: u32 = 1;
 /// The first bytes of a stream.
 pub const MAGIC: [u8; 8] = *b"\x89MTRACE\n";
-/// Reads differently on a machine of another byte order.
+/// A number that reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Size of the header, in bytes. Newer writers may write a longer header.
 pub const HEADER_BYTES: usize = 64;
@@ -85,7 +85,7 @@ pub mod loss {
     pub const WRITE: u32 = 3;
 }
 
-/// The first bytes of a stream, without magic, byte order and sizes, which are constants.
+/// The header of a stream, without magic, byte order and sizes, which are constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Ticks of the clock in a second.
@@ -139,7 +139,7 @@ impl Header {
 pub struct Record {
     /// The end of an allocation, or the start of a free, in ticks.
     pub t: u64,
-    /// The block.
+    /// The address of the block.
     pub addr: u64,
     /// From the lowest bit: size 40, log2 of the alignment 6, op 6, flags 12.
     pub what: u64,
@@ -179,7 +179,7 @@ impl Record {
         (self.what >> FLAGS_SHIFT & 0xfff) as u16
     }
 
-    /// The number of outer frames that are those of the event before on the thread.
+    /// The number of outer frames that the event shares with the previous event of its thread.
     #[inline]
     pub fn kept(&self) -> usize {
         (self.stack >> 16) as usize
@@ -214,8 +214,8 @@ impl Record {
         }
     }
 
-    /// The number of bytes after the record that belong to it: a text, or return addresses. The
-    /// last record that they take may be partly unused.
+    /// The number of bytes after the record that belong to it: a text, or return addresses. In the
+    /// stream, padding completes the last record that they take.
     #[inline]
     pub fn tail_bytes(&self) -> u64 {
         let op = self.op();

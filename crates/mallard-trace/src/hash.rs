@@ -9,7 +9,8 @@ pub(crate) fn mix(key: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Hashes one number. Nobody chooses the keys of a trace to collide, apart from who damages it.
+/// Hashes one number. It does not resist chosen keys: only a forged trace has keys that collide on
+/// purpose.
 #[derive(Default)]
 pub(crate) struct MixHasher(u64);
 

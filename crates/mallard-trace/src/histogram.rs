@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 /// Sizes up to this one have the buckets of Mallard's size classes.
 const CLASS_BYTES_MAX: u64 = 32768;
-/// Buckets of a power of two, for numbers without a size class.
+/// Number of buckets for each power of two, for numbers without a size class.
 const STEPS: u64 = 4;
 
 /// The upper bounds of the size classes, from spec/size_classes.csv.
@@ -61,7 +61,7 @@ pub fn log_bound(bucket: u16) -> u64 {
     (next - 1).min(u128::from(u64::MAX)) as u64
 }
 
-/// Counts of few or many buckets. Most sites have one or two.
+/// Counts by bucket. Most sites have one or two buckets.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     /// Bucket and count, in the order in which the buckets were met.
@@ -107,7 +107,8 @@ impl Histogram {
         counts
     }
 
-    /// The bucket below or at which the share `share` of all counts is.
+    /// Returns the lowest bucket such that it and the buckets below have at least `share` (0 to 1)
+    /// of all counts.
     pub fn quantile(&self, share: f64) -> Option<u16> {
         let counts = self.sorted();
         let total: f64 = counts.iter().map(|&(_, count)| count).sum();

@@ -29,19 +29,19 @@ pub struct Options {
     pub notes: serde_json::Map<String, serde_json::Value>,
 }
 
-/// How far the work is.
+/// Progress of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// So many records of the stream were read.
+    /// This number of records of the stream was read.
     Records(u64),
-    /// The functions of so many addresses are looked up.
+    /// The functions of this number of addresses are being looked up.
     Symbols(usize),
-    /// The numbers of so many sites are computed.
+    /// The numbers of this number of sites are being computed.
     Sites(usize),
 }
 
-/// Makes a trace of the stream in a file. `to` is the folder that is made. If anything fails, there
-/// is no such folder, or the one that was there before is as it was.
+/// Makes a trace of the stream in a file, as the new folder `to`. If anything fails, there is no
+/// such folder, or a trace that was there before is unchanged.
 pub fn import(
     stream: &Path,
     to: &Path,
@@ -51,7 +51,7 @@ pub fn import(
     import_from(Reader::open(stream)?, to, options, progress)
 }
 
-/// The same for a stream that is read from anywhere.
+/// Does the same as [`import`] for a stream from any reader.
 pub fn import_from<R: Read>(
     mut reader: Reader<R>,
     to: &Path,

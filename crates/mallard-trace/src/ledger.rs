@@ -28,11 +28,11 @@ pub(crate) struct Call {
     pub fresh: u16,
 }
 
-/// Mallocs get larger blocks than this from the system, one by one, which may take long.
+/// A malloc maps each block larger than this directly from the system, which may take long.
 const SIZE_OF_MAPPINGS: u64 = 128 << 10;
 
-/// A call for a smaller block that took longer than this is taken to have taken this long: another
-/// thread had the core meanwhile.
+/// A longer call for a smaller block counts as this long: probably another thread had the core in
+/// the meantime.
 const SMALL_NS_MAX: i32 = 1_000_000;
 
 impl Call {
@@ -60,7 +60,7 @@ impl Timed for Call {
     }
 }
 
-/// What a ledger is told.
+/// A message to the ledger.
 pub(crate) enum Message {
     /// The thread with the index `thread` belongs to a process.
     Thread { thread: u32, tid: i32, process: i32, is_forked: bool },
@@ -129,7 +129,7 @@ struct Realloc {
     table: u32,
 }
 
-/// See the module.
+/// The state of the ledger: see the comment of the module.
 pub(crate) struct Ledger {
     clock: Clock,
     blocks: Blocks,
@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// Takes a message.
+    /// Handles a message.
     pub fn take(&mut self, message: Message) {
         match message {
             Message::Thread { thread, tid, process, is_forked } => {
@@ -312,7 +312,7 @@ impl Ledger {
         }
     }
 
-    /// Ends a block, by a call that freed it, or without one.
+    /// Ends a block. `by` is the call that freed it, if there was one.
     fn end_block(&mut self, block: &Block, ns: i64, by: Option<&Call>) {
         let thread = &self.threads[block.thread as usize];
         let free = Free {
@@ -339,7 +339,8 @@ impl Ledger {
             Some(Realloc { block, addr: call.addr, table: call.table });
     }
 
-    /// The second record of a realloc is missing, so the block is where it was.
+    /// Puts the block of a realloc back where it was, because the second record of the realloc is
+    /// missing.
     fn abandon_realloc(&mut self, thread: usize, ns: i64) {
         let Some(realloc) = self.threads[thread].realloc.take() else { return };
         self.counts.broken_reallocs += 1;
@@ -382,7 +383,7 @@ impl Ledger {
         self.event(call, ns, alloc, old_alloc, true);
     }
 
-    /// A realloc left its block where it was.
+    /// Handles a realloc that left its block where it was.
     fn resize(&mut self, call: &Call, ns: i64, mut block: Block) -> i64 {
         let now = self.now(ns);
         self.sites.resize(block.site, block.size, call.size(), &now);
@@ -469,7 +470,7 @@ impl Ledger {
     }
 }
 
-/// What is left of a ledger.
+/// The results of a ledger after the last event.
 pub(crate) struct Settled {
     pub sites: Sites,
     pub counts: Counts,

@@ -14,14 +14,14 @@ pub const FILE: &str = "manifest.json";
 pub const SCHEMA: u32 = 1;
 const FORMAT: &str = "mallard trace";
 
-/// See the module. The members are those of manifest.json.
+/// The manifest. The members are those of manifest.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Manifest {
     /// Always "mallard trace".
     pub format: String,
     /// The version of the tables: [`SCHEMA`].
     pub schema: u32,
-    /// What made the tables.
+    /// The program that made the tables, with its version.
     pub tool: String,
     /// The stream that the tables are made of.
     pub stream: Stream,
@@ -71,7 +71,7 @@ pub struct Losses {
     pub nested: u64,
     /// The stream could not be written.
     pub write: u64,
-    /// The writer could not say.
+    /// The writer does not know the cause.
     pub unknown: u64,
 }
 

@@ -13,8 +13,8 @@ use crate::tables::Table;
 use rayon::prelude::*;
 use std::path::Path;
 
-/// Touched pages that are in memory at once, 16 bytes each. If there are more, `allocs` is read
-/// several times, each time for some of the sites.
+/// The most touched pages that are in memory at once, 16 bytes each. If there are more, `allocs` is
+/// read several times, each time for some of the sites.
 const PAGES_MAX: f64 = (1 << 24) as f64;
 
 /// Returns the rows of all sites, and that of the whole program. `folder` has the table `allocs`.
@@ -135,7 +135,7 @@ fn pages_at_peaks(sites: &[Site], whole: &Site, folder: &Path) -> Result<Vec<Pag
     while !wanted.is_empty() {
         let mut sum = 0.0;
         let fits = |index: &&usize| {
-            // A block touches two pages that may have others, and pages of its own.
+            // A block shares at most two pages with other blocks, its first and its last.
             sum += 2.0 * site_at(**index).peak_allocs;
             sum <= PAGES_MAX
         };

@@ -4,7 +4,7 @@
 //! between two checkpoints at most. So the events before a checkpoint, sorted, can be returned up
 //! to the time of the checkpoint.
 
-/// What has a time, in ticks.
+/// An item with a time, in ticks.
 pub trait Timed {
     /// The time.
     fn t(&self) -> u64;

@@ -20,7 +20,7 @@ pub struct Mapping {
     pub process: u32,
     /// Index in [`Modules::modules`].
     pub module: u32,
-    /// The first address, and the one after the last.
+    /// The first address.
     pub start: u64,
     /// The address after the last.
     pub end: u64,
@@ -49,16 +49,16 @@ pub enum Frame {
         /// The return address.
         address: u64,
     },
-    /// A name instead of an address, as that of a traced allocator.
+    /// A name instead of an address, such as the name of a traced allocator.
     Named(String),
 }
 
-/// Mappings beyond so many are ignored, so that a damaged stream cannot take all memory.
+/// The most mappings. Further ones are ignored, so that a damaged stream cannot take all memory.
 const MAPPINGS_MAX: usize = 1 << 16;
-/// Addresses beyond so many have one frame, for the same reason.
+/// The most frames. All further addresses share one frame, for the same reason.
 const FRAMES_MAX: usize = 1 << 22;
-/// After so many splits a space is changed in place, and frames at its old addresses stay as they
-/// were.
+/// The most splits of address spaces. After that, a space is changed in place, and frames at its
+/// old addresses stay as they were.
 const SPLITS_MAX: usize = 1 << 10;
 
 /// The code that an address space has: start to (end, offset in the file, module).
@@ -221,7 +221,7 @@ impl Modules {
         &self.mappings
     }
 
-    /// Returns all frames. Those whose module became known later are found now.
+    /// Returns all frames. Looks up again those whose module was unknown when they were added.
     pub fn into_frames(self) -> (Vec<Module>, Vec<Frame>) {
         let Modules { modules, spaces, mut frames, .. } = self;
         for frame in &mut frames[FRAME_FIRST as usize..] {

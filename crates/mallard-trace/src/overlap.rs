@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Calls that are remembered. More than so many threads inside a call at once are not counted.
+/// Number of calls that are remembered. If more threads are inside a call at once, the others are
+/// not counted.
 const CALLS_MAX: usize = 64;
 
 /// A call whose duration was measured.

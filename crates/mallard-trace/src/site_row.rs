@@ -88,13 +88,13 @@ site_row! {
         reallocs,
         /// Blocks that were never freed.
         live_allocs,
-        /// Their bytes.
+        /// Bytes of the blocks that were never freed.
         live_bytes,
         /// The most bytes of the site that were in use at once.
         peak_bytes,
-        /// Blocks in use at that moment.
+        /// Blocks in use at the moment of `peak_bytes`.
         peak_allocs,
-        /// When that was.
+        /// The moment of `peak_bytes`.
         peak_t,
         /// Bytes in use when the whole program had the most.
         at_peak_bytes,
@@ -110,9 +110,9 @@ site_row! {
         size_min,
         /// The size that half of the blocks do not exceed, rounded up to a size class.
         size_p50,
-        /// The same of 90 %.
+        /// The size that 90 % of the blocks do not exceed, rounded up likewise.
         size_p90,
-        /// The same of 99 %.
+        /// The size that 99 % of the blocks do not exceed, rounded up likewise.
         size_p99,
         /// The largest size.
         size_max,
@@ -122,9 +122,9 @@ site_row! {
     lives {
         /// The lifetime that half of the freed blocks do not exceed, at most 25 % too large.
         life_p50,
-        /// The same of 90 %.
+        /// The lifetime that 90 % of the freed blocks do not exceed, likewise.
         life_p90,
-        /// The same of 99 %.
+        /// The lifetime that 99 % of the freed blocks do not exceed, likewise.
         life_p99,
     }
     estimates {

@@ -8,7 +8,7 @@ use crate::hash::NumberMap;
 use crate::histogram::{log_bucket, size_bucket, Histogram};
 use crate::slices::{Slices, Width};
 
-/// Sites beyond so many are counted together, as the site of the empty call stack.
+/// The most sites. Further ones are counted together, as the site of the empty call stack.
 const SITES_MAX: usize = 1 << 19;
 
 /// What one call stack has allocated. In a sampled stream, sums are estimates of the whole.
@@ -37,12 +37,12 @@ pub struct Site {
     pub size_range: (u64, u64),
     /// Alignments seen, as bits.
     pub alignments: u64,
-    /// Blocks in use at that moment.
+    /// Blocks in use at the moment of `peak_bytes`.
     pub peak_allocs: f64,
-    /// When that was, in nanoseconds.
+    /// The moment of `peak_bytes`, in nanoseconds.
     pub peak_t: i64,
-    /// Which blocks were in use at that moment: numbers below `peak_next` whose row in `allocs` is
-    /// `peak_rows` or later.
+    /// Identifies the blocks in use at the moment of `peak_bytes`: those with numbers below
+    /// `peak_next` whose row in `allocs` is `peak_rows` or later.
     pub peak_next: i64,
     /// See `peak_next`.
     pub peak_rows: i64,
@@ -58,8 +58,8 @@ pub struct Site {
     pub call_ns: i64,
     /// Number of timed calls.
     pub timed: i64,
-    /// Other threads that were inside a timed call during a timed call: sum and sum of squares.
-    /// After `finish`, inside any call.
+    /// Other threads that were inside a timed call during a timed call: the sum, and the sum of
+    /// squares. After `finish`, an estimate of those inside any call.
     pub overlaps: (f64, f64),
     /// Sizes of allocations.
     pub sizes: Histogram,
@@ -83,7 +83,8 @@ impl Site {
         self.alignments.count_ones()
     }
 
-    /// Must be called before `live_bytes` changes.
+    /// Updates `at_peak_bytes` after a new peak of the whole program. Called before `live_bytes`
+    /// changes.
     #[inline]
     fn note_peak(&mut self, epoch: u64) {
         if self.epoch != epoch {
@@ -224,7 +225,7 @@ impl Sites {
         self.epoch += u64::from(self.whole.peak_bytes > before);
     }
 
-    /// Counts the free of a block of a site. Nobody may have called free, as for a missed one.
+    /// Counts the end of a block of a site: by a free, or without one if the stream lacks the free.
     #[inline]
     pub fn free(&mut self, index: u32, size: u64, free: &Free, now: &Now) {
         let weight = self.weight(size);
@@ -341,8 +342,8 @@ impl Sites {
                 *high = site.size_range.1.max(*high);
             }
         }
-        // The recorder times one call in so many of each thread. Of calls that overlap a timed
-        // call, the same part was timed.
+        // The recorder times one call in N of each thread. So it timed only one in N of the calls
+        // that overlap a timed call.
         let calls_per_timed = whole.allocs / whole.timed.max(1) as f64;
         for site in self.sites.iter_mut().chain([&mut *whole]) {
             site.call_ns = (site.call_ns as f64 * calls_per_timed) as i64;
@@ -365,7 +366,7 @@ pub struct Free {
     pub is_cross_thread: bool,
     /// Whether its thread allocated no other block meanwhile.
     pub is_short_lived: bool,
-    /// Whether somebody called a function for it.
+    /// Whether a recorded call freed it.
     pub is_a_call: bool,
 }
 

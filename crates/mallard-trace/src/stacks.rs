@@ -95,8 +95,8 @@ pub struct ThreadStack {
 }
 
 impl ThreadStack {
-    /// Keeps the outermost `kept` frames. Returns the node of what is left, and whether there were
-    /// as many.
+    /// Keeps the outermost `kept` frames. Returns the node of the remaining stack, and whether
+    /// there were at least `kept` frames.
     #[inline]
     pub fn keep(&mut self, kept: usize) -> (u32, bool) {
         let had = kept <= self.nodes.len();

@@ -61,7 +61,7 @@ pub struct FrameInfo<'a> {
     pub line: Option<u32>,
     /// The path of the module; empty if it is not known.
     pub module: &'a str,
-    /// Whether the compiler put the function into the one outside.
+    /// Whether the compiler inlined the function into its caller.
     pub is_inlined: bool,
 }
 

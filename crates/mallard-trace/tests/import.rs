@@ -371,7 +371,7 @@ fn sampled_blocks_stand_for_more() {
 }
 
 #[test]
-fn a_trace_is_replaced_only_if_that_is_asked_for() {
+fn a_trace_is_replaced_only_with_force() {
     let folder = tempfile::tempdir().unwrap();
     let options = |force| Options { force, ..Options::default() };
     import_in(folder.path(), &golden(), &options(false)).unwrap();

@@ -90,7 +90,7 @@ fn debug_information_is_found_by_build_id_alone() {
 }
 
 #[test]
-fn another_program_of_that_name_has_no_names() {
+fn a_file_with_another_build_id_gives_no_names() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace_with(folder.path(), "00112233", &this_program(), &Options::default());
     let (function, _, source) = found(&trace);

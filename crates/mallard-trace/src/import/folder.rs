@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder that becomes a trace. Until then it has another name, and is removed with this value.
+/// A folder that becomes a trace when `finish` renames it. Before that, dropping this value removes
+/// it.
 pub(super) struct Folder {
     place: TempDir,
     to: PathBuf,
@@ -16,7 +17,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder. Fails if there is something of the name `to` that is not to be replaced.
+    /// Makes the folder. Fails if `to` exists and may not be replaced.
     pub fn new(to: &Path, force: bool) -> Result<Folder> {
         let parent = match to.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -86,7 +87,7 @@ impl Folder {
         })
     }
 
-    /// Some file systems cannot rename without replacing.
+    /// Renames on a file system that cannot rename without replacing, or exchange two names.
     fn rename_plainly(self, error: rustix::io::Errno) -> Result<()> {
         use rustix::io::Errno;
         if !matches!(error, Errno::INVAL | Errno::NOSYS) {

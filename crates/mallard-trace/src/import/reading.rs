@@ -20,20 +20,20 @@ use std::io::Read;
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
 
-/// Events that are held back at most, 48 bytes each.
+/// The most events that are held back, 48 bytes each.
 const HELD_MAX: usize = 1 << 21;
-/// Nodes of the tree of call stacks at most, 15 to 20 bytes each.
+/// The most nodes in the tree of call stacks, 15 to 20 bytes each.
 const NODES_MAX: usize = 1 << 24;
-/// Threads and processes at most, so that a damaged stream cannot take all memory.
+/// The most threads and processes, so that a damaged stream cannot take all memory.
 const NUMBERS_MAX: usize = 1 << 20;
-/// Progress is reported after so many events.
+/// Number of events between two reports of progress.
 const STEP: u64 = 1 << 19;
 
 /// Events that are passed to the ledger at once, and how many such batches may wait.
 const BATCH: usize = 1 << 13;
 const BATCHES: usize = 16;
 
-/// What has a table of blocks.
+/// The owner of a table of blocks.
 #[derive(PartialEq, Eq, Hash)]
 enum Owner {
     /// malloc of a process.
@@ -87,7 +87,7 @@ struct Allocator {
     node: u32,
 }
 
-/// See the module.
+/// The state of reading one stream.
 pub(super) struct Reading {
     start_pid: u32,
     tree: Tree,
@@ -111,7 +111,7 @@ pub(super) struct Reading {
     repairs: Repairs,
 }
 
-/// Where messages to the ledger go.
+/// Sends messages to the thread of the ledger, and calls in batches.
 struct Mailbox {
     messages: SyncSender<Message>,
     batch: Vec<Call>,
@@ -139,7 +139,7 @@ impl Mailbox {
     }
 }
 
-/// What a stream held.
+/// What was read from a stream, after its last event.
 pub(super) struct ReadStream {
     pub modules: Modules,
     pub tree: Tree,
@@ -196,7 +196,7 @@ impl Reading {
         }
     }
 
-    /// Reads all events. An error is one of the output.
+    /// Reads all events. Fails only if the tables cannot be written.
     pub fn read<R: Read>(
         &mut self,
         reader: &mut Reader<R>,
@@ -324,7 +324,7 @@ impl Reading {
         let is_fork = begins == "fork";
         self.modules.process(number, parent.filter(|_| is_fork));
         if begins == "exec" {
-            // The memory of the process before is gone.
+            // exec replaces the memory of the process: the blocks of its old program are gone.
             let table = parent.map(|parent| self.table(Owner::Process(parent)));
             self.end_of_memory(table, record.t);
         }
@@ -350,15 +350,15 @@ impl Reading {
         }
     }
 
-    /// The blocks of a table are gone after the time `t`.
+    /// Ends all blocks of a table at the time `t`, because the memory of their process is gone.
     fn end_of_memory(&mut self, table: Option<u32>, t: u64) {
         let Some(table) = table else { return };
         let what = format::pack(0, 0, op::PROCESS_END, 0);
         self.hold(Call { t, addr: 0, what, dur: 0, node: 0, thread: 0, table, fresh: 0 });
     }
 
-    /// A call of malloc's family. The call stack of the thread changes here, in the order of the
-    /// stream, which for each thread is the order of its events.
+    /// Handles a call of malloc's family. Updates the call stack of the thread here, in the order
+    /// of the stream, which for each thread is the order of its events.
     fn family(&mut self, event: &Event) {
         let record = &event.record;
         let Some(index) = self.current_thread() else { return };
@@ -415,7 +415,7 @@ impl Reading {
     fn current_thread(&mut self) -> Option<u32> {
         match self.current {
             Some(index) => Some(index),
-            // A stream that never names a thread has one.
+            // A stream that never names a thread has a single thread.
             None => {
                 self.current = self.thread(0);
                 self.current
@@ -496,7 +496,7 @@ impl Reading {
         }
     }
 
-    /// Passes on what is held, and waits for the ledger and the tables.
+    /// Passes on the events that are still held back, and waits for the ledger and the tables.
     pub fn finish(mut self) -> Result<ReadStream> {
         self.merge.all(|call| self.ledger.call(call));
         self.ledger.flush();

@@ -37,7 +37,7 @@ impl From<Optional<i64>> for Column {
     }
 }
 
-/// Room for a row group, so that a column never moves while it grows.
+/// Returns an empty vector with room for a row group, so that a column never moves while it grows.
 fn room<T>() -> Vec<T> {
     Vec::with_capacity(GROUP_ROWS)
 }

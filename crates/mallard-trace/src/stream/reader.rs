@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Bytes that are read at once. The longest event, with 65,535 return addresses, fits.
 const BUFFER_BYTES: usize = 1 << 20;
-/// A longer text is no text that a writer wrote.
+/// The longest text that a writer writes. A longer one is damage.
 const TEXT_BYTES_MAX: u64 = 1 << 16;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -43,7 +43,7 @@ impl<'a> Event<'a> {
 /// How a stream ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The writer ended the stream. So many events are missing, as the writer counted them.
+    /// The writer ended the stream, and says how many events are missing.
     Complete {
         /// Events missing in all.
         lost: u64,
@@ -70,7 +70,7 @@ pub struct Reader<R: Read> {
     fault: Option<Ending>,
 }
 
-/// The input with the bytes that told whether it is compressed.
+/// The input, preceded by the bytes that told whether it is compressed.
 type Whole<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
 type Decoder<R> = zstd::stream::read::Decoder<'static, io::BufReader<Whole<R>>>;
 

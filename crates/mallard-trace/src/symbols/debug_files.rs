@@ -45,7 +45,7 @@ pub(super) fn separate(
 
 /// Whether a file has a build-id. Any object file will do if none is known.
 fn has_build_id(path: &Path, build_id: &str) -> bool {
-    // A module may be a device or a pipe, which would be waited for.
+    // A module may be a device or a pipe: opening a pipe would block.
     if !path.is_file() {
         return false;
     }

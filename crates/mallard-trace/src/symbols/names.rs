@@ -104,7 +104,7 @@ fn add_names(object: &Elf, addresses: &[Option<u64>], names: &mut Names) {
 /// The bytes of a section. Debug information is often compressed.
 fn contents<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [u8]>> {
     let stored = section.compressed_data().ok()?;
-    // The size is what the file says, so it is a limit and not a reason to take memory.
+    // A damaged file may state any size, so the size is only a limit: no memory is reserved for it.
     let size = stored.uncompressed_size;
     let mut bytes = Vec::new();
     match stored.format {
@@ -148,7 +148,7 @@ fn add_debug_info(object: &Elf, addresses: &[Option<u64>], names: &mut Names) ->
         found.reverse();
         let Some(outer) = found.first_mut() else { continue };
         if outer.name.is_empty() {
-            // The line is known, the function is not: that of the symbol table has a name.
+            // DWARF knows the line but not the function: take the name in the symbol table.
             let Some(symbol) = functions.first() else { continue };
             outer.name.clone_from(&symbol.name);
         }
@@ -159,7 +159,7 @@ fn add_debug_info(object: &Elf, addresses: &[Option<u64>], names: &mut Names) ->
 
 /// Names of functions, in the order of their addresses.
 struct SymbolTable<'a> {
-    /// Address, size and mangled name. Of several names for one address, one.
+    /// Address, size and mangled name. An address with several names is listed once.
     symbols: Vec<(u64, u64, &'a str)>,
 }
 

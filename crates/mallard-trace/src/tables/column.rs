@@ -5,15 +5,15 @@ use parquet::data_type::ByteArray;
 /// The values that are not null.
 #[derive(Debug, Clone)]
 pub enum Values {
-    /// Of the kinds `I8`, `I16` and `I32`.
+    /// Values of the kinds `I8`, `I16` and `I32`.
     I32(Vec<i32>),
-    /// Of the kind `I64`.
+    /// Values of the kind `I64`.
     I64(Vec<i64>),
-    /// Of the kind `F64`.
+    /// Values of the kind `F64`.
     F64(Vec<f64>),
-    /// Of the kind `Text`.
+    /// Values of the kind `Text`.
     Text(Vec<ByteArray>),
-    /// Of the kind `Bool`.
+    /// Values of the kind `Bool`.
     Bool(Vec<bool>),
 }
 

@@ -1,8 +1,8 @@
 //! Which tables a trace has, and which columns each table has.
 //!
-//! Only signed integers, doubles and strings: other types are read in different ways by DuckDB and
-//! Spark. Times are nanoseconds since the stream was opened. Columns whose value mostly grows are
-//! stored as deltas, others with a dictionary.
+//! Columns have only types that DuckDB and Spark read in the same way, so no unsigned integers.
+//! Times are nanoseconds since the stream was opened. Columns whose value mostly grows are stored
+//! as deltas, others with a dictionary.
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub const ALLOCS: Schema = Schema {
     ],
 };
 
-/// The prefix tree of call stacks. Node 0 is the empty stack, which has no row in a sum.
+/// The prefix tree of call stacks. Node 0 is the empty stack.
 pub const STACKS: Schema = Schema {
     name: "stacks",
     has_parts: false,
@@ -123,8 +123,8 @@ pub const STACKS: Schema = Schema {
     ],
 };
 
-/// What the frames of call stacks are. Rows with `inline_of` are functions that the compiler put
-/// into the function of the frame `inline_of`.
+/// The frames of call stacks. A row with `inline_of` is a function that the compiler inlined into
+/// the function of the frame `inline_of`.
 pub const FRAMES: Schema = Schema {
     name: "frames",
     has_parts: false,
@@ -151,7 +151,7 @@ pub const MODULES: Schema = Schema {
     ],
 };
 
-/// Where and when the files with code were in the memory of which process.
+/// At which addresses, and when, each process had the files with code mapped.
 pub const MAPPINGS: Schema = Schema {
     name: "mappings",
     has_parts: false,

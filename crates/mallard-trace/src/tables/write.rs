@@ -18,7 +18,8 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Rows of a row group. Callers write so many rows at once, fewer at the end.
+/// Rows of a row group. Each call of [`Tables::write`] passes this number of rows, the last one
+/// fewer.
 pub const GROUP_ROWS: usize = 1 << 20;
 /// Row groups of one file of a table that has parts.
 const PART_GROUPS: usize = 64;
@@ -34,7 +35,7 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// The tables of one trace, in a folder. A thread of its own encodes and writes.
+/// The tables of one trace, in a folder. A background thread encodes and writes them.
 ///
 /// Memory: at most two row groups wait to be written.
 pub struct Tables {
