@@ -71,8 +71,8 @@ fn main() -> ExitCode {
         Ok(mallard) => mallard,
         Err(error) => return usage(&error),
     };
-    // At the limit of file sizes (ulimit -f), a write shall fail and not end the process. A program
-    // that is started has the signal as ever, because exec removes handlers.
+    // At the limit of file sizes (ulimit -f), a write shall fail and not end the process. A
+    // recorded program gets the default action of the signal, because exec removes handlers.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     panics::without(|| mallard.command.run()).unwrap_or_else(|failure| {
         eprintln!("{failure}");

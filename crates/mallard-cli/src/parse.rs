@@ -1,4 +1,4 @@
-//! Parses arguments: sizes and stretches of time.
+//! Parses arguments: sizes, durations and time windows.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * factor).map_err(|_| "the time is out of range".to_string())
 }
 
-/// Parses a stretch of time: 10s..70s, ..5s, 10s..
+/// Parses a time window: 10s..70s, ..5s, 10s..
 pub fn window(text: &str) -> Result<Range<Duration>, String> {
     let (from, to) = text.split_once("..").ok_or("a window has two times: 10s..70s")?;
     let from = if from.is_empty() { Duration::ZERO } else { duration(from)? };

@@ -86,7 +86,7 @@ fn the_summary_in_json_has_the_bound_and_the_losses() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_missing_program_is_127_and_one_that_cannot_be_recorded_126() {
+fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
     let folder = Folder::new();
     folder.mallard(&["record", "--", "no-such-program"]).refuses(127, "there is no program");
     folder.mallard(&["record", "--", "/no/such/program"]).refuses(127, "there is no program");
@@ -150,7 +150,7 @@ fn nothing_is_overwritten_without_force() {
     }
     folder.mallard(&["record", "-o", "true", "--", "true"]).refuses(125, "exists already");
     assert_eq!(folder.mallard(&["record", "--force", "-o", "true", "--", "true"]).status(), 0);
-    // Not even with --force, what is no trace.
+    // Even --force does not overwrite a folder that is no trace.
     fs::create_dir(folder.path("mine.mallard")).unwrap();
     folder
         .mallard(&["record", "--force", "-o", "mine", "--", "touch", "started"])
@@ -164,7 +164,7 @@ fn nothing_is_overwritten_without_force() {
 fn a_full_disk_stops_the_recording_but_not_the_program() {
     let folder = Folder::new();
     fs::create_dir(folder.path("small")).unwrap();
-    // The file system has 256 KiB, in a name space of mounts of its own.
+    // Mounts a file system of 256 KiB in a mount namespace.
     let script = format!(
         "mount -t tmpfs -o size=256k tmpfs small || exit 77; cd small; {MALLARD} record -- \
          perl -e 'my %h; $h{{$_ % 5000}} .= $_ for 1..300000; print scalar(%h)'"
@@ -174,7 +174,7 @@ fn a_full_disk_stops_the_recording_but_not_the_program() {
     if ran.out().is_empty()
         && (ran.errors().contains("mount:") || ran.errors().contains("unshare:"))
     {
-        return; // this machine permits no name spaces
+        return; // this machine permits no namespaces
     }
     assert_eq!(ran.out(), "5000", "{}", ran.errors());
     let errors = ran.errors();
@@ -213,7 +213,7 @@ fn line_of(out: &mut impl BufRead) -> String {
     line.trim_end().to_string()
 }
 
-/// Allocates and frees for ever, and prints its number as a process after 10,000 blocks.
+/// Allocates and frees for ever, and prints its process id after 10,000 blocks.
 const BUSY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -351,7 +351,7 @@ fn a_program_may_close_all_descriptors() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused() {
+fn files_that_are_no_trace_or_stream_are_refused() {
     let folder = Folder::new();
     folder.mallard(&["stats", "nothing"]).refuses(3, "there is no trace nothing.mallard");
     fs::create_dir(folder.path("empty.mallard")).unwrap();
@@ -369,7 +369,7 @@ fn what_is_no_trace_is_refused() {
 }
 
 #[test]
-fn a_stream_of_the_format_s_golden_file_is_imported() {
+fn the_golden_stream_is_imported() {
     let folder = Folder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
     let mut file = fs::File::create(folder.path("orders.stream")).unwrap();

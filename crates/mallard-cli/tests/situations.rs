@@ -185,7 +185,7 @@ fn a_program_that_forbids_itself_system_calls_is_recorded() {
         return; // this machine permits no filter
     }
     assert_eq!(recorded.is_whole(9).of([70001]), [100_000]);
-    // mallard itself in a sandbox that permits no shared memory.
+    // Runs mallard itself in a sandbox that permits no shared memory.
     let caged = folder.command(&filtered).args([support::MALLARD, "record", "--", "true"]).output();
     support::Ran(caged.unwrap()).refuses(125, "cannot make the memory");
 }
@@ -203,7 +203,7 @@ fn a_stripped_program_is_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn of_a_go_program_that_uses_c_the_c_is_recorded() {
+fn the_c_code_of_a_go_program_is_recorded() {
     let folder = Folder::new();
     let program = folder.compile("three", THREE_BLOCKS, &[]);
     fs::write(folder.path("note"), "id").unwrap();
@@ -313,7 +313,7 @@ fn damaged_traces_are_refused_or_shown() {
 }
 
 #[test]
-fn what_is_cut_or_damaged_is_said_by_the_import() {
+fn import_says_that_a_stream_is_cut_or_damaged() {
     let folder = Folder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
     let mut golden = fs::read(golden).unwrap();
@@ -333,7 +333,7 @@ fn what_is_cut_or_damaged_is_said_by_the_import() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn the_arenas_of_python_are_told() {
+fn record_mentions_the_arenas_of_python() {
     let folder = Folder::new();
     let says = |value: Option<&str>| {
         let mut command = folder.command(support::MALLARD);

@@ -66,7 +66,8 @@ pub fn short(function: &str) -> String {
                 continue;
             }
             '(' if depth == 0 && !text.is_empty() && !rest.starts_with("(anonymous") => {
-                // Arguments. What follows is `const`, a function inside, or the end of a lambda.
+                // Skips the arguments. The name goes on after them only for a function inside this
+                // one or a lambda; `const` is left out.
                 let Some(end) = matching(rest) else { break };
                 rest = &rest[end..];
                 if !rest.starts_with("::") && !text.ends_with("{lambda") {

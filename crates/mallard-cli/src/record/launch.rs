@@ -51,7 +51,8 @@ impl Ended {
 /// A running program.
 pub struct Running {
     process: Pid,
-    /// Becomes readable when the program ends. `None`: the kernel is older than 5.3.
+    /// A descriptor that becomes readable when the program ends. `None` if the kernel is older than
+    /// 5.3.
     end: Option<OwnedFd>,
     signals: SignalsInfo<WithOrigin>,
     /// Set when the program has ended: from then on SIGINT and the like end this process as usual.
@@ -91,7 +92,7 @@ impl Running {
         Ok(Running { process, end: pidfd(process), signals, has_ended })
     }
 
-    /// The system's number of the process.
+    /// The process id.
     pub fn process(&self) -> u32 {
         self.process.as_raw() as u32
     }
@@ -114,7 +115,7 @@ impl Running {
         Ok(waitid(Id::Pid(self.process), flags)? != WaitStatus::StillAlive)
     }
 
-    /// Returns how the program ended. `wait` has returned true.
+    /// Returns how the program ended. Call it only after `wait` has returned true.
     #[allow(unsafe_code)]
     pub fn reap(&self) -> io::Result<Ended> {
         let mut status = 0;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "libmallard-record.so";
 
-/// The recorder: named by the variable MALLARD_RECORDER, installed beside this program, or in the
-/// folder in which this program was built.
+/// Finds the recorder: by the variable MALLARD_RECORDER, beside this program if it is installed, or
+/// in the folder in which this program was built.
 pub fn find() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os("MALLARD_RECORDER") {
         let path = PathBuf::from(path);
@@ -24,7 +24,8 @@ pub fn find() -> Result<PathBuf, Failure> {
     found.ok_or_else(|| missing(&format!("{NAME} is not beside {}", program.display())))
 }
 
-/// The dynamic linker would start the program without something that is no library.
+/// Fails if the file is no library: the dynamic linker would ignore it, and start the program
+/// without a recorder.
 fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
     let mut begin = [0; 4];
     File::open(&path)?.read_exact(&mut begin)?;

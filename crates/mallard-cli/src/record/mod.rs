@@ -167,7 +167,7 @@ impl Command {
     /// Refuses a program that the recorder cannot be loaded into, and warns of others.
     fn refuse_unrecordable(&self, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
-        let mut findings = program::examine(path).unwrap_or_default(); // unreadable: the start will tell
+        let mut findings = program::examine(path).unwrap_or_default(); // starting it will give the error
         if let Some(shell) =
             program::shell_of(path).filter(|_| !self.follow.contains(&Follow::Exec))
         {

@@ -93,8 +93,8 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
     }
     let mut findings = privileges(path)?;
     let file = File::open(path)?;
-    // SAFETY of the program, not of memory: a file that is cut meanwhile would raise SIGBUS. The
-    // file of a program that is about to run is read whole instead.
+    // Reads the file instead of mapping it: if the file was truncated meanwhile, reading a mapping
+    // would raise SIGBUS.
     let data = read_whole(file)?;
     if !begin.starts_with(b"\x7fELF") {
         findings.push(refusal(
@@ -125,7 +125,8 @@ fn is_for_this_machine(data: &[u8]) -> bool {
     data.get(4) == Some(&elf::ELFCLASS64) && data.get(18..20) == Some(&machine().to_le_bytes()[..])
 }
 
-/// What is hidden in programs that manage memory themselves.
+/// A warning about a program with its own memory management, of which the recorder sees only a
+/// part.
 fn hint(path: &Path) -> Option<Finding> {
     let name = path.file_name()?.to_string_lossy();
     if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
@@ -169,7 +170,7 @@ pub fn shell_of(path: &Path) -> Option<String> {
     ["sh", "bash", "dash", "zsh", "ksh"].contains(&shell).then(|| shell.to_string())
 }
 
-/// `line` is what follows #! at the begin of the script.
+/// Examines the interpreter of a script. `line` is the beginning of the script, after #!.
 fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
     let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
@@ -193,7 +194,8 @@ fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     examine(&interpreter)
 }
 
-/// The dynamic linker ignores LD_PRELOAD where a program gets privileges of its file.
+/// Finds privileges that the program gets from its file: with them, the dynamic linker ignores
+/// LD_PRELOAD.
 fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
     let meta = path.metadata()?;
     let is_root = nix::unistd::geteuid().is_root();

@@ -25,7 +25,7 @@ const PAGE_BYTES: usize = 4096;
 pub const SEGMENTS: u32 = 16384;
 
 /// How far `drain` looks beyond the last segment that was ever in use. Threads take new segments in
-/// the order of the table, but a thread may take one and be interrupted before it says so.
+/// the order of the table, but a thread may be interrupted before it marks its segment as in use.
 const LOOK_AHEAD: usize = 256;
 
 /// What the command tells the recorder.
@@ -43,7 +43,7 @@ pub struct Options {
     pub follow: u32,
     /// 0, or the mean number of bytes between sampled allocations.
     pub sample_bytes: u64,
-    /// One call in so many is timed; a power of two.
+    /// One call in `time_calls` is timed; a power of two.
     pub time_calls: u32,
     /// The clock of the stream: mallard_trace::format::clock.
     pub clock: u32,
@@ -112,22 +112,22 @@ pub struct Ring {
     file: File,
     segments: usize,
     data_offset: usize,
-    /// Segments from this one on were never in use.
+    /// Index of the first segment that was never in use.
     used: usize,
-    /// Of each segment, the number of records that were read.
+    /// For each segment, the number of records that were read.
     read: Vec<u32>,
-    /// Of each thread, the segments that are not yet read to their end, by sequence.
+    /// For each thread, the segments that are not yet read to their end, by sequence.
     open: BTreeMap<u32, BTreeMap<u32, usize>>,
-    /// Of each thread, the sequence of the segment that is read next, if it is not 0.
+    /// For each thread, the sequence of the segment that is read next, if it is not 0.
     next: HashMap<u32, u32>,
 }
 
 /// A thread of the program that has a segment, and its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// The system's number of the process.
+    /// The process id (pid) in the system.
     pub system_process: u32,
-    /// The system's number of the thread.
+    /// The thread id (tid) in the system.
     pub system_thread: u32,
     /// The number of the process in the stream.
     pub process: u32,
@@ -136,7 +136,8 @@ pub struct Owner {
 }
 
 impl Ring {
-    /// Creates the ring. The file of the ring is closed in the programs that this process starts.
+    /// Creates the ring. The programs that this process starts do not inherit its file
+    /// (close-on-exec).
     pub fn create(options: &Options) -> io::Result<Ring> {
         let segments = options.segments as usize;
         let table_end = TABLE_OFFSET + segments * size_of::<Segment>();
@@ -195,8 +196,8 @@ impl Ring {
     }
 
     /// The value of the variable MALLARD_RING: a path, which is valid while this process has the
-    /// ring. Behind the path is room for two numbers of 10 digits, which the recorder passes to a
-    /// program that it follows: the system's number of the process, and the number in the stream.
+    /// ring. After the path, there is room for two numbers of 10 digits, which the recorder passes
+    /// to a program that it follows: the process id, and the number of the process in the stream.
     pub fn variable(&self) -> String {
         let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
         format!("{path}:{:010}:{:010}", 0, 0)
@@ -223,7 +224,7 @@ impl Ring {
         self.header().attached.load(Ordering::Acquire) != 0
     }
 
-    /// The errno of what kept a recorder from starting.
+    /// The error that kept a recorder from starting.
     pub fn refused(&self) -> Option<io::Error> {
         let errno = self.header().refused.load(Ordering::Acquire);
         (errno != 0).then(|| io::Error::from_raw_os_error(errno as i32))
@@ -300,7 +301,7 @@ impl Ring {
         }
     }
 
-    /// Passes on the new records of a segment, and returns whether the segment was sealed before.
+    /// Passes on the new records of a segment, and returns whether the segment was already sealed.
     fn drain_segment<E>(
         &mut self,
         index: usize,
@@ -402,7 +403,7 @@ mod tests {
         recording: true,
     };
 
-    /// What a thread of the program does: takes the top segment for itself.
+    /// Takes the top free segment, as a thread of the program does.
     fn take(ring: &Ring, thread: u32, sequence: u32) -> usize {
         let top = &ring.header().free_segments;
         let index = (top.load(Ordering::Acquire) as u32).checked_sub(1).expect("a free segment");

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How often the ring is read and the system is sampled.
 const PASS: Duration = Duration::from_millis(10);
 
-/// When so little of the ring is free, segments of threads that ended are searched.
+/// When less of the ring is free, the session looks for segments of threads that have ended.
 const FREE_SHARE_MIN: f64 = 0.5;
 
 /// What the user asked of a recording.
@@ -23,7 +23,7 @@ const FREE_SHARE_MIN: f64 = 0.5;
 pub struct Limits {
     /// The part of the run that is recorded, counted from its start.
     pub window: Option<Range<Duration>>,
-    /// The recording stops when the stream has so many bytes.
+    /// The recording stops when the stream has this size in bytes.
     pub max_bytes: u64,
 }
 
@@ -72,9 +72,9 @@ pub struct Session {
     file: File,
     limits: Limits,
     start: Start,
-    /// The processes that run, by the system's number.
+    /// The processes that run, by process id.
     samplers: BTreeMap<u32, (Owner, Sampler)>,
-    /// Their threads, by the system's number.
+    /// The threads of these processes, by thread id.
     threads: BTreeMap<u32, Owner>,
     lost_written: u64,
     write_error: Option<io::Error>,

@@ -27,7 +27,7 @@ pub struct Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// Makes the trace, says what there is to say, and returns the status of the program.
+    /// Makes the trace, prints the summary, and returns the status of the program.
     pub fn finish(self) -> Result<ExitCode, Failure> {
         let status = ExitCode::from(self.outcome.ended.exit_code());
         if !self.outcome.is_attached {
@@ -95,8 +95,8 @@ impl Summary<'_> {
         self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64 * events as f64
     }
 
-    /// CPU time that frees took. The frees of a program with few of them are not timed: then a
-    /// free is taken to cost as much as an allocation.
+    /// CPU time that frees took. If a program has so few frees that none was timed, a free counts
+    /// as much as an allocation.
     fn free_ns(&self, manifest: &Manifest) -> f64 {
         let frees = (manifest.counts.frees + manifest.counts.unknown_frees) as f64;
         let each = self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64;
@@ -107,7 +107,7 @@ impl Summary<'_> {
         manifest.totals.sites.call_ns as f64 / allocations * frees
     }
 
-    /// What the manifest keeps of the run.
+    /// Notes about the run, for the manifest.
     fn notes(&self, fault_ns: f64) -> Map<String, Value> {
         let Ended { user_ns, system_ns, peak_rss, minor_faults, major_faults, status } =
             self.outcome.ended;

@@ -82,8 +82,8 @@ impl Sampler {
         Some(memory)
     }
 
-    /// The CPU time of each thread in nanoseconds, by the system's number of the thread. Empty when
-    /// it is too early to read so many threads again, unless this is the `last` time.
+    /// The CPU time of each thread in nanoseconds, by thread id. Empty when it is too early to read
+    /// so many threads again, unless this is the `last` time.
     pub fn threads(&mut self, last: bool) -> Vec<(u32, u64)> {
         let folder = format!("/proc/{}/task", self.process);
         if last {

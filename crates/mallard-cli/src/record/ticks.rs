@@ -22,7 +22,7 @@ pub fn has_constant_counter() -> bool {
     highest >= ADVANCED_POWER && core::arch::x86_64::__cpuid(ADVANCED_POWER).edx & INVARIANT != 0
 }
 
-/// Whether the processor has a time stamp counter that this code can read: no.
+/// Always false: this code cannot read the time stamp counter of other processors.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn has_constant_counter() -> bool {
     false
