@@ -3,8 +3,8 @@
 
 #include <mallard/shared_arena.hpp>
 
-/// The functions expand, mark and rewind record a failure if the arena is shared by threads. A
-/// shared arena has no marks to rewind to, and no last block that could be expanded.
+/// The handle of an arena. `expand`, `mark` and `rewind` fail if several threads share the arena: a
+/// shared arena has no marks, and no last block that could be expanded.
 struct mallard_arena : mallard::c::handle {
     void* (*allocate)(mallard_arena&, std::size_t bytes, std::size_t align) noexcept = nullptr;
 

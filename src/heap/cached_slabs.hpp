@@ -25,7 +25,7 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
 /// Moves all free blocks of a slab onto the free list of its class.
 void take_free_blocks(thread_cache& cache, slab& s) noexcept;
 
-/// Returns a block to its slab, or a span to its source.
+/// Returns a block to its slab, or a whole span as `give_slab` does.
 void return_block(thread_cache& cache, void* block) noexcept;
 /// Returns the blocks of a list, from `first` on.
 void return_blocks(thread_cache& cache, void* first) noexcept;
@@ -38,8 +38,8 @@ void settle(thread_cache& cache, slab& s) noexcept;
 /// used.
 void give_fresh_if_unused(slab_queue& queue) noexcept;
 
-/// Returns a slab or a span to the source that its owner allocated it from. Requires that no block
-/// of it is used.
+/// Returns an unused slab or span to the chunks of the heap that owns it, or to the slice heap if a
+/// thread cache owns it.
 inline void give_slab(slab& s) noexcept
 {
     thread_cache& owner = *s.owner.load(std::memory_order_relaxed);

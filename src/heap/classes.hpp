@@ -64,7 +64,8 @@ struct alignas(32) class_shape {
 
 namespace detail {
 
-/// Slices of a slab: the fewest that hold eight blocks and waste at most 2.5 %.
+/// The number of slices of a slab: the smallest number that holds eight blocks and wastes at most
+/// 2.5 % of the slab.
 constexpr std::uint32_t slab_slices(std::size_t bytes) noexcept
 {
     if (bytes >= slice_bytes)

@@ -15,7 +15,7 @@ constinit std::atomic<std::uint64_t> aged_last{0};
 
 constinit std::atomic<std::uint64_t> looked_last{0};
 /// True while a thread reads the files of the control group. Until that thread is done, other
-/// threads use its previous result.
+/// threads use the previous result, `is_short`.
 constinit std::atomic<bool> looking{false};
 constinit std::atomic<bool> is_short{false};
 

@@ -1,6 +1,6 @@
-// Decay: returns memory to the system that stayed idle for a decay interval, or sooner if memory is
-// short. There is no background thread: each thread reads the clock in every 64th slow path of
-// malloc and free. So a process that calls neither returns nothing.
+// Decay: memory that stayed idle for a decay interval goes back to the operating system, or sooner
+// if memory is short. There is no background thread: each thread reads the clock in every 64th slow
+// path of malloc and free. So a process that calls neither returns nothing.
 #pragma once
 
 #include "../os/cgroup.hpp"

@@ -17,7 +17,7 @@ namespace mallard::engine {
 namespace {
 
 /// The number of forks under way in this thread that did not take the engine's locks. There are
-/// several if a signal handler interrupts a fork and then calls fork, too.
+/// several if a signal handler interrupts a fork and forks again.
 constinit thread_local unsigned forks_without_locks = 0;
 /// Whether a fork under way in this thread holds the engine's locks.
 constinit thread_local bool keeps_locks = false;

@@ -7,10 +7,10 @@ namespace mallard::engine {
 
 /// A block in use.
 struct found_block {
-    reservation* in; ///< null: the block has a mapping of its own
+    reservation* in; ///< where the block is; null: the block has a mapping of its own
     std::size_t slice;
     entry what; ///< the entry of the slice
-    slab* of;   ///< the block's slab or span; null: the block is large or sampled
+    slab* of;   ///< the slab or span of the block; null: the block is large or sampled
 
     bool is_span() const noexcept { return of != nullptr && of->index >= span_class_first; }
     bool is_of_heap() const noexcept { return is_heaps(what); }

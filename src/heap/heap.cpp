@@ -119,8 +119,8 @@ void forget_blocks(heap& h) noexcept
     h.waiting.store(0, std::memory_order_relaxed);
 }
 
-/// Scoped right to use the lists of a heap. Holds the lock of a shared heap. Stops the process if
-/// the heap is confined to another thread.
+/// Scope in which this thread may use the lists of a heap. Locks a shared heap. Stops the process
+/// if the heap is confined to another thread.
 class heap_access {
 public:
     explicit heap_access(heap& h) noexcept : heap_(h)
@@ -161,8 +161,8 @@ void read_all_messages(heap& h) noexcept
     read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes `begin_bump_range`: the slab again counts the blocks that are left in the range as never
-/// allocated. These blocks are the last ones of the slab.
+/// Undoes `begin_bump_range`: the slab again counts its last blocks, which are left in the range,
+/// as never allocated.
 void end_bump_range(heap& h, std::size_t index) noexcept
 {
     bump_range const left = std::exchange(h.fresh.of_class[index], {});

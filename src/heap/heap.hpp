@@ -47,10 +47,10 @@ inline std::size_t bytes_of(const bump_range& range) noexcept
 /// A heap. Heaps are reused, but never destroyed, so that a message that arrives late still finds
 /// an inbox.
 ///
-/// The chunk list names a chunk by its first slice. A free span inside a chunk has its length in
-/// the records of its first and last slice. Neighbouring free spans of one chunk are merged.
+/// The chunk list names a chunk by its first slice. The slab records of the first and last slice of
+/// a free span store the span's length. Neighbouring free spans of one chunk are merged.
 struct heap : thread_cache {
-    mallard_fresh fresh{};                   ///< the thread that may allocate; the bump ranges
+    mallard_fresh fresh{};                   ///< which thread may allocate; the bump ranges
     std::uint32_t chunks = no_chunk;         ///< newest chunk; linked by slab::chunk_next
     std::uint32_t step = chunk_slices_first; ///< slices of the next chunk
     std::uint32_t bins_used = 0;             ///< bit i: bins[i] has a free span

@@ -80,7 +80,7 @@ void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 } // namespace
 
 // Takes blocks from the first of these places that has any:
-// - the free list, if it was hidden (withheld) because of deferred frees: returns these first
+// - the free list, if deferred frees had hidden its blocks: these frees are completed first
 // - slabs with free blocks, after the messages of other threads were read
 // - the slab that is being carved
 // - a slab of a thread that has ended

@@ -18,8 +18,8 @@
 
 namespace mallard::engine {
 
-/// Adds a block to the batch of its slab, and sends the batch if it is full. Two slabs may share a
-/// place in the outbox: then first sends the batch of the other slab.
+/// Adds a block to the batch of its slab, and sends the batch if it is full. If the batch of
+/// another slab occupies the place of this slab in the outbox, sends that batch first.
 void add_to_batch(thread_cache& cache, slab& s, void* block) noexcept;
 
 /// Sends all batches.

@@ -41,8 +41,8 @@ void* allocate_zeroed(std::size_t bytes) noexcept;
 /// no memory, and the block is unchanged.
 void* reallocate(void* block, std::size_t bytes) noexcept;
 
-/// How many bytes of a block the program may use. Stops the process if `block` is no block; the
-/// message names `call`.
+/// How many bytes of a block the program may use. Stops the process if `block` is not a block; the
+/// message names the function `call`.
 std::size_t usable_bytes(const void* block, const char* call) noexcept;
 
 /// Frees a block whose stated size looks wrong. Stops the process if `bytes` cannot be the size
@@ -51,11 +51,11 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 
 /// Frees a block that the caller says was allocated with `bytes`.
 ///
-/// The map says which class the block has, so a wrong size cannot put a block onto a wrong list. A
-/// large block freed with a small size is detected, and a small block freed with a large size. A
-/// small block freed with another small size is not detected: programs with a missing virtual
-/// destructor do that. Must not be called for blocks with an alignment above 16: they may be larger
-/// than the caller asked for.
+/// The map says which class the block has, so a wrong size cannot put a block onto a wrong list.
+/// This function stops the process if a large block is freed with a small size, or a small block
+/// with a large size. It usually accepts a wrong small size for a small block, since programs with
+/// a missing virtual destructor pass such sizes. Must not be called for blocks with an alignment
+/// above 16: they may be larger than the caller asked for.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
     thread_cache* const cache = shown_cache();

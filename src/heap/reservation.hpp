@@ -92,8 +92,8 @@ struct reservation {
 inline constexpr std::size_t reservations_max = 64;
 inline constexpr std::size_t reservation_slices_max = (std::size_t{1} << 39) / slice_bytes;
 
-/// All reservations. Almost all blocks are in the first one. Before it has memory, no address is
-/// inside it. Hidden visibility lets `free` read its fields without a load from the GOT.
+/// All reservations. Almost all blocks are in the first reservation, which contains no address
+/// until it has memory. Hidden visibility lets `free` read this array without a load from the GOT.
 [[gnu::visibility("hidden")]] extern constinit reservation reservations[reservations_max];
 extern constinit std::atomic<std::size_t> reservations_used;
 

@@ -104,9 +104,9 @@ bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
     return true;
 }
 
-/// Claims a sampled block, which this thread frees or resizes. If several threads try at once, the
-/// process stops. False: the program's function itself frees or resizes the block, so nothing is
-/// reported.
+/// Claims a sampled block that this thread is about to free or resize. If several threads try at
+/// once, the process stops. False: the program's function itself frees or resizes the block, so
+/// nothing is reported.
 bool take_over(found_block const& b, const char* call) noexcept
 {
     if (!b.in->change(b.slice, entry_sampled, entry_inside))

@@ -15,8 +15,8 @@ constinit slice_heap the_slice_heap;
 
 namespace {
 
-/// The number of slices that may be dirty (free, but not returned to the system) in any process,
-/// however small.
+/// Even the smallest process may have this many dirty slices (free, but not returned to the
+/// system).
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
 /// The largest number of slices in the span cache of a class with small slabs. If there are more,
@@ -39,7 +39,7 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     std::size_t count = 0; // number of dirty slices in the span
     for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        if (there == those) // side by side: needs no popcount, which plain x86-64 lacks
+        if (there == those) // one run of bits: no popcount, which plain x86-64 lacks
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)

@@ -60,8 +60,7 @@ public:
     bool extend(reservation& in, std::size_t slice, std::size_t slices, std::size_t more,
                 bool& zero) noexcept;
 
-    /// Ends a decay interval: returns slices to the system that were dirty during the whole
-    /// interval.
+    /// Ends a decay interval: returns to the system the slices that were dirty during all of it.
     [[gnu::cold]] void age() noexcept;
     /// Tells the slice heap whether the system is short of memory. During a shortage the slice heap
     /// keeps little idle memory.

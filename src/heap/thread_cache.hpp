@@ -298,7 +298,7 @@ private:
 /// decay.cpp.
 [[gnu::cold, gnu::noinline]] void decay_if_due(thread_cache& cache) noexcept;
 
-/// Counts a slow path. Every 64th one reads the clock.
+/// Counts a slow path. Every 64th slow path reads the clock.
 inline void tick(thread_cache& cache) noexcept
 {
     constexpr std::uint32_t ticks_per_clock_read = 64;

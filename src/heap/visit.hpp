@@ -37,8 +37,8 @@ void visit_threads(visited which) noexcept;
 /// Visits idle threads, unless a thread did so in the last 250 ms.
 void visit_threads_soon() noexcept;
 
-/// Counts a message of `bytes` that was sent to `to`. Each time that another MiB waits in the
-/// inbox, splices the messages if the thread is idle.
+/// Counts a message of `bytes` that was sent to `to`. Each time that another MiB has piled up in
+/// the inbox, splices the messages for the thread, if the thread is idle.
 void visit_if_much_is_waiting(thread_cache& to, std::size_t bytes) noexcept;
 
 } // namespace mallard::engine

@@ -108,8 +108,9 @@ constexpr option of_every_build[] = {
      "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
 };
 
-// Options of libmallard-checked.so. The malloc without checks accepts only the values for what it
-// always does: it records no call stacks, and `free` accepts blocks of `new`.
+// Options of libmallard-checked.so. libmallard.so accepts only the values that describe what it
+// does anyway: MALLARD_CALLS=0 (it records no call stacks) and MALLARD_MIXED=1 (`free` accepts
+// blocks of `new`).
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
      "is for the checked malloc; nothing is recorded; help: LD_PRELOAD=libmallard-checked.so"},

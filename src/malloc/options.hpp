@@ -30,8 +30,8 @@ inline bool is_switch(const char* value, bool& on) noexcept
 extern const bool options_are_read;
 
 namespace {
-/// Refers to options.cpp. So a linker that takes an object with this header from the archive takes
-/// options.o, too. The engine does not include this header, since tests link the engine alone.
+/// Makes the linker take options.o from the archive whenever it takes an object that includes this
+/// header. The engine does not include this header, since tests link the engine alone.
 [[gnu::used]] constinit const bool* const reads_options = &options_are_read;
 } // namespace
 

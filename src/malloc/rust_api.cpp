@@ -119,8 +119,8 @@ void* cleared(void* block, std::size_t bytes, bool zero) noexcept
     return block;
 }
 
-/// Keeps the shared object that contains this code loaded, for example a plugin. Threads that
-/// allocated call this code when they exit.
+/// Keeps the shared object that contains this code (for example a plugin) from being unloaded:
+/// threads that allocated call this code when they exit.
 [[gnu::constructor(103)]] void stay_loaded() noexcept
 {
     // The linker defines this symbol. NOLINTNEXTLINE(clang-diagnostic-undefined-internal)
@@ -171,8 +171,8 @@ void* mallard_rust_allocate_zeroed(std::size_t bytes, std::size_t align)
     return cleared(block, bytes, zero);
 }
 
-/// Frees a block of malloc or of a heap. Takes no size, because a size would save nothing: the map
-/// entry from which the owner is read contains the size class, too.
+/// Frees a block of malloc or of a heap. Takes no size: a free reads the owner from the map entry,
+/// which contains the size class, too.
 void mallard_rust_deallocate(void* block)
 {
     engine::deallocate(block);
