@@ -56,9 +56,9 @@ void* shared_memory::find_root(layout l, std::uint64_t hash) noexcept
     return base() + checked_number::in(root);
 }
 
-/// Returns memory for the root, in the one process that constructs it. If a process was killed
-/// while it constructed the same type, its memory is used again. This process may be killed
-/// anywhere, too: until `root` is stored at the end, the next process starts anew.
+/// Returns memory for the root, in the one process that constructs it. If an earlier process was
+/// killed while it constructed a root of the same type, returns the memory that it had used. If
+/// this process is killed before it stores `root` at the end, the next process allocates again.
 void* shared_memory::place_root(layout l, std::uint64_t hash) noexcept
 {
     if (header_->root != 0 && header_->root_hash == hash) {

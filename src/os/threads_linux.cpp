@@ -1,5 +1,5 @@
-// Records which thread has which thread caches, while threads start and end and over forks. Also a
-// memory fence in all threads of the process.
+// Keeps track of the caches of each thread while threads start, end and fork. Executes a memory
+// fence in all threads of the process.
 #include "table_store_linux.hpp"
 
 #include <mallard/detail/base/fatal_objects.hpp>

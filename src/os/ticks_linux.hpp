@@ -37,7 +37,8 @@ inline std::uint64_t ticks() noexcept
     return __rdtsc();
 }
 
-/// The time stamp counter after all earlier loads are done, as those of a call that returned.
+/// Reads the time stamp counter after all earlier loads are done, such as the loads of a call that
+/// has returned.
 inline std::uint64_t ticks_after() noexcept
 {
     unsigned processor = 0;

@@ -35,23 +35,23 @@ struct call_site {
 }
 
 /// A frame of a call stack. `pc` is a return address. In code that a signal interrupted, `pc` is
-/// the address after the first byte of the next instruction. So `pc - 1` is in the right line of
-/// source in both cases.
+/// the address after the first byte of the next instruction. So in both cases `pc - 1` belongs to
+/// the right source line.
 struct stack_frame {
-    std::uintptr_t slot; ///< the address on the stack where `pc` was read; 0: not to be compared
+    std::uintptr_t slot; ///< where on the stack `pc` was read; 0: the frame is never compared
     std::uintptr_t pc;
 };
 
-/// The last call stack of one thread. The owner sets `frames` alone; for thread-local storage, 0 in
-/// all other bytes is right.
+/// The last call stack of one thread. The owner sets only `frames`. All other members may begin as
+/// zero bytes, as in thread-local storage.
 struct stack_memory {
-    std::span<stack_frame> frames; ///< room; the stack is in frames[0, depth), outermost first.
-                                   ///< At least 128. A thread with 8,192 loses nothing in practice
+    std::span<stack_frame> frames; ///< the stack is in frames[0, depth), outermost first. Has room
+                                   ///< for at least 128 frames; 8,192 are enough in practice
     std::uint32_t depth = 0;
-    bool cut = false; ///< outer frames are missing
+    bool cut = false; ///< whether outer frames are missing
 
-    /// The part of the thread's own stack that is known to be readable. Not for the main thread,
-    /// whose stack is found by its address.
+    /// The part of the thread's own stack that is known to be readable. Not used for the main
+    /// thread: glibc says where its stack ends.
     bool bounds_are_known = false;
     bool low_is_final = false;
     std::uintptr_t low = 0;
@@ -61,39 +61,40 @@ struct stack_memory {
     void forget() noexcept { depth = 0; }
 };
 
-/// The largest number of fresh frames. A recorder can write so many in one piece.
+/// The largest number of fresh frames: with so many frames an event fills one segment of the ring
+/// (src/record/ring.hpp).
 constexpr std::uint32_t fresh_frames_max = 2044;
 
-/// How the stack of a thread differs from its last stack. All fields are words, since two registers
-/// that hold several bytes each would be put together in memory.
+/// How the stack of a thread differs from its last stack. All fields have 32 bits: a compiler would
+/// assemble a register of smaller fields in memory.
 struct stack_change {
-    std::uint32_t kept;  ///< number of outermost frames that are as before
+    std::uint32_t kept;  ///< number of outermost frames that have not changed
     std::uint32_t fresh; ///< number of inner frames after them: memory.frames[kept, kept + fresh)
-    std::uint32_t cut; ///< 1: outer frames are missing: code without unwind table, or damaged stack
-    std::uint32_t gap; ///< 1: frames are missing between the kept and the fresh ones: too deep
+    std::uint32_t cut;   ///< 1: outer frames are missing (code without unwind table, damaged stack)
+    std::uint32_t gap; ///< 1: frames outside of the fresh ones are missing (the stack is too deep)
 };
 
-/// Walks from `from` outwards, until a frame and everything outside of it are as in the last stack,
-/// and stores the stack of now in `memory`. Each thread needs a memory of its own.
+/// Walks the stack from `from` outwards until a frame and all outer frames are the same as in the
+/// last stack. Stores the current stack in `memory`. Each thread needs its own `stack_memory`.
 ///
-/// A stack loses frames, and the result has `gap`, if it has more than frames.size() frames, or
-/// more than `fresh_frames_max` that are fresh. The innermost ones are there.
+/// If the stack has too many frames for `memory.frames`, or more than `fresh_frames_max` fresh
+/// ones, frames outside of the innermost fresh ones are lost, and `gap` is 1.
 stack_change walk(stack_memory& memory, call_site from,
                   stack_mode mode = stack_mode::unwound) noexcept;
 
 /// Writes the return addresses of the frames outside of `from`, innermost first, and returns their
-/// number. Remembers nothing.
+/// number. Does not use or change a last stack.
 std::size_t walk(std::span<void*> into, call_site from) noexcept;
 
-/// Forgets all that was learned about code. To be called after dlclose, since other code may then
-/// be loaded at the same addresses.
+/// Clears the cache of unwind rules and the list of known modules. Must be called after dlclose,
+/// since other code may then be loaded at the same addresses.
 void forget_code() noexcept;
 
 /// A module in which a walk found a return address.
 struct code_module {
     std::uintptr_t begin; ///< where its first segment is mapped
     std::uintptr_t end;
-    const char* path; ///< as the dynamic linker says: "" for the program itself
+    const char* path; ///< from the dynamic linker; "" for the program itself
 };
 
 /// Calls `hook` when a walk first finds an address in a module, and again after `forget_code`. Two

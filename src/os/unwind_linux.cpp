@@ -16,8 +16,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// glibc's. The first is the end of the main thread's stack. The second takes no lock; glibc before
-// 2.35 lacks it.
+// Two names of glibc: the end of the main thread's stack, and a search for the module of an address
+// that takes no lock (only in glibc 2.35 and later).
 extern "C" [[gnu::weak]] void* __libc_stack_end; // NOLINT(bugprone-reserved-identifier)
 #ifdef DLFO_EH_SEGMENT_TYPE
 extern "C" [[gnu::weak]] int _dl_find_object(void*, dl_find_object*) noexcept;
@@ -33,8 +33,9 @@ constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
 
 // --- memory that may be read
 
-/// Whether the page at `address` can be read. The kernel reads a signal set there before it finds
-/// that -1 is no valid operation. Sandboxes allow this call.
+/// Whether the page at `address` can be read. Asks the kernel to use a signal set there for the
+/// invalid operation -1: the kernel reads the set first, and reports EFAULT if it cannot. Sandboxes
+/// allow this call.
 bool is_readable(std::uintptr_t address) noexcept
 {
     // Valgrind would report bytes that the program has not written yet.
@@ -48,7 +49,7 @@ bool is_readable(std::uintptr_t address) noexcept
     return result != -EFAULT;
 }
 
-/// A word of the stack. AddressSanitizer may regard it as part of no variable.
+/// Reads a word of the stack. AddressSanitizer would report a word that is in no variable.
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] std::uintptr_t
 word_at(std::uintptr_t address) noexcept
 {
@@ -69,8 +70,9 @@ bool is_on_main_stack(std::uintptr_t sp) noexcept
 }
 
 /// Whether `sp` is in the stack of the thread that owns `memory`. glibc puts the thread pointer at
-/// the end of the stack that it maps for a thread. Pages below that were not used before are tried,
-/// one after the other, until a guard page tells where the stack ends.
+/// the end of the stack that it maps for a thread. The first time that the stack reaches further
+/// down, tests the pages below one by one; a page that cannot be read, the guard page, is the other
+/// end.
 bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
 {
     if (!memory.bounds_are_known) {
@@ -93,7 +95,7 @@ bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
 
 // --- rules
 
-// In a word of the cache: the rule, and the address without the bits that choose the word.
+// A word of the cache holds a rule, and the upper bits of its return address.
 constexpr unsigned index_bits = 14;
 static_assert(47 - index_bits + unwind_rule::bits == 64);
 constinit std::array<std::atomic<std::uint64_t>, 1 << index_bits> cached_rules{};
@@ -161,7 +163,7 @@ found_module find_module(std::uintptr_t code) noexcept
 {
     found_module const found = find_module(pc - 1);
     if (found.header == nullptr)
-        return {}; // not kept: the address may be that of a module later
+        return {}; // not cached: a module may be loaded at this address later
     auto const* const begin = reinterpret_cast<std::byte const*>(found.module.begin);
     unwind_rule const rule =
         find_rule({begin, found.module.end - found.module.begin}, found.header, pc - 1);
@@ -197,7 +199,7 @@ struct cursor {
     std::uintptr_t slot = at.sp - 8; // where at.pc was read
     std::uintptr_t high = 0;         // the stack can be read from at.sp to here
     bool is_comparable = false;      // on the thread's own stack: `slot` can be compared later
-    bool may_grow = false;           // `high` is only what was tried
+    bool may_grow = false;           // more may be readable above `high`
 
     void enter_stack() noexcept
     {
@@ -224,7 +226,7 @@ struct cursor {
         return address + 8 <= high;
     }
 
-    /// `high`, moved towards `to` over pages that can be read.
+    /// Moves `high` up to `to` or to the first page that cannot be read, and returns it.
     [[gnu::noinline]] static std::uintptr_t grown(std::uintptr_t high, std::uintptr_t to) noexcept
     {
         for (int tries = 256; to > high && tries > 0 && is_readable(high); --tries)
@@ -289,8 +291,9 @@ struct cursor {
         }
     }
 
-    /// A handler of a signal returns to the code that restores the registers from a ucontext_t at
-    /// the stack pointer.
+    /// Moves from a signal handler to the code that it interrupted. A handler returns to code that
+    /// restores the registers from a ucontext_t at the stack pointer, so this function reads them
+    /// there.
     results step_over_signal() noexcept
     {
         auto const place_of = [&](std::uintptr_t reg) {
@@ -318,8 +321,8 @@ struct cursor {
     }
 };
 
-/// How many of `frames`, counted from the outermost, can still be as they were: all, or those
-/// outside of the innermost frame whose return address is no longer on the stack.
+/// The number of outermost frames that may be unchanged: all, or those outside of the innermost
+/// frame whose return address is no longer in its slot on the stack.
 std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
 {
     for (std::size_t i = frames.size(); i > 0; --i)
@@ -328,8 +331,8 @@ std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
     return static_cast<std::uint32_t>(frames.size());
 }
 
-/// A walk with a memory. The innermost fresh frames are collected from the end of memory.frames
-/// downwards, which brings the outermost of them to the front.
+/// A walk that compares the stack with the last one. It collects fresh frames, innermost first,
+/// from the end of memory.frames downwards, so that the outermost of them is at the lowest index.
 struct remembering_walk {
     stack_memory& memory;
     cursor at;
@@ -338,8 +341,8 @@ struct remembering_walk {
     std::uint32_t kept = memory.depth; // frames[0, kept) may be outside of the current frame
     std::uint32_t fresh = 0;           // number of frames inside of the current one
 
-    /// Whether the current frame and all outside of it are as before. Each call excludes frames for
-    /// good, so that all calls of a walk compare each frame once.
+    /// Whether the current frame and all outer frames are unchanged. Each call excludes old frames
+    /// for good, so all calls of a walk together compare each old frame once.
     [[gnu::always_inline]] bool is_met() noexcept
     {
         while (kept > 0 && memory.frames[kept - 1].slot < at.slot)
@@ -364,7 +367,8 @@ struct remembering_walk {
         fresh += 1;
     }
 
-    /// Frames inside of a signal are not compared: another signal may interrupt another frame.
+    /// Marks the frames of a signal handler as never to be compared: the next signal may interrupt
+    /// another frame.
     [[gnu::noinline]] static void exclude(std::span<stack_frame> frames) noexcept
     {
         for (auto& frame : frames)

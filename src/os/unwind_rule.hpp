@@ -7,8 +7,8 @@
 
 namespace mallard::os {
 
-/// How to find the registers of the caller of a frame. 31 bits, so that a rule and its address fit
-/// into a word.
+/// How to find the registers of the caller of a frame. A rule has 31 bits, so that a rule and its
+/// address fit into one word of a cache.
 ///
 /// The CFA (canonical frame address) is the stack pointer of the caller after the call has
 /// returned; the return address is in the word below it.
@@ -43,7 +43,7 @@ public:
 
     constexpr std::uint32_t word() const noexcept { return bits_; }
     constexpr kinds kind() const noexcept { return kinds{bits_ & 7}; }
-    /// Up to 16 MiB.
+    /// An offset in bytes, from -16 MiB to below 16 MiB.
     constexpr std::intptr_t cfa() const noexcept
     {
         return static_cast<std::int32_t>(bits_ << 1) >> 10 << 3;

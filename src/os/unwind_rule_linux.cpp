@@ -155,9 +155,9 @@ place apply(std::uint64_t op, place a, place b) noexcept
     }
 }
 
-/// Evaluates an expression of DWARF in code at `code`. Knows what linkers write for the PLT,
-/// rsp + 8 + ((rip & 15) >= 11) * 8, and what compilers write for a function that aligns its stack,
-/// the word at rbp - 8.
+/// Evaluates an expression of DWARF in code at `code`. Supports two expressions: rsp + 8 + ((rip &
+/// 15) >= 11) * 8, which linkers write for the PLT, and the word at rbp - 8, which compilers write
+/// for a function that aligns its stack.
 place evaluate(table_reader from, std::uintptr_t code) noexcept
 {
     place stack[8];
@@ -188,7 +188,7 @@ place evaluate(table_reader from, std::uintptr_t code) noexcept
     return depth == 1 && !from.failed() ? stack[0] : place{};
 }
 
-/// The rules of an address: a row of the table that a program stands for.
+/// The rules of an address. The standard calls them a row of the table that a program computes.
 struct table_row {
     place cfa;
     place bp{place::unchanged};
@@ -359,14 +359,15 @@ struct table_program {
     }
 };
 
-/// A CIE or an FDE, after its length. The form with lengths of 64 bits is never written.
+/// The bytes of a CIE or an FDE after its length. Lengths of 64 bits are not supported: no compiler
+/// writes them.
 table_reader entry_at(std::span<const std::byte> readable, std::uintptr_t at) noexcept
 {
     table_reader all(readable, at);
     return all.part(all.get<std::uint32_t>());
 }
 
-/// Reads an FDE.
+/// Reads the FDE at `at`, and returns the rule for the code at `code`.
 unwind_rule rule_in(std::span<const std::byte> readable, std::uintptr_t at,
                     std::uintptr_t code) noexcept
 {

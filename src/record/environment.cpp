@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 extern "C" {
-extern void* __libc_stack_end; // of the dynamic linker: argc, argv, null, environment
+extern void* __libc_stack_end; // of glibc; points to argc, argv, null, environment
 }
 
 namespace mallard::record {

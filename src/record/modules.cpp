@@ -57,8 +57,8 @@ public:
     std::size_t size() const noexcept { return length_; }
 
 private:
-    /// Adds the path of the program, which has no name for the dynamic linker. Asks the system for
-    /// it once, at the start: later a program may have forbidden itself the call (seccomp).
+    /// Adds the path of the program, whose name the dynamic linker does not know. Asks the system
+    /// for the path once, at the start: later a sandbox (seccomp) may forbid the call.
     void add_program() noexcept
     {
         static constinit char path[4096]{};

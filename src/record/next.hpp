@@ -25,12 +25,12 @@ struct next_functions {
 
 extern constinit next_functions next;
 
-/// Whether `next` is complete. Otherwise looks the functions up. False: the lookup itself, in this
-/// thread, called a hook, which is served by `bootstrap`.
+/// Looks up the functions of `next` if that was not done yet. False: the lookup itself, in this
+/// thread, has called the hook that asks; the hook then uses `bootstrap`.
 bool find_next() noexcept;
 
-/// Serves the requests of the dynamic linker during `find_next`. The blocks are zero, and are never
-/// used again.
+/// Serves the requests of the dynamic linker during `find_next`. The blocks read as zero, and are
+/// never reused.
 void* bootstrap(std::size_t bytes, std::size_t align = 16) noexcept;
 
 constexpr std::size_t bootstrap_bytes = 16384;

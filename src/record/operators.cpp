@@ -45,8 +45,8 @@ bool calls_malloc(const void* function) noexcept
     return std::strncmp(file, "libstdc++", 9) == 0 || std::strncmp(file, "libc++", 6) == 0;
 }
 
-/// Notes the form of the operator for the hook of malloc or free that runs next in this thread. One
-/// operator may call another: all their forms are noted.
+/// Notes the form of the operator for the hook of malloc or free that runs next in this thread. If
+/// one operator calls another, the flags of both are noted.
 [[gnu::always_inline]] inline void note(unsigned flags, std::size_t bytes = 0,
                                         unsigned align_log2 = 0) noexcept
 {
@@ -55,7 +55,7 @@ bool calls_malloc(const void* function) noexcept
             mallard_trace_pack(bytes, align_log2, 0, mallard_trace_from_new | flags);
 }
 
-// What the arguments of an operator after the first say.
+// The size and the alignment among the arguments of an operator after the first; 0 if absent.
 
 constexpr std::size_t bytes_of() noexcept
 {
@@ -84,7 +84,7 @@ constexpr unsigned align_log2_of(auto const&... more) noexcept
     return (0U | ... | log2_of(more));
 }
 
-/// Flags of a form with these arguments after the first.
+/// The flags of an operator with these arguments after the first.
 template <class... More>
 constexpr unsigned flags_of =
     unsigned{mallard_trace_sized} * (std::is_same_v<More, std::size_t> || ...) |
@@ -103,7 +103,7 @@ constexpr unsigned flags_of =
 enum form { new_one, new_array, delete_one, delete_array };
 constexpr const char* prefix_of[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
 
-/// The suffix of a mangled name: the arguments after the first.
+/// The end of a mangled name, which encodes the arguments after the first.
 template <class... More>
 constexpr const char* suffix_of = "";
 template <>
@@ -134,7 +134,7 @@ struct the_operator {
         return next(first, more...);
     }
 
-    /// Calls the operator of an allocator that need not call malloc or free.
+    /// Calls an operator that may not call malloc or free. Records the event exactly once.
     static Result record(First first, More... more)
     {
         if constexpr (Form == new_one || Form == new_array)
@@ -148,7 +148,7 @@ struct the_operator {
         if (found == nullptr)
             return allocate_without_runtime(bytes, more...);
         void* const block = found(bytes, more...);
-        // A malloc inside of the operator has taken the note, and recorded the event.
+        // If the operator called malloc, the hook has recorded the event and cleared the note.
         if (std::uint64_t const from = this_thread.from; from != 0) {
             if (thread_state* const t = enter()) {
                 t->from = 0;

@@ -117,8 +117,8 @@ void begin_process(const char* how, std::uint32_t before) noexcept
     tell_next_program();
 }
 
-/// The child of a fork in a signal handler that interrupted `append` finishes that call. Such a
-/// call must not write to the segment, which belongs to the parent: its writes go to private pages.
+/// Replaces the ring by private pages if a signal handler interrupted `append` and then forked. The
+/// child finishes that call of `append`, but must not write to the segment of the parent.
 void protect_ring_of_parent() noexcept
 {
     if (this_thread.now.load(std::memory_order_relaxed) != in_write ||
@@ -189,7 +189,8 @@ bool attach_child() noexcept
     return true;
 }
 
-/// Whether the process has a number now.
+/// Attaches the process, which may be the child of a fork. True: this call gave the process a
+/// number.
 bool attach() noexcept
 {
     if (!find_next())
@@ -259,7 +260,7 @@ void start(thread_state& t) noexcept
 }
 
 /// Runs when a thread exits, and again after the destructors of the thread's other keys. In the
-/// last of these rounds the thread ends for the recorder.
+/// last of these rounds, records that the thread ends.
 void end_thread(void* state) noexcept
 {
     auto& t = *static_cast<thread_state*>(state);
@@ -326,7 +327,7 @@ bool command_has_ended() noexcept
     return is_recorded ? &t : nullptr;
 }
 
-/// Ends a call of a thread that has ended: nobody will seal a segment of the thread later.
+/// Leaves a hook in a thread that has ended, and seals the segment, since no later call would.
 [[gnu::cold, gnu::noinline]] void leave_late(thread_state& t) noexcept
 {
     seal(t);

@@ -10,7 +10,8 @@ constinit sampled_blocks sampled;
 
 namespace {
 
-/// The array at `at`, which is mapped if there is none yet. Null: there is no memory.
+/// Returns the array that `at` points to. Maps the array first if there is none. Null: there is no
+/// memory.
 template <class Array>
 Array* find_or_map(std::atomic<Array*>& at, std::size_t count) noexcept
 {

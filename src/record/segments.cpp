@@ -13,8 +13,9 @@ namespace mallard::record {
 
 namespace {
 
-/// Pops a free segment, or returns null if no segment is free. The tag is the reader's: each push
-/// changes it, so that the compare-exchange fails if `top` was popped and pushed meanwhile.
+/// Pops a free segment, or returns null if no segment is free. Keeps the tag in the upper half of
+/// `free_segments`. Each push by the command changes the tag, so the compare-exchange fails if
+/// `top` was popped and pushed meanwhile.
 ring_segment* pop_segment() noexcept
 {
     std::atomic<std::uint64_t>& head = the.ring->free_segments;
@@ -120,8 +121,8 @@ void publish(thread_state& t, std::size_t records) noexcept
     the.ring->lost_full.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Adds the time since `when` to the ring's measure of the recorder's own cost. Longer times than
-/// some 10 us are left out: the thread waited for a segment, or another one had the core.
+/// Adds the time since `when` to the ring's measure of the recorder's own cost. Leaves out times
+/// above 10 us or so: the thread waited for a segment, or was not running.
 [[gnu::cold, gnu::noinline]] void count_own_ticks(std::uint64_t when) noexcept
 {
     constexpr std::uint64_t ticks_max = 32768;

@@ -6,7 +6,7 @@
 //     malloc:  enter, next.malloc, append, leave
 //     free:    enter, append, leave, next.free
 //
-// So between two allocations of one address there is always its free (spec/trace_format.md).
+// So a trace always has a free between two allocations of the same address (spec/trace_format.md).
 #pragma once
 
 #include "../os/ticks_linux.hpp"
@@ -40,7 +40,7 @@ extern constinit settings the;
 struct alignas(4096) process_page {
     std::atomic<std::uint32_t> number;
     std::atomic<std::uint32_t> is_attaching;
-    std::atomic<std::uint32_t> text_is_in_use; ///< by the thread that writes a record of a module
+    std::atomic<std::uint32_t> text_is_in_use; ///< 1: a thread is writing the record of a module
 };
 extern constinit process_page this_process;
 
@@ -68,7 +68,7 @@ struct thread_state {
 
     os::stack_memory stack{}; ///< frames: none before the thread starts and after it has ended
 
-    double left = 0; ///< mean distances until the next sampled byte
+    double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;
 
     std::uint32_t number = 0;
@@ -85,12 +85,13 @@ void leave_late(thread_state& t) noexcept;
 /// The frame of a hook: the base pointer of its caller, and the return address.
 using hook_frame = const std::uintptr_t*;
 
-/// Appends one event. To be called between `enter` and `leave`. `frame` is that of the hook whose
-/// caller's call stack belongs to the event; null: the call stack is not recorded.
+/// Appends one event. Must be called between `enter` and `leave`. `frame` is the frame of the hook:
+/// the call stack of the hook's caller is recorded. Null: no call stack is recorded.
 void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_t what,
             std::uint64_t duration, hook_frame frame) noexcept;
 
-/// Appends one event with the call stack of the thread's last event. That event was appended.
+/// Appends one event with the call stack of the thread's last event. Requires that the last event
+/// was appended and not dropped.
 void append_with_last_stack(thread_state& t, std::uint64_t when, const void* block,
                             std::uint64_t what, std::uint64_t duration) noexcept;
 
@@ -125,7 +126,7 @@ void append_with_last_stack(thread_state& t, std::uint64_t when, const void* blo
     return the.reads_counter ? os::ticks_after() : os::monotonic_ns();
 }
 
-/// When a call began: 0 if the call is not to be timed.
+/// Counts a call, and returns the time if the call is one of those that are timed; otherwise 0.
 [[gnu::always_inline]] inline std::uint64_t begin_of_call(thread_state& t) noexcept
 {
     return (++t.calls & the.time_mask) == 0 ? ticks() : 0;
