@@ -73,14 +73,10 @@ public:
     {
     }
 
-    arena_chunk* used() const noexcept
-    {
-        return used_;
-    } ///< the newest used chunk; older chunks follow
-    arena_chunk* idle() const noexcept
-    {
-        return idle_;
-    } ///< the newest idle chunk; older chunks follow
+    /// The newest used chunk; older chunks follow.
+    arena_chunk* used() const noexcept { return used_; }
+    /// The newest idle chunk; older chunks follow.
+    arena_chunk* idle() const noexcept { return idle_; }
 
     /// How many times a chunk was added to the used list.
     std::size_t uses() const noexcept { return uses_; }

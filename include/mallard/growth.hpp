@@ -95,7 +95,7 @@ private:
     static constexpr growth bounds_of_type = Growth;
 };
 
-/// The rule of one allocator, if the rule is known at run time.
+/// The rule of one allocator, if the rule is chosen at run time.
 template <growth Growth>
     requires(Growth.is_at_run_time())
 struct growth_rule<Growth> {

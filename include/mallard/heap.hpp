@@ -62,8 +62,8 @@ inline constexpr auto fresh_classes = [] {
     return all;
 }();
 
-/// Has no fresh blocks, so each call uses the slow path. Used for a moved-from heap, and when the
-/// loaded library has another version.
+/// The bump ranges of a heap without fresh blocks: each call takes the slow path. Used for a
+/// moved-from heap, and when the loaded library has another version.
 inline constinit mallard_fresh nothing_fresh{};
 
 } // namespace detail
@@ -96,7 +96,8 @@ inline constinit mallard_fresh nothing_fresh{};
 /// when `reset`, `release` or the destructor is called.
 ///
 /// When the system refuses memory or the limit is reached, `allocate` throws `std::bad_alloc`, and
-/// `try_allocate` returns null. A moved-from heap always fails so. A failed call changes nothing.
+/// `try_allocate` returns null. A moved-from heap fails every request. A failed call changes
+/// nothing.
 template <sharing Threads>
 class basic_heap {
 public:

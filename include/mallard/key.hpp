@@ -37,8 +37,8 @@ public:
     using raw_type =
         std::conditional_t<IndexBits + GenerationBits <= 32, std::uint32_t, std::uint64_t>;
 
-    static constexpr unsigned index_bits =
-        IndexBits; ///< number of bits of the index, which are the lowest bits
+    /// The number of bits of the index, which are the lowest bits of the key.
+    static constexpr unsigned index_bits = IndexBits;
     /// Bits of the generation, above the index.
     static constexpr unsigned generation_bits = GenerationBits;
     /// The bits of the index.

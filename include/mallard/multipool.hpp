@@ -12,15 +12,15 @@ namespace mallard {
 ///     memory;
 struct multipool_options {
     std::size_t largest = 32768; ///< bytes of the largest block that comes from a pool
-    /// As in `pool_options`, for each pool. The same is true of the members below.
+    /// This member and those below mean the same as in `pool_options`, for each pool.
     std::size_t chunk = std::size_t{1} << 16;
     /// The first and the largest step of each pool.
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::lifo; ///< which free block a pool allocates next
-    std::size_t cached_bytes = std::size_t{1}
-                               << 18; ///< most bytes of the blocks in one thread's array
-    check checks = check::off;        ///< verify calls, and mark free blocks for Valgrind
+    /// Most bytes of the blocks in one thread's array.
+    std::size_t cached_bytes = std::size_t{1} << 18;
+    check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
 
     /// Whether all pools share a few slabs for their first blocks. False if the growth rule was
     /// changed. False with `reuse::ordered` and `check::on`, which need each block in a chunk of

@@ -17,7 +17,7 @@ namespace mallard {
 ///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
 struct object_pool_options {
     mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
-    /// As in `pool_options`. The same is true of the members below. The growth must not be
+    /// This member and those below mean the same as in `pool_options`. The growth must not be
     /// `at_run_time`.
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
@@ -41,8 +41,8 @@ struct object_pool_options {
     }
 };
 
-/// The default hooks of an `object_pool`: none. Hooks are functions that the pool calls with each
-/// new and each dying object: a type with one or both of
+/// The default hooks of an `object_pool`: none. The pool calls hooks with each new and each dying
+/// object. Hooks are an object with one or both of these functions:
 ///
 ///     void acquired(T& object);          // after the constructor
 ///     void released(T& object) noexcept; // before the destructor

@@ -27,9 +27,9 @@ enum class sync {
     /// Any thread may call; most calls use a cache of the thread and take no lock. Blocks that
     /// another thread frees return to their chunk. A thread caches at most 1,024 free blocks, and
     /// at most `cached_bytes` bytes of free blocks. Before an allocation fails, the free blocks in
-    /// the caches of other threads are used. `order` has no effect; blocks are multiples of 8
-    /// bytes. The memory of caches does not count towards the limit of the growth. The child of a
-    /// fork can use the pool. Needs the compiled library.
+    /// the caches of other threads are used. `order` has no effect; the size of a block is a
+    /// multiple of 8 bytes. The memory of caches does not count towards the limit of the growth.
+    /// The child of a fork can use the pool. Needs the compiled library.
     thread_cached
 };
 
@@ -40,9 +40,9 @@ enum class reuse {
     /// First the recently freed blocks, from an array; then the others in address order, from a
     /// bitmap. Free blocks are never read, so frees in random order stay fast.
     ordered,
-    /// The block freed first in a queue of up to 64 freed blocks. The queue is the start of a
-    /// linked list through the free blocks. Linked lists whose nodes come and go then keep their
-    /// nodes in address order.
+    /// The block freed first, from a queue of up to 64 blocks at the start of a linked list through
+    /// the free blocks. A program's own linked list, whose nodes come and go, then keeps its nodes
+    /// in address order.
     fifo
 };
 
@@ -71,9 +71,9 @@ struct pool_options {
     growth grow{.first = std::size_t{1} << 16}; ///< how much memory each growth step takes
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free block is allocated next
-    std::size_t cached_bytes = std::size_t{1}
-                               << 18; ///< most bytes of the blocks in one thread's array
-    check checks = check::off;        ///< verify calls, and mark free blocks for Valgrind
+    /// Most bytes of the blocks in one thread's array.
+    std::size_t cached_bytes = std::size_t{1} << 18;
+    check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
     /// Lets `owner_of` find the owner of a block; aligns chunks as for `reuse::ordered`.
     bool owned = false;
 
@@ -111,7 +111,7 @@ enum class counts {
 struct statistics {
     std::size_t blocks_live = 0; ///< blocks in use; 0 in an arena, which does not count them
     std::size_t bytes_live = 0;  ///< bytes in use
-    std::size_t bytes_idle = 0;  ///< bytes in chunks that are not in use
+    std::size_t bytes_idle = 0;  ///< free bytes, held for later blocks
     std::size_t bytes_taken = 0; ///< bytes taken from the source: live, idle and bookkeeping
     std::size_t chunks = 0;      ///< chunks held, used or idle
     /// Growth steps since construction; arrays and large blocks are not counted.

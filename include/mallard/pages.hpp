@@ -132,8 +132,7 @@ public:
     {
         if (bytes <= bytes_)
             return true;
-        // Extends the range: this class returns no chunk, so each new chunk begins where the chunk
-        // before ends.
+        // This class never returns a chunk, so each new chunk begins where the chunk before ends.
         chunk const more = pages_.try_take({bytes - bytes_, bytes_ == 0 ? align : 1});
         if (more.data == nullptr)
             return false;

@@ -25,9 +25,9 @@ namespace mallard {
 /// order: see `reuse`. Chunks stay until `trim`, `release` or the end of the pool.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; the `try_` forms return null. A
-/// failed call changes nothing. To free a block that is not of this pool, or that is free already,
-/// is an error. `check::on` stops the process at such a call, at a cost of O(log chunks) for each
-/// call and one bit for each block.
+/// failed call changes nothing. It is an error to free a block of another pool, or a block that
+/// is free already. `check::on` stops the process at such a call, at a cost of O(log chunks) for
+/// each call and one bit for each block.
 ///
 /// For one thread at a time, unless `Options.threads` says otherwise. A pool for several threads
 /// needs <mallard/sync.hpp>, and is neither copied nor moved. Call its `for_each`, `reset`,
@@ -144,8 +144,8 @@ public:
     [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
 
     /// Calls `f(void*)` for each block in use, except large blocks, in address order. `f` may free
-    /// its argument, but must call no other function of this pool: `f` could still be called for a
-    /// block that is free already. O(blocks).
+    /// its argument, but must call no other function of this pool: otherwise `f` could be called
+    /// for a block that is free already. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
     {

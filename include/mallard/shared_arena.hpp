@@ -22,8 +22,8 @@ namespace mallard {
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
 /// failed call changes nothing. Any thread may call any function at any time, except `reset`,
 /// `release` and the destructor: no other thread may be inside a call while one of these runs.
-/// Threads may end before or after the arena. The source must not call back. Neither copied nor
-/// moved. Needs the compiled library.
+/// Threads may end before or after the arena. The source must not call the arena. Neither copied
+/// nor moved. Needs the compiled library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
@@ -149,8 +149,9 @@ private:
     {
         for (;;) {
             thread_arena* const p = arenas_.find_or_make(source_, source_, rule_);
-            if (p == nullptr) { // no memory for an arena of this thread: use the built-in arena,
-                                // under the lock
+            if (p == nullptr) {
+                // There is no memory for an arena of this thread: uses the built-in arena, under
+                // the lock.
                 std::lock_guard const alone(arenas_.lock);
                 freeze_guard const frozen(arenas_);
                 return bump_in<Throws>(arenas_.built_in(), l);

@@ -20,7 +20,7 @@ template <pool_options Options, std::size_t N>
 struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
     std::array<cached_blocks<shared_chunk_list<Options>>, N> of;
     static_assert(sizeof of[0] == 2 * cache_line_bytes);
-    chunk taken; // null: the cache is built into the pool
+    chunk taken; // the memory of this cache; null if the cache is built into the pool
 
     void set_open(bool open) noexcept
     {
@@ -51,8 +51,8 @@ class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using base::mine;
     using base::next;
     static constexpr bool checks_on = chunks::checks_on;
-    static constexpr std::size_t entries_min =
-        4; // so that an array has room for a node of `later_source` when it is returned
+    // An array that is returned needs room for a node of `later_source`.
+    static constexpr std::size_t entries_min = 4;
     static constexpr std::size_t entries_first = 64;
     static constexpr std::size_t entries_max = 1024;
 
@@ -381,8 +381,7 @@ private:
         return std::clamp(Options.cached_bytes / shape(i).bytes, entries_min, entries_max);
     }
 
-    /// Whether a full array should grow: true if the array has been empty since the previous time
-    /// that it was full.
+    /// Whether a full array should grow: true if the array has been empty since it was last full.
     bool is_too_small(closable_magazine& m, std::size_t i) const noexcept
     {
         return m.full() && m.capacity() < entries_limit(i) && (m.was_reloaded() || !m.has_memory());
@@ -486,8 +485,8 @@ private:
 
     // --- Functions for check::on.
 
-    /// Marks a block as allocated. Called inside the cache or under the lock, because the function
-    /// reads the chunk of the block.
+    /// Marks a block as allocated. The caller is inside its cache or holds the lock, because the
+    /// function reads the chunk of the block.
     [[gnu::always_inline]] void mark_allocated(void* block, std::size_t i) noexcept
     {
         unpoison<checks_on>(block, shape(i).bytes);

@@ -31,8 +31,8 @@ class alignas(cache_line_bytes) lock_free_core {
 
 public:
     struct layout_type {
-        static constexpr bool by_mask =
-            false; // no header can be found by a mask of a block's address
+        // The chunk has no header that a mask of a block's address could find.
+        static constexpr bool by_mask = false;
     };
 
     constexpr explicit lock_free_core(slot_shape shape,
@@ -288,10 +288,10 @@ private:
     //   blocks in use + |stack| + |not carved|  ==  blocks of the chunk
     slot_shape shape_;
     slot_divider divide_;
-    std::byte* blocks_ =
-        nullptr;             // `blocks_` and `links_` are written before `carved_` publishes both
-    index* links_ = nullptr; // `in_use`, or the index of the block below in the stack + 1
-    mutable std::mutex growing_; // held while the chunk is taken; protects the next two
+    // `blocks_` and `links_` are written before a store to `carved_` publishes both.
+    std::byte* blocks_ = nullptr;
+    index* links_ = nullptr;     // `in_use`, or the index of the block below in the stack + 1
+    mutable std::mutex growing_; // held while the chunk is taken; protects `chunk_` and `growth_`
     chunk chunk_;
     growth_state<Options.grow> growth_;
     alignas(cache_line_bytes) tagged_stack stack_;

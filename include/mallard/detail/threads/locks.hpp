@@ -86,8 +86,8 @@ private:
     node* first_ = nullptr;
 };
 
-/// A source for one thread at a time, behind a lock, so that several threads can call it. Converts
-/// to the source itself.
+/// Puts a lock around a source that only one thread at a time may call. Converts to the source
+/// itself.
 template <source Source>
 class locked_source {
 public:

@@ -50,8 +50,8 @@ public:
         announce();
         return frozen_.load(std::memory_order_acquire) == 0;
     }
-    /// The first half of `enter`: writes, but does not test whether the list is frozen. For caches
-    /// that are closed by a change of their content: see `set_open`.
+    /// The first half of `enter`: says that the thread is inside, but does not test whether the
+    /// list is frozen. For caches whose own content tells that they are closed: see `set_open`.
     [[gnu::always_inline]] void announce() noexcept
     {
         busy_.store(1, std::memory_order_relaxed);
@@ -79,8 +79,8 @@ private:
     // of the list; a reader needs only one of the two locks.
     os::thread_table* thread_ = nullptr;
     thread_cache* next_of_thread_ = nullptr;
-    // These members are last, so that the data which a call writes in a derived cache begin on
-    // their cache line: processors combine neighbouring stores of whole words
+    // These members are last, so that the data of a derived cache begin on the same cache line: a
+    // call writes both, and processors combine neighbouring stores of whole words
     // (docs/decisions/0014).
     alignas(cache_line_bytes) std::atomic<flag> busy_{0};
     std::atomic<flag> frozen_{0};
@@ -103,8 +103,8 @@ struct alignas(cache_line_bytes) thread_table : listed<thread_table> {
 /// The table of a thread without caches. No thread writes to it.
 extern thread_table empty_thread_table;
 
-/// This thread's table. Takes 8 of the limited bytes of thread-local data that a library loaded at
-/// run time may use with the initial-exec model.
+/// This thread's table. The pointer takes 8 bytes of thread-local data in the initial-exec model,
+/// of which a library that is loaded at run time may use only a few.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local thread_table* this_thread_table;
 
 } // namespace os
@@ -139,8 +139,8 @@ public:
 
     /// Returns this thread's cache after `mine` returned null. The thread may have a cache that
     /// `mine` could not see, because another list uses the same place in the table. Otherwise the
-    /// thread reclaims an abandoned cache. Returns null if there is neither, or no memory for the
-    /// table of a new thread.
+    /// thread reclaims an abandoned cache. Returns null if there is no such cache, or no memory for
+    /// the table of a new thread.
     thread_cache* find_or_reclaim() noexcept;
 
     /// Makes `fresh` this thread's cache. Returns false if there is no memory for the thread's
@@ -194,8 +194,8 @@ private:
     std::array<std::mutex*, 2> held_at_fork_{};
     std::atomic<bool> registered_ = false;
     thread_cache* caches_ = nullptr; // list of all caches; protected by `lock`
-    std::atomic<std::uint32_t> place_ =
-        0; // the index in every table; set when the first cache is in use
+    // The index of this list in the table of every thread; set when the first cache is in use.
+    std::atomic<std::uint32_t> place_ = 0;
 };
 
 /// Freezes a list as long as the guard exists. The caller holds the lock of the list.
