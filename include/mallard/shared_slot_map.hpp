@@ -22,8 +22,8 @@ namespace mallard {
 ///     state   { generation 32 | live 1 | guards 31 }
 ///
 ///     { 0, 0, 0 }   never used
-/// { g, 0, 0 }   owned by one thread, which constructs or destroys the element, or frees the
-/// slot; or retired
+///     { g, 0, 0 }   owned by one thread, which constructs or destroys the element, or frees
+///                   the slot; or the slot is retired
 ///     { g, 1, n }   the element of generation g is alive and has n guards
 ///     { g, 0, n }   the element was removed; n guards still use it
 ///
@@ -118,8 +118,8 @@ public:
             return beside_.try_take(l);
         if (base_ != nullptr)
             return take_with_slots(l);
-        for (std::size_t bytes = bytes_max;;
-             bytes /= 4) { // if the system refuses the range, try a quarter of it
+        // If the system refuses the range, tries a quarter of it.
+        for (std::size_t bytes = bytes_max;; bytes /= 4) {
             values_ = os::page_source({.reserve_bytes = bytes});
             slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
             chunk const taken = take_with_slots(l);
@@ -162,8 +162,8 @@ private:
         if (taken.data == nullptr)
             return {};
         auto* const begin = static_cast<std::byte*>(taken.data);
-        std::byte* const base =
-            base_ == nullptr ? begin : base_; // the range starts at its first chunk
+        // The range starts at its first chunk.
+        std::byte* const base = base_ == nullptr ? begin : base_;
         std::size_t const end = static_cast<std::size_t>(begin + taken.bytes - base) / Stride + 2;
         if (!slots_.commit(end * sizeof(shared_slot), 1)) {
             values_.give(taken);
@@ -204,20 +204,23 @@ struct shared_slot_map_options {
 ///     sessions.remove(id); // the key is stale at once; the last guard destroys the session
 ///
 /// Three ways to read an element, none of which waits for another thread:
-///   get(key)      returns a guard: two locked operations
+///   get(key)      returns a guard: costs two atomic read-modify-writes
 ///   with(key, f)  calls f(element) under a guard
-/// read(key)     returns a copy, without a locked operation, if T is trivially copyable. If another
-/// thread changes the element through a guard, the copy may be torn
+///   read(key)     returns a copy, without an atomic read-modify-write
+///
+/// `read` needs a trivially copyable T. If another thread changes the element through a guard, the
+/// copy may be torn.
 ///
 /// Elements do not move. A guard keeps an element alive, but is not a lock: threads that use an
 /// element at the same time must synchronise. A removed element is destroyed by the thread that
 /// ends its last guard. Constructors, destructors and `f` may use the map, because the map holds no
 /// lock while they run.
 ///
-/// Slots come from a pool with a cache for each thread (`sync::thread_cached`). Inserts and removes
-/// touch memory that other threads write only when such a cache is empty or full. The size of an
-/// element is rounded up to a multiple of 8, and each element costs 16 bytes more. Memory is kept
-/// until the end of the map. A slot retires when its generations are used up.
+/// Slots come from a pool with a cache for each thread (`sync::thread_cached`). While the cache
+/// of a thread is neither empty nor full, its inserts and removes touch no memory that other
+/// threads write. The size of an element is rounded up to a multiple of 8, and each element costs
+/// 16 bytes more. Memory is kept until the end of the map. A slot retires when its generations are
+/// used up.
 ///
 /// When memory or a slot is refused, `insert` and `emplace` throw `std::bad_alloc`, and
 /// `try_emplace` returns the null key. A call that fails or throws changes nothing. When the map is
@@ -352,8 +355,8 @@ public:
     /// Counts and bytes of the map. Takes time proportional to the caches of all threads.
     [[nodiscard]] statistics stats() const noexcept
     {
-        std::size_t const gone = retired(); // the pool counts retired slots as live; read this
-                                            // number first, because it only grows
+        // The pool counts retired slots as live. `retired()` only grows, so it is read first.
+        std::size_t const gone = retired();
         statistics s = pool_.stats();
         s.blocks_live -= gone;
         s.bytes_live -= gone * shape.bytes;
@@ -419,8 +422,8 @@ private:
             return;
         }
         slot.state.store(s + shared_slot::of(1), std::memory_order_relaxed);
-        pool_.deallocate(
-            slot.value); // a thread that allocates this block next sees all stores above
+        // The next thread that allocates this block sees all stores above.
+        pool_.deallocate(slot.value);
     }
 
     /// Destroys the element of a block, if it is still alive at the end of the map.

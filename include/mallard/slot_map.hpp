@@ -12,8 +12,8 @@ namespace mallard {
 struct slot_map_options {
     bool wrapping = false; ///< when the generations of a slot are used up, start again with
                            ///< generation 1; an old key may then name a new element
-    check checks =
-        check::off; ///< verify `key_of` and iterators, and mark erased values for Valgrind
+    /// Verify `key_of` and iterators, and mark erased values for Valgrind.
+    check checks = check::off;
 };
 
 /// A container whose elements are found by keys. The key of an erased element never finds another
@@ -34,8 +34,8 @@ struct slot_map_options {
 ///                load
 ///   fixed<N>     N slots inside the object, which is then neither copied nor moved
 /// A map takes no memory before the first element. Each element costs a word (4 bytes for `key32`)
-/// and a bit beside its own size. Memory is kept until the end of the map, because it records which
-/// keys are stale.
+/// and a bit beside its own size. Memory is kept until the end of the map, because the slots
+/// record which keys are stale.
 ///
 /// The slot that was erased last is used next. When all generations of a slot are used up, the slot
 /// retires: it stays empty. `retired()` counts such slots. With `key32`, a slot retires after 4,095
@@ -88,8 +88,8 @@ public:
     /// Inserts an element and returns its key.
     Key insert(const T& value)
     {
-        if constexpr (fits_registers) // captured by value: for a reference, `value` would have to
-                                      // be on the stack
+        // A small value is captured by copy: a captured reference would need it on the stack.
+        if constexpr (fits_registers)
             return place<true>([value](Key, T* at) { std::construct_at(at, value); });
         else
             return emplace(value);

@@ -14,7 +14,7 @@ struct shared_pool_mode {
     /// The source of a pool, wrapped in a lock unless any thread may call the source.
     template <source Source>
     using source_of = shared_source<Source>;
-    using mutex = std::mutex; ///< the lock of a pool's growth
+    using mutex = std::mutex; ///< the lock of the list of large blocks
 };
 
 template <>

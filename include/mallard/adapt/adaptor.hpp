@@ -101,8 +101,11 @@ private:
 /// defines these functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
-/// void give_one(chunk c) noexcept; // the chunk of take_one; from an allocator {block, layout}
-///     void forget_all() noexcept;      // called before all blocks are freed: reset, release
+///     void give_one(chunk c) noexcept;
+///     void forget_all() noexcept; // called before all blocks are freed: reset, release
+///
+/// `give_one` gets the chunk that `take_one` returned; for an allocator, a chunk of the block and
+/// its layout.
 ///
 /// An adaptor around an allocator is an allocator, and an adaptor around a source is a source. So
 /// adaptors can wrap adaptors, and can be used wherever the wrapped object can. The adaptor owns
@@ -255,7 +258,7 @@ chunk fail_allocation() noexcept(!Throws)
 /// functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
-/// void give_one(chunk c) noexcept; // returns the chunk to where it came from
+///     void give_one(chunk c) noexcept; // returns the chunk to where it came from
 ///
 /// The adaptor is an allocator if both are allocators, otherwise a source. The adaptor owns both.
 /// To borrow one of them, wrap a `ref`.

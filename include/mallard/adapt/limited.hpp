@@ -38,10 +38,8 @@ public:
         left_ -= amount;
         return true;
     }
-    void refund(std::size_t amount) noexcept
-    {
-        left_ += amount;
-    } ///< makes `amount` bytes or blocks free again
+    /// Makes `amount` bytes or blocks free again.
+    void refund(std::size_t amount) noexcept { left_ += amount; }
     void refund_all() noexcept { left_ = most_; }       ///< makes the whole quota free again
     std::size_t left() const noexcept { return left_; } ///< the amount that is not used yet
     std::size_t most() const noexcept { return most_; } ///< the whole quota

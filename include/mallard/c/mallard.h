@@ -96,7 +96,8 @@ const char* mallard_explain(char* text, size_t bytes);
 /** How much memory an allocator takes from its source at a time (a step). Options that the chosen
  * growth does not use must be 0. */
 enum mallard_growth {
-    MALLARD_GROWTH_DEFAULT = 0,  /**< like geometric, with 2/1 */
+    MALLARD_GROWTH_DEFAULT = 0,  /**< each step is twice the last; four times in arenas and
+                                  * multipools */
     MALLARD_GROWTH_NONE = 1,     /**< one step of first_bytes only */
     MALLARD_GROWTH_FIXED = 2,    /**< each step has first_bytes */
     MALLARD_GROWTH_LINEAR = 3,   /**< each step has growth_add bytes more than the last */
@@ -165,12 +166,12 @@ typedef struct mallard_pool_options {
     int sync;                      /**< enum mallard_sync */
     int reuse;                     /**< enum mallard_reuse */
     int check;                     /**< enum mallard_check */
-    size_t first_bytes;            /**< 64 KiB; with a buffer, the whole buffer.
+    size_t first_bytes;            /**< default 64 KiB; with a buffer, the whole buffer.
                                     * Ordered pools take chunks of 64 KiB, more for
                                     * large blocks, or less under a low limit. */
-    size_t step_max_bytes;         /**< 1 MiB */
-    size_t limit_bytes;            /**< none */
-    size_t growth_num, growth_den; /**< of geometric growth; 2, 1 */
+    size_t step_max_bytes;         /**< default 1 MiB */
+    size_t limit_bytes;            /**< default: no limit */
+    size_t growth_num, growth_den; /**< of geometric growth; default 2 and 1 */
     size_t growth_add;             /**< bytes; for linear and geometric growth */
     mallard_take take;             /**< the source; NULL: malloc or the buffer */
     mallard_give give;             /**< required with `take` */
@@ -183,12 +184,13 @@ typedef struct mallard_pool_options {
 typedef struct mallard_arena_options {
     size_t struct_bytes;           /**< required: sizeof */
     int growth;                    /**< enum mallard_growth */
-    int sync;                      /**< none; or thread_cached, without mark, rewind and expand */
+    int sync;                      /**< NONE or THREAD_CACHED of enum mallard_sync. With
+                                    * THREAD_CACHED, mark, rewind and expand fail. */
     int check;                     /**< enum mallard_check */
-    int reserved;                  /**< 0 */
-    size_t first_bytes;            /**< 1 KiB; with a buffer, the whole buffer */
-    size_t step_max_bytes;         /**< 16 MiB; by default each step is four times the last */
-    size_t limit_bytes;            /**< none */
+    int reserved;                  /**< must be 0 */
+    size_t first_bytes;            /**< default 1 KiB; with a buffer, the whole buffer */
+    size_t step_max_bytes;         /**< default 16 MiB */
+    size_t limit_bytes;            /**< default: no limit */
     size_t growth_num, growth_den; /**< of geometric growth */
     size_t growth_add;             /**< bytes; for linear and geometric growth */
     mallard_take take;             /**< the source; NULL: malloc or the buffer */
@@ -205,9 +207,10 @@ typedef struct mallard_multipool_options {
     int sync;                      /**< enum mallard_sync, but not LOCK_FREE: a multipool grows */
     int reuse;                     /**< enum mallard_reuse */
     int check;                     /**< enum mallard_check */
-    size_t first_bytes;            /**< 2 KiB; with a buffer, 1 KiB */
-    size_t step_max_bytes;         /**< 1 MiB; by default each step is four times the last */
-    size_t limit_bytes;            /**< none; for each pool. To limit all, limit the source. */
+    size_t first_bytes;            /**< default 2 KiB; with a buffer, 1 KiB */
+    size_t step_max_bytes;         /**< default 1 MiB */
+    size_t limit_bytes;            /**< of each pool; default: no limit. To limit all pools
+                                    * together, limit the source. */
     size_t growth_num, growth_den; /**< of geometric growth */
     size_t growth_add;             /**< bytes; for linear and geometric growth */
     mallard_take take;             /**< the source; NULL: malloc or the buffer */
@@ -230,7 +233,7 @@ typedef struct mallard_stats {
     size_t struct_bytes; /**< required: sizeof */
     size_t blocks_live;  /**< blocks in use; 0 for an arena, which does not count them */
     size_t bytes_live;   /**< bytes in use */
-    size_t bytes_idle;   /**< bytes of chunks that are not in use */
+    size_t bytes_idle;   /**< free bytes, held for later blocks */
     size_t bytes_taken;  /**< taken from the source: live, idle and overhead, without the handle */
     size_t chunks;       /**< chunks held */
     size_t growths;      /**< steps taken so far */

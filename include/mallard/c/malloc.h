@@ -56,9 +56,9 @@ int mallard_trim(size_t keep_bytes);
  * leave by longjmp or by an exception. */
 typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
 
-/** Limits the memory that holds blocks, in units of 16 KiB; 0 means no limit. If more memory is in
- * use already, it stays in use. When the soft limit is exceeded, `met` is called. It is called
- * again at the soft limit only after less than three quarters of the limit were in use. An
+/** Limits the memory that holds blocks, counted in units of 16 KiB; 0 means no limit. If more
+ * memory is in use already, it stays in use. When the soft limit is exceeded, `met` is called. The
+ * next such call comes only after less than three quarters of the soft limit were in use. An
  * allocation that would exceed the hard limit calls `met`, which may free something. Then the
  * allocation is tried once more, and fails if it would still exceed the limit. `met` may be NULL.
  */
@@ -136,7 +136,7 @@ enum mallard_heap_threads {
 typedef struct mallard_heap_options {
     size_t struct_bytes;     /**< required: sizeof */
     int threads;             /**< enum mallard_heap_threads */
-    int reserved;            /**< 0 */
+    int reserved;            /**< must be 0 */
     size_t limit_soft_bytes; /**< see mallard_heap_limit */
     size_t limit_bytes;      /**< the hard limit: see mallard_heap_limit */
     mallard_limit_met met;   /**< see mallard_heap_limit */

@@ -137,8 +137,8 @@ private:
         if (taken.data == nullptr)
             return {};
         std::byte* const data = static_cast<std::byte*>(taken.data) + front_bytes(l.align);
-        std::size_t const bytes =
-            l.bytes + (taken.bytes - room.bytes); // a source may supply more than requested
+        // A source may supply more than requested.
+        std::size_t const bytes = l.bytes + (taken.bytes - room.bytes);
         if (record* const r = inspector_.register_block(taken, data, bytes, l.align)) [[likely]] {
             inspector_.fill_fresh(*r);
             return {data, bytes, l.align};

@@ -59,7 +59,7 @@ struct guarded_options {
     std::size_t blocks_max = 16384; ///< guarded blocks in use at once; each has two mappings
     std::size_t reserve_bytes = std::size_t{1} << 34; ///< address space of all guarded blocks
     std::size_t frames = 0; ///< calls recorded at each guarded allocation and free
-    bool shared = false;    ///< allows the threads that the wrapped allocator allows
+    bool shared = false; ///< whether several threads may call, if the wrapped allocator allows it
 };
 
 /// Puts each block of any allocator or source in pages of its own, with an inaccessible page after
@@ -178,8 +178,8 @@ private:
     static constexpr pages_options in_one_range{.guard = true,
                                                 .reserve_bytes = Options.reserve_bytes};
 
-    // With several threads, each thread has one countdown for all objects of this type. For a
-    // countdown of each object, threads would contend for a cache line.
+    // With several threads, each thread has one countdown for all objects of this type. If each
+    // object had one countdown, its threads would contend for a cache line.
     bool is_sampled() noexcept
     {
         if constexpr (Options.one_in == 1) {

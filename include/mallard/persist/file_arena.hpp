@@ -11,7 +11,7 @@ namespace mallard {
 enum class file_access {
     create,   ///< read and write; a missing or empty file becomes a new arena
     existing, ///< read and write; a missing or empty file is an error
-    read      ///< the memory is read-only, a write is a SIGSEGV; any number of readers
+    read      ///< read only, by any number of processes; a write raises SIGSEGV
 };
 
 /// Options of `file_arena::open`.
@@ -34,8 +34,8 @@ struct file_options {
 
 /// Statistics of a `file_arena`.
 struct file_statistics {
-    std::size_t bytes_used =
-        0; ///< bytes of blocks, of gaps between blocks, and 64 bytes of bookkeeping
+    /// Bytes of blocks, of gaps between blocks, and 64 bytes of bookkeeping.
+    std::size_t bytes_used = 0;
     std::size_t bytes_committed = 0; ///< whole pages in the last commit
     std::size_t bytes_max = 0;       ///< the limit of `bytes_used`
     std::size_t commits = 0;         ///< number of commits since the file was created
@@ -56,7 +56,8 @@ class file_image;
 ///
 /// Allocates by moving a cursor, up to `max_bytes` of the arena, without a system call.
 /// `deallocate` frees the block that was allocated last, and does nothing for any other block.
-/// Alignments above 2 MiB are lost when the file is relocated. One thread at a time.
+/// A block aligned to more than 2 MiB loses its alignment when the file is relocated. One thread at
+/// a time.
 class file_blocks : private arena_objects<file_blocks> {
     friend class arena_objects<file_blocks>;
     friend class file_arena;
@@ -104,7 +105,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(this);
     }
 
-    // Aligns the address, not the offset: the address is what the caller asked for, wherever the
+    // Aligns the address, not the offset: the caller asked for an aligned address, wherever the
     // file is mapped.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
@@ -121,8 +122,8 @@ private:
         return nullptr;
     }
 
-    // Both members are offsets from this object. `limit_` is set when the file is opened: to the
-    // end of the mapping, or to 0 if nothing may be written.
+    // `used_` and `limit_` are offsets from this object. `limit_` is set when the file is opened:
+    // to the end of the mapping, or to 0 if nothing may be written.
     std::uint64_t used_ = 0;
     std::uint64_t limit_ = 0;
     std::uint64_t root_ = 0; // offset of the root; 0: there is none
@@ -156,13 +157,14 @@ public:
     file_image& operator=(file_image&& other) noexcept;
     ~file_image() { close(); }
 
-    // Functions that `file_arena` calls from its functions of the same names.
-    bool open(const char* path,
-              const file_options& options) noexcept; ///< false: the file is refused
-    void close() noexcept;                           ///< loses uncommitted changes
-    bool commit() noexcept;                          ///< false: the file keeps the last commit
-    bool verify() noexcept;                          ///< false: a page is damaged
-    void reset() noexcept;                           ///< frees all blocks
+    // `file_arena` calls these functions from its functions of the same names.
+
+    /// Returns false if the file is refused.
+    bool open(const char* path, const file_options& options) noexcept;
+    void close() noexcept;  ///< loses uncommitted changes
+    bool commit() noexcept; ///< false: the file keeps the last commit
+    bool verify() noexcept; ///< false: a page is damaged
+    void reset() noexcept;  ///< frees all blocks
 
     file_blocks& blocks() const noexcept { return *now_.blocks; } ///< the allocator in the file
     bool is_open() const noexcept { return now_.file >= 0; }      ///< whether a file is open
@@ -191,8 +193,8 @@ private:
         std::size_t limit = 0;            // the part of `range` for pages
         file_blocks* blocks = &no_blocks; // page 0
         file_state state{};
-        std::uint64_t mapped =
-            0; // how many pages are mapped from the file; the pages after them are anonymous
+        // The number of pages that are mapped from the file. The pages after them are anonymous.
+        std::uint64_t mapped = 0;
         stage step = stage::settled;
         int owner = 0; // the process that opened the file
         bool relocated = false;

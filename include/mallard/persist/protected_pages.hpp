@@ -61,8 +61,9 @@ private:
 /// When the system refuses, both functions undo their changes and return false, and `last_failure`
 /// gives the reason.
 ///
-/// While sealed, `try_take` returns null. `give` still works, in O(chunks). So an arena may be
-/// destroyed while its pages are sealed, unless it runs destructors that write to its blocks.
+/// While the pages are sealed, `try_take` returns null. `give` still works, in O(chunks). So an
+/// arena may be destroyed while its pages are sealed, unless it runs destructors that write to its
+/// blocks.
 ///
 /// For one thread at a time. Movable. In all other ways like `pages`.
 template <pages_options O = pages_options{}>

@@ -46,8 +46,8 @@ public:
 
     /// Allocates memory for `capacity` blocks from the segment.
     segment_pool(shared_memory& in, number capacity)
-        : capacity_(std::min(capacity,
-                             in_use - 1)) // so that no link, which is a number + 1, equals `in_use`
+        // A link is a number + 1, and must not be equal to `in_use`.
+        : capacity_(std::min(capacity, in_use - 1))
     {
         std::size_t const first = align_up(capacity_ * sizeof(std::atomic<number>), shape.align);
         std::size_t const bytes = saturating_mul(shape.bytes, capacity_);
@@ -165,8 +165,8 @@ private:
     // At any time when no process is inside a call:
     //   in use + |stack| + |lost with killed processes| + |never allocated|  ==  capacity
     offset_ptr<std::byte> blocks_;
-    offset_ptr<std::atomic<number>>
-        links_; // `in_use`, or the number + 1 of the next block in the stack
+    // A link is `in_use`, or the number + 1 of the next block in the stack.
+    offset_ptr<std::atomic<number>> links_;
     number capacity_;
     alignas(cache_line_bytes) tagged_stack stack_;
     alignas(cache_line_bytes) std::atomic<number> carved_{0};

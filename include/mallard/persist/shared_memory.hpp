@@ -23,14 +23,14 @@ struct system_error {
 };
 
 /// A number below 2^48 and its 16-bit checksum in one word, so that one atomic store changes both.
-/// The checksum detects a stray write, except for one in 65,536 on average.
+/// The checksum detects all but one in 65,536 stray writes, on average.
 class checked_number {
 public:
     /// The word for `number`, which must be below 2^48.
     static constexpr std::uint64_t of(std::uint64_t number) noexcept
     {
-        return number << 16 |
-               number * 0x9e3779b97f4a7c15 >> 48; // the factor is 2^64 divided by the golden ratio
+        // The factor is 2^64 divided by the golden ratio.
+        return number << 16 | number * 0x9e3779b97f4a7c15 >> 48;
     }
     /// The number in a word, whether the checksum is right or not.
     static constexpr std::uint64_t in(std::uint64_t word) noexcept { return word >> 16; }
@@ -43,9 +43,8 @@ struct segment_header {
     static constexpr std::uint64_t magic_of_all = 0x536472616c6c616d; ///< "mallardS"
     /// The version of the header layout that this library reads and writes.
     static constexpr std::uint64_t version_of_this = 1;
-    /// The `root_state` of a constructed root.
-    static constexpr std::uint64_t root_is_ready =
-        checked_number::of(1); // no process has this number
+    /// The `root_state` of a constructed root: the number 1, which no process has.
+    static constexpr std::uint64_t root_is_ready = checked_number::of(1);
 
     std::uint64_t magic = 0;    ///< `magic_of_all`, in every segment
     std::uint64_t version = 0;  ///< `version_of_this`, when the segment was made
@@ -71,8 +70,8 @@ struct segment_header {
     }
 };
 static_assert(sizeof(segment_header) == 192); // fixed for version 1
-static_assert(
-    std::atomic<std::uint64_t>::is_always_lock_free); // a lock would be local to one process
+// An atomic that uses a lock would work within one process only.
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 namespace os {
 /// The header of a `shared_memory` object without a segment: has no free memory.

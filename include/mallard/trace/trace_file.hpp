@@ -52,9 +52,9 @@ private:
 ///         std::puts(file.last_failure()); // the disk is full: ...
 ///
 /// The file is created, or overwritten. The object has a buffer of 16 KiB for 500 events, and
-/// writes it when it is full, at `flush`, and at `close`. It allocates nothing, so even the heap of
-/// the program may be traced. If the process is killed, the events in the buffer are lost, and all
-/// earlier events can be read.
+/// writes the buffer when it is full, at `flush`, and at `close`. A `trace_file` allocates nothing,
+/// so even the heap of the program may be traced. If the process is killed, the events in the
+/// buffer are lost, and all earlier events can be read.
 ///
 /// No function throws. When the file cannot be written, events are lost and counted, and
 /// `trace_file` tries to write again from time to time. `last_error` and `last_failure` say what is
@@ -74,7 +74,7 @@ public:
     /// written.
     trace_channel channel(std::string_view name) noexcept;
 
-    /// Adds an event. Channels call it.
+    /// Adds an event. Channels call this function.
     void append(const mallard_trace_record& r) noexcept;
 
     /// Writes the buffer. Returns false if an event could not be written.

@@ -57,8 +57,8 @@ enum mallard_trace_op {
     mallard_trace_valloc = 21,             /**< valloc */
     mallard_trace_pvalloc = 22,            /**< pvalloc */
     mallard_trace_realloc_from = 24,       /**< realloc or reallocarray is about to resize `addr` */
-    mallard_trace_realloc_to = 25,         /**< that call returned `addr`; 0: the block before it is
-                                                in use as before */
+    mallard_trace_realloc_to = 25,         /**< that realloc returned `addr`; 0: the old block is
+                                                still in use, or was freed by size 0 */
     mallard_trace_free = 32,               /**< `addr` is about to be freed */
     mallard_trace_free_sized = 33,         /**< free_sized; `size` is what the caller said */
     mallard_trace_free_aligned_sized = 34, /**< free_aligned_sized; as the caller said */

@@ -34,8 +34,8 @@ struct trace_event {
 ///         ...
 ///     std::puts(trace.remark()); // empty if the trace is complete
 ///
-/// Bytes that are no trace, or a trace of another version or byte order, have no events. A trace
-/// that was cut has the events before the cut. `remark` describes such errors. Any bytes are safe
+/// Bytes that are not a trace of this version and byte order have no events. A trace that was cut
+/// short has the events before the cut. `remark` describes such errors. Any bytes are safe
 /// to read: each size is compared with the number of bytes that are left. Allocates nothing. Names
 /// point into `bytes`, so `bytes` must outlive them.
 class trace_reader {
