@@ -100,7 +100,7 @@ impl fmt::Display for CallCounts {
 /// assert_eq!(memory.counts().bytes_peak, 8);
 /// ```
 ///
-/// Bytes are the bytes asked for. Around a source, bytes are the bytes that the source returned.
+/// `Counted` counts the bytes asked for; around a source, the bytes that the source returned.
 /// Growing a block in place counts bytes, but no call. `Counted` is for one thread at a time:
 /// several threads need a [`Synchronized`](crate::Synchronized) around it. A call costs about ten
 /// instructions more.

@@ -59,7 +59,8 @@ impl FailureRule for Failures {
 }
 
 /// Fails the calls that its rule selects, as if memory had run out, without calling the wrapped
-/// allocator. For tests of code paths that otherwise never run. Also known as fault injection.
+/// allocator. Tests use it to run code paths that otherwise never run. Also known as fault
+/// injection.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Failing, Multipool, Failures};
@@ -72,8 +73,8 @@ impl FailureRule for Failures {
 /// # let _ = no_large;
 /// ```
 ///
-/// Calls that grow a block in place have no number, and the rule never fails them. One thread at a
-/// time. [`for_each_failure`] tries every number in turn.
+/// Calls that grow a block in place have no number, and the rule never fails them. `Failing` is for
+/// one thread at a time. [`for_each_failure`] tries every number in turn.
 #[derive(Debug)]
 #[doc(alias = "fault injection")]
 pub struct Failing<A, R = Failures> {

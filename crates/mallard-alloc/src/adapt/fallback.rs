@@ -14,9 +14,9 @@ use crate::adapt::prelude::*;
 /// # let _ = pool;
 /// ```
 ///
-/// `Fallback` is an allocator if both are allocators, and a source if both are sources. One thread at
-/// a time, unless both allow more. A free costs one call of `first.owns`: O(1) for a buffer, and
-/// O(chunks) for an allocator with chunks.
+/// `Fallback` is an allocator if both are allocators, and a source if both are sources. It is for
+/// one thread at a time, unless both allow more. A free costs one call of `first.owns`: O(1) for a
+/// buffer, and O(chunks) for an allocator with chunks.
 ///
 /// `first` is owned by value, so that `second` cannot take its memory from `first`. If it could,
 /// `first` would also own the addresses of the blocks of `second`, and such a block would be freed

@@ -41,7 +41,7 @@ impl Budget {
 /// ```
 ///
 /// If the wrapped allocator has no memory, the call fails too. `last_failure` says in one line why
-/// a call failed. One thread at a time: several threads need a
+/// a call failed. `Limited` is for one thread at a time: several threads need a
 /// [`Synchronized`](crate::Synchronized) around it.
 #[derive(Debug)]
 pub struct Limited<A> {

@@ -1,7 +1,6 @@
 //! The functions that make objects in arenas, written once for arenas, scopes and shared arenas.
 
-/// Defines the functions that make objects in an arena. `$s`
-/// is the lifetime of the objects.
+/// Defines the functions that make objects in an arena. `$s` is the lifetime of the objects.
 macro_rules! object_methods {
     ($s:lifetime, $this:ty, $arena:ty) => {
         /// Moves `value` into the arena. The destructor of `value` never runs. If it must run, use

@@ -38,9 +38,9 @@ use core::cell::RefCell;
 /// `Checked` is for tests. Each block is allocated with a redzone of at least 16 bytes on either
 /// side. So a wrapped pool needs larger blocks, and no block grows in place. The records of blocks
 /// are on the global heap, where no overrun of a block reaches them. If that heap has no memory,
-/// the program ends. Blocks of size 0 are not checked. One thread at a time: several threads need a
-/// [`Synchronized`](crate::Synchronized) around it. An allocation and its free cost about 100 ns,
-/// and two writes of all bytes of the block.
+/// the program ends. Blocks of size 0 are not checked. `Checked` is for one thread at a time:
+/// several threads need a [`Synchronized`](crate::Synchronized) around it. An allocation and its
+/// free cost about 100 ns, and two writes of all bytes of the block.
 pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     inner: A,
     name: &'static str,

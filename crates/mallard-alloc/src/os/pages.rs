@@ -60,8 +60,8 @@ pub struct PagesOptions {
 /// A chunk consists of whole pages, and its layout has their size: 100 bytes become 4 KiB, or 2 MiB
 /// with huge pages. So with huge pages, take chunks of several MiB. Every alignment works. If the
 /// system has no memory, the result is `None`, `last_error` has the reason, and nothing stays
-/// mapped. Any thread may call. Taking a chunk costs system calls, and the first touch of a page
-/// costs a page fault. Linux on 64-bit machines, with the feature `std`.
+/// mapped. Any thread may call the source. Taking a chunk costs system calls, and the first touch
+/// of a page costs a page fault. `Pages` exists on 64-bit Linux, with the feature `std`.
 #[derive(Debug, Default)]
 pub struct Pages {
     options: PagesOptions, // never changed: `give` must compute the same range as `try_take`

@@ -107,7 +107,7 @@ pub struct FileStatistics {
 /// thread at a time.
 ///
 /// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and
-/// changed pages twice. Linux on 64-bit machines, with the feature `std`.
+/// changed pages twice. `FileArena` exists on 64-bit Linux, with the feature `std`.
 #[derive(Debug)]
 pub struct FileArena {
     pub(super) memory: Mapping,

@@ -64,7 +64,7 @@ impl StdLock {
     }
 }
 
-/// A [`Lock`] that waits by reading its flag again and again, for systems without an operating
+/// A [`Lock`] that waits by reading its flag again and again, for targets without an operating
 /// system. If threads of different priority share one processor, a waiting thread may wait for
 /// ever: while it spins, the thread that holds the lock does not run.
 ///

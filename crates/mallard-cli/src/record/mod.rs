@@ -167,7 +167,8 @@ impl Command {
     /// Refuses a program that the recorder cannot be loaded into, and warns of others.
     fn refuse_unrecordable(&self, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
-        let mut findings = program::examine(path).unwrap_or_default(); // starting it will give the error
+        // If the file is unreadable, the start of the program fails and says why.
+        let mut findings = program::examine(path).unwrap_or_default();
         if let Some(shell) =
             program::shell_of(path).filter(|_| !self.follow.contains(&Follow::Exec))
         {

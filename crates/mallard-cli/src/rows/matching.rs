@@ -1,9 +1,10 @@
 //! Decides which contenders are compared with each other, and which rows count.
 //!
 //! A malloc is compared with mallocs, a strategy of the talk with the same strategy, a local
-//! allocator with local allocators, and a recorder with recorders. If Mallard has several allocators of a kind, one of them
-//! represents Mallard in all cells of a situation: taking the best of many in each cell would
-//! compare our luck with one allocator of a peer. Tuned variants are not compared.
+//! allocator with local allocators, and a recorder with recorders. If Mallard has several
+//! allocators of a kind, one of them represents Mallard in all cells of a situation: taking the
+//! best of many in each cell would compare our luck with one allocator of a peer. Tuned variants
+//! are not compared.
 
 use super::{cases::counted, situations};
 use crate::rows::contender::{is_tuned, Strategy};

@@ -1,5 +1,5 @@
-//! Benchmarks III and IV: AS1 as measured, and the other strategies in per cent of it, as in the files of the
-//! talk. FAIL means that memory ran out.
+//! Benchmarks III and IV: AS1 as measured, and the other strategies in per cent of AS1, as in the
+//! files of the talk. FAIL means that memory ran out.
 
 use super::strategies::{peers, talk, Named, Unit};
 use super::{by_case, general, slices};
