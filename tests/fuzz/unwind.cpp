@@ -1,6 +1,6 @@
-// Fuzzes the reader of unwind tables: a search table with one function, whose CIE and FDE contain
-// programs from the input. Then bytes of all of it are changed. The reader must not read outside of
-// the table, whatever the table says.
+// Fuzzes the reader of unwind tables. Makes a table of one function, whose CIE and FDE contain
+// programs from the input. Then changes bytes anywhere in the table, and cuts off its end. The
+// reader must not read outside of the table, whatever the table says.
 #include "../../src/os/unwind_rule.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 using namespace mallard::os;
 
 constexpr std::size_t header_bytes = 20;
-constexpr std::int32_t code_offset = 1 << 20; // from the header
+constexpr std::int32_t code_offset = 1 << 20; // distance of the code from the header
 constexpr std::int32_t code_bytes = 256;
 
 class table {
@@ -33,7 +33,7 @@ public:
     std::vector<std::uint8_t> bytes;
 };
 
-/// A well-formed table, but for the two programs.
+/// Makes a table that is well-formed, except for the two programs.
 std::vector<std::uint8_t> make_table(std::span<const std::uint8_t> of_cie,
                                      std::span<const std::uint8_t> of_fde)
 {
@@ -55,7 +55,7 @@ std::vector<std::uint8_t> make_table(std::span<const std::uint8_t> of_cie,
 
     t.put(static_cast<std::uint32_t>(13 + of_fde.size()));
     t.put(static_cast<std::uint32_t>(fde + 4 - static_cast<std::int32_t>(header_bytes)));
-    t.put(code_offset - (fde + 8)); // from here
+    t.put(code_offset - (fde + 8)); // address of the function, relative to this field
     t.put(code_bytes);
     t.put(std::uint8_t{0});
     t.put(of_fde);
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
         made[(change[0] | std::size_t{change[1]} << 8) % made.size()] = change[2];
     }
 
-    // In a block of its own, so that AddressSanitizer finds each byte that is read outside.
+    // The table gets a block of its own, so that AddressSanitizer finds each read outside of it.
     std::size_t const size = made.size() - std::min<std::size_t>(input[2] / 64, made.size() - 4);
     auto const block = std::make_unique<std::byte[]>(size);
     std::memcpy(block.get(), made.data(), size);

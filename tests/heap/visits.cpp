@@ -198,12 +198,12 @@ TEST(visits, also_take_the_allowance_of_an_empty_list)
     visited.open();
 }
 
-TEST(visits, make_allowances_of_threads_that_a_forked_child_lacks_available_there)
+TEST(visits, give_a_forked_child_the_allowances_of_threads_that_it_lacks)
 {
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
-    // Visits begin when memory has grown by an eighth. With 20 blocks in use, two more are less
-    // than that.
+    // Visits begin when memory has grown by an eighth. The two blocks of the threads are less than
+    // an eighth of the 20 blocks in use, so that no visit begins.
     void* in_use[20];
     for (void*& block : in_use)
         block = mallard_malloc(engine::block_bytes_max);

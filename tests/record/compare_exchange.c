@@ -1,4 +1,4 @@
-/* The atomic operation that Python lacks: ring.py pushes segments with it. */
+/* An atomic compare-exchange, which Python lacks: ring.py pushes segments with this function. */
 #include <stdint.h>
 
 void record_test_compare_exchange(uint64_t* word, uint64_t* expected, uint64_t wanted);

@@ -1,5 +1,5 @@
-// Tests the walk of call stacks against the unwinder of exceptions, which reads the same tables in
-// its own way.
+// Tests that the walk of call stacks finds the same frames as the exception unwinder of the C++
+// runtime, which reads the same unwind tables.
 #include "../../src/os/unwind.hpp"
 
 #include <gtest/gtest.h>
@@ -39,15 +39,15 @@ _Unwind_Reason_Code append(_Unwind_Context* at, void* argument)
     return _URC_NO_REASON;
 }
 
-/// A walk with its memory, and a reader that knows only what walks return.
+/// A walk with its memory, and a reader that rebuilds each stack from the changes of the walks.
 struct walked {
     std::vector<stack_frame> room;
     stack_memory memory;
     stack_change change{};
     stack reader;   // outermost first
-    stack expected; // of the last call of `compare`, innermost first
+    stack expected; // the stack that the exception unwinder found, innermost first
 
-    /// Takes all memory that is needed: signal handlers use the object.
+    /// Allocates all memory here, because signal handlers use the object.
     explicit walked(std::size_t frames = 8192) : room(frames)
     {
         memory.frames = room;
@@ -68,19 +68,19 @@ struct walked {
         ASSERT_EQ(reader.size(), memory.depth);
     }
 
-    /// Walks from the calling function on.
+    /// Walks the stack, starting at the calling function.
     [[gnu::noinline]] void look(stack_mode mode = stack_mode::unwound)
     {
         read(walk(memory, caller(), mode));
     }
 
-    /// The same, and compares the stack with that of the unwinder of exceptions.
+    /// Walks like `look`, and compares the stack with that of the exception unwinder.
     [[gnu::noinline]] void compare(bool is_cut = false)
     {
         read(walk(memory, caller()));
         expected.clear();
         _Unwind_Backtrace(append, &expected);
-        expected.erase(expected.begin()); // this function
+        expected.erase(expected.begin()); // the frame of this function
         if (!std::equal(reader.rbegin(), reader.rend(), expected.begin(), expected.end())) {
             EXPECT_EQ(found(), expected);
         }
@@ -89,7 +89,7 @@ struct walked {
     }
 };
 
-/// Calls `f` at the bottom of so many calls of this function.
+/// Calls `f` at the bottom of `depth` nested calls of this function.
 [[gnu::noinline]] void deep(int depth, std::function<void()> const& f) // NOLINT(misc-no-recursion)
 {
     int volatile left = depth;
@@ -97,10 +97,10 @@ struct walked {
         f();
     else
         deep(depth - 1, f);
-    left = 0; // so that the call is no jump
+    left = 0; // prevents a tail call
 }
 
-TEST(unwind, finds_the_stack_of_exceptions)
+TEST(unwind, finds_the_same_stack_as_the_exception_unwinder)
 {
     walked w;
     w.compare();
@@ -117,7 +117,7 @@ TEST(unwind, returns_only_new_frames)
         EXPECT_GT(w.change.fresh, 50u);
         auto const frames = w.memory.depth;
         for (int i = 0; i < 2; ++i) {
-            w.compare(); // the first differs in its return address
+            w.compare(); // at first, the return address of this call is new
             EXPECT_EQ(w.memory.depth, frames);
             EXPECT_EQ(w.change.fresh, i == 0 ? 1u : 0u);
         }
@@ -136,12 +136,12 @@ TEST(unwind, returns_all_frames_after_forget)
     EXPECT_EQ(w.change.kept, 0u);
 }
 
-/// Walks from the caller on, without memory.
+/// Walks the stack without a memory of the last one, starting at the calling function.
 [[gnu::noinline]] void look_once(walked& w, std::vector<void*>& calls)
 {
     calls.resize(walk(calls, caller()));
     w.compare();
-    EXPECT_FALSE(calls.empty()); // so that the call before is no jump
+    EXPECT_FALSE(calls.empty()); // keeps `compare` from being a tail call
 }
 
 TEST(unwind, without_memory_begins_outside_of_the_calling_function)
@@ -259,12 +259,12 @@ void handle_signals_with(int flags)
     ASSERT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
-TEST(unwind, crosses_signals)
+TEST(unwind, walks_through_signal_frames)
 {
     handle_signals_with(0);
 }
 
-TEST(unwind, crosses_signals_on_an_alternate_stack)
+TEST(unwind, walks_through_signal_frames_on_an_alternate_stack)
 {
     std::vector<char> memory(1 << 18);
     stack_t alternate{};
@@ -289,7 +289,7 @@ struct fiber {
     {
         fiber& self = *now;
         for (int i = 0; i < 3; ++i) {
-            // glibc gives the function that starts a fiber no unwind table.
+            // The walk is cut at glibc's function that starts a fiber, which has no unwind table.
             deep(5 * i, [&] { self.w->compare(true); });
             EXPECT_EQ(self.w->change.kept, 0u);
             ::swapcontext(&self.own, &self.main);
@@ -304,7 +304,7 @@ TEST(unwind, walks_stacks_of_fibers_as_a_whole)
     walked w;
     fiber fibers[2];
     for (fiber& f : fibers) {
-        // A page that cannot be read follows the stack.
+        // An unreadable page follows the stack.
         f.stack = static_cast<char*>(::mmap(nullptr, fiber::bytes + 4096, PROT_READ | PROT_WRITE,
                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         ASSERT_NE(f.stack, MAP_FAILED);
@@ -342,8 +342,8 @@ TEST(unwind, remembers_the_stacks_of_threads)
     }).join();
 }
 
-// A page of return addresses, saved registers and numbers in random order, between pages that
-// cannot be read. A walk that left the page, or did not end, would be noticed.
+// Fills a page with return addresses, saved registers and numbers in random order. The pages on
+// both sides are unreadable. Each walk must stay in the page, and end.
 TEST(unwind, never_leaves_a_damaged_stack)
 {
     constexpr std::size_t words = 512;
@@ -385,7 +385,7 @@ TEST(unwind, never_leaves_a_damaged_stack)
     ::munmap(pages, 3 * 4096);
 }
 
-// Calls a function, and has no unwind table.
+// Calls `f`. This function has no unwind table.
 extern "C" void call_without_table(void (*f)(void*), void* argument);
 asm(R"(
     .text
@@ -409,17 +409,17 @@ TEST(unwind, stops_at_code_without_table)
             self.look();
             EXPECT_TRUE(self.change.cut);
             EXPECT_FALSE(self.change.gap);
-            EXPECT_LE(self.memory.depth, 3u); // up to the function without table
+            EXPECT_LE(self.memory.depth, 3u); // up to the function without a table
             EXPECT_EQ(self.change.kept > 0, !is_first);
         }
         self.memory.forget();
     };
     call_without_table(look, &w);
     call_without_table(look, &w);
-    w.compare(); // whole again
+    w.compare(); // the stack is complete again
 }
 
-/// Calls `f` on a thread with so much stack.
+/// Calls `f` on a new thread with a stack of `bytes` bytes.
 void on_large_stack(std::size_t bytes, std::function<void()> f)
 {
     pthread_attr_t attributes;
@@ -508,7 +508,7 @@ TEST(unwind, survives_100000_calls)
     });
 }
 
-TEST(unwind, loses_no_more_than_there_is_no_room_for)
+TEST(unwind, loses_only_frames_for_which_there_is_no_room)
 {
     walked w(128);
     deep(1000, [&] {
@@ -528,7 +528,7 @@ TEST(unwind, loses_no_more_than_there_is_no_room_for)
 TEST(unwind, follows_frame_pointers)
 {
     walked w;
-    // Three frames on the stack, as functions with frame pointers leave them.
+    // Three frames, each a pair: the frame pointer of the caller, and the return address.
     std::uintptr_t frames[6] = {0, 30, 0, 20, 0, 10};
     auto const at = [&](int i) { return reinterpret_cast<std::uintptr_t>(frames + i); };
     frames[0] = at(2);
@@ -564,7 +564,7 @@ TEST(unwind, finds_the_caller_alone)
     }
 }
 
-/// A module whose function `call_back` calls a function. The frames of `call_back` differ.
+/// A module with the function `call_back`. The size of its frame differs from module to module.
 struct test_module {
     void* handle;
     void (*call_back)(void (*)(void*), void*);

@@ -1,9 +1,11 @@
-// A library to preload: on each malloc and free, compares the walk of src/os/unwind.hpp, with its
-// memory of the last stack, with the stack that libunwind finds. When the program ends, appends a
-// line of numbers to the file that UNWIND_COUNTS names: see programs.py.
+// A library to preload. On each malloc and free, it compares the stack that the walk of
+// src/os/unwind.hpp finds with the stack that libunwind finds. The walk remembers the last stack of
+// its thread. When the program ends, the library appends a line of numbers to the file that
+// UNWIND_COUNTS names: see programs.py.
 //
-// UNWIND_ONLY=walk, whole or libunwind finds stacks in one way alone, to measure its time: with the
-// memory, without, and by libunwind. UNWIND_SHOW prints the first five pairs that differ.
+// UNWIND_ONLY finds stacks in one way alone, to measure its time: `walk` remembers the last stack,
+// `whole` does not, and `libunwind` uses libunwind. UNWIND_SHOW prints the first five pairs of
+// stacks that differ.
 #include "../../src/os/unwind.hpp"
 
 #include <algorithm>
@@ -40,9 +42,9 @@ struct counts {
 
 constinit counts counted{};
 constinit std::atomic<bool> is_on{false};
-constinit bool walks = true;      // by src/os/unwind.hpp
-constinit bool remembers = true;  // and compares with the last stack
-constinit bool references = true; // by libunwind
+constinit bool walks = true;      // find stacks by src/os/unwind.hpp
+constinit bool remembers = true;  // remember the last stack of each thread
+constinit bool references = true; // find stacks by libunwind
 constinit thread_local stack_memory memory;
 constinit thread_local void** reference = nullptr;
 constinit thread_local bool is_busy = false;
@@ -94,7 +96,7 @@ void compare(void* const* other, int depth, std::uintptr_t pc)
     show(other, depth);
 }
 
-/// Adds the time since `start`. A longer time is that of another program that ran meanwhile.
+/// Adds the time since `start`. Leaves out long times, in which another program probably ran.
 void add_ticks(std::atomic<unsigned long>& sum, unsigned long start)
 {
     constexpr unsigned long longest = 20'000;

@@ -1,4 +1,4 @@
-/* What a C program does with the C library. */
+/* Uses the C library as a C program does. */
 #include <mallard/c/mallard.h>
 
 #include <stdio.h>

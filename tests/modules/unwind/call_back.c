@@ -1,5 +1,5 @@
-/* Two modules of the same code at the same offsets, with frames of different sizes: see
- * unit/unwind.cpp.
+/* Two modules are built from this file. Their code is at the same offsets, but FRAME_BYTES, the
+ * size of the frame, differs: see unit/unwind.cpp.
  */
 void call_back(void (*function)(void*), void* argument);
 

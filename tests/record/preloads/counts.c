@@ -1,6 +1,7 @@
-/* Counts the calls that reach it: malloc and calloc and the like, realloc, and free. The counters
- * are in the file that the environment variable COUNTS names, three numbers of 64 bits, so that
- * they survive _exit. Only the first process counts. Preloaded after the recorder.
+/* A library, preloaded after the recorder, that counts the calls which reach it: of malloc and all
+ * other functions that allocate, of realloc, and of free. The three 64-bit counters are in the file
+ * that the environment variable COUNTS names, so that they survive _exit. Only the first process
+ * counts.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

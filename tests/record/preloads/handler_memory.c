@@ -1,5 +1,5 @@
-/* Serves blocks of 12,345,679 bytes from a memory of its own without a lock, so that a signal
- * handler may allocate them whatever it interrupts. Preloaded after the recorder.
+/* A library, preloaded after the recorder, that serves requests for 12,345,679 bytes from a static
+ * buffer. It needs no lock, so a signal handler may make such a request whatever it interrupts.
  */
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// An allocator with operators of its own, which do not call malloc. Preloaded after the recorder.
+// A library, preloaded after the recorder, with operators new and delete that do not call malloc.
 #include <atomic>
 #include <cstddef>
 #include <new>

@@ -1,5 +1,5 @@
-/* What a recorded program may do: `acts NAME [ARGUMENT]`. Blocks that the tests look for have sizes
- * from 70,000 on.
+/* Does one thing that recorded programs do, chosen by name: `acts NAME [ARGUMENT]`. Blocks that the
+ * tests look for have sizes from 70,000 on.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -169,7 +169,7 @@ static void act_fork_of_threads(const char* unused)
     pthread_join(other, NULL);
 }
 
-/* Counts its pairs in a file, until it is killed. */
+/* Allocates and frees until it is killed, and counts the pairs of calls in a file. */
 static void act_count(const char* path)
 {
     int const file = open(path, O_RDWR);
@@ -259,8 +259,8 @@ static void allocate_in_handler(int unused)
 {
     (void)unused;
     int const before = errno;
-    /* Not malloc of libc, which the signal may have interrupted: the size tells the allocator of
-       the test to take the block from a memory of its own. */
+    /* The signal may have interrupted malloc of libc. The allocator handler_memory.c serves this
+       size from a buffer of its own instead. */
     void* volatile block = malloc(12345679);
     free(block);
     errno = before;
@@ -334,7 +334,7 @@ static void act_errno(const char* unused)
     need(malloc(too_large) == NULL && errno == ENOMEM, "errno of a failure");
 }
 
-/* Allocates many blocks of three sizes; frees every second one. */
+/* Allocates many blocks of three sizes, and frees every second one. */
 static void act_many(const char* count)
 {
     int const blocks = atoi(count);

@@ -36,7 +36,7 @@ int main(void)
     block = pvalloc(70010);
     free(block);
 
-    /* glibc 2.36 has neither of the next three, and the recorder has all. */
+    /* glibc 2.36 lacks the next three functions, and the recorder has all of them. */
     void (*free_sized)(void*, size_t);
     void (*free_aligned_sized)(void*, size_t, size_t);
     void (*cfree)(void*);

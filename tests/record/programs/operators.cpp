@@ -1,4 +1,4 @@
-// Calls every operator new and delete once, each with a size of its own; then throws bad_alloc.
+// Calls every operator new and delete once, each with a different size. Then throws bad_alloc.
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -43,7 +43,7 @@ int main()
     }
     if (::operator new[](too_large, std::nothrow) != nullptr)
         return 1;
-    std::free(std::malloc(80020)); // a malloc after an operator is no operator's
+    std::free(std::malloc(80020)); // must not count as a call of an operator
     std::puts(caught && handled == 3 ? "done" : "no exception");
     return caught ? 0 : 1;
 }

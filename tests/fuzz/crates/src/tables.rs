@@ -10,7 +10,7 @@ use tempfile::TempDir;
 #[path = "../../../../crates/mallard-trace/tests/support/fuzz.rs"]
 mod fuzz;
 
-/// A trace of the golden stream, and its files.
+/// A trace of the golden stream: its folder, and the files in it.
 struct Whole {
     folder: TempDir,
     files: Vec<PathBuf>,
@@ -19,8 +19,9 @@ struct Whole {
 static WHOLE: OnceLock<Whole> = OnceLock::new();
 
 fn make() -> Whole {
-    // The reader turns panics of the library for Parquet into errors. libFuzzer's hook would end the
-    // process before that; a panic that nobody catches still ends it.
+    // The reader turns panics of the Parquet library into errors, but libFuzzer's panic hook would
+    // end the process first. So this hook replaces it: a panic that nobody catches still ends the
+    // process.
     std::panic::set_hook(Box::new(|panic| {
         if !panic.location().is_some_and(|place| place.file().contains("/parquet-")) {
             eprintln!("{panic}");
