@@ -217,8 +217,8 @@ private:
             all.back().why = l.who->why_unknown.empty() ? no_cycles : l.who->why_unknown;
         else if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
-        // Reports progress once for each case name, although one process measures all figures of an
-        // experiment.
+        // Adds the rows of memory once for each case name, because one process has all figures of
+        // an experiment.
         bool const told = std::ranges::any_of(all, [&](row const& r) {
             return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
                    r.metric == "peak_rss_kib";

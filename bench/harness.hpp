@@ -71,7 +71,7 @@ struct entrant {
     /// Starts the process that measures memory. If this is empty, the harness calls `start_child`
     /// instead.
     std::function<pending_result()> start_alone = nullptr;
-    /// Why figures are NaN. If this is empty, they are cycles, which this machine does not tell.
+    /// Why figures are NaN. Empty: the figures are cycles, whose length is unknown on this machine.
     std::string why_unknown = {};
 };
 

@@ -10,7 +10,7 @@
 namespace mallard::bench {
 
 /// Computes the geometric means of the ratios of contenders to glibc. The kinds of means are: time,
-/// time without pairs, and each kind of memory.
+/// time without the family of cases "pairs", and each kind of memory.
 ///
 /// Families of cases have equal weights, however many cases they have. Each case counts once, and a
 /// threaded case counts by its CPU time. A row is left out if the contender or glibc has no figure.

@@ -68,7 +68,7 @@ std::string jemalloc_version(void* library)
     std::size_t bytes = sizeof text;
     symbol<int(const char*, void*, std::size_t*, void*, std::size_t)>(library, "mallctl")(
         "version", &text, &bytes, nullptr, 0);
-    std::string const version = text; // as "5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c"
+    std::string const version = text; // such as "5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c"
     return version.substr(0, version.find_first_of("-_"));
 }
 

@@ -18,7 +18,7 @@ struct measurement {
     double destroy = 0;              ///< seconds to destroy structure and resource
     std::uint64_t start_rss_kib = 0; ///< program and text before the first allocation
     std::uint64_t peak_rss_kib = 0;
-    std::uint64_t after_rss_kib = 0; ///< when all is destroyed
+    std::uint64_t after_rss_kib = 0; ///< after everything is destroyed
     answer says;
     std::optional<profile> counts; ///< only from the run that counts allocations
 

@@ -6,7 +6,8 @@ namespace mallard::demo {
 
 namespace {
 
-/// Has the functions of a strategy that the reader needs, and allocates from the default heap.
+/// Stands for a strategy: has the members that the reader needs, and allocates from the default
+/// heap.
 struct plain {
     template <class T>
     using allocator_type = std::allocator<T>;

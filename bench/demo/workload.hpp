@@ -27,8 +27,8 @@ struct answer {
 //     template <class S> static void build(structure<S>&, corpus, answer&);
 //     template <class S> static void use(const structure<S>&, corpus, answer&);
 //
-// S is a strategy, or `counted`. Every element that allocates receives its allocator from the
-// container that it is inserted into, so that one body serves all bindings.
+// S is a strategy, or `counted`. Every element that allocates gets its allocator from the container
+// that it is inserted into. So the same code works with all bindings.
 
 /// The words that reports use for a workload. `read`, `made` and `found` are the names of the
 /// counts in its `answer`.

@@ -10,7 +10,8 @@
 namespace mallard::bench::lab {
 
 /// Draws strings in one of two ways. `each` draws two random numbers for each string, as the talk's
-/// program does. `before` draws the lengths beforehand, and moves the start on by 61 characters.
+/// program does. `before` draws the lengths beforehand, and starts each string 61 characters after
+/// the last one.
 class words {
 public:
     enum class when { each, before };

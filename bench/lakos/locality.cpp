@@ -27,7 +27,7 @@ std::string described(lists const& l)
 
 /// How many elements move between lists, and how often each list is walked over.
 struct history {
-    std::string after = {};  // "/shuffles=0.1", if it is not 5 as in the talk
+    std::string after = {};  // in the name: "/shuffles=0.1"; empty for the talk's 5
     double shuffles = 5;     // moves of each element before each measurement
     std::size_t stages = 1;  // number of shuffles, each then measured
     std::size_t walks = 256; // walks over a list before the next list

@@ -4,8 +4,8 @@
 //
 //     \n@ STATUS WALL_NS CPU_NS PEAK_KIB
 //
-// The launcher is linked statically and starts the command by vfork. Otherwise the peak that the
-// kernel reports would include memory of the parent: the peak of a child begins there.
+// The launcher is linked statically and starts the command by vfork, because the kernel starts the
+// peak of a child at the memory of its parent: the launcher must be small.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>

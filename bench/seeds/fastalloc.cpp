@@ -31,7 +31,7 @@ namespace {
 __extension__ using u128 = unsigned __int128;
 using bytes_256 = std::array<std::uint64_t, 32>;
 
-/// Constructs an object in memory that the compiler knows nothing about.
+/// Makes the compiler store the object in memory, and assume that its value may have changed.
 template <class T>
 T const& black_box(T const& value) noexcept
 {

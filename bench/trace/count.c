@@ -16,8 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// The functions of the next library, which is that of the C library or of another malloc. Found
-// when the first of them is called: other libraries allocate before this one is initialised.
+// The functions of the next library: the C library, or another malloc. They are looked up at the
+// first call, because other libraries allocate before this one is initialised.
 static struct {
     void* (*malloc)(size_t bytes);
     void* (*calloc)(size_t count, size_t bytes);
@@ -33,7 +33,7 @@ static struct {
 static void find(void* function, const char* name)
 {
     void* const found = dlsym(RTLD_NEXT, name);
-    memcpy(function, &found, sizeof found); // ISO C converts no object pointer to a function
+    memcpy(function, &found, sizeof found); // ISO C cannot cast void* to a function
 }
 
 // dlsym allocates nothing when it finds the name.
@@ -53,7 +53,7 @@ static void find_next(void)
 }
 
 static struct call_counts private_counts;
-static struct call_counts* counts = &private_counts; // later: the file, mapped
+static struct call_counts* counts = &private_counts; // `start` maps the file instead
 
 static void add(uint64_t* count)
 {
@@ -77,7 +77,7 @@ __attribute__((constructor)) static void start(void)
     const char* const program = getenv("MALLARD_BENCH_PROGRAM");
     const char* const name = getenv("MALLARD_BENCH_COUNT");
     if (program == NULL || name == NULL || strcmp(program, program_invocation_name) != 0)
-        return; // in a recorder that will start the program
+        return; // this process is a recorder that will start the program
     int const file = open(name, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return;

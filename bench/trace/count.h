@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/// Calls of one process. realloc of a block counts as one call: an allocation, or a free if it gave
-/// no block because no bytes were asked for.
+/// Calls of one process. A realloc of a block counts once: as an allocation, or as a free if it
+/// returned null because the new size is 0.
 struct call_counts {
-    uint64_t allocations; ///< that gave a block
-    uint64_t frees;       ///< of a block, not of null
+    uint64_t allocations; ///< calls that returned a block
+    uint64_t frees;       ///< frees of a block; free(NULL) does not count
 };

@@ -165,7 +165,7 @@ public:
     }
     std::optional<double> lost(call_counts const& made, std::string const& folder) const override
     {
-        // The first line says how many blocks there are and, in brackets, how many there were.
+        // The first line has the number of live blocks and, in brackets, of all allocated blocks.
         std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file(
             std::fopen(last_profile(folder).c_str(), "r"), std::fclose);
         double recorded = 0;
@@ -176,8 +176,8 @@ public:
     }
 
 private:
-    // The profiler writes a profile after each GiB that was allocated, and one at the end. The
-    // numbers in their names have four digits.
+    // The profiler writes a profile after each GiB that was allocated, and one at the end. Their
+    // names contain numbers of four digits, so the greatest name is that of the last profile.
     static std::string last_profile(std::string const& folder)
     {
         std::string last;

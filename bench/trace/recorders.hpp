@@ -23,20 +23,20 @@ public:
     /// Returns the command that prints a first table of sites. Empty: the recorder has none.
     virtual words first_table(words const& program, std::string const& folder) const = 0;
 
-    /// Returns the number of calls that the recorder did not record, by comparison with those that
-    /// the library in count.c has counted. Nothing: the recorder does not tell how many it
-    /// recorded.
+    /// Returns how many of the calls `made`, which the library in count.c has counted, the recorder
+    /// did not record. Empty: the recorder does not say how many calls it recorded.
     virtual std::optional<double> lost(call_counts const& made,
                                        std::string const& folder) const = 0;
 
     /// Returns the number of calls that the recorder says it lost.
     virtual double admitted(std::string const&) const { return 0; }
 
-    /// Whether the recorder allocates nothing itself. Then the calls can be counted while it
-    /// records, by a library that is loaded after it. Otherwise those of the bare program count.
+    /// Whether the recorder itself allocates nothing. If so, the library in count.c, loaded after
+    /// the recorder, counts the calls while the recorder works. Otherwise the library counts in the
+    /// bare program.
     virtual bool is_silent() const { return false; }
 
-    /// Whether it takes so much time that it has no place in a short run.
+    /// Whether the recorder is too slow for a short run.
     virtual bool is_slow() const { return false; }
 
     /// Says why some figures are not known.

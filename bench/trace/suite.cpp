@@ -30,7 +30,8 @@ double bytes_in(std::filesystem::path const& folder)
     return bytes;
 }
 
-/// A program, its output and its calls when it runs bare. The program is prepared on first use.
+/// A program, and its output and number of calls without a recorder. The program is prepared on
+/// first use.
 class stage {
 public:
     stage(workload w, double share) : workload_(std::move(w)), share_(share) {}

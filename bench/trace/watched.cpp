@@ -23,7 +23,7 @@ std::string name_of(recording_command const& command)
     return command.program.empty() ? "" : command.program.front();
 }
 
-constexpr int patience_ms = 400'000; // heaptrack looks up symbols in silence
+constexpr int patience_ms = 400'000; // heaptrack prints nothing while it looks up symbols
 
 } // namespace
 

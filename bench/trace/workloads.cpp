@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-// Runs the subcommand of git with the most allocations in its own process.
+// Returns a command of git that allocates in its own process, and not in child processes.
 words git_log(temporary_folder const& folder, double share)
 {
     make_repository(folder, share);
@@ -20,7 +20,7 @@ words cmake_help(temporary_folder const&, double share)
     return {program_path("cmake", "cmake"), share < 0.1 ? "--version" : "--help-full"};
 }
 
-// Asks g++ for the command line of its compiler proper, in which the allocations are.
+// Asks g++ for the command line of cc1plus, the child process in which g++ allocates.
 words compiler_proper(temporary_folder const& folder, double share)
 {
     std::string const source = folder.write(
@@ -72,7 +72,7 @@ std::vector<workload> workloads()
     std::vector<program> others = interpreters();
     append(others, tools());
     for (program const& p : others) {
-        if (p.command != nullptr && p.name != "g++") // whose allocations are in a child process
+        if (p.command != nullptr && p.name != "g++") // g++ allocates in a child process
             all.push_back({.name = p.name,
                            .asks = p.asks,
                            .command = p.command,

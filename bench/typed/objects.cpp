@@ -57,7 +57,7 @@ experiment burst(effort how)
             })};
 }
 
-/// A contender with `live` objects. Their slots are stored by the caller.
+/// A contender with `live` objects, an array of pointers to them, and a random order of the array.
 template <class C>
 struct populated {
     explicit populated(std::size_t live)

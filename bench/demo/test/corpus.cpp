@@ -97,7 +97,7 @@ TEST(demo_corpus, reports_that_no_text_is_left)
     EXPECT_TRUE(has(failure_of({"/dev/null"}), "neither a file nor a directory"));
 }
 
-TEST(demo_corpus, that_is_collected_twice_has_the_same_text)
+TEST(demo_corpus, has_the_same_text_when_it_is_collected_twice)
 {
     auto const taken = collect_default(1 << 18);
     EXPECT_GT(taken.bytes(), 1 << 17);

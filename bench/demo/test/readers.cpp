@@ -115,7 +115,7 @@ TEST(demo_json, decodes_escapes_to_utf8)
               "document <string \"\\/\b\f\n\r\tA\xc3\xa4\xe2\x82\xac\xf0\x9f\xa6\x86>");
 }
 
-TEST(demo_json, faults_are_named_with_their_line)
+TEST(demo_json, names_the_line_of_a_fault)
 {
     EXPECT_EQ(json_fault("{\n\"a\": 1,\n}"), "not JSON in line 3: a key begins with \"");
     EXPECT_EQ(json_fault("[1 2]"), "not JSON in line 1: expected , or ]");

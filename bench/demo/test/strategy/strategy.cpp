@@ -84,8 +84,7 @@ TEST(strategy, as2_uses_the_new_delete_resource_whatever_the_default_resource_is
     std::pmr::set_default_resource(before);
 }
 
-// --- the same answer under every strategy, and no leak
-// -----------------------------------------------
+// --- the same answer under every strategy, and no leak -------------------------------
 
 template <class S>
 struct types {
