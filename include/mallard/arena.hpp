@@ -332,8 +332,8 @@ public:
     /// Frees all blocks that were allocated after the mark, and keeps the memory. If an older block
     /// has grown by `try_expand` since the mark, the added bytes are freed too. O(chunks since the
     /// mark). A rewind makes all later marks stale. With `check::on`, a rewind to a stale mark
-    /// stops the process if the most recent rewind that made marks stale is the one that made this
-    /// mark stale. Older stale marks may go unnoticed.
+    /// stops the process. Only if another rewind has made other marks stale since then, the stale
+    /// mark may go unnoticed.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))

@@ -218,7 +218,7 @@ public:
         return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
-    /// Says that any slot may have a value here. So `slot_map::for_each` looks up each key.
+    /// Says that any slot may have a value in this map, so `slot_map::for_each` looks up each key.
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:

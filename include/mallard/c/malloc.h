@@ -32,8 +32,8 @@ extern "C" {
 /* --- malloc ------------------------------------------------------------------ */
 
 /** Like malloc. Any thread may call. If the program's malloc is Mallard's, `free` accepts blocks of
- * mallard_malloc, and mallard_free accepts blocks of `malloc`. The same is true of the next four
- * functions. */
+ * mallard_malloc, and mallard_free accepts blocks of `malloc`. The four functions
+ * below mix with malloc's family in the same way. */
 void* mallard_malloc(size_t bytes);
 /** Like calloc: the block is zeroed. */
 void* mallard_calloc(size_t count, size_t bytes);

@@ -31,7 +31,7 @@ struct checked_options {
 ///     orders.deallocate(block, {40});
 ///     orders.deallocate(block, {40}); // mallard: double free of ... in "orders"
 ///
-/// Finds double frees, frees of an address that is no block, frees with another layout than the
+/// Finds double frees, frees of an address that is not a block, frees with another layout than the
 /// allocation, writes before or after a block, writes into a freed block, and leaks. Bad frees are
 /// found at the free. Bad writes are found later: when the block is freed or leaves the quarantine,
 /// at `verify()`, at `reset`, or at the end of the allocator. AddressSanitizer and Valgrind stop at
@@ -96,7 +96,7 @@ public:
         inspect_all();
     }
 
-    /// The layout with which a live block was requested, or nothing if `block` is no live block.
+    /// The layout with which a live block was requested, or nothing if `block` is not live.
     /// Lets a caller free a block without knowing its size.
     std::optional<layout> requested_layout(const void* block) noexcept
     {
@@ -124,8 +124,8 @@ private:
         return align_up(Options.redzone, std::max(align, asan_unit));
     }
 
-    // Not inlined, so that a recorded call stack starts at the caller of this function. The same is
-    // true of `give_one`.
+    // `take_one` and `give_one` are not inlined, so that a recorded call stack starts at their
+    // caller.
     template <bool Throws>
     [[gnu::noinline]] chunk take_one(layout l) noexcept(!Throws)
     {

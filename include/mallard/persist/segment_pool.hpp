@@ -28,8 +28,8 @@ namespace mallard {
 /// the segment.
 ///
 /// `allocate` throws `std::bad_alloc` when no block is free; `try_allocate` returns null. A free of
-/// a block that is not in use, or of an address that is no block, would harm all processes. So such
-/// a free stops the calling process before the pool changes. Free blocks are not marked for
+/// a block that is not in use, or of an address that is not a block, would harm all processes. So
+/// such a free stops the calling process before the pool changes. Free blocks are not marked for
 /// AddressSanitizer, whose marks are local to one process.
 ///
 /// Any thread of any process may call any function at any time, and never waits: a process that is

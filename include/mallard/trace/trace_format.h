@@ -143,7 +143,7 @@ static inline uint32_t mallard_trace_pack_stack(uint32_t kept, uint32_t fresh)
     return kept << 16 | fresh;
 }
 
-/** The number of outer frames in `stack` that are those of the event before it on the thread. */
+/** The number of outer frames that `stack` shares with the event before it on the same thread. */
 static inline uint32_t mallard_trace_kept(uint32_t stack)
 {
     return stack >> 16;

@@ -22,16 +22,16 @@ namespace mallard {
 ///     retired     { 0, 0 }                      for ever
 ///     fresh       { 0, 0 }                      zeroed memory of the system
 ///
-/// One comparison of a whole key with the word of the slot that it addresses says whether the
-/// element is alive, because only a live word holds the index of its own slot. The list of free
+/// An element is alive if its key is equal to the word of the slot that the key addresses, because
+/// only a live word holds the index of its own slot. The list of free
 /// slots is in the same words: the word of a free slot is the key that the next free slot will
 /// have, so an insert computes no key.
 ///
 /// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none". The null key is 0,
 /// like a fresh word, but it addresses slot 0, whose word is not 0.
 ///
-/// Before an index is used, a mask cuts it to the number of slots, a power of two. So any integer
-/// addresses a slot. If the mask changed the index, the integer differs from the word of that slot,
+/// A mask cuts each index to the number of slots, a power of two, so any integer addresses a slot.
+/// If the mask changed the index, the integer differs from the word of that slot,
 /// because no word holds an index above the number of slots.
 ///
 /// (EnTT keeps a list link and a generation in one word, too. To use the whole key of the next slot

@@ -148,8 +148,8 @@ protected:
     [[gnu::always_inline]] T* find(Key k) const noexcept
     {
         std::size_t const i = slots_.bounded(k.value());
-        if (slots_.word_of(i) == k.value())
-            [[likely]] // a branch lets the processor load the value before the comparison
+        // A branch lets the processor load the value before the comparison is done.
+        if (slots_.word_of(i) == k.value()) [[likely]]
             return slots_.value_of(i);
         return nullptr;
     }

@@ -116,8 +116,9 @@ extern thread_table empty_thread_table;
 ///              while a fork holds this lock
 ///   (the lock of the registry, inside the functions below)
 ///   lock       for all data that the threads share; the source is not called under it
-class thread_cache_list
-    : os::listed<thread_cache_list> { // linked with all lists whose caches are in use
+///
+/// The base class links all lists whose caches are in use.
+class thread_cache_list : os::listed<thread_cache_list> {
 public:
     using open_function = void (*)(thread_cache&, bool open) noexcept;
 
