@@ -21,10 +21,10 @@ constinit std::atomic<double> rate{0}; ///< 1 / mean distance; 0: sampling is of
 
 // --- calls to the program ----------------------------------------------------------
 
-/// Held around each call of the program's function. First in the lock order, because that function
-/// may allocate.
+/// Held around each call of the program's function. This lock is the first in the lock order,
+/// because that function may allocate.
 constinit os::lock calls;
-constinit std::atomic<const void*> caller{nullptr}; ///< the thread in the program's function
+constinit std::atomic<const void*> caller{nullptr}; ///< thread inside the program's function
 
 // The variables below are protected by `calls`.
 constinit mallard_sampled told = nullptr;
@@ -130,7 +130,7 @@ bool take_over(found_block const& b, const char* call) noexcept
     reservation& in = *reservation_of(s->start);
     the_slice_heap.give(in, in.slice_of(s->start), s->slices);
     if (zero != nullptr)
-        *zero = false; // the value was that of the span, which is returned
+        *zero = false; // the old value was for the span, which was just returned
     return nullptr;
 }
 

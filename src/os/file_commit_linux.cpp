@@ -1,5 +1,5 @@
-// Commits memory to the file in steps. Each step is on the disk before the next begins, except
-// the last two, which need no such order.
+// Commits memory to the file in steps. Each step is on the disk before the next begins; only the
+// last two steps do not wait for the disk.
 //
 //     prepare   write new pages at the end of the file, and changed pages to a journal after them
 //     publish   write the first header: from here on the commit survives a crash

@@ -196,8 +196,7 @@ private:
     static void at_thread_exit(void* table) noexcept;
 
     // During a fork this thread holds every lock and all lists are frozen. So no other thread is
-    // inside a cache or a source, and the child finds all data whole. The child has no other
-    // thread.
+    // inside a cache or a source, and the child finds all data in a consistent state.
     static void before_fork() noexcept;
     static bool try_hold(thread_cache_list& list) noexcept;
     static void unlock_until(thread_cache_list* end) noexcept;

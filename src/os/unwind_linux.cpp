@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::uintptr_t page_bytes = 4096;
 
-/// Linux maps nothing of its own within this distance below the end of the main thread's stack.
+/// Unless a program asks for the address, Linux maps nothing else within this distance below the
+/// end of the main thread's stack.
 constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
 
 // --- memory that may be read

@@ -37,7 +37,7 @@ constinit pthread_key_t at_thread_exit;
 
 // Variables of this process: in the child of a fork, `attach_child` sets them anew.
 constinit std::uint32_t own_pid = 0;
-constinit std::uint32_t own_number = 0; ///< as in `this_process`
+constinit std::uint32_t own_number = 0; ///< `this_process.number`, which a fork clears
 constinit std::uint32_t process_before = 0;
 constinit const char* how_process_began = nullptr; ///< null: the process has been announced
 constinit bool is_new_program = false;             ///< the modules have not been announced
@@ -50,7 +50,8 @@ void write_number(char* at, std::uint32_t number) noexcept
         at[digit] = "0123456789"[number % 10];
 }
 
-/// Writes who this process is to the variable MALLARD_RING, for a program that this one executes.
+/// Writes the numbers of this process to the variable MALLARD_RING, where a program that this
+/// process executes finds them.
 void tell_next_program() noexcept
 {
     if (process_words == nullptr)
@@ -67,7 +68,7 @@ bool is_ring(ring_header const& ring, std::size_t bytes) noexcept
            ring.segments <= (bytes - ring.data_offset) / segment_bytes;
 }
 
-/// Maps the ring. Null: there is no such file, or the file is no ring of this version.
+/// Maps the ring. Null: the file cannot be mapped, or is not a ring of this version.
 ring_header* map_ring(const char* path) noexcept
 {
     int const file = ::open(path, O_RDWR | O_CLOEXEC);
@@ -132,8 +133,8 @@ void protect_ring_of_parent() noexcept
 void in_child() noexcept;
 void end_thread(void* state) noexcept;
 
-/// Attaches the process to the ring that the environment names. False: there is none, or it cannot
-/// be used.
+/// Attaches the process to the ring that the environment names. False: the environment names no
+/// ring, or the ring cannot be used.
 bool attach_program() noexcept
 {
     char* const value = find_ring_variable();

@@ -45,11 +45,12 @@ ring_segment* wait_for_segment() noexcept
     }
 }
 
-/// Number of segments, from the first, whose pages this process has mapped.
+/// The number of segments at the start of the ring whose pages this process has mapped.
 constinit std::atomic<std::size_t> mapped_segments{0};
 
-/// Maps the pages of a segment that is used for the first time, together with those of the next
-/// segments: one call takes a third of the time of the page faults. Linux before 5.14 refuses.
+/// Maps the pages of a segment that is used for the first time, and the pages of the next segments.
+/// One call takes a third of the time of the page faults. Linux before 5.14 refuses the call, and
+/// the page faults happen later.
 void map_pages(std::size_t segment) noexcept
 {
     constexpr std::size_t at_once = 8; // 128 KiB
