@@ -1,5 +1,5 @@
-//! Records programs that do unusual things by `mallard record`, from end to end: the status, what is
-//! said, and the number of recorded blocks.
+//! Tests `mallard record` from end to end with programs that do unusual things: checks the status,
+//! the messages, and the number of recorded blocks.
 //!
 //! `tests/record/recorder_test.py` tests the same of the recorder alone, and in more detail.
 

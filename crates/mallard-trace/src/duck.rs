@@ -298,7 +298,7 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
-    /// Between 0 and 1, without 0.
+    /// A random number above 0, up to 1.
     fn unit(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }

@@ -96,7 +96,7 @@ pub struct Header {
     pub start_unix: u64,
     /// One of [`clock`].
     pub clock: u32,
-    /// System id of the process.
+    /// Process id.
     pub pid: u32,
     /// 0: every call is recorded; otherwise the mean number of allocated bytes between two sampled
     /// allocations.
@@ -141,7 +141,8 @@ pub struct Record {
     pub t: u64,
     /// The address of the block.
     pub addr: u64,
-    /// From the lowest bit: size 40, log2 of the alignment 6, op 6, flags 12.
+    /// Bit fields, the lowest first: 40 bits of size, 6 of log2 of the alignment, 6 of op, 12 of
+    /// flags.
     pub what: u64,
     /// A call stack, or the number of a traced allocator: see the op.
     pub stack: u32,

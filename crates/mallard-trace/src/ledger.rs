@@ -176,7 +176,7 @@ impl Ledger {
         }
     }
 
-    /// Says to which process the thread with the index `thread` belongs.
+    /// Records to which process the thread with the index `thread` belongs.
     fn thread(&mut self, thread: u32, tid: i32, process: i32, is_forked: bool) {
         let index = thread as usize;
         if self.threads.len() <= index {

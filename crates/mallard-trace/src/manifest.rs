@@ -51,7 +51,7 @@ pub struct Stream {
     pub clock_hz: u64,
     /// When the stream was opened, in nanoseconds since 1970.
     pub start_unix: u64,
-    /// System id of the process.
+    /// Process id.
     pub pid: u32,
     /// 0, or the mean number of allocated bytes between two sampled allocations.
     pub sample_bytes: u64,

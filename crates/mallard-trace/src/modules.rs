@@ -61,7 +61,7 @@ const FRAMES_MAX: usize = 1 << 22;
 /// old addresses stay as they were.
 const SPLITS_MAX: usize = 1 << 10;
 
-/// The code that an address space has: start to (end, offset in the file, module).
+/// Maps the code in an address space, from start to (end, offset in the file, module).
 type Space = BTreeMap<u64, (u64, u64, u32)>;
 
 /// All modules, address spaces and frames of a stream.

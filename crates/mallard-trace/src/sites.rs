@@ -1,8 +1,8 @@
 //! What each call stack that allocates has allocated: counts, live bytes, peaks, lifetimes.
 //!
-//! All numbers are kept while the events pass by in the order of time. A number that says what a
-//! site has at the peak of the whole program is kept without work at each new peak: a site's live
-//! bytes at the last peak are its live bytes before its first change after that peak.
+//! All numbers are updated as the events pass by in the order of time. A new peak of the whole
+//! program does not touch each site: a site's live bytes at the last peak are its live bytes before
+//! its first change after that peak.
 
 use crate::hash::NumberMap;
 use crate::histogram::{log_bucket, size_bucket, Histogram};
@@ -13,7 +13,7 @@ const SITES_MAX: usize = 1 << 19;
 
 /// What one call stack has allocated. In a sampled stream, sums are estimates of the whole.
 #[derive(Debug, Clone, Default)]
-#[repr(C)] // What each event changes comes first: it shares few cache lines.
+#[repr(C)] // the fields that each event changes come first, on few cache lines
 pub struct Site {
     /// The peak of the whole program that `at_peak_bytes` belongs to.
     epoch: u64,
@@ -139,12 +139,12 @@ pub struct Sites {
     sample_bytes: u64,
     epoch: u64,
     width: Width,
-    /// Live and peak of the whole program. The other members are sums that `finish` makes.
+    /// The live bytes and the peak of the whole program. `finish` computes the other members.
     whole: Site,
 }
 
 impl Sites {
-    /// Makes an empty list. `sample_bytes` is that of the header of the stream.
+    /// Makes an empty list. The header of the stream has `sample_bytes`.
     pub fn new(sample_bytes: u64) -> Self {
         let root = Site::default();
         let by_node = NumberMap::from_iter([(0, 0)]);

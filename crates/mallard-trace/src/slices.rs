@@ -1,4 +1,4 @@
-//! Counts over time, in few slices, whatever the length of the recording is.
+//! Counts over time, in a fixed number of slices, however long the recording is.
 
 /// Number of slices.
 pub const SLICES: usize = 32;
@@ -28,20 +28,20 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// Adds to a slice of the width that is in use now.
+    /// Adds `count` to a slice. `width` is the current width of slices.
     #[inline]
     pub fn add(&mut self, width: Width, slice: usize, count: f64) {
         self.widen(width);
         self.counts[slice] += count;
     }
 
-    /// The counts for slices of the width that is in use now.
+    /// Returns the counts. `width` is the current width of slices.
     pub fn counts(&mut self, width: Width) -> &[f64; SLICES] {
         self.widen(width);
         &self.counts
     }
 
-    /// Adds the counts of others.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, width: Width, other: &mut Slices) {
         self.widen(width);
         for (to, from) in self.counts.iter_mut().zip(other.counts(width)) {
@@ -65,7 +65,7 @@ impl Slices {
 pub struct CpuTime {
     /// In nanoseconds; nothing if the stream does not tell.
     pub total_ns: Option<i64>,
-    /// The same over time.
+    /// CPU time by slice, in nanoseconds.
     pub slices: Slices,
     /// The width of the slices.
     pub width: Width,

@@ -94,8 +94,8 @@ impl Stacks {
         })
     }
 
-    /// The functions of a call stack, the innermost first. The empty stack has none, and so has a
-    /// number that is no call stack.
+    /// The functions of a call stack, the innermost first. There are none for the empty stack, nor
+    /// for a number that is no call stack.
     pub fn functions(&self, node: i32) -> Vec<FrameInfo<'_>> {
         let mut functions = Vec::new();
         let mut node = node as u32;

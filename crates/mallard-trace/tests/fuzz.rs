@@ -114,7 +114,8 @@ fn trace_in(folder: &Path) -> PathBuf {
     to
 }
 
-/// The bytes of a table without compression: a changed compressed page is hardly ever a page.
+/// The bytes of a table without compression. Most changes of compressed bytes would only make the
+/// decompression fail.
 fn uncompressed(path: &Path) -> Vec<u8> {
     let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
     let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();

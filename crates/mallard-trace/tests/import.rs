@@ -59,7 +59,7 @@ struct Block {
     stack: Vec<u64>,
 }
 
-/// A random program of some threads, and what its blocks are.
+/// Makes the stream of a random program with some threads, and the list of its blocks.
 fn program(seed: u64) -> (Vec<u8>, Vec<Block>) {
     let mut random = Random(seed);
     let threads = 1 + random.below(4);

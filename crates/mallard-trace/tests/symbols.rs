@@ -55,7 +55,8 @@ fn trace_with(folder: &Path, build_id: &str, path: &Path, options: &Options) -> 
     import_in(folder, &stream.finish(), options).unwrap()
 }
 
-/// The innermost function of the only site that is not inlined, its file, and the source of names.
+/// Returns three facts on the only site: its innermost function that is not inlined, the file of
+/// this function, and where names come from.
 fn found(trace: &Trace) -> (String, String, String) {
     let stacks = trace.stacks().unwrap();
     let node = trace.sites().unwrap()[0].stack;

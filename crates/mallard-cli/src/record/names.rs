@@ -28,7 +28,7 @@ impl Names {
         !self.trace.exists() && !self.stream.exists()
     }
 
-    /// The stream cannot be created or written.
+    /// The error of a stream that cannot be created or written.
     pub fn unwritable(&self, error: &io::Error) -> Failure {
         let folder = match self.stream.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -28,7 +28,7 @@ pub const SEGMENTS: u32 = 16384;
 /// the order of the table, but a thread may be interrupted before it marks its segment as in use.
 const LOOK_AHEAD: usize = 256;
 
-/// What the command tells the recorder.
+/// Options that the command passes to the recorder.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Number of segments of 16 KiB. Memory is used only for those that the program fills.

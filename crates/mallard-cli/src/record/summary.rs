@@ -68,7 +68,7 @@ impl Summary<'_> {
         Ok(status)
     }
 
-    /// The program ran, but the recorder was not in it.
+    /// The error of a program that ran without the recorder.
     fn not_loaded(&self) -> Failure {
         let program = self.path.display();
         let why = match &self.outcome.refused {

@@ -13,7 +13,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 const TEXT_BYTES_MAX: u64 = 1 << 16;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A record and what belongs to it.
+/// A record, with the text or the return addresses that follow it.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     /// The record.
@@ -60,7 +60,7 @@ pub enum Ending {
 pub struct Reader<R: Read> {
     input: Input<R>,
     buffer: Vec<u8>,
-    /// What was read and not returned yet is buffer[at..filled].
+    /// The bytes that were read and not returned yet are buffer[at..filled].
     at: usize,
     filled: usize,
     header: Header,

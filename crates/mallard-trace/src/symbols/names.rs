@@ -82,7 +82,7 @@ fn address_of(object: &Elf, offset: u64) -> Option<u64> {
     })
 }
 
-/// Adds what a file knows. Debug information replaces symbols.
+/// Adds the names that a file has. Debug information replaces symbols.
 fn add_names(object: &Elf, addresses: &[Option<u64>], names: &mut Names) {
     let (table, symbols) = SymbolTable::new(object);
     if table != Source::None && matches!(names.source, Source::None | Source::DynamicSymbols) {

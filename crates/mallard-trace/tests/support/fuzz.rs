@@ -32,7 +32,7 @@ pub fn check_stream(bytes: &[u8], folder: &Path) {
     fs::remove_dir_all(&to).expect("a folder");
 }
 
-/// Checks that a trace agrees with itself. Of its tables, reads one, and those that commands read.
+/// Checks that a trace agrees with itself. Reads one table, and the sites with their call stacks.
 fn check_trace(trace: &Trace) {
     let manifest = trace.manifest();
     let rows = |name: &str| manifest.tables.iter().find(|table| table.name == name).unwrap().rows;
@@ -69,7 +69,8 @@ pub fn files_of(trace: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads all columns of a table, and what commands make of it.
+/// Reads all columns of a table. For tables of sites and call stacks, also reads what commands
+/// show.
 fn read(trace: &Trace, schema: &'static Schema) -> Result<()> {
     let table = trace.table(schema)?;
     for field in schema.fields {

@@ -34,7 +34,7 @@ pub fn header() -> Header {
     }
 }
 
-/// splitmix64.
+/// A generator of random numbers (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
