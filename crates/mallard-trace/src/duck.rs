@@ -1,7 +1,7 @@
 //! D, V, L, U, C and F: six measures of how a program, or one of its sites, uses memory.
 //!
-//! One function computes each, and [`explain`] says in words what it computes. Lakos's talk on local
-//! allocators names D, V, L, U and C, Bleaney added F.
+//! One function computes each measure, and [`explain`] describes the measure in words. Lakos's talk
+//! on local allocators names D, V, L, U and C. Bleaney added F.
 
 use crate::slices::SLICES;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ const REPETITIONS: usize = 400;
 /// A measure with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The value; nothing if there are too few observations, or if the stream does not tell.
+    /// The value; `None` if there are too few observations, or if the stream lacks the data.
     pub value: Option<f64>,
     /// The lower end of the interval.
     pub low: Option<f64>,

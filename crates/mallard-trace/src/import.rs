@@ -25,7 +25,7 @@ pub struct Options {
     pub debug_folders: Vec<PathBuf>,
     /// Whether functions are left as `module+0x…`.
     pub without_symbols: bool,
-    /// What the manifest says under `notes`.
+    /// The entry `notes` of the manifest.
     pub notes: serde_json::Map<String, serde_json::Value>,
 }
 

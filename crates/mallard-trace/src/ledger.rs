@@ -78,13 +78,13 @@ pub(crate) struct LiveSample {
     pub live: (f64, f64),
 }
 
-/// How many events were of each kind, and what was strange about them.
+/// Numbers of events by kind, and of irregular events, such as frees without an allocation.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Counts {
     /// Rows of `events`.
     pub events: u64,
-    /// Calls that returned a new block, those of realloc included.
+    /// Calls that returned a new block, including calls of realloc.
     pub allocations: u64,
     /// Calls that freed a block.
     pub frees: u64,
@@ -100,7 +100,7 @@ pub struct Counts {
     pub blocks: u64,
     /// Frees of blocks whose allocation is not in the stream.
     pub unknown_frees: u64,
-    /// The same in a process made by fork: the parent allocated the block before the fork.
+    /// Such frees in a process made by fork: the parent allocated the block before the fork.
     pub inherited_frees: u64,
     /// Blocks whose address was allocated again, though no free is in the stream.
     pub missed_frees: u64,
@@ -108,7 +108,7 @@ pub struct Counts {
     pub broken_reallocs: u64,
 }
 
-/// What the ledger knows of a thread.
+/// The state of a thread.
 #[derive(Default)]
 struct ThreadState {
     tid: i32,
@@ -304,7 +304,7 @@ impl Ledger {
         self.event(call, ns, -1, None, false);
     }
 
-    /// The blocks of a process that ended are no longer in use, though nobody freed them.
+    /// Takes the blocks of an ended process out of use, although no call freed them.
     fn end_process(&mut self, table: usize) {
         for block in self.blocks.take_all(table) {
             self.sites.leave(block.site, block.size);

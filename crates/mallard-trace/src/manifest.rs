@@ -27,15 +27,15 @@ pub struct Manifest {
     pub stream: Stream,
     /// Events that are missing.
     pub losses: Losses,
-    /// Events by kind, and what was strange about them.
+    /// Numbers of events by kind, and of irregular events.
     pub counts: Counts,
-    /// What was strange about the stream.
+    /// Irregularities in the stream.
     pub repairs: Repairs,
     /// Sums of the whole program.
     pub totals: Totals,
     /// The tables.
     pub tables: Vec<Written>,
-    /// What the command that recorded adds: host, program, own cost.
+    /// Notes of the command that recorded: host, program, cost of recording.
     #[serde(default)]
     pub notes: serde_json::Map<String, serde_json::Value>,
 }
@@ -82,7 +82,7 @@ impl Losses {
     }
 }
 
-/// What was strange about the stream, and how often.
+/// Irregularities in the stream: the number of times that each occurred.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repairs {
@@ -110,7 +110,7 @@ pub struct Repairs {
 pub struct Totals {
     /// From the opening of the stream to the last event, in nanoseconds.
     pub duration_ns: i64,
-    /// CPU time of the program, in nanoseconds; nothing if the stream does not tell.
+    /// CPU time of the program, in nanoseconds; `None` if the stream does not have it.
     pub cpu_ns: Option<i64>,
     /// The sums of all sites. Its `stack` is 0.
     pub sites: crate::site_row::SiteRow,

@@ -36,7 +36,7 @@ pub(crate) fn rows(
     Ok((rows, whole))
 }
 
-/// The CPU time of the slices. If only the sum is known, all slices have the same.
+/// The CPU time of the slices. If only the sum is known, all slices get an equal share.
 fn cpu_slices(cpu: &CpuTime, width: Width) -> (Width, [f64; SLICES]) {
     let mut slices: Slices = cpu.slices.clone();
     let width = if cpu.width > width { cpu.width } else { width };

@@ -28,9 +28,9 @@ pub struct Overlaps {
 }
 
 impl Overlaps {
-    /// Adds the call that ended last. When a call is so old that no later one is compared with it,
-    /// passes its site and the number of other threads that were inside a call meanwhile to `each`.
-    /// Calls before those of a second thread are not passed: there were no others.
+    /// Adds the call that ended last. Passes the oldest call to `each` when there are too many: its
+    /// site, and the number of other threads that were inside a call at the same time. While only
+    /// one thread has called, no call is passed.
     pub fn add(&mut self, call: TimedCall, each: &mut impl FnMut(u32, u32)) {
         if !self.has_threads {
             self.has_threads =

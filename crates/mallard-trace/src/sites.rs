@@ -54,7 +54,7 @@ pub struct Site {
     pub cross_thread: f64,
     /// Blocks freed before their thread allocated another one.
     pub short_lived: f64,
-    /// Time of the timed calls, in nanoseconds; after `finish`, an estimate of that of all calls.
+    /// Time of the timed calls, in nanoseconds. After `finish`, the estimated time of all calls.
     pub call_ns: i64,
     /// Number of timed calls.
     pub timed: i64,
@@ -364,7 +364,7 @@ pub struct Free {
     pub life_ns: u64,
     /// Whether another thread freed it.
     pub is_cross_thread: bool,
-    /// Whether its thread allocated no other block meanwhile.
+    /// Whether its thread allocated no other block before the free.
     pub is_short_lived: bool,
     /// Whether a recorded call freed it.
     pub is_a_call: bool,

@@ -1,16 +1,16 @@
 //! Call stacks as nodes of one prefix tree.
 //!
-//! A node stands for a call stack: its parent for the stack without the innermost frame. Node 0 is
-//! the empty stack, which stands for an unknown one as well.
+//! A node represents a call stack. Its parent represents the stack without the innermost frame.
+//! Node 0 is the empty stack, and also represents an unknown stack.
 
 use crate::hash::mix;
 use hashbrown::HashTable;
 
 /// The empty call stack.
 pub const ROOT: u32 = 0;
-/// The frame that stands for outer frames which the recorder could not find.
+/// A frame in place of outer frames that the recorder could not find.
 pub const FRAME_CUT: u32 = 0;
-/// The frame that stands for frames which were too many to be written.
+/// A frame in place of frames that were too many to be written.
 pub const FRAME_GAP: u32 = 1;
 /// The first frame with an address or a name.
 pub const FRAME_FIRST: u32 = 2;

@@ -1,4 +1,4 @@
-//! Streams become tables: a model of all blocks says what the tables must hold.
+//! Tests that streams become tables. A model of all blocks says what the tables must hold.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Streams: the golden file, what the writer writes, and bytes that no writer wrote.
+//! Tests of streams: the golden file, what the writer writes, and bytes that no writer wrote.
 
 mod support;
 
@@ -129,7 +129,7 @@ fn the_constants_are_those_of_the_header_for_c() {
         assert_eq!(value(&format!("{prefix}{name}")), Some(number), "{name}");
         compared += 1;
     }
-    // Nothing that the header names is missing here.
+    // This crate has each constant of the header for C.
     assert_eq!(compared, values.len(), "{values:?}");
     assert_eq!(values["allocate"], u64::from(op::ALLOCATE));
 }

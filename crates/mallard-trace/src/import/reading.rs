@@ -29,7 +29,7 @@ const NUMBERS_MAX: usize = 1 << 20;
 /// Number of events between two reports of progress.
 const STEP: u64 = 1 << 19;
 
-/// Events that are passed to the ledger at once, and how many such batches may wait.
+/// Events that are passed to the ledger in one batch. At most `BATCHES` batches wait.
 const BATCH: usize = 1 << 13;
 const BATCHES: usize = 16;
 
@@ -68,7 +68,7 @@ pub(super) struct Process {
     pub status: Option<u64>,
 }
 
-/// What the system said of the memory of a process.
+/// The memory of a process at one moment, as the system reported it.
 pub(super) struct Sample {
     pub ns: i64,
     pub process: u32,
@@ -260,7 +260,7 @@ impl Reading {
         if self.threads.len() >= NUMBERS_MAX {
             return None;
         }
-        // A thread that was not announced belongs to the only process that there is, if any.
+        // A thread that was not announced belongs to the first process, if there is one.
         let process = self.processes.first().map_or(0, |process| process.number);
         let index = self.threads.len() as u32;
         let table = self.table(Owner::Process(process));
@@ -549,7 +549,7 @@ impl Reading {
         })
     }
 
-    /// The CPU time of all threads, or, if it is more, that of all processes.
+    /// The CPU time of all threads or of all processes, whichever is more.
     fn cpu_total(&self) -> Option<i64> {
         let of_threads =
             self.threads.iter().filter_map(|thread| thread.cpu_ns).reduce(u64::saturating_add);

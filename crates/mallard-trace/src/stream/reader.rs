@@ -209,7 +209,7 @@ impl<R: Read> Reader<R> {
         true
     }
 
-    /// Whether so many bytes are in the buffer, after reading more if necessary.
+    /// Whether the buffer has `bytes` unread bytes, after reading more if necessary.
     #[inline]
     fn has(&mut self, bytes: usize) -> bool {
         self.filled - self.at >= bytes || self.refill(bytes)

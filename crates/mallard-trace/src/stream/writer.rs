@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 /// How a stream is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// As records.
+    /// The records as they are.
     None,
     /// With zstd, level 1.
     Zstd,

@@ -28,9 +28,9 @@ pub enum Kind {
 pub enum Encoding {
     /// Each value as it is.
     Plain,
-    /// As indices in a dictionary.
+    /// Indices into a dictionary.
     Dictionary,
-    /// As differences to the value before.
+    /// Differences from the previous value.
     Delta,
 }
 
@@ -198,7 +198,7 @@ pub const THREADS: Schema = Schema {
     ],
 };
 
-/// What the system said of the memory of the processes, some 100 times a second.
+/// The memory of the processes as the system reported it, some 100 times a second.
 pub const SAMPLES: Schema = Schema {
     name: "samples",
     has_parts: false,

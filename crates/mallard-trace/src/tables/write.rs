@@ -24,7 +24,7 @@ pub const GROUP_ROWS: usize = 1 << 20;
 /// Row groups of one file of a table that has parts.
 const PART_GROUPS: usize = 64;
 
-/// What was written of a table.
+/// A table that was written.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Written {
     /// Name of the table.

@@ -1,5 +1,6 @@
-//! What holds for any bytes: a reader returns what is there, or an error of three lines. It does not
-//! panic. The tests check it with a few thousand changed files, `./x fuzz` for as long as you like.
+//! Checks that hold for any bytes: a reader returns what is there, or an error of three lines, and
+//! does not panic. The tests run them on a few thousand changed files, `./x fuzz` for as long as
+//! you like.
 #![allow(dead_code)] // Each user needs a part.
 
 use mallard_trace::error::{Error, Result};
@@ -58,7 +59,7 @@ pub fn check_file(trace: &Path, file: &Path, bytes: &[u8]) {
     fs::write(&path, before).expect("a writable file");
 }
 
-/// The files of a trace, without the folder: the manifest, and those of tables.
+/// The files of a trace, relative to its folder: the manifest, and the files of tables.
 pub fn files_of(trace: &Path) -> Vec<PathBuf> {
     let mut files = vec![PathBuf::from("manifest.json")];
     files.extend(schema::ALL.iter().map(|schema| match schema.has_parts {

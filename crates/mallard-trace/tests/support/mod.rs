@@ -1,4 +1,4 @@
-//! What the tests share: files of the repository, streams that are made here, random numbers.
+//! Helpers of the tests: files of the repository, streams that are made here, random numbers.
 #![allow(dead_code)] // Each test file uses a part.
 
 use mallard_trace::format::{self, clock, op, pack, pack_stack, Header, Record};
