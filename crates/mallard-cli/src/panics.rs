@@ -5,8 +5,8 @@ use crate::error::Failure;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Mutex;
 
-/// What the last panic said. A panic is printed only if nobody catches it: the library that reads
-/// tables panics at some damaged files, and the reader makes an error of that.
+/// The message of the last panic. A panic is printed only if nothing catches it: the library that
+/// reads tables panics at some damaged files, and the reader makes an error of that panic.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Runs a command. With RUST_BACKTRACE, panics are also printed as Rust prints them.

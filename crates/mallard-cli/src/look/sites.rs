@@ -265,7 +265,7 @@ fn as_json(site: &SiteRow, stacks: &Stacks) -> Value {
     value
 }
 
-/// What the six measures mean.
+/// The explanations of the six measures.
 pub fn explanations() -> String {
     EXPLANATIONS
         .iter()

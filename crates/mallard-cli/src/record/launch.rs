@@ -97,9 +97,9 @@ impl Running {
         self.process.as_raw() as u32
     }
 
-    /// Waits until the program ends, but at most `limit`, and returns whether the program has ended.
-    /// Passes on signals that arrive meanwhile. Until `reap` is called, the system still tells the
-    /// CPU time of the program.
+    /// Waits until the program ends, but at most `limit`, and returns whether the program has
+    /// ended. Passes on signals that arrive while it waits. Until `reap` is called, the CPU time of
+    /// the program can still be read.
     pub fn wait(&mut self, limit: Duration) -> io::Result<bool> {
         use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
         self.sleep(limit);

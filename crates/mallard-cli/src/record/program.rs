@@ -159,7 +159,7 @@ fn machine() -> u16 {
     }
 }
 
-/// The shell that runs a script; nothing if the program is no script of a shell.
+/// The shell that runs a script; `None` if the program is no shell script.
 pub fn shell_of(path: &Path) -> Option<String> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(512).read_to_end(&mut begin).ok()?;

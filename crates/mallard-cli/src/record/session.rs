@@ -18,7 +18,7 @@ const PASS: Duration = Duration::from_millis(10);
 /// When less of the ring is free, the session looks for segments of threads that have ended.
 const FREE_SHARE_MIN: f64 = 0.5;
 
-/// What the user asked of a recording.
+/// Limits that the user has set for a recording.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The part of the run that is recorded, counted from its start.
@@ -38,7 +38,7 @@ pub struct Start {
     pub begin: Instant,
 }
 
-/// What is known at the end of a recording.
+/// The outcome of a recording.
 #[derive(Debug)]
 pub struct Outcome {
     /// How the program ended.
@@ -141,8 +141,8 @@ impl Session {
         }
     }
 
-    /// Moves all new records from the ring to the stream, and adds what the system says. Reads the
-    /// CPU time of all threads if this is the `last` time that the system tells it.
+    /// Moves all new records from the ring to the stream, and adds samples of memory and CPU time.
+    /// Reads the CPU time of all threads if this is the `last` time that the system still has it.
     fn pass(&mut self, last: bool) {
         let (t, ns) = (ticks::now(self.start.clock), ticks::monotonic_ns() - self.start.ns);
         if self.ring.free_share() < FREE_SHARE_MIN {

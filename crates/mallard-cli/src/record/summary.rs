@@ -1,5 +1,5 @@
-//! What `mallard record` says at the end: what was recorded, what is missing, what recording cost,
-//! and how much any allocator could save at most.
+//! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
+//! recording cost, and how much any allocator could save at most.
 
 use super::launch::Ended;
 use super::names::Names;

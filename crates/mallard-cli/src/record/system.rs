@@ -1,4 +1,4 @@
-//! Reads what the system tells of a recorded process: memory, page faults and CPU time.
+//! Reads memory, page faults and CPU time of a recorded process from the system.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -180,7 +180,7 @@ impl Line<'_> {
         }
     }
 
-    /// Adds the figures of AS1 in seconds, and those of the other strategies in per cent of AS1.
+    /// Adds the figures of AS1 in seconds, and of the other strategies in per cent of AS1.
     fn per_cent(
         &self,
         suite: &str,

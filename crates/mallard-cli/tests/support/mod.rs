@@ -1,4 +1,5 @@
-//! What tests of `mallard record` share: a folder for each test, and how a run of mallard ended.
+//! Helpers of the tests of `mallard record`: a folder for each test, and how a run of mallard
+//! ended.
 #![allow(dead_code)] // Each test file uses a part.
 
 use mallard_trace::tables::schema::{ALLOCS, PROCESSES};
@@ -76,7 +77,7 @@ impl Folder {
     }
 }
 
-/// What was recorded of a program.
+/// The recording of a program.
 pub struct Recording {
     pub ran: Ran,
     pub trace: Trace,
