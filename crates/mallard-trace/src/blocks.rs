@@ -21,7 +21,7 @@ pub struct Block {
     pub thread: u32,
     /// The site that counts the block.
     pub site: u32,
-    /// How often realloc was called for the block or for one that it continues.
+    /// How often realloc was called for the block, and for the blocks from which realloc moved it.
     pub reallocs: u32,
     /// The alignment that was asked for, as the exponent of a power of two.
     pub align_log2: u8,

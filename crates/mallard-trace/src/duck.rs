@@ -54,7 +54,7 @@ impl Estimate {
     }
 }
 
-/// What one of the letters means: a name, a unit, and how it is computed.
+/// The explanation of one letter: a name, a unit, and how the measure is computed.
 pub struct Explanation {
     /// The letter.
     pub letter: char,

@@ -43,7 +43,7 @@ pub struct Manifest {
 /// The stream that the tables are made of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Stream {
-    /// Version of its format.
+    /// Version of the format of the stream.
     pub version: u32,
     /// 1: CLOCK_MONOTONIC; 2: the time stamp counter.
     pub clock: u32,
@@ -55,9 +55,9 @@ pub struct Stream {
     pub pid: u32,
     /// 0, or the mean number of allocated bytes between two sampled allocations.
     pub sample_bytes: u64,
-    /// Number of its records.
+    /// Number of records in the stream.
     pub records: u64,
-    /// How it ends: `complete`, `cut`, or `damaged: ...`.
+    /// How the stream ends: `complete`, `cut`, or `damaged: ...`.
     pub ending: String,
 }
 

@@ -112,7 +112,7 @@ fn row(
     }
 }
 
-/// The moment of a peak: see [`Site::peak_next`].
+/// Identifies the blocks that were in use at a peak: see [`Site::peak_next`].
 #[derive(Clone, Copy)]
 struct Peak {
     next: i64,

@@ -108,11 +108,11 @@ site_row! {
         timed_calls,
         /// The smallest size.
         size_min,
-        /// The size that half of the blocks do not exceed, rounded up to a size class.
+        /// The median size, rounded up to a size class.
         size_p50,
-        /// The size that 90 % of the blocks do not exceed, rounded up likewise.
+        /// The 90th percentile of the sizes, rounded up to a size class.
         size_p90,
-        /// The size that 99 % of the blocks do not exceed, rounded up likewise.
+        /// The 99th percentile of the sizes, rounded up to a size class.
         size_p99,
         /// The largest size.
         size_max,
@@ -120,11 +120,11 @@ site_row! {
         alignments,
     }
     lives {
-        /// The lifetime that half of the freed blocks do not exceed, at most 25 % too large.
+        /// The median lifetime of the freed blocks, at most 25 % too large.
         life_p50,
-        /// The lifetime that 90 % of the freed blocks do not exceed, likewise.
+        /// The 90th percentile of their lifetimes, at most 25 % too large.
         life_p90,
-        /// The lifetime that 99 % of the freed blocks do not exceed, likewise.
+        /// The 99th percentile of their lifetimes, at most 25 % too large.
         life_p99,
     }
     estimates {

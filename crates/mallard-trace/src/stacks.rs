@@ -104,7 +104,7 @@ impl ThreadStack {
         (self.nodes.last().copied().unwrap_or(ROOT), had)
     }
 
-    /// Adds a frame inside the others.
+    /// Adds an innermost frame.
     #[inline]
     pub fn push(&mut self, node: u32) {
         self.nodes.push(node);

@@ -26,7 +26,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             0..=2 if at < bytes.len() => bytes[at] = random.next() as u8,
             3 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
             4 => {
-                // The numbers at which something overflows.
+                // Numbers at which arithmetic may overflow.
                 let number = [0, 1, u64::MAX, i64::MAX as u64, 1 << 32, 1 << 20][random.below(6)];
                 let number = number.to_ne_bytes();
                 let count = number.len().min(bytes.len() - at);

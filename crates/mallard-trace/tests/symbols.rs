@@ -35,7 +35,7 @@ fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// The build-id of this program; nothing if the linker gives none.
+/// The build-id of this program; `None` if the linker writes none.
 fn build_id() -> Option<String> {
     let bytes = std::fs::read(this_program()).unwrap();
     let id = File::parse(&bytes[..]).unwrap().build_id().unwrap()?.to_vec();
