@@ -143,7 +143,7 @@ TEST(slot_map_growth, touches_pages_only_when_they_are_used)
 
 constexpr std::size_t word_and_value = 4 + 4096;
 
-/// The map keeps its elements after a failure, and the failure says what to do.
+/// Expects that the map keeps its elements after a failure, and that the failure says what to do.
 template <class Map>
 bool survives_refusal(int resource, rlim_t bytes, std::string_view words)
 {
@@ -182,7 +182,7 @@ TEST(slot_map_growth, survives_when_the_system_commits_no_more_memory)
                 ::testing::ExitedWithCode(0), "");
 }
 
-/// A map reserves less address space when the address space is limited.
+/// Expects that a map reserves less address space when the address space is limited.
 template <class Map>
 bool makes_do_with_less()
 {

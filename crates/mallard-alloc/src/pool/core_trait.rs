@@ -34,7 +34,7 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Makes a core that has no memory for blocks yet.
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self;
 
-    /// Returns how many bytes from the source hold `count` blocks with their headers. The size of
+    /// Returns the bytes that `count` blocks and their headers need from the source. The size of
     /// the core itself is not included.
     fn bytes_for(shape: SlotShape, count: usize) -> usize;
 

@@ -35,8 +35,8 @@ fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::InvalidData, "it is no library"))
 }
 
-/// Where the recorder may be. A program may be in PREFIX/bin, or in build/cargo/PROFILE of a
-/// checkout.
+/// The paths at which the recorder may be. A program may be in PREFIX/bin, or in
+/// build/cargo/PROFILE of a checkout.
 fn candidates(program: &Path) -> Vec<PathBuf> {
     let up = |levels: usize| program.ancestors().nth(levels).unwrap_or(Path::new("/"));
     let installed = ["lib/mallard", "lib64/mallard", "lib/x86_64-linux-gnu/mallard"];

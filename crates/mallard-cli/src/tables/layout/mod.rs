@@ -1,4 +1,5 @@
-//! The layout of each suite's tables: as in its document, with published figures beside ours.
+//! Lays out the tables of each suite as the document of the suite does, with published figures
+//! beside ours.
 
 pub mod general;
 pub mod lakos1;
