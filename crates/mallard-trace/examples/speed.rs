@@ -1,9 +1,9 @@
 //! How fast does a stream become tables, and how much memory does that take?
 //!
-//! `cargo run --release -p mallard-trace --example speed -- [MILLIONS] [FOLDER]` makes a stream of
-//! MILLIONS million events (default 5) by four threads, imports it, and prints the time, the rate,
-//! the largest resident size, and the bytes for each event. The stream is not kept. The trace is
-//! kept if FOLDER is given.
+//! `cargo run --release -p mallard-trace --example speed -- [MILLIONS|STREAM] [FOLDER]` makes a stream
+//! of MILLIONS million events (default 5) by four threads, or takes one that `mallard record
+//! --keep-stream` left. It imports the stream and prints the time, the rate, the largest resident
+//! size, and the bytes for each event. The trace is kept if FOLDER is given.
 
 use mallard_trace::format::{clock, op, pack, pack_stack, Header, Record};
 use mallard_trace::import::{import, Options};
@@ -117,11 +117,17 @@ fn cpu_seconds() -> f64 {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let millions: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let which = arguments.next().unwrap_or("5".to_string());
     let folder = tempfile::tempdir()?;
-    let stream = folder.path().join("synthetic.stream");
-    let to = arguments.next().map_or(folder.path().join("synthetic.mallard"), PathBuf::from);
-    make_stream(&stream, millions * 1_000_000)?;
+    let to = arguments.next().map_or(folder.path().join("a.mallard"), PathBuf::from);
+    let stream = match which.parse::<usize>() {
+        Ok(millions) => {
+            let stream = folder.path().join("synthetic.stream");
+            make_stream(&stream, millions * 1_000_000)?;
+            stream
+        }
+        Err(_) => PathBuf::from(which),
+    };
     let (begin, cpu) = (Instant::now(), cpu_seconds());
     let options = Options { without_symbols: true, ..Options::default() };
     let trace = import(&stream, &to, &options, &mut |_| ())?;

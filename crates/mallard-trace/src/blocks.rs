@@ -1,6 +1,7 @@
 //! Numbers the blocks of a program, and says which block an event belongs to.
 
 use crate::hash::NumberMap;
+use crate::sites::Ended;
 
 /// A block in use.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +26,14 @@ pub struct Block {
     pub reallocs: u32,
     /// The alignment that was asked for, as the exponent of a power of two.
     pub align_log2: u8,
+}
+
+impl Block {
+    /// What its site is told when it ends.
+    #[inline]
+    pub fn ended(&self) -> Ended {
+        Ended { site: self.site, id: self.id, addr: self.addr, size: self.size }
+    }
 }
 
 type Table = NumberMap<u64, Block>;

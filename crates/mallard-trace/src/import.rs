@@ -73,8 +73,7 @@ pub fn import_from<R: Read>(
 
     progress(Progress::Sites(read.sites.sites.len()));
     let cpu = read.cpu;
-    let (site_rows, whole) =
-        crate::measure::rows(read.sites, &cpu, read.thread_count, folder.path())?;
+    let (site_rows, whole) = crate::measure::rows(read.sites, &cpu, read.thread_count);
     rows::sites(&mut tables, &site_rows);
     let mut written = read.written;
     written.extend(tables.finish()?);

@@ -140,7 +140,6 @@ pub(crate) struct Ledger {
     overlaps: Overlaps,
     events: EventRows,
     allocs: AllocRows,
-    rows_of_allocs: i64,
     tables: Tables,
     has_failed: bool,
     last_ns: i64,
@@ -158,7 +157,6 @@ impl Ledger {
             overlaps: Overlaps::default(),
             events: EventRows::new(),
             allocs: AllocRows::new(),
-            rows_of_allocs: 0,
             tables,
             has_failed: false,
             last_ns: 0,
@@ -213,7 +211,7 @@ impl Ledger {
     }
 
     fn now(&self, ns: i64) -> Now {
-        Now { ns, next: self.blocks.count(), rows: self.rows_of_allocs }
+        Now { ns, next: self.blocks.count() }
     }
 
     fn allocation(&mut self, call: &Call, ns: i64) {
@@ -307,7 +305,7 @@ impl Ledger {
     /// Takes the blocks of an ended process out of use, although no call freed them.
     fn end_process(&mut self, table: usize) {
         for block in self.blocks.take_all(table) {
-            self.sites.leave(block.site, block.size);
+            self.sites.leave(&block.ended());
             self.row_of_block(&block, None, None);
         }
     }
@@ -322,7 +320,7 @@ impl Ledger {
             is_a_call: by.is_some(),
         };
         let now = self.now(ns);
-        self.sites.free(block.site, block.size, &free, &now);
+        self.sites.free(&block.ended(), &free, &now);
         self.row_of_block(block, Some(ns), by);
     }
 
@@ -436,7 +434,6 @@ impl Ledger {
         rows.tid0.push(thread.tid);
         rows.tid1.push(by.map(|call| self.threads[call.thread as usize].tid));
         rows.reallocs.push(block.reallocs as i32);
-        self.rows_of_allocs += 1;
         if rows.proc.len() == GROUP_ROWS {
             let columns = std::mem::replace(&mut self.allocs, AllocRows::new()).into_columns();
             self.has_failed |= !self.tables.write(&ALLOCS, columns);
@@ -450,6 +447,7 @@ impl Ledger {
         }
         for table in 0..self.blocks.tables() {
             for block in self.blocks.take_all(table) {
+                self.sites.remain(&block.ended());
                 self.row_of_block(&block, None, None);
             }
         }

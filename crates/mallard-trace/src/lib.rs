@@ -36,6 +36,7 @@ mod stacks;
 pub mod stream;
 mod symbols;
 pub mod tables;
+mod touched;
 pub mod trace;
 
 pub use error::{Error, ErrorKind, Result};

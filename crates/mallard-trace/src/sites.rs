@@ -2,11 +2,14 @@
 //!
 //! All numbers are updated as the events pass by in the order of time. A new peak of the whole
 //! program does not touch each site: a site's live bytes at the last peak are its live bytes before
-//! its first change after that peak.
+//! its first change after that peak. The pages that blocks touched at a peak are kept as the blocks
+//! end: a block of the last peak adds its pages then, and a higher peak removes them all.
 
+use crate::duck::{Pages, OBSERVATIONS_MIN};
 use crate::hash::NumberMap;
 use crate::histogram::{log_bucket, size_bucket, Histogram};
 use crate::slices::{Slices, Width};
+use crate::touched::Touched;
 
 /// The most sites. Further ones are counted together, as the site of the empty call stack.
 const SITES_MAX: usize = 1 << 19;
@@ -41,11 +44,12 @@ pub struct Site {
     pub peak_allocs: f64,
     /// The moment of `peak_bytes`, in nanoseconds.
     pub peak_t: i64,
-    /// Identifies the blocks in use at the moment of `peak_bytes`: those with numbers below
-    /// `peak_next` whose row in `allocs` is `peak_rows` or later.
-    pub peak_next: i64,
-    /// See `peak_next`.
-    pub peak_rows: i64,
+    /// The number of the first block that was allocated after the moment of `peak_bytes`.
+    peak_next: i64,
+    /// The pages of blocks that were in use when `peak_bytes` was `touched_at`, and have ended since.
+    touched: Touched,
+    /// See `touched`.
+    touched_at: f64,
     /// Bytes in use when the whole program had the most.
     pub at_peak_bytes: f64,
     /// Blocks freed.
@@ -93,6 +97,29 @@ impl Site {
         }
     }
 
+    /// Must be called for each block that ends after the last peak, and for those that never end.
+    #[inline]
+    fn end_block(&mut self, block: &Ended) {
+        if block.id < self.peak_next && self.peak_allocs >= OBSERVATIONS_MIN as f64 {
+            self.touched_now().add(block.addr, block.size);
+        }
+    }
+
+    /// The pages of the last peak.
+    fn touched_now(&mut self) -> &mut Touched {
+        if self.touched_at != self.peak_bytes {
+            self.touched_at = self.peak_bytes;
+            self.touched.clear();
+        }
+        &mut self.touched
+    }
+
+    /// The pages that its blocks touched when `peak_bytes` were in use; empty if the blocks were
+    /// fewer than a measure needs.
+    pub fn pages_at_peak(&mut self) -> Pages {
+        self.touched_now().pages()
+    }
+
     #[inline]
     fn grow(&mut self, bytes: f64, blocks: f64, squares: f64, now: &Now) {
         self.live_bytes += bytes;
@@ -103,21 +130,31 @@ impl Site {
             self.peak_allocs = self.live_allocs;
             self.peak_t = now.ns;
             self.peak_next = now.next;
-            self.peak_rows = now.rows;
             self.squares.1 = self.squares.0;
         }
     }
 }
 
-/// The moment of a change, and what identifies the blocks in use then.
+/// The moment of a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     /// The time in nanoseconds.
     pub ns: i64,
     /// Number of blocks so far, with the one that is being allocated.
     pub next: i64,
-    /// Rows of `allocs` so far.
-    pub rows: i64,
+}
+
+/// A block that ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// The site that counts the block.
+    pub site: u32,
+    /// Its number.
+    pub id: i64,
+    /// Where it is.
+    pub addr: u64,
+    /// Its size in bytes.
+    pub size: u64,
 }
 
 /// An allocation that succeeded.
@@ -227,11 +264,12 @@ impl Sites {
 
     /// Counts the end of a block of a site: by a free, or without one if the stream lacks the free.
     #[inline]
-    pub fn free(&mut self, index: u32, size: u64, free: &Free, now: &Now) {
+    pub fn free(&mut self, block: &Ended, free: &Free, now: &Now) {
+        let size = block.size;
         let weight = self.weight(size);
         let slice = self.width.slice(now.ns);
         let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
-        let site = &mut self.sites[index as usize];
+        let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
         if free.is_a_call {
             site.recorded += 1;
@@ -242,6 +280,7 @@ impl Sites {
         site.short_lived += if free.is_short_lived { weight } else { 0.0 };
         site.lives.add(log_bucket(free.life_ns), weight);
         for site in [site, &mut self.whole] {
+            site.end_block(block);
             site.live_bytes -= bytes;
             site.live_allocs -= weight;
             site.squares.0 -= square;
@@ -249,18 +288,26 @@ impl Sites {
     }
 
     /// Counts a block that was in use when its process ended.
-    pub fn leave(&mut self, index: u32, size: u64) {
+    pub fn leave(&mut self, block: &Ended) {
+        let size = block.size;
         let weight = self.weight(size);
         let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
-        let site = &mut self.sites[index as usize];
+        let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
         for site in [site, &mut self.whole] {
+            site.end_block(block);
             site.live_bytes -= bytes;
             site.live_allocs -= weight;
             site.squares.0 -= square;
             site.left.0 += weight;
             site.left.1 += bytes;
         }
+    }
+
+    /// Takes note of a block that is in use at the end of the stream.
+    pub fn remain(&mut self, block: &Ended) {
+        self.sites[block.site as usize].end_block(block);
+        self.whole.end_block(block);
     }
 
     /// Counts a realloc that left the block where it was.
