@@ -14,18 +14,10 @@ pub struct Block {
     pub addr: u64,
     /// Its size in bytes, as it was asked for last.
     pub size: u64,
-    /// The largest size that it had.
-    pub size_max: u64,
-    /// The call stack of the allocation.
-    pub node: u32,
     /// The thread of the allocation.
     pub thread: u32,
     /// The site that counts the block.
     pub site: u32,
-    /// How often realloc was called for the block, and for the blocks from which realloc moved it.
-    pub reallocs: u32,
-    /// The alignment that was asked for, as the exponent of a power of two.
-    pub align_log2: u8,
 }
 
 impl Block {

@@ -1,5 +1,5 @@
 //! Takes the events of a program in the order of time, numbers their blocks, and makes the rows of
-//! the tables `events` and `allocs`.
+//! the table `events`.
 
 mod rows;
 
@@ -9,9 +9,9 @@ use crate::format::{self, op};
 use crate::merge::Timed;
 use crate::overlap::{Overlaps, TimedCall};
 use crate::sites::{Allocation, Free, Now, Sites};
-use crate::tables::schema::{ALLOCS, EVENTS};
+use crate::tables::schema::EVENTS;
 use crate::tables::{Tables, GROUP_ROWS};
-use rows::{AllocRows, EventRows};
+use rows::EventRows;
 
 /// An event whose call stack is known.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +139,6 @@ pub(crate) struct Ledger {
     threads: Vec<ThreadState>,
     overlaps: Overlaps,
     events: EventRows,
-    allocs: AllocRows,
     tables: Tables,
     has_failed: bool,
     last_ns: i64,
@@ -156,7 +155,6 @@ impl Ledger {
             threads: Vec::new(),
             overlaps: Overlaps::default(),
             events: EventRows::new(),
-            allocs: AllocRows::new(),
             tables,
             has_failed: false,
             last_ns: 0,
@@ -216,7 +214,7 @@ impl Ledger {
 
     fn allocation(&mut self, call: &Call, ns: i64) {
         self.counts.allocations += u64::from(call.addr != 0);
-        let alloc = if call.addr == 0 { self.failure(call) } else { self.new_block(call, ns, 0) };
+        let alloc = if call.addr == 0 { self.failure(call) } else { self.new_block(call, ns) };
         self.event(call, ns, alloc, None, true);
     }
 
@@ -227,23 +225,12 @@ impl Ledger {
     }
 
     /// Adds the block that a call has returned. Returns its number.
-    fn new_block(&mut self, call: &Call, ns: i64, reallocs: u32) -> i64 {
+    fn new_block(&mut self, call: &Call, ns: i64) -> i64 {
         let id = self.blocks.number();
         let (size, align_log2, node) = (call.size(), call.align_log2(), call.node);
         let now = self.now(ns);
         let site = self.sites.allocate(&Allocation { node, size, align_log2 }, &now);
-        let block = Block {
-            id,
-            t0: ns,
-            addr: call.addr,
-            size,
-            size_max: size,
-            node,
-            thread: call.thread,
-            site,
-            reallocs,
-            align_log2,
-        };
+        let block = Block { id, t0: ns, addr: call.addr, size, thread: call.thread, site };
         self.threads[call.thread as usize].last_block = id;
         if let Some(old) = self.blocks.insert(call.table as usize, block) {
             self.counts.missed_frees += 1;
@@ -306,7 +293,6 @@ impl Ledger {
     fn end_process(&mut self, table: usize) {
         for block in self.blocks.take_all(table) {
             self.sites.leave(&block.ended());
-            self.row_of_block(&block, None, None);
         }
     }
 
@@ -321,7 +307,6 @@ impl Ledger {
         };
         let now = self.now(ns);
         self.sites.free(&block.ended(), &free, &now);
-        self.row_of_block(block, Some(ns), by);
     }
 
     fn realloc_from(&mut self, call: &Call, ns: i64) {
@@ -373,9 +358,9 @@ impl Ledger {
             Some(block) => {
                 self.end_block(&block, ns, Some(call));
                 self.sites.moved(block.site, block.size);
-                self.new_block(call, ns, block.reallocs.saturating_add(1))
+                self.new_block(call, ns)
             }
-            None => self.new_block(call, ns, 0),
+            None => self.new_block(call, ns),
         };
         self.counts.allocations += u64::from(alloc >= 0 && old_alloc != Some(alloc));
         self.event(call, ns, alloc, old_alloc, true);
@@ -387,8 +372,6 @@ impl Ledger {
         self.sites.resize(block.site, block.size, call.size(), &now);
         self.timed(call, block.site);
         block.size = call.size();
-        block.size_max = block.size_max.max(block.size);
-        block.reallocs = block.reallocs.saturating_add(1);
         let id = block.id;
         self.put_back(call.table, Some(block), ns);
         id
@@ -418,29 +401,7 @@ impl Ledger {
         }
     }
 
-    fn row_of_block(&mut self, block: &Block, t1: Option<i64>, by: Option<&Call>) {
-        let thread = &self.threads[block.thread as usize];
-        let rows = &mut self.allocs;
-        rows.proc.push(thread.process);
-        rows.alloc.push(block.id);
-        rows.t0.push(block.t0);
-        rows.t1.push(t1);
-        rows.size.push(block.size as i64);
-        rows.max_size.push(block.size_max as i64);
-        rows.align.push(i32::from(block.align_log2));
-        rows.addr.push(block.addr as i64);
-        rows.stack0.push(block.node as i32);
-        rows.stack1.push(by.filter(|call| call.node != 0).map(|call| call.node as i32));
-        rows.tid0.push(thread.tid);
-        rows.tid1.push(by.map(|call| self.threads[call.thread as usize].tid));
-        rows.reallocs.push(block.reallocs as i32);
-        if rows.proc.len() == GROUP_ROWS {
-            let columns = std::mem::replace(&mut self.allocs, AllocRows::new()).into_columns();
-            self.has_failed |= !self.tables.write(&ALLOCS, columns);
-        }
-    }
-
-    /// Ends the ledger: writes the blocks in use, and waits until all rows are written.
+    /// Ends the ledger, and waits until all rows are written.
     pub fn finish(mut self) -> crate::error::Result<Settled> {
         for thread in 0..self.threads.len() {
             self.abandon_realloc(thread, self.last_ns);
@@ -448,14 +409,12 @@ impl Ledger {
         for table in 0..self.blocks.tables() {
             for block in self.blocks.take_all(table) {
                 self.sites.remain(&block.ended());
-                self.row_of_block(&block, None, None);
             }
         }
         let mut sites = self.sites;
         self.overlaps.finish(&mut |site, others| sites.overlap(site, f64::from(others)));
         self.counts.blocks = self.blocks.count() as u64;
         self.tables.write(&EVENTS, self.events.into_columns());
-        self.tables.write(&ALLOCS, self.allocs.into_columns());
         let written = self.tables.finish()?;
         Ok(Settled {
             sites,

@@ -5,9 +5,7 @@ mod support;
 use mallard_trace::error::ErrorKind;
 use mallard_trace::format::op;
 use mallard_trace::import::Options;
-use mallard_trace::tables::schema::{
-    self, ALLOCS, EVENTS, FRAMES, MAPPINGS, SAMPLES, STACKS, THREADS,
-};
+use mallard_trace::tables::schema::{self, EVENTS, FRAMES, MAPPINGS, SAMPLES, STACKS, THREADS};
 use mallard_trace::Trace;
 use std::collections::HashMap;
 use support::{call, golden, header, import_in, trace_of, Random, StreamOf};
@@ -164,10 +162,10 @@ fn program(seed: u64) -> (Vec<u8>, Vec<Block>) {
     (stream.finish(), blocks)
 }
 
-/// The blocks in the table `allocs`, in the order of their numbers.
+/// The blocks that the table `events` tells of, in the order of their numbers.
 fn blocks_of(trace: &Trace) -> Vec<Block> {
-    let allocs = trace.table(&ALLOCS).unwrap();
-    let column = |name| allocs.i64s(name).unwrap();
+    let events = trace.table(&EVENTS).unwrap();
+    let column = |name| events.i64s(name).unwrap();
     let stacks = trace.table(&STACKS).unwrap();
     let (parents, frames) = (stacks.i64s("parent").unwrap(), stacks.i64s("frame").unwrap());
     let addresses = trace.table(&FRAMES).unwrap().i64s("offset").unwrap();
@@ -179,31 +177,44 @@ fn blocks_of(trace: &Trace) -> Vec<Block> {
         }
         stack
     };
-    let (t0, t1, addr) = (column("t0"), column("t1"), column("addr"));
-    let (size, max_size) = (column("size"), column("max_size"));
-    let (tid0, tid1, reallocs) = (column("tid0"), column("tid1"), column("reallocs"));
-    let stack0 = column("stack0");
-    let mut blocks: Vec<(i64, Block)> = column("alloc")
-        .into_iter()
-        .enumerate()
-        .map(|(row, id)| {
-            let block = Block {
-                t0: t0[row],
-                t1: t1[row],
-                size: size[row],
-                max_size: max_size[row],
-                addr: addr[row],
-                tid0: tid0[row],
-                tid1: tid1[row],
-                reallocs: reallocs[row],
-                stack: stack_of(stack0[row]),
-            };
-            (id, block)
-        })
-        .collect();
-    blocks.sort_by_key(|&(id, _)| id);
-    assert!(blocks.iter().enumerate().all(|(index, &(id, _))| index as i64 == id));
-    blocks.into_iter().map(|(_, block)| block).collect()
+    let (ops, times, tids) = (column("op"), column("t_ns"), column("tid"));
+    let (allocs, old_allocs, nodes) = (column("alloc"), column("old_alloc"), column("stack"));
+    let (sizes, addresses) = (column("size"), column("addr"));
+    let mut blocks: Vec<Block> = Vec::new();
+    for (row, &alloc) in allocs.iter().enumerate() {
+        let (t, tid, size, old) = (times[row], tids[row], sizes[row], old_allocs[row]);
+        if alloc < 0 {
+            continue;
+        }
+        if matches!(ops[row] as u8, op::FREE..=op::FREE_ALIGNED_SIZED) {
+            let block = &mut blocks[alloc as usize];
+            (block.t1, block.tid1) = (t, tid);
+        } else if alloc == old {
+            let block = &mut blocks[alloc as usize];
+            block.size = size;
+            block.max_size = block.max_size.max(size);
+            block.reallocs += 1;
+        } else {
+            let mut reallocs = 0;
+            if let Some(block) = usize::try_from(old).ok().map(|old| &mut blocks[old]) {
+                (block.t1, block.tid1) = (t, tid);
+                reallocs = block.reallocs + 1;
+            }
+            assert_eq!(alloc, blocks.len() as i64);
+            blocks.push(Block {
+                t0: t,
+                t1: -1,
+                size,
+                max_size: size,
+                addr: addresses[row],
+                tid0: tid,
+                tid1: -1,
+                reallocs,
+                stack: stack_of(nodes[row]),
+            });
+        }
+    }
+    blocks
 }
 
 #[test]
@@ -301,7 +312,42 @@ fn frees_that_are_missing_or_too_many_are_counted() {
     // The last free comes while the realloc of the block is not done.
     assert_eq!((manifest.counts.unknown_frees, manifest.counts.broken_reallocs), (2, 2));
     assert_eq!(manifest.repairs.broken_stacks, 1);
-    assert_eq!(trace.table(&ALLOCS).unwrap().i64s("t1").unwrap(), [2, 3, -1]);
+    let blocks = trace.table(&EVENTS).unwrap().i64s("alloc").unwrap();
+    assert_eq!(blocks, [0, 1, 1, -1, -1, 2, -1]);
+    assert_eq!(manifest.totals.sites.live_allocs, 1);
+}
+
+#[test]
+fn the_pages_of_a_peak_are_those_of_the_highest_one() {
+    const PAGE: u64 = 4096;
+    let mut stream = StreamOf::new();
+    let mut events = Vec::new();
+    let mut t = 1000;
+    // Three peaks: 1500 blocks, each on a page of its own; 2000 blocks side by side; 1500 apart again.
+    for (round, (count, distance)) in [(1500, PAGE), (2000, 64), (1500, PAGE)].iter().enumerate() {
+        let addresses = (0..*count).map(|i| ((round as u64 + 1) << 32) + i * distance);
+        for (op, addr) in addresses
+            .clone()
+            .map(|addr| (op::MALLOC, addr))
+            .chain(addresses.map(|addr| (op::FREE, addr)))
+        {
+            t += 1;
+            events.push(call(op, t, addr, if op == op::MALLOC { 64 } else { 0 }, 0, &[0x100]));
+        }
+    }
+    // Blocks of a second site are in use at the end.
+    for i in 0..1000 {
+        t += 1;
+        events.push(call(op::MALLOC, t, (1 << 40) + i * 2 * PAGE, PAGE, 0, &[0x200]));
+    }
+    stream.piece(1, &events);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let sites = trace.sites().unwrap();
+    let (first, second) = (&sites[0], &sites[1]);
+    assert_eq!((first.l.n, first.l.value), (2000, Some(2000.0 * 64.0 / (32.0 * 4096.0))));
+    assert_eq!((first.f.n, first.f.value), (2000, Some(0.0)));
+    assert_eq!((second.l.n, second.l.value), (1000, Some(1.0)));
+    assert_eq!(trace.manifest().totals.sites.l.value, Some(1.0));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rows of the tables `events` and `allocs` that are not written yet, a vector for each column.
+//! Rows of the table `events` that are not written yet, a vector for each column.
 
 use crate::tables::{Column, Values, GROUP_ROWS};
 
@@ -93,61 +93,6 @@ impl EventRows {
             self.addr.into(),
             self.stack.into(),
             i32s(self.fresh),
-        ]
-    }
-}
-
-/// Rows of `allocs` that are not written yet.
-pub(super) struct AllocRows {
-    pub proc: Vec<i32>,
-    pub alloc: Vec<i64>,
-    pub t0: Vec<i64>,
-    pub t1: Optional<i64>,
-    pub size: Vec<i64>,
-    pub max_size: Vec<i64>,
-    pub align: Vec<i32>,
-    pub addr: Vec<i64>,
-    pub stack0: Vec<i32>,
-    pub stack1: Optional<i32>,
-    pub tid0: Vec<i32>,
-    pub tid1: Optional<i32>,
-    pub reallocs: Vec<i32>,
-}
-
-impl AllocRows {
-    pub fn new() -> Self {
-        AllocRows {
-            proc: room(),
-            alloc: room(),
-            t0: room(),
-            t1: Optional::default(),
-            size: room(),
-            max_size: room(),
-            align: room(),
-            addr: room(),
-            stack0: room(),
-            stack1: Optional::default(),
-            tid0: room(),
-            tid1: Optional::default(),
-            reallocs: room(),
-        }
-    }
-
-    pub fn into_columns(self) -> Vec<Column> {
-        vec![
-            i32s(self.proc),
-            i64s(self.alloc),
-            i64s(self.t0),
-            self.t1.into(),
-            i64s(self.size),
-            i64s(self.max_size),
-            i32s(self.align),
-            i64s(self.addr),
-            i32s(self.stack0),
-            self.stack1.into(),
-            i32s(self.tid0),
-            self.tid1.into(),
-            i32s(self.reallocs),
         ]
     }
 }

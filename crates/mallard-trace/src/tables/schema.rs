@@ -90,27 +90,6 @@ pub const EVENTS: Schema = Schema {
     ],
 };
 
-/// One row for each block, in the order in which the blocks ended; those in use at the end are last.
-pub const ALLOCS: Schema = Schema {
-    name: "allocs",
-    has_parts: true,
-    fields: &[
-        field("proc", I32, Dictionary),
-        field("alloc", I64, Delta),
-        field("t0", I64, Delta),
-        maybe("t1", I64, Delta),
-        field("size", I64, Dictionary),
-        field("max_size", I64, Dictionary),
-        field("align", I8, Dictionary),
-        field("addr", I64, Delta),
-        field("stack0", I32, Dictionary),
-        maybe("stack1", I32, Dictionary),
-        field("tid0", I32, Dictionary),
-        maybe("tid1", I32, Dictionary),
-        field("reallocs", I32, Dictionary),
-    ],
-};
-
 /// The prefix tree of call stacks. Node 0 is the empty stack.
 pub const STACKS: Schema = Schema {
     name: "stacks",
@@ -288,7 +267,5 @@ pub const SITES: Schema = Schema {
 };
 
 /// All tables, in the order in which the manifest lists them.
-pub const ALL: [&Schema; 11] = [
-    &EVENTS, &ALLOCS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &CPU,
-    &SITES,
-];
+pub const ALL: [&Schema; 10] =
+    [&EVENTS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &CPU, &SITES];
