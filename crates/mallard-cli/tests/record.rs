@@ -116,7 +116,7 @@ fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
     let own = folder.compile("own", own, &[]);
     folder.mallard(&["record", "--", &own]).refuses(126, "a malloc of its own");
 
-    // A Go program is known by a note of its compiler.
+    // A Go program is recognised by a note of its compiler.
     fs::write(folder.path("note"), "id").unwrap();
     let note = ["--add-section", ".note.go.buildid=note", "fixed", "go"];
     assert!(folder.command("objcopy").args(note).status().unwrap().success());

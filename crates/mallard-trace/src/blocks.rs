@@ -12,7 +12,7 @@ pub struct Block {
     pub t0: i64,
     /// Where the block is.
     pub addr: u64,
-    /// Its size in bytes, as it was asked for last.
+    /// Its size in bytes, as requested last.
     pub size: u64,
     /// The thread of the allocation.
     pub thread: u32,

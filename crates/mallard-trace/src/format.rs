@@ -88,7 +88,7 @@ pub mod loss {
 /// The header of a stream, without magic, byte order and sizes, which are constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Ticks of the clock in a second.
+    /// Ticks of the clock per second.
     pub clock_hz: u64,
     /// The time on the clock when the stream was opened.
     pub start: u64,

@@ -47,7 +47,7 @@ pub struct Stream {
     pub version: u32,
     /// 1: CLOCK_MONOTONIC; 2: the time stamp counter.
     pub clock: u32,
-    /// Ticks of the clock a second.
+    /// Ticks of the clock per second.
     pub clock_hz: u64,
     /// When the stream was opened, in nanoseconds since 1970.
     pub start_unix: u64,

@@ -239,8 +239,8 @@ fn the_blocks_of_random_programs_are_those_of_the_model() {
 
 /// Compares counts, live bytes and the share of the peak of all sites with the model.
 fn check_sites(trace: &Trace, blocks: &[Block]) {
-    // The model computes the live bytes at the start of each block, from t0, t1 and size alone. It
-    // holds for blocks that no realloc has resized.
+    // The model computes the live bytes at the start of each block, from t0, t1 and size alone.
+    // This works only if no realloc has resized a block.
     if blocks.iter().any(|block| block.size != block.max_size || block.reallocs > 0) {
         return;
     }
@@ -552,6 +552,6 @@ fn the_time_of_timed_calls_is_scaled_to_all_calls() {
     stream.piece(1, &[malloc(9_000_002, 0), malloc(9_000_003, 0)]);
     let (_folder, trace) = trace_of(&stream.finish());
     let site = &trace.sites().unwrap()[0];
-    // Of a small block, more than a millisecond is not counted.
+    // A call for a small block counts as at most one millisecond.
     assert_eq!((site.timed_calls, site.call_ns), (2, 2 * 1_000_100));
 }

@@ -22,8 +22,8 @@ mod keys {
     use core::sync::atomic::AtomicUsize;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// The first fields of a part: of the data, for example a thread cache, that one thread has in
-    /// one allocator.
+    /// The first fields of a part. A part is the data that one thread has in one allocator, for
+    /// example a thread cache.
     #[repr(C)]
     pub(crate) struct ThreadPart {
         /// Whether no thread owns the part. Any thread may then reclaim the part, under the lock of

@@ -43,7 +43,7 @@ pub(super) fn separate(
     places.into_iter().filter(is_other).find(|place| has_build_id(place, &module.build_id))
 }
 
-/// Whether a file has a build-id. Any object file will do if none is known.
+/// Whether a file has a build-id. If `build_id` is empty, any object file matches.
 fn has_build_id(path: &Path, build_id: &str) -> bool {
     // A module may be a device or a pipe: opening a pipe would block.
     if !path.is_file() {

@@ -47,7 +47,7 @@ impl Table {
         groups.map(|group| rows_of(group) as u64).fold(0, u64::saturating_add)
     }
 
-    /// Fails if the table has another number of rows.
+    /// Fails unless the table has `rows` rows.
     pub(crate) fn must_have(&self, rows: u64, folder: &Path) -> Result<()> {
         if self.rows() == rows {
             return Ok(());
