@@ -85,6 +85,20 @@ fn a_trace_with_a_changed_file_is_read_or_refused() {
 }
 
 #[test]
+fn what_fuzzing_has_found_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace_in(folder.path());
+    let files = fuzz::files_of(&trace);
+    let found = support::root().join("crates/mallard-trace/tests/found");
+    for entry in fs::read_dir(found).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        // As in the fuzz target: the first byte chooses a file of the trace.
+        fuzz::check_file(&trace, &files[usize::from(bytes[0]) % files.len()], &bytes[1..]);
+    }
+}
+
+#[test]
 #[ignore = "./x fuzz writes to MALLARD_SEEDS what libFuzzer starts with"]
 fn seeds() {
     let folder = PathBuf::from(std::env::var_os("MALLARD_SEEDS").expect("MALLARD_SEEDS"));

@@ -4,20 +4,21 @@ use super::column::{Column, Values};
 use super::schema::{Kind, Schema};
 use super::write::file_of;
 use crate::error::{Error, ErrorKind, Result};
+use bytes::Bytes;
 use parquet::column::reader::{get_typed_column_reader, ColumnReader};
 use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, Read};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 /// A table whose files are open.
 pub struct Table {
     schema: &'static Schema,
-    files: Vec<(PathBuf, SerializedFileReader<File>)>,
+    files: Vec<(PathBuf, SerializedFileReader<Source>)>,
 }
 
 impl Table {
@@ -31,7 +32,7 @@ impl Table {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(damaged(&path, &error.to_string())),
             };
-            let reader = guarded(&path, || SerializedFileReader::new(file))?;
+            let reader = guarded(&path, || SerializedFileReader::new(Source(file)))?;
             check_columns(&path, schema, &reader)?;
             files.push((path, reader));
             if !schema.has_parts {
@@ -61,7 +62,7 @@ impl Table {
 
     /// The row groups, as pairs of numbers for [`Table::group_column`].
     pub fn groups(&self) -> Vec<(usize, usize)> {
-        let groups = |(file, (_, reader)): (usize, &(_, SerializedFileReader<File>))| {
+        let groups = |(file, (_, reader)): (usize, &(_, SerializedFileReader<Source>))| {
             (0..reader.num_row_groups()).map(move |group| (file, group))
         };
         self.files.iter().enumerate().flat_map(groups).collect()
@@ -129,7 +130,7 @@ impl Table {
 }
 
 /// Checks that the columns of the schema are there, in its order. More columns may follow.
-fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<File>) -> Result<()> {
+fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<Source>) -> Result<()> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
     let is_same = schema.fields.len() <= columns.len()
         && schema.fields.iter().zip(columns).all(|(field, column)| {
@@ -204,6 +205,40 @@ fn typed<T: DataType>(
         done += read;
     }
     Ok(Column { values: wrap(values), present: is_optional.then_some(present) })
+}
+
+/// A file of a table.
+struct Source(File);
+
+impl Length for Source {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for Source {
+    type T = UpToEnd;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<UpToEnd> {
+        self.0.get_read(start).map(UpToEnd)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// Reads a file, and fails at its end. The library for Parquet does not notice the end when it skips
+/// parts of the header of a page, and a damaged header may name billions of them.
+struct UpToEnd(BufReader<File>);
+
+impl Read for UpToEnd {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(to)? {
+            0 if !to.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => Ok(bytes),
+        }
+    }
 }
 
 /// Turns the errors of the Parquet library, and its panics, into errors.
