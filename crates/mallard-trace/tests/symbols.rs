@@ -133,3 +133,33 @@ fn compressed_debug_information_is_read() {
         assert!(file.ends_with("tests/symbols.rs"), "{file}");
     }
 }
+
+#[test]
+fn the_symbols_that_a_stripped_program_has_inside_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    // As Fedora packages programs: a file of symbols, compressed by xz, is a section.
+    let script =
+        "objcopy --only-keep-debug \"$0\" debug && objcopy --strip-debug debug symbols && \
+                  strip -o stripped \"$0\" && xz -k symbols && \
+                  objcopy --add-section .gnu_debugdata=symbols.xz stripped";
+    let done = std::process::Command::new("sh")
+        .args(["-c", script])
+        .arg(this_program())
+        .current_dir(folder.path())
+        .output();
+    if !done.is_ok_and(|done| done.status.success()) {
+        return; // there is no xz here
+    }
+    let options = Options { force: true, ..Options::default() };
+    let stripped = folder.path().join("stripped");
+    let (function, _, source) = found(&trace_with(folder.path(), "-", &stripped, &options));
+    assert_eq!(source, "symtab");
+    assert!(function.ends_with("function_with_a_name"), "{function}");
+    // A damaged section is no section.
+    let mut bytes = std::fs::read(&stripped).unwrap();
+    let at = bytes.windows(6).rposition(|six| six == b"\xfd7zXZ\0").expect("a stream of xz");
+    bytes[at + 200..at + 300].fill(0xaa);
+    std::fs::write(&stripped, bytes).unwrap();
+    let (function, ..) = found(&trace_with(folder.path(), "-", &stripped, &options));
+    assert!(function.starts_with("stripped+0x"), "{function}");
+}

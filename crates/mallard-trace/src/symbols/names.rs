@@ -5,6 +5,7 @@ use crate::modules::Module;
 use addr2line::{demangle_auto, gimli, Context};
 use flate2::read::ZlibDecoder;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
+use lzma_rust2::XzReader;
 use object::read::{
     CompressionFormat, File, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache,
     SymbolKind,
@@ -13,6 +14,11 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+
+/// A file inside of another has symbols alone, and is small.
+const SYMBOLS_BYTES_MAX: u64 = 1 << 28;
+/// The most memory that unpacking it may take.
+const XZ_MEMORY_KIB: u32 = 1 << 17;
 
 /// An open file with code.
 type Elf<'a> = File<'a, &'a ReadCache<std::fs::File>>;
@@ -84,7 +90,9 @@ fn address_of(object: &Elf, offset: u64) -> Option<u64> {
 
 /// Adds the names that a file has. Debug information replaces symbols.
 fn add_names(object: &Elf, addresses: &[Option<u64>], names: &mut Names) {
-    let (table, symbols) = SymbolTable::new(object);
+    let inside = symbols_inside(object).unwrap_or_default();
+    let inside = File::parse(&*inside).ok();
+    let (table, symbols) = SymbolTable::new(object, inside.as_ref());
     if table != Source::None && matches!(names.source, Source::None | Source::DynamicSymbols) {
         names.source = table;
         for (functions, address) in names.functions.iter_mut().zip(addresses) {
@@ -99,6 +107,18 @@ fn add_names(object: &Elf, addresses: &[Option<u64>], names: &mut Names) {
     if has_debug_info && add_debug_info(object, addresses, names).is_some() {
         names.source = Source::Dwarf;
     }
+}
+
+/// The file of symbols in the section .gnu_debugdata, which Fedora's stripped files have. It names the
+/// functions that are not in the dynamic symbols.
+fn symbols_inside(object: &Elf) -> Option<Vec<u8>> {
+    let compressed = object.section_by_name(".gnu_debugdata")?.data().ok()?;
+    let mut bytes = Vec::new();
+    XzReader::new_mem_limit(compressed, false, XZ_MEMORY_KIB)
+        .take(SYMBOLS_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(bytes)
 }
 
 /// The bytes of a section. Debug information is often compressed.
@@ -164,15 +184,21 @@ struct SymbolTable<'a> {
 }
 
 impl<'a> SymbolTable<'a> {
-    /// Reads the symbol table, or else the dynamic symbols.
-    fn new(object: &Elf<'a>) -> (Source, Self) {
-        let table = SymbolTable { symbols: functions(object.symbols()) };
-        if !table.symbols.is_empty() {
-            return (Source::SymbolTable, table);
+    /// Reads the symbol table, or else the dynamic symbols with those of the file `inside`.
+    fn new(object: &Elf<'a>, inside: Option<&'a File<'a>>) -> (Source, Self) {
+        let table = functions(object.symbols());
+        if !table.is_empty() {
+            return (Source::SymbolTable, SymbolTable { symbols: sorted(table) });
         }
-        let table = SymbolTable { symbols: functions(object.dynamic_symbols()) };
-        let source = if table.symbols.is_empty() { Source::None } else { Source::DynamicSymbols };
-        (source, table)
+        let mut table = inside.map(|inside| functions(inside.symbols())).unwrap_or_default();
+        let has_inside = !table.is_empty();
+        table.extend(functions(object.dynamic_symbols()));
+        let source = match (has_inside, table.is_empty()) {
+            (true, _) => Source::SymbolTable,
+            (false, false) => Source::DynamicSymbols,
+            (false, true) => Source::None,
+        };
+        (source, SymbolTable { symbols: sorted(table) })
     }
 
     fn name(&self, address: u64) -> Option<String> {
@@ -186,11 +212,15 @@ impl<'a> SymbolTable<'a> {
 
 fn functions<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> Vec<(u64, u64, &'a str)> {
     let is_code = |kind| matches!(kind, SymbolKind::Text | SymbolKind::Unknown);
-    let mut functions: Vec<_> = symbols
+    symbols
         .filter(|symbol| symbol.is_definition() && is_code(symbol.kind()))
         .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?)))
         .filter(|(_, _, name)| !name.is_empty())
-        .collect();
+        .collect()
+}
+
+/// Orders functions by address, and keeps one name for each.
+fn sorted<'a>(mut functions: Vec<(u64, u64, &'a str)>) -> Vec<(u64, u64, &'a str)> {
     // The name that users know comes first: malloc, not __libc_malloc.
     let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
     let key = |&(address, bytes, name): &(u64, u64, &'a str)| {
