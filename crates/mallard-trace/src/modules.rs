@@ -57,9 +57,9 @@ pub enum Frame {
 const MAPPINGS_MAX: usize = 1 << 16;
 /// The most frames. All further addresses share one frame, for the same reason.
 const FRAMES_MAX: usize = 1 << 22;
-/// The most splits of address spaces. After that, a space is changed in place, and frames at its
-/// old addresses stay as they were.
-const SPLITS_MAX: usize = 1 << 10;
+/// The most mappings that splits of address spaces copy. After that, a space is changed in place, and
+/// frames at its old addresses stay as they were.
+const COPIES_MAX: usize = 1 << 20;
 
 /// Maps the code in an address space, from start to (end, offset in the file, module).
 type Space = BTreeMap<u64, (u64, u64, u32)>;
@@ -75,7 +75,7 @@ pub struct Modules {
     mappings: Vec<Mapping>,
     spaces: Vec<Space>,
     space_of_process: NumberMap<u32, u32>,
-    splits: usize,
+    copies: usize,
     frames: Vec<Frame>,
     by_address: NumberMap<(u32, u64), u32>,
     by_offset: NumberMap<(u32, u64), u32>,
@@ -90,7 +90,7 @@ impl Default for Modules {
             mappings: Vec::new(),
             spaces: vec![Space::new()],
             space_of_process: NumberMap::default(),
-            splits: 0,
+            copies: 0,
             frames: vec![special("[outer frames unknown]"), special("[frames left out]")],
             by_address: NumberMap::default(),
             by_offset: NumberMap::default(),
@@ -147,8 +147,8 @@ impl Modules {
         }
         let overlapped: Vec<u64> = overlapping(known, start, end);
         if !overlapped.is_empty() {
-            if self.splits < SPLITS_MAX {
-                self.splits += 1;
+            if self.copies + known.len() <= COPIES_MAX {
+                self.copies += known.len();
                 space = self.new_space(known.clone());
                 self.space_of_process.insert(process, space);
             }

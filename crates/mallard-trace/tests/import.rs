@@ -512,6 +512,35 @@ fn changed_streams_are_safe_to_import() {
 }
 
 #[test]
+fn a_stream_of_many_processes_and_mappings_takes_no_time_and_memory_for_each_pair() {
+    const COUNT: u32 = 20_000;
+    let mut stream = StreamOf::new();
+    for number in 1..=COUNT {
+        stream.text(op::PROCESS, 1000, number, 42, 0, "start /");
+    }
+    // Threads of the first process, whose number is the farthest from the last.
+    (1..=COUNT).for_each(|thread| drop(stream.thread(thread, 1)));
+    for number in 0..COUNT {
+        let start = 0x10000 * u64::from(number);
+        let text = format!("{:x} 0 - /a{number}", start + 0x2000);
+        stream.text(op::MODULE, 1000, 1, start + 0x1000, 0, &text);
+    }
+    for number in 0..500u32 {
+        let start = 0x10000 * u64::from(number);
+        let text = format!("{:x} 0 - /b{number}", start + 0x3000);
+        stream.text(op::MODULE, 1000, 1, start + 0x1800, 0, &text);
+    }
+    let begin = std::time::Instant::now();
+    let (_folder, trace) = trace_of(&stream.finish());
+    assert_eq!(trace.table(&MAPPINGS).unwrap().rows(), u64::from(COUNT) + 500);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix(" kB"));
+    let peak_kib: u64 = peak.unwrap().trim().parse().unwrap();
+    let took = begin.elapsed();
+    assert!(peak_kib < 400 << 10 && took.as_secs() < 60, "{peak_kib} KiB, {took:?}");
+}
+
+#[test]
 fn a_full_disk_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.stream"), program(9).0).unwrap();

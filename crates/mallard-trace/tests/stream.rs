@@ -197,7 +197,10 @@ fn each_unreadable_file_is_told_apart() {
     swapped[8..12].reverse();
     let mut zstd = zstd::encode_all(&golden()[..], 1).unwrap();
     zstd[4] |= 8; // a reserved bit of the frame
+                  // A frame whose window has 128 MiB, and an empty block.
+    let window = [0x28, 0xb5, 0x2f, 0xfd, 0, (27 - 10) << 3, 1, 0, 0].to_vec();
     for (bytes, kind, says) in [
+        (window, ErrorKind::Damaged, "too much memory"),
         (changed(0, b'M'), ErrorKind::Foreign, "is no stream"),
         (b"#!/bin/sh\n".to_vec(), ErrorKind::Foreign, "is no stream"),
         (Vec::new(), ErrorKind::Foreign, "is no stream"),

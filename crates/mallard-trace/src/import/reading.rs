@@ -102,6 +102,8 @@ pub(super) struct Reading {
     by_number: NumberMap<u64, u32>,
     current: Option<u32>,
     processes: Vec<Process>,
+    /// The index in `processes` of the last process with a number.
+    by_process: NumberMap<u32, u32>,
     allocators: NumberMap<u32, Allocator>,
     samples: Vec<Sample>,
     cpu: Vec<(i64, i32, i64)>,
@@ -186,6 +188,7 @@ impl Reading {
             by_number: NumberMap::default(),
             current: None,
             processes: Vec::new(),
+            by_process: NumberMap::default(),
             allocators: NumberMap::default(),
             samples: Vec::new(),
             cpu: Vec::new(),
@@ -283,8 +286,9 @@ impl Reading {
 
     fn tell_ledger(&mut self, index: u32) {
         let thread = &self.threads[index as usize];
-        let process = self.processes.iter().rev().find(|process| process.number == thread.process);
-        let is_forked = process.is_some_and(|process| process.begins == "fork");
+        let process = self.by_process.get(&thread.process);
+        let is_forked =
+            process.is_some_and(|&index| self.processes[index as usize].begins == "fork");
         let (tid, process) = (thread.number as i32, thread.process as i32);
         self.ledger.send(Message::Thread { thread: index, tid, process, is_forked });
     }
@@ -328,6 +332,7 @@ impl Reading {
             let table = parent.map(|parent| self.table(Owner::Process(parent)));
             self.end_of_memory(table, record.t);
         }
+        self.by_process.insert(number, self.processes.len() as u32);
         self.processes.push(Process {
             number,
             pid: record.addr,
@@ -344,7 +349,8 @@ impl Reading {
         let number = record.stack;
         let table = self.table(Owner::Process(number));
         self.end_of_memory(Some(table), record.t);
-        if let Some(process) = self.processes.iter_mut().rev().find(|p| p.number == number) {
+        if let Some(&index) = self.by_process.get(&number) {
+            let process = &mut self.processes[index as usize];
             process.t1 = Some(record.t);
             process.status = Some(record.addr);
         }
