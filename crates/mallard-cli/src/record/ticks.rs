@@ -15,11 +15,15 @@ pub fn best() -> u32 {
 
 /// Whether the time stamp counter runs at one rate in all power states of the processor.
 #[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, unused_unsafe)] // older compilers call `__cpuid` unsafe
 pub fn has_constant_counter() -> bool {
+    use core::arch::x86_64::__cpuid;
     const ADVANCED_POWER: u32 = 0x8000_0007;
     const INVARIANT: u32 = 1 << 8; // bit of EDX: the counter runs at one rate in all power states
-    let highest = core::arch::x86_64::__cpuid(0x8000_0000).eax;
-    highest >= ADVANCED_POWER && core::arch::x86_64::__cpuid(ADVANCED_POWER).edx & INVARIANT != 0
+                                   // SAFETY: each 64-bit x86 processor has the instruction.
+    unsafe {
+        __cpuid(0x8000_0000).eax >= ADVANCED_POWER && __cpuid(ADVANCED_POWER).edx & INVARIANT != 0
+    }
 }
 
 /// Always false: this code cannot read the time stamp counter of other processors.
