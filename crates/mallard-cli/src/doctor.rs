@@ -138,7 +138,7 @@ fn seccomp() -> Option<Check> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?.trim();
     (mode != "0").then(|| {
-        ok("system calls are filtered here (seccomp), as in containers; recording needs open, mmap and nanosleep")
+        ok("system calls are filtered here (seccomp), as in containers; recording needs open, mmap, madvise and nanosleep")
     })
 }
 

@@ -519,7 +519,9 @@ fn a_stream_of_many_processes_and_mappings_takes_no_time_and_memory_for_each_pai
         stream.text(op::PROCESS, 1000, number, 42, 0, "start /");
     }
     // Threads of the first process, whose number is the farthest from the last.
-    (1..=COUNT).for_each(|thread| drop(stream.thread(thread, 1)));
+    for thread in 1..=COUNT {
+        stream.thread(thread, 1);
+    }
     for number in 0..COUNT {
         let start = 0x10000 * u64::from(number);
         let text = format!("{:x} 0 - /a{number}", start + 0x2000);

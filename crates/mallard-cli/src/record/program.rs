@@ -165,8 +165,8 @@ pub fn shell_of(path: &Path) -> Option<String> {
     File::open(path).ok()?.take(512).read_to_end(&mut begin).ok()?;
     let line = begin.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
-    let names = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
-    let shell = names.skip_while(|&name| name == "env" || name.starts_with('-')).next()?;
+    let mut names = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+    let shell = names.find(|&name| name != "env" && !name.starts_with('-'))?;
     ["sh", "bash", "dash", "zsh", "ksh"].contains(&shell).then(|| shell.to_string())
 }
 

@@ -2,7 +2,7 @@
 //! ended.
 #![allow(dead_code)] // Each test file uses a part.
 
-use mallard_trace::tables::schema::{ALLOCS, PROCESSES};
+use mallard_trace::tables::schema::{EVENTS, PROCESSES};
 use mallard_trace::Trace;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -64,9 +64,17 @@ impl Folder {
         let ran = self.mallard(&[&begin, options, &["--"], program].concat());
         let folder = self.path("recorded.mallard");
         let trace = Trace::open(&folder).unwrap_or_else(|e| panic!("{e}\n{}", ran.errors()));
-        let sizes = trace.table(&ALLOCS).unwrap().i64s("size").unwrap();
+        let events = trace.table(&EVENTS).unwrap();
+        let column = |name| events.i64s(name).unwrap();
+        let (ops, sizes) = (column("op"), column("size"));
+        let (new, old) = (column("alloc"), column("old_alloc"));
         let mut blocks = HashMap::new();
-        sizes.into_iter().for_each(|size| *blocks.entry(size).or_default() += 1);
+        for (row, &op) in ops.iter().enumerate() {
+            // Calls that begin a block: docs/decisions/0041-no-table-of-blocks.md.
+            if op < 32 && new[row] >= 0 && new[row] != old[row] {
+                *blocks.entry(sizes[row]).or_default() += 1;
+            }
+        }
         let processes = trace.table(&PROCESSES).unwrap().texts("begins").unwrap();
         Recording { ran, trace, blocks, processes }
     }
