@@ -6,13 +6,14 @@
 //! end: a block of the last peak adds its pages then, and a higher peak removes them all.
 
 use crate::duck::{Pages, OBSERVATIONS_MIN};
-use crate::hash::NumberMap;
 use crate::histogram::{log_bucket, size_bucket, Histogram};
 use crate::slices::{Slices, Width};
 use crate::touched::Touched;
 
 /// The most sites. Further ones are counted together, as the site of the empty call stack.
 const SITES_MAX: usize = 1 << 19;
+/// A node of the tree that has no site.
+const NO_SITE: u32 = u32::MAX;
 
 /// What one call stack has allocated. In a sampled stream, sums are estimates of the whole.
 #[derive(Debug, Clone, Default)]
@@ -171,7 +172,8 @@ pub struct Allocation {
 /// All sites, and the sums of the whole program.
 pub struct Sites {
     sites: Vec<Site>,
-    by_node: NumberMap<u32, u32>,
+    /// The site of each node of the tree of call stacks, or `NO_SITE`.
+    by_node: Vec<u32>,
     merged: u64,
     sample_bytes: u64,
     epoch: u64,
@@ -184,11 +186,10 @@ impl Sites {
     /// Makes an empty list. The header of the stream has `sample_bytes`.
     pub fn new(sample_bytes: u64) -> Self {
         let root = Site::default();
-        let by_node = NumberMap::from_iter([(0, 0)]);
         let whole = Site { size_range: (u64::MAX, 0), ..Site::default() };
         Sites {
             sites: vec![root],
-            by_node,
+            by_node: vec![0],
             merged: 0,
             sample_bytes,
             epoch: 0,
@@ -210,9 +211,9 @@ impl Sites {
     /// The index of the site of a call stack.
     #[inline]
     pub fn site(&mut self, node: u32) -> u32 {
-        match self.by_node.get(&node) {
-            Some(&site) => site,
-            None => self.new_site(node),
+        match self.by_node.get(node as usize) {
+            Some(&site) if site != NO_SITE => site,
+            _ => self.new_site(node),
         }
     }
 
@@ -224,7 +225,10 @@ impl Sites {
         }
         let site = self.sites.len() as u32;
         self.sites.push(Site { node, ..Site::default() });
-        self.by_node.insert(node, site);
+        if self.by_node.len() <= node as usize {
+            self.by_node.resize(node as usize + 1, NO_SITE);
+        }
+        self.by_node[node as usize] = site;
         site
     }
 

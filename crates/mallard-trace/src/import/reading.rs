@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 
 /// The most events that are held back, 48 bytes each.
 const HELD_MAX: usize = 1 << 21;
-/// The most nodes in the tree of call stacks, 15 to 20 bytes each.
+/// The most nodes in the tree of call stacks, 19 to 24 bytes each.
 const NODES_MAX: usize = 1 << 24;
 /// The most threads and processes, so that a damaged stream cannot take all memory.
 const NUMBERS_MAX: usize = 1 << 20;

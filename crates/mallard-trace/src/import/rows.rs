@@ -30,14 +30,17 @@ impl ReadStream {
     }
 
     fn write_stacks(&self, tables: &mut Tables) {
-        let (parents, frames, depths) = self.tree.columns();
-        for begin in (0..parents.len()).step_by(GROUP_ROWS) {
-            let nodes = begin..parents.len().min(begin + GROUP_ROWS);
+        let count = self.tree.nodes() as u32;
+        for begin in (0..count).step_by(GROUP_ROWS) {
+            let nodes = begin..count.min(begin + GROUP_ROWS as u32);
+            let rows = nodes.clone().map(|node| self.tree.node(node));
             let columns = vec![
                 Column::i32(nodes.clone().map(|node| node as i32)),
-                Column::i32(nodes.clone().map(|node| parent_of(node, parents))),
-                Column::i32(nodes.clone().map(|node| frames[node] as i32)),
-                Column::i32(nodes.map(|node| i32::from(depths[node] as i16))),
+                Column::i32(
+                    nodes.clone().zip(rows.clone()).map(|(node, row)| parent_of(node, row.0)),
+                ),
+                Column::i32(rows.clone().map(|row| row.1 as i32)),
+                Column::i32(rows.map(|row| i32::from(row.2 as i16))),
             ];
             tables.write(&STACKS, columns);
         }
@@ -109,11 +112,11 @@ impl ReadStream {
     }
 }
 
-fn parent_of(node: usize, parents: &[u32]) -> i32 {
-    if node == ROOT as usize {
+fn parent_of(node: u32, parent: u32) -> i32 {
+    if node == ROOT {
         -1
     } else {
-        parents[node] as i32
+        parent as i32
     }
 }
 
