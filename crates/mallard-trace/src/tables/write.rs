@@ -238,13 +238,20 @@ fn properties(schema: &Schema) -> WriterPropertiesPtr {
         .set_compression(Compression::ZSTD(level))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_dictionary_page_size_limit(1 << 20)
+        // A column of a row group has one page, in which zstd finds most of what repeats.
         .set_data_page_row_count_limit(GROUP_ROWS)
+        .set_data_page_size_limit(16 << 20)
+        .set_offset_index_disabled(true) // it would say where that page is, as the footer does
+        .set_write_batch_size(1 << 14) // the default, 1024, looks at the size of the page too often
         .set_max_row_group_row_count(None);
     for field in schema.fields {
         let column = || ColumnPath::from(field.name);
         properties = match field.encoding {
             Encoding::Dictionary => properties.set_column_dictionary_enabled(column(), true),
             Encoding::Plain => properties.set_column_dictionary_enabled(column(), false),
+            Encoding::Split => properties
+                .set_column_dictionary_enabled(column(), false)
+                .set_column_encoding(column(), basic::Encoding::BYTE_STREAM_SPLIT),
             Encoding::Delta => properties
                 .set_column_dictionary_enabled(column(), false)
                 .set_column_encoding(column(), basic::Encoding::DELTA_BINARY_PACKED),
