@@ -81,11 +81,20 @@ template <class Real>
     the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Starts to load what a free reads first: the words before the block, or the block itself. Without
+/// the recorder, a processor loads them while the free before is still running.
+[[gnu::always_inline]] inline void prefetch_ends(const void* block) noexcept
+{
+    __builtin_prefetch(static_cast<const std::byte*>(block) - 16);
+    __builtin_prefetch(block);
+}
+
 /// Records that the block is about to be freed, and calls `real`, which frees the block.
 template <class Real>
 [[gnu::always_inline]] inline void deallocate(void* block, std::uint64_t what, Real real) noexcept
 {
     constexpr std::uint32_t timed_mask = 63;
+    prefetch_ends(block);
     bool const is_known = !the.samples || sampled.remove(block);
     thread_state* const t = enter();
     if (t == nullptr) [[unlikely]]

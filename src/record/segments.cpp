@@ -3,10 +3,8 @@
 #include "process.hpp"
 #include "thread.hpp"
 
-#include <algorithm>
 #include <cstring>
 
-#include <sys/mman.h>
 #include <time.h>
 
 namespace mallard::record {
@@ -45,24 +43,6 @@ ring_segment* wait_for_segment() noexcept
     }
 }
 
-/// The number of segments at the start of the ring whose pages this process has mapped.
-constinit std::atomic<std::size_t> mapped_segments{0};
-
-/// Maps the pages of a segment that is used for the first time, and the pages of the next segments.
-/// One call takes a third of the time of the page faults. Linux before 5.14 refuses the call, and
-/// the page faults happen later.
-void map_pages(std::size_t segment) noexcept
-{
-    constexpr std::size_t at_once = 8; // 128 KiB
-    if (segment < mapped_segments.load(std::memory_order_relaxed)) [[likely]]
-        return;
-    os::errno_kept const kept;
-    std::size_t const end = std::min<std::size_t>(segment + at_once, the.ring->segments);
-    mapped_segments.store(end, std::memory_order_relaxed);
-    ::madvise(the.records + segment * segment_records, (end - segment) * segment_bytes,
-              MADV_POPULATE_WRITE);
-}
-
 bool take_segment(thread_state& t, bool may_wait) noexcept
 {
     ring_segment* s = pop_segment();
@@ -70,8 +50,6 @@ bool take_segment(thread_state& t, bool may_wait) noexcept
         s = wait_for_segment();
     if (s == nullptr)
         return false;
-    auto const index = static_cast<std::size_t>(s - the.segments);
-    map_pages(index);
     s->thread = t.number;
     s->process = this_process.number.load(std::memory_order_relaxed);
     s->sequence = t.sequence++;
@@ -79,7 +57,7 @@ bool take_segment(thread_state& t, bool may_wait) noexcept
     s->system_process = system_process();
     s->state.store(segment_in_use, std::memory_order_release);
     t.segment = s;
-    t.at = the.records + index * segment_records;
+    t.at = the.records + static_cast<std::size_t>(s - the.segments) * segment_records;
     t.end = t.at + segment_records;
     return true;
 }

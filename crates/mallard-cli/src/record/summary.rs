@@ -187,7 +187,7 @@ impl Summary<'_> {
         if self.outcome.ended.signal() == Some(Signal::SIGSYS as i32) {
             text +=
                 "  its filter of system calls (seccomp) ended it: if that happens in recordings \
-                     alone, permit madvise, and use --on-full drop, which needs no nanosleep\n";
+                     alone, use --on-full drop, which needs no nanosleep\n";
         }
         text += &format!("  next: mallard sites {name}\n");
         text

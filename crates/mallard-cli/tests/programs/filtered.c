@@ -40,8 +40,8 @@ int main(int count, char** arguments)
         execv(arguments[1], arguments + 1);
         return 1;
     }
-    int const few[] = {SYS_write,  SYS_exit_group, SYS_brk,       SYS_mmap,
-                       SYS_munmap, SYS_futex,      SYS_getrandom, SYS_madvise};
+    int const few[] = {SYS_write,  SYS_exit_group, SYS_brk,      SYS_mmap,
+                       SYS_munmap, SYS_futex,      SYS_getrandom};
     filter(few, sizeof few / sizeof *few, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
     for (int i = 0; i < 100000; ++i) {
         void* volatile block = malloc(70001);
