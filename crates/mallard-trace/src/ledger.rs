@@ -349,6 +349,11 @@ impl Ledger {
             (None, _) => Some(-1),
         };
         let alloc = match old {
+            Some(block) if call.addr == 0 && call.size() == 0 => {
+                self.counts.frees += 1;
+                self.end_block(&block, ns, Some(call));
+                -1
+            }
             _ if call.addr == 0 => {
                 let alloc = self.failure(call);
                 self.put_back(call.table, old, ns);

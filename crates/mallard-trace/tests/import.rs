@@ -144,6 +144,10 @@ fn program(seed: u64) -> (Vec<u8>, Vec<Block>) {
                     let reallocs = old.reallocs + 1;
                     live.insert(to, blocks.len());
                     blocks.push(Block { t0: ns + 1, ..block(to, reallocs) });
+                } else if size == 0 {
+                    live.remove(&addr);
+                    let old = &mut blocks[index];
+                    (old.t1, old.tid1) = (ns + 1, thread as i64);
                 }
             }
             // A failure changes no block.
@@ -184,6 +188,9 @@ fn blocks_of(trace: &Trace) -> Vec<Block> {
     for (row, &alloc) in allocs.iter().enumerate() {
         let (t, tid, size, old) = (times[row], tids[row], sizes[row], old_allocs[row]);
         if alloc < 0 {
+            if let (true, Ok(old)) = (size == 0, usize::try_from(old)) {
+                (blocks[old].t1, blocks[old].tid1) = (t, tid); // realloc to size 0
+            }
             continue;
         }
         if matches!(ops[row] as u8, op::FREE..=op::FREE_ALIGNED_SIZED) {
@@ -585,4 +592,23 @@ fn the_time_of_timed_calls_is_scaled_to_all_calls() {
     let site = &trace.sites().unwrap()[0];
     // A call for a small block counts as at most one millisecond.
     assert_eq!((site.timed_calls, site.call_ns), (2, 2 * 1_000_100));
+}
+
+#[test]
+fn a_realloc_to_size_0_frees_and_a_failed_realloc_does_not() {
+    let mut stream = StreamOf::new();
+    let events = [
+        call(op::MALLOC, 1001, 0x1000, 100, 0, &[1]),
+        call(op::MALLOC, 1002, 0x2000, 100, 1, &[]),
+        call(op::REALLOC_FROM, 1003, 0x1000, 0, 1, &[]),
+        call(op::REALLOC_TO, 1004, 0, 0, 1, &[]),
+        call(op::REALLOC_FROM, 1005, 0x2000, 0, 1, &[]),
+        call(op::REALLOC_TO, 1006, 0, 1 << 39, 1, &[]),
+    ];
+    stream.piece(1, &events);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let counts = &trace.manifest().counts;
+    assert_eq!((counts.frees, counts.failed, counts.missed_frees), (1, 1, 0));
+    let site = &trace.sites().unwrap()[0];
+    assert_eq!((site.allocs, site.frees, site.live_allocs, site.failed), (2, 1, 1, 1));
 }
