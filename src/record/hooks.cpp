@@ -3,8 +3,6 @@
 #include "sampled.hpp"
 #include "thread.hpp"
 
-#include <mallard/detail/base/sampling.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -28,25 +26,6 @@ std::size_t product(std::size_t a, std::size_t b) noexcept
 {
     std::size_t result = 0;
     return __builtin_mul_overflow(a, b, &result) ? SIZE_MAX : result;
-}
-
-/// Whether one of the bytes is chosen. Counts the bytes.
-[[gnu::noinline]] bool is_chosen(thread_state& t, std::size_t bytes) noexcept
-{
-    t.left -= static_cast<double>(bytes + (bytes == 0)) * the.sample_rate;
-    if (t.left >= 0) [[likely]]
-        return false;
-    t.left = sampling::draw_distance(t.random);
-    return true;
-}
-
-/// Whether the event of a new block is to be recorded.
-[[gnu::always_inline]] inline bool is_wanted(thread_state& t, const void* block,
-                                             std::size_t bytes) noexcept
-{
-    if (!the.samples) [[likely]]
-        return true;
-    return is_chosen(t, bytes) && (block == nullptr || sampled.insert(block));
 }
 
 /// Calls `real`, which allocates, and records the call.
@@ -95,12 +74,12 @@ template <class Real>
 {
     constexpr std::uint32_t timed_mask = 63;
     prefetch_ends(block);
-    bool const is_known = !the.samples || sampled.remove(block);
+    bool const was_known = is_known(block);
     thread_state* const t = enter();
     if (t == nullptr) [[unlikely]]
         return real();
     what |= std::exchange(t->from, 0);
-    if (is_known)
+    if (was_known)
         append(*t, ticks(), block, what, 0, the.has_free_stacks ? this_frame() : nullptr);
     bool const is_timed = (++t->frees & timed_mask) == 0;
     leave(*t);
@@ -136,12 +115,12 @@ template <class Real>
 {
     if (is_bootstrap(block)) [[unlikely]]
         return move_from_bootstrap(block, bytes);
-    bool const is_known = !the.samples || sampled.remove(block);
+    bool const was_known = is_known(block);
     thread_state* const t = enter();
     if (t == nullptr) [[unlikely]]
         return find_next() ? real() : bootstrap(bytes);
     t->from = 0;
-    if (is_known)
+    if (was_known)
         append(*t, ticks(), block, mallard_trace_pack(0, 0, mallard_trace_realloc_from, 0), 0,
                this_frame());
     t->now.store(in_call, std::memory_order_relaxed);
@@ -150,11 +129,11 @@ template <class Real>
     std::uint64_t const end = ticks_after();
     // The old block is in use after a failure, so that its event is cancelled, chosen or not.
     bool const has_failed = moved == nullptr && bytes != 0;
-    bool const is_cancelled = has_failed && is_known && the.samples;
+    bool const is_cancelled = has_failed && was_known && the.samples;
     if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes)) {
         auto const what = mallard_trace_pack(bytes, 0, mallard_trace_realloc_to, 0);
         std::uint64_t const duration = begin == 0 ? 0 : end - begin;
-        if (is_known && t->stack.depth != 0) [[likely]]
+        if (was_known && t->stack.depth != 0) [[likely]]
             append_with_last_stack(*t, end, moved, what, duration);
         else
             append(*t, end, moved, what, duration, this_frame());

@@ -5,6 +5,7 @@
 // frame of the recorder is on the stack when std::bad_alloc is thrown. If the next operator is that
 // of another allocator, which does not call malloc, the event is recorded here.
 #include "next.hpp"
+#include "sampled.hpp"
 #include "thread.hpp"
 
 #include <bit>
@@ -152,10 +153,12 @@ struct the_operator {
         if (std::uint64_t const from = this_thread.from; from != 0) {
             if (thread_state* const t = enter()) {
                 t->from = 0;
-                append(*t, ticks_after(), block,
-                       mallard_trace_pack(bytes, align_log2_of(more...), mallard_trace_malloc, 0) |
-                           from,
-                       0, this_frame());
+                if (is_wanted(*t, block, bytes))
+                    append(
+                        *t, ticks_after(), block,
+                        mallard_trace_pack(bytes, align_log2_of(more...), mallard_trace_malloc, 0) |
+                            from,
+                        0, this_frame());
                 leave(*t);
             }
         }
@@ -166,11 +169,13 @@ struct the_operator {
     {
         if (found == nullptr)
             return ::free(block);
+        bool const was_known = is_known(block);
         thread_state* const t = block == nullptr ? nullptr : enter();
-        if (t != nullptr)
-            append(*t, ticks(), block,
-                   mallard_trace_pack(0, 0, mallard_trace_free, 0) | std::exchange(t->from, 0), 0,
+        if (t != nullptr && was_known)
+            append(*t, ticks(), block, mallard_trace_pack(0, 0, mallard_trace_free, 0) | t->from, 0,
                    this_frame());
+        if (t != nullptr)
+            t->from = 0;
         found(block, more...);
         if (t != nullptr)
             leave(*t);

@@ -2,6 +2,8 @@
 
 #include "../os/errno_kept_linux.hpp"
 
+#include <mallard/detail/base/sampling.hpp>
+
 #include <sys/mman.h>
 
 namespace mallard::record {
@@ -31,6 +33,15 @@ Array* find_or_map(std::atomic<Array*>& at, std::size_t count) noexcept
 }
 
 } // namespace
+
+bool is_chosen(thread_state& t, std::size_t bytes) noexcept
+{
+    t.left -= static_cast<double>(bytes + (bytes == 0)) * the.sample_rate;
+    if (t.left >= 0) [[likely]]
+        return false;
+    t.left = sampling::draw_distance(t.random);
+    return true;
+}
 
 bool sampled_blocks::insert(const void* block) noexcept
 {

@@ -1,6 +1,8 @@
 // The addresses of the sampled blocks in use: with sampling, only these blocks' frees are recorded.
 #pragma once
 
+#include "thread.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -56,5 +58,23 @@ private:
 };
 
 extern constinit sampled_blocks sampled;
+
+/// Whether one of the bytes is chosen. Counts the bytes.
+bool is_chosen(thread_state& t, std::size_t bytes) noexcept;
+
+/// Whether the event of a new block is to be recorded. With sampling, remembers such a block.
+[[gnu::always_inline]] inline bool is_wanted(thread_state& t, const void* block,
+                                             std::size_t bytes) noexcept
+{
+    if (!the.samples) [[likely]]
+        return true;
+    return is_chosen(t, bytes) && (block == nullptr || sampled.insert(block));
+}
+
+/// Whether the event of the block's end is to be recorded. With sampling, forgets the block.
+[[gnu::always_inline]] inline bool is_known(const void* block) noexcept
+{
+    return !the.samples || sampled.remove(block);
+}
 
 } // namespace mallard::record

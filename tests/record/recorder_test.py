@@ -131,6 +131,13 @@ class Recorder(unittest.TestCase):
         block = next(e.addr for e in new if e.size == 80000)
         self.assertIn((block, ring.from_new), [(e.addr, e.flags) for e in recording.of("free")])
 
+    def test_samples_operators_of_another_allocator(self):
+        # The mean is so large that no block is chosen.
+        recording = ring.record([built("record-operators")], library,
+                                preload=[built("librecord-own_operators.so")], sample=1 << 50)
+        self.check_whole(recording)
+        self.assertEqual(recording.of(*ring.allocations, *ring.frees), [])
+
     def test_names_the_process_its_thread_and_its_modules(self):
         recording = acts("once")
         self.check_whole(recording)
