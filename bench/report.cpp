@@ -18,7 +18,7 @@ heading heading_of(row const& r)
     return {r.case_name, r.variant, r.metric};
 }
 
-// Metrics that are printed as columns of the table of a case, if the case also has a cost.
+// Metrics that are printed as further columns beside a metric of time.
 constexpr std::pair<const char*, const char*> columns[] = {
     {"peak_rss_kib", "peak KiB"},   {"after_rss_kib", "after KiB"},
     {"idle_rss_kib", "idle KiB"},   {"recorder_rss_kib", "recorder KiB"},

@@ -1,4 +1,4 @@
-//! Records which compiler builds the suite. Rows print it at the end of `machine`.
+//! Passes the version of rustc to the suite, which writes the version into each row of results.
 
 use std::process::Command;
 

@@ -114,7 +114,7 @@ experiment corrected(lists const& l, std::vector<std::string> const& names, hist
                        "build, move and destroy one",
         figures, players_of(who::all), "locality",
         {l.elements, l.size, h.moves(l), h.stages, h.walks, h.looks, 0, accesses});
-    // Runs an experiment only once if it takes a minute for each contender.
+    // An experiment with more than 2^21 elements, or of a brief run, runs only once.
     e.rounds = 3;
     e.once = how.is_smoke() || how.is_brief() || l.elements > std::size_t{1} << 21;
     e.in_brief = false;

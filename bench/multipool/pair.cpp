@@ -1,4 +1,5 @@
-// Measures one block in use. The size of the block is a constant, as for a container's node.
+// Measures an allocation and the free of the same block: one block is in use at a time. The size of
+// the block is a constant, as for a container's node.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>

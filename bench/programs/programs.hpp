@@ -22,7 +22,7 @@ using words = std::vector<std::string>;
 struct program {
     std::string name;
     std::string asks;
-    /// Returns the command, if the program is one. Its standard output is the result.
+    /// Returns a command whose standard output is the result. Null if the program has `prepare`.
     words (*command)(temporary_folder const&, double share) = nullptr;
     /// Returns a function that runs the program.
     program_function (*prepare)(temporary_folder const&, double share) = nullptr;

@@ -1,4 +1,5 @@
-// Measures a fixed share of blocks that another thread frees, as in the benchmark mt_remote.
+// Measures allocations and frees when another thread frees a fixed share of the blocks, as in the
+// benchmark mt_remote.
 //
 // A step allocates a block. It sends the block to a random other thread, or it exchanges the block
 // for one in a random slot of the same thread and frees the block from the slot.

@@ -96,7 +96,8 @@ private:
         command_ = command;
     }
 
-    /// Returns the calls that a recorder has lost while the library in count.c was loaded.
+    /// Runs the program once more with the recorder and the library in count.c, which counts the
+    /// calls. Returns the number of calls that the recorder lost in this run.
     double count_beside(recorder const& with, std::string const& folder)
     {
         record(with, counting(command_), folder);

@@ -18,7 +18,8 @@ struct multipool_options {
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::lifo; ///< which free block a pool allocates next
-    /// Most bytes of the blocks in one thread's array.
+    /// Maximum total bytes of the free blocks in one array: that of a thread, or of an ordered
+    /// pool.
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
 

@@ -23,7 +23,7 @@ struct object_pool_options {
     growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free slot is used next
-    std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of slots in one array
+    std::size_t cached_bytes = std::size_t{1} << 18; ///< maximum total bytes in one array of slots
     check checks = check::off; ///< verify calls, and mark free slots for Valgrind
 
     /// The options of the pool of slots, each of `bytes` bytes at a multiple of `align`.

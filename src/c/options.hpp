@@ -52,12 +52,12 @@ struct choice {
     check checks = check::off;
 };
 
-/// The functions `read_struct` copy those members that both the caller and this library know.
-/// False, with a recorded failure, if the struct is not valid. A size from `struct_bytes_max` on is
-/// not valid, and no version will ever have this size. So an uninitialised size cannot cause a read
-/// far beyond the struct.
+/// The largest valid size of a struct; no version of a struct will be larger. The limit keeps an
+/// uninitialised size from causing a read far beyond the struct.
 inline constexpr std::size_t struct_bytes_max = 4096;
 
+/// Copies those members that both the caller and this library know. Returns false, and records the
+/// failure, if the struct is not valid.
 bool read_struct(const char* function, const char* name, const void* given, void* taken,
                  std::size_t known_bytes) noexcept;
 

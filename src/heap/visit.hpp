@@ -31,8 +31,8 @@ enum class visited {
     idle, ///< threads that were in no slow path since the last visit
     all,  ///< all threads that are not in a slow path right now
 };
-/// Takes the free blocks of other threads, including their lists, and returns them. The caller may
-/// be in a slow path of its own cache.
+/// Takes free blocks from the caches and lists of other threads, and returns the blocks to their
+/// slabs. The caller may be in a slow path of its own cache.
 void visit_threads(visited which) noexcept;
 /// Visits idle threads, unless a thread did so in the last 250 ms.
 void visit_threads_soon() noexcept;

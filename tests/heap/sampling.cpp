@@ -314,8 +314,9 @@ TEST(sampling, continues_in_the_child_of_a_fork)
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     profile p(2000);
-    // The profiles of the other threads allocate. The allocator of AddressSanitizer (g++ 12) does
-    // not take its locks for a fork, so that a child could find them locked for ever.
+    // No other threads with AddressSanitizer: when a block of theirs is sampled, the profile
+    // allocates from its allocator, which (g++ 12) does not take its locks for a fork. The child
+    // could find such a lock locked for ever.
     at_work const others(__asan_init != nullptr ? 0 : 2, [](std::size_t, std::size_t i) {
         mallard_free(mallard_malloc(i % 5000));
     });

@@ -1,4 +1,5 @@
-// Requirements of tests, random programs and fuzz targets, which stop the process.
+// `require`, for tests, random programs and fuzz targets: a requirement that does not hold stops
+// the process.
 #pragma once
 
 #include <cstdio>

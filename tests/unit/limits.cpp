@@ -15,8 +15,8 @@ using namespace mallard;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// A source over the heap that records its peak of bytes in use. It fails requests larger than the
-/// address space, since the heap of AddressSanitizer would abort.
+/// A source over the heap that records its peak of bytes in use. It fails requests above 1 TiB, at
+/// which the heap of AddressSanitizer would abort.
 class heap_of_peak {
 public:
     chunk try_take(layout l) noexcept

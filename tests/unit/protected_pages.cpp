@@ -27,7 +27,8 @@ static_assert(!std::is_copy_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_assignable_v<protected_pages<>>);
 
-// ThreadSanitizer and AddressSanitizer exit with a report instead of the signal.
+// Writes to `p` in a child process, which handles SIGSEGV itself: ThreadSanitizer and
+// AddressSanitizer would print a report and exit instead of letting the signal end the child.
 std::string write_to(std::byte* p)
 {
     return in_a_child([p] {

@@ -132,7 +132,8 @@ fn a_thread_allocates_while_it_ends() {
         .map(|_| {
             let arena = arena.clone();
             std::thread::spawn(move || {
-                // Registered before the arena's own destructor, so it is destroyed after it.
+                // Thread-local destructors run in reverse order of registration, so `AtTheEnd`
+                // allocates after the destructor of the arena's thread data has run.
                 LAST.set(Some(AtTheEnd(arena.clone())));
                 arena.alloc(1);
             })

@@ -1,4 +1,4 @@
-//! `mallard import`: makes a trace, a folder of tables, of a stream of events.
+//! `mallard import`: turns a stream of events into a trace, which is a folder of tables.
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;

@@ -94,8 +94,8 @@ fn usage(error: &clap::Error) -> ExitCode {
         }
         _ => {
             let text = error.to_string();
-            // clap prints what happened up to the first empty line. A list of missing arguments
-            // stands on lines of its own.
+            // In clap's text, the part before the first empty line says what is wrong. Its lines
+            // are joined into one.
             let what: Vec<&str> =
                 text.lines().take_while(|l| !l.is_empty()).map(str::trim).collect();
             let what = what.join(" ");

@@ -1,5 +1,5 @@
 //! Declares the engine's functions of src/malloc/rust_api.cpp and include/mallard/c/malloc.h.
-//! The module `statistics` declares those that take its structure.
+//! The module `statistics` declares the functions for statistics of malloc.
 
 use core::ffi::{c_int, c_void};
 

@@ -133,10 +133,11 @@ static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, un
            flag_bits << mallard_trace_flags_shift;
 }
 
-/** Returns the member `stack` of an event of malloc's family. The call stack of the event consists
- * of the outermost `kept` frames of the call stack before it on the same thread, and of `fresh`
- * inner frames. Their return addresses follow the event, outermost first, four to a record, the
- * last filled with 0. Both numbers are at most 65,535. Both are 0 if no call stack is known.
+/** Packs the member `stack` of an event of malloc's family. The event's call stack consists of the
+ * outermost `kept` frames of the previous call stack of the same thread, and of `fresh` inner
+ * frames. The return addresses of the fresh frames follow the event, outermost first, four to a
+ * record; unused places of the last record are 0. Both numbers are at most 65,535, and both are 0
+ * if no call stack is known.
  */
 static inline uint32_t mallard_trace_pack_stack(uint32_t kept, uint32_t fresh)
 {

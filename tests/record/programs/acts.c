@@ -334,7 +334,7 @@ static void act_errno(const char* unused)
     need(malloc(too_large) == NULL && errno == ENOMEM, "errno of a failure");
 }
 
-/* Allocates many blocks of three sizes, and frees every second one. */
+/* Allocates many blocks of three sizes. Frees one half, and resizes and frees the other half. */
 static void act_many(const char* count)
 {
     int const blocks = atoi(count);

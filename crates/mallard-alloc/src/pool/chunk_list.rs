@@ -22,7 +22,7 @@ pub(crate) struct ChunkHead {
     older: Cell<Option<Head>>,
 }
 
-/// Address of a `ChunkHead`. The pointer may be used for the memory of the whole step.
+/// Address of a `ChunkHead`. The pointer's provenance is the memory of the whole growth step.
 type Head = NonNull<ChunkHead>;
 
 /// Returns the core that owns the chunk of `header`.

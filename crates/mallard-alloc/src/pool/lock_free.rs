@@ -118,8 +118,8 @@ fn layout_of(shape: SlotShape) -> ChunkLayout {
 }
 
 impl<S: Source> LockFreeCore<S> {
-    /// Pops a block. `layout` equals the field `layout`. If the compiler knows it, fewer loads and
-    /// computations are left between two compare-exchanges, which wait for them.
+    /// Pops a block. `layout` equals the field `layout`. If its value is known at compile time,
+    /// fewer loads lie between a failed compare-exchange and the next one.
     #[inline(always)]
     fn pop(&self, layout: &ChunkLayout) -> Option<Block> {
         let popped = self.stack.0.pop(|number| {

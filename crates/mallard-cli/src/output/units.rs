@@ -45,7 +45,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", short(share * 100.0))
 }
 
-/// Two significant digits below 10, otherwise no decimals.
+/// One decimal below 10, otherwise no decimals.
 fn short(figure: f64) -> String {
     if figure.abs() < 9.95 {
         format!("{figure:.1}")

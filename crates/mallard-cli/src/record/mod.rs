@@ -34,8 +34,9 @@ use std::time::{Duration, Instant};
 
 /// Records every allocation of a program, with its call stack.
 ///
-/// The program is not rebuilt, and gets the terminal, signals and exit status as usual. The result
-/// is a folder NAME.mallard, which `mallard stats`, `sites` and other commands read.
+/// The program is not rebuilt. It has the terminal and receives signals as usual, and the command
+/// ends with its exit status. The result is a folder NAME.mallard, which `mallard stats`, `sites`
+/// and other commands read.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace to write, NAME.mallard. By default it has the name of the program, with a number if

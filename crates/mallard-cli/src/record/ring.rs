@@ -33,7 +33,7 @@ const LOOK_AHEAD: usize = 256;
 pub struct Options {
     /// Number of segments of 16 KiB. Memory is used only for those that the program fills.
     pub segments: u32,
-    /// Drops events when the ring is full. Otherwise the program waits.
+    /// When the ring is full: `true` drops events, `false` lets the program wait.
     pub drops: bool,
     /// 0 none, 1 the caller, 2 frame pointers, 3 unwind tables.
     pub stacks: u32,

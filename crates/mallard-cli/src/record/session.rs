@@ -32,7 +32,7 @@ pub struct Limits {
 pub struct Start {
     /// The clock of the stream: mallard_trace::format::clock.
     pub clock: u32,
-    /// The time in the header of the stream, by CLOCK_MONOTONIC.
+    /// The moment of `Header::start`, in nanoseconds of CLOCK_MONOTONIC.
     pub ns: u64,
     /// When the program was started.
     pub begin: Instant,
@@ -59,7 +59,7 @@ pub struct Outcome {
     pub ticks_per_free: f64,
     /// Why the stream could not be written to its end.
     pub write_error: Option<io::Error>,
-    /// Whether the recording stopped at the largest size.
+    /// Whether the recording stopped because the stream reached `max_bytes`.
     pub reached_max_bytes: bool,
 }
 

@@ -23,7 +23,7 @@ pub fn is_in_map(e: &Experiment) -> bool {
     e.part(0) != "diffusion" && e.part(2).starts_with("I=")
 }
 
-/// Whether the talk's heat maps have this case of lakos2, with any number of elements.
+/// Whether a case of lakos2 is a cell of the talk's heat maps. The number of elements may differ.
 pub fn is_cell(e: &Experiment) -> bool {
     is_in_map(e) && e.part(3).is_empty()
 }

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 /// Rows of a row group. Each call of [`Tables::write`] passes this number of rows, the last one
 /// fewer.
 pub const GROUP_ROWS: usize = 1 << 20;
-/// Row groups of one file of a table that has parts.
+/// The most row groups in one file of a table that is a folder of files.
 const PART_GROUPS: usize = 64;
 
 /// A table that was written.

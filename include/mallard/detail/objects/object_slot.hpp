@@ -26,7 +26,8 @@ class handle_counts {
     static constexpr word one_strong = 1;
     static constexpr word one_weak = word{1} << 32;
     static constexpr word half = one_weak - 1;
-    // The process stops when a count has this bit: 2^29 more counts would change the next flag.
+    // The process stops when a count reaches this bit. After 2^29 further increments the count
+    // would overflow into the flag `at_the_end`.
     static constexpr word too_many = word{1} << 29;
     // `begin_end` sets this flag if the object is alive.
     static constexpr word at_the_end = word{1} << 30;

@@ -216,9 +216,9 @@ public:
     }
 
     /// Writes the header of a chunk that begins at `at` and has at most `bytes` bytes. The slot
-    /// number of a block is its offset in the chunk divided by the bytes of a block. So slot 0
-    /// begins less than a block after the start of the chunk, and the header covers the slots
-    /// before `first_`.
+    /// number of a block is its offset in the chunk divided by the bytes of a block, rounded down.
+    /// For this, slot 0 begins less than a block after the start of the chunk. Slots that the
+    /// header covers have numbers too, but are never allocated.
     pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
     {
         std::size_t const stride = shape_.bytes, offset = header_offset(at);
@@ -286,8 +286,9 @@ private:
 };
 
 /// Whether the header of a chunk is found by masking the address of a block. False for a pool that
-/// never grows, because its only chunk may have any address. A pool with free lists searches its
-/// tree of chunks instead, on slow paths only, unless `owner_of` has to find the owner of a block.
+/// never grows, because its only chunk may have any address. Also false for a pool with free lists,
+/// which searches its tree of chunks on slow paths. If `owner_of` has to find the owner of a block,
+/// such a pool uses masks as well.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();
