@@ -48,13 +48,16 @@ template <class Real>
 }
 
 /// Calls `real`, which frees, and adds the time that the call took to the ring. Longer times than
-/// about a millisecond are cut: another thread had the core.
+/// about a millisecond are cut: another thread had the core. The child of a fork during the call
+/// may have no ring.
 template <class Real>
 [[gnu::cold, gnu::noinline]] void time_free(Real real) noexcept
 {
     constexpr std::uint64_t ticks_max = 1 << 21;
     std::uint64_t const begin = ticks();
     real();
+    if (this_process.number.load(std::memory_order_relaxed) == 0)
+        return;
     std::uint64_t const took = ticks_after() - begin;
     the.ring->free_ticks.fetch_add(std::min(took, ticks_max), std::memory_order_relaxed);
     the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);

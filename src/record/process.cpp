@@ -118,11 +118,14 @@ void begin_process(const char* how, std::uint32_t before) noexcept
     tell_next_program();
 }
 
-/// Replaces the ring by private pages if a signal handler interrupted `append` and then forked. The
-/// child finishes that call of `append`, but must not write to the segment of the parent.
+/// Replaces the ring by private pages if the fork interrupted a call of malloc's family, which the
+/// child finishes: the call must not write to the segment of the parent, and a child that is not
+/// followed has not inherited the ring. A followed child takes a segment of its own, unless the
+/// fork interrupted `append`.
 void protect_ring_of_parent() noexcept
 {
-    if (this_thread.now.load(std::memory_order_relaxed) != in_write ||
+    activity const now = this_thread.now.load(std::memory_order_relaxed);
+    if (now == in_program || (now == in_call && the.follows_fork) ||
         this_process.number.load(std::memory_order_relaxed) != 0)
         return;
     static_cast<void>(::mmap(the.ring, ring_bytes, PROT_READ | PROT_WRITE,

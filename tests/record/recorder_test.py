@@ -340,6 +340,13 @@ class Recorder(unittest.TestCase):
             self.assertGreater(found[70003], 0)
             self.assertEqual(found[70002], 0)
 
+    def test_a_child_may_return_from_a_call_of_its_parent(self):
+        for follow in (0, ring.follow_fork):
+            recording = ring.record([built("record-acts"), "forks_in_calls"], library,
+                                    preload=[built("librecord-forks.so")], follow=follow)
+            self.check_whole(recording)
+            self.assertGreaterEqual(sizes(recording.of("malloc"))[70007], 64)
+
     def test_children_that_are_followed_are_processes_of_their_own(self):
         for act, times in (("fork", 1000), ("clone", 1)):
             recording = acts(act, follow=ring.follow_fork)

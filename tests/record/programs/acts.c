@@ -116,6 +116,22 @@ static void act_quick_exit(const char* unused)
     _exit(7);
 }
 
+/* With preloads/forks.c: each call forks, and the child returns from the call and exits. A free in
+ * 64 is timed. */
+static void act_forks_in_calls(const char* unused)
+{
+    (void)unused;
+    pid_t const first = getpid();
+    for (int i = 0; i < 64; ++i) {
+        void* const block = malloc(70007);
+        if (getpid() != first)
+            _exit(0);
+        free(block);
+        if (getpid() != first)
+            _exit(0);
+    }
+}
+
 static void act_bomb(const char* depth) /* 2^depth processes */
 {
     int const more = atoi(depth);
@@ -371,6 +387,7 @@ static const struct {
     {"once", act_once},
     {"quick_exit", act_quick_exit},
     {"bomb", act_bomb},
+    {"forks_in_calls", act_forks_in_calls},
     {"fork_of_threads", act_fork_of_threads},
     {"count", act_count},
     {"close_all", act_close_all},
