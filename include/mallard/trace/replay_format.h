@@ -1,0 +1,147 @@
+/* The format of an op stream, for C99 and C++: the calls of a recorded program, in the form in
+ * which mallard-replay makes them again. `mallard replay` writes op streams from traces, and
+ * spec/replay_format.md says how they are played.
+ *
+ *     header, thread, thread, ..., target, target, ..., ops of thread 0, ops of thread 1, ...
+ *
+ * All numbers are written as they are in memory, in the byte order of the machine, which the header
+ * records.
+ */
+#ifndef REPLAY_FORMAT_H
+#define REPLAY_FORMAT_H
+
+#include <stdint.h>
+
+/** Constants of the format. The shifts give the positions of the parts of `what`. */
+enum {
+    mallard_replay_version = 1,             /**< the version of this format */
+    mallard_replay_byte_order = 0x01020304, /**< reads differently in another byte order */
+    mallard_replay_align_shift =
+        40,                       /**< position of the alignment; the size is in the bits below */
+    mallard_replay_op_shift = 46, /**< position of the kind of op */
+    mallard_replay_target_shift = 51, /**< position of the target */
+    mallard_replay_targets_max = 8192 /**< targets are numbered from 0 to 8191 */
+};
+
+/** The first bytes of a file. */
+typedef struct mallard_replay_header {
+    unsigned char magic[8]; /**< 89 'M' 'R' 'E' 'P' 'L' 'Y' 0A: changes when copied as text */
+    uint32_t byte_order;    /**< mallard_replay_byte_order */
+    uint32_t version;       /**< mallard_replay_version */
+    uint32_t header_bytes;  /**< the offset of the first thread: 64 */
+    uint32_t op_bytes;      /**< size of an op: 16 */
+    uint32_t threads;       /**< how many threads there are; thread 0 starts first */
+    uint32_t targets;       /**< how many targets there are, target 0 included; at least 1 */
+    uint64_t slots;         /**< how many slots the ops use */
+    uint64_t ops;           /**< how many ops all threads have together */
+    uint64_t live_peak;     /**< most requested bytes in use at once, in the recorded order */
+    uint64_t calls;         /**< how many of the ops call an allocator */
+} mallard_replay_header;
+
+/** A thread: its ops, in program order. */
+typedef struct mallard_replay_thread {
+    uint64_t offset;   /**< where its ops begin in the file, in bytes */
+    uint64_t ops;      /**< how many ops it has; the last one is mallard_replay_end */
+    uint64_t recorded; /**< the number of this thread in the trace */
+    uint64_t start_ns; /**< when it started, in nanoseconds since the first event of the trace */
+} mallard_replay_thread;
+
+/** The kinds of allocators that a target can be. */
+enum mallard_replay_allocator {
+    mallard_replay_malloc = 0,    /**< the malloc of the process, as the program called it */
+    mallard_replay_arena = 1,     /**< mallard::arena */
+    mallard_replay_multipool = 2, /**< mallard::multipool */
+    mallard_replay_multipool_over_arena = 3 /**< mallard::multipool over mallard::arena */
+};
+
+/** An allocator that serves ops. Target 0 is always the malloc of the process. Another target is a
+ * local allocator: mallard_replay_open makes it, mallard_replay_close ends it, and it may be opened
+ * again afterwards, for the next instance of a region.
+ */
+typedef struct mallard_replay_target {
+    uint32_t allocator;   /**< enum mallard_replay_allocator */
+    uint32_t is_shared;   /**< 1: ops of several threads use one instance, under a mutex */
+    uint64_t first_chunk; /**< bytes of its first chunk; 0: the default of the allocator */
+    uint32_t rule;        /**< the number of the rule of the plan, from 1; 0 for target 0 */
+    uint32_t reserved;    /**< 0 */
+} mallard_replay_target;
+
+/** The kinds of ops. A slot is a place for the address of a block. An op that allocates writes its
+ * slot, an op that frees reads its slot.
+ */
+enum mallard_replay_op_kind {
+    mallard_replay_end = 0, /**< the thread ends */
+
+    /* Calls. For a target other than 0 all allocations are `allocate` and all frees `deallocate`.
+     */
+    mallard_replay_op_malloc = 1,     /**< malloc(size) */
+    mallard_replay_op_calloc = 2,     /**< calloc(1, size) */
+    mallard_replay_op_aligned = 3,    /**< aligned_alloc, or a function with the same effect */
+    mallard_replay_op_realloc = 4,    /**< realloc of the block in `slot`, which stays its slot; of
+                                           an empty slot, malloc by realloc(NULL, size) */
+    mallard_replay_op_free = 5,       /**< free */
+    mallard_replay_op_free_sized = 6, /**< free_sized or operator delete with a size */
+    mallard_replay_op_free_aligned = 7, /**< free_aligned_sized or operator delete with both */
+    mallard_replay_op_free_null = 8,    /**< free(NULL); no slot */
+
+    /* Calls that failed when they were recorded. If one succeeds in the replay, the player frees
+     * the block, or for realloc keeps it, and counts the call. */
+    mallard_replay_op_malloc_failed = 9,
+    mallard_replay_op_calloc_failed = 10,
+    mallard_replay_op_aligned_failed = 11,
+    mallard_replay_op_realloc_failed = 12,
+
+    mallard_replay_open = 16,    /**< makes an instance of `target` */
+    mallard_replay_close = 17,   /**< ends the instance of `target`: its memory is freed at once */
+    mallard_replay_publish = 20, /**< this thread has reached the position `size`; positions grow */
+    mallard_replay_wait = 21,    /**< waits until thread `slot` has published position `size` */
+    mallard_replay_start = 22,   /**< starts thread `slot` */
+    mallard_replay_pause = 23    /**< `size` more nanoseconds passed before the next op */
+};
+
+/** One op. */
+typedef struct mallard_replay_op {
+    uint64_t what; /**< from the lowest bit: size 40, log2 of the alignment 6, op 5, target 13 */
+    uint32_t slot; /**< a slot, or a thread: see the kinds */
+    uint32_t gap; /**< nanoseconds from the end of the thread's previous call to this one, for paces
+                       other than `none`; longer gaps are mallard_replay_pause */
+} mallard_replay_op;
+
+/** Returns the member `what` of an op. */
+static inline uint64_t mallard_replay_pack(uint64_t size, unsigned align_log2, unsigned op,
+                                           unsigned target)
+{
+    /* The values are widened without casts, because C++ programs may warn of C-style casts. */
+    uint64_t const align_bits = align_log2;
+    uint64_t const op_bits = op;
+    uint64_t const target_bits = target;
+    return size | align_bits << mallard_replay_align_shift | op_bits << mallard_replay_op_shift |
+           target_bits << mallard_replay_target_shift;
+}
+
+/** The size in `what`, in bytes, or the position or time: see the kinds. */
+static inline uint64_t mallard_replay_size(uint64_t what)
+{
+    return what & ((UINT64_C(1) << mallard_replay_align_shift) - 1);
+}
+
+/** The alignment in `what`, as the exponent of a power of two. */
+static inline unsigned mallard_replay_align_log2(uint64_t what)
+{
+    return what >> mallard_replay_align_shift & 63;
+}
+
+/** The kind of op in `what`: enum mallard_replay_op_kind. */
+static inline unsigned mallard_replay_op_of(uint64_t what)
+{
+    return what >> mallard_replay_op_shift & 31;
+}
+
+/** The target in `what`. */
+static inline unsigned mallard_replay_target_of(uint64_t what)
+{
+    uint64_t const target = what >> mallard_replay_target_shift;
+    return target & 0x1fff;
+}
+
+#endif
