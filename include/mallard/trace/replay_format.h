@@ -28,14 +28,16 @@ typedef struct mallard_replay_header {
     unsigned char magic[8]; /**< 89 'M' 'R' 'E' 'P' 'L' 'Y' 0A: changes when copied as text */
     uint32_t byte_order;    /**< mallard_replay_byte_order */
     uint32_t version;       /**< mallard_replay_version */
-    uint32_t header_bytes;  /**< the offset of the first thread: 64 */
+    uint32_t header_bytes;  /**< the offset of the first thread: 80 */
     uint32_t op_bytes;      /**< size of an op: 16 */
     uint32_t threads;       /**< how many threads there are; thread 0 starts first */
     uint32_t targets;       /**< how many targets there are, target 0 included; at least 1 */
     uint64_t slots;         /**< how many slots the ops use */
     uint64_t ops;           /**< how many ops all threads have together */
     uint64_t live_peak;     /**< most requested bytes in use at once, in the recorded order */
+    uint64_t blocks_peak;   /**< most blocks in use at once, in the recorded order */
     uint64_t calls;         /**< how many of the ops call an allocator */
+    uint64_t checksum;      /**< of all other bytes of the file: see mallard_replay_mix */
 } mallard_replay_header;
 
 /** A thread: its ops, in program order. */
@@ -73,14 +75,14 @@ enum mallard_replay_op_kind {
     mallard_replay_end = 0, /**< the thread ends */
 
     /* Calls. For a target other than 0 all allocations are `allocate` and all frees `deallocate`.
-     */
-    mallard_replay_op_malloc = 1,     /**< malloc(size) */
-    mallard_replay_op_calloc = 2,     /**< calloc(1, size) */
-    mallard_replay_op_aligned = 3,    /**< aligned_alloc, or a function with the same effect */
-    mallard_replay_op_realloc = 4,    /**< realloc of the block in `slot`, which stays its slot; of
-                                           an empty slot, malloc by realloc(NULL, size) */
-    mallard_replay_op_free = 5,       /**< free */
-    mallard_replay_op_free_sized = 6, /**< free_sized or operator delete with a size */
+     * The size and the alignment of an op that frees are those of the block. */
+    mallard_replay_op_malloc = 1,  /**< malloc(size) */
+    mallard_replay_op_calloc = 2,  /**< calloc(1, size) */
+    mallard_replay_op_aligned = 3, /**< aligned_alloc, or a function with the same effect */
+    mallard_replay_op_realloc = 4, /**< after mallard_replay_realloc_from, realloc of the block in
+                                        `slot`, which stays its slot; else realloc(NULL, size) */
+    mallard_replay_op_free = 5,    /**< free */
+    mallard_replay_op_free_sized = 6,   /**< free_sized or operator delete with a size */
     mallard_replay_op_free_aligned = 7, /**< free_aligned_sized or operator delete with both */
     mallard_replay_op_free_null = 8,    /**< free(NULL); no slot */
 
@@ -96,7 +98,9 @@ enum mallard_replay_op_kind {
     mallard_replay_publish = 20, /**< this thread has reached the position `size`; positions grow */
     mallard_replay_wait = 21,    /**< waits until thread `slot` has published position `size` */
     mallard_replay_start = 22,   /**< starts thread `slot` */
-    mallard_replay_pause = 23    /**< `size` more nanoseconds passed before the next op */
+    mallard_replay_pause = 23,   /**< `size` more nanoseconds passed before the next op */
+    mallard_replay_realloc_from = 24 /**< the size and the alignment of the block in `slot`; the
+                                        next op reallocates the block, with success or without */
 };
 
 /** One op. */
@@ -117,6 +121,16 @@ static inline uint64_t mallard_replay_pack(uint64_t size, unsigned align_log2, u
     uint64_t const target_bits = target;
     return size | align_bits << mallard_replay_align_shift | op_bits << mallard_replay_op_shift |
            target_bits << mallard_replay_target_shift;
+}
+
+/** Adds a word to a checksum. The checksum of a file is 0, to which all words of 8 bytes after the
+ * header are added, in the order of the file, and then the words of the header before `checksum`.
+ * A changed word always changes the checksum, since each step is a bijection.
+ */
+static inline uint64_t mallard_replay_mix(uint64_t checksum, uint64_t word)
+{
+    uint64_t const product = (checksum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return product ^ product >> 32;
 }
 
 /** The size in `what`, in bytes, or the position or time: see the kinds. */
