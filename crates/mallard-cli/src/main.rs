@@ -20,6 +20,8 @@ mod record;
 mod rows;
 mod statistics;
 mod tables;
+#[allow(dead_code)] // what compares programs uses the paired case
+mod verdict;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,0 +1,70 @@
+//! Estimates of what a change would save: their three parts, and what a replay explains of reality.
+
+use super::paired::{Differences, Interval};
+use serde::{Serialize, Serializer};
+
+/// The number of equally likely values that stand for a distribution.
+const VALUES: usize = 200;
+
+/// What a change would save, in three parts that have different causes and are never summed: the
+/// parts are not independent, and one of them may be unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The work of the allocator itself.
+    pub allocator_work: Part,
+    /// The work of the kernel for pages that are touched.
+    pub pages: Part,
+    /// What the program's own accesses gain or lose, because its blocks lie elsewhere.
+    pub locality: Part,
+}
+
+/// One part of an estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part {
+    /// The saving of this part, as a share of the base.
+    Saves(Interval),
+    /// Nothing is known of this part.
+    NotEstimated,
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Part::Saves(interval) => interval.serialize(serializer),
+            Part::NotEstimated => serializer.serialize_str("not estimated"),
+        }
+    }
+}
+
+/// The share of a real saving that a replay finds, with its 95 % interval: at 0.8 the real saving is
+/// 1 / 0.8 of that of the replay. `None` if the interval of the real saving contains 0, since then
+/// there is nothing to explain.
+///
+/// A replay makes only the allocations of a program, so its saving is a share of less time:
+/// `replayed` is the figure of the replay's base divided by that of the program's. Replay and program
+/// ran independently, so each median of one may meet each median of the other.
+pub fn share_explained(
+    replay: &Differences,
+    replayed: f64,
+    real: &Differences,
+) -> Option<Interval> {
+    if !real.interval().excludes_zero() {
+        return None;
+    }
+    let values = |of: &Differences| -> Vec<f64> {
+        let medians = of.medians();
+        (0..VALUES).map(|i| medians.quantile((i as f64 + 0.5) / VALUES as f64)).collect()
+    };
+    let (found, saved) = (values(replay), values(real));
+    let mut shares: Vec<f64> =
+        saved.iter().flat_map(|saved| found.iter().map(move |f| f * replayed / saved)).collect();
+    // 0 / 0, of medians that are 0 by a rare chance, tells nothing.
+    shares.retain(|share| !share.is_nan());
+    shares.sort_by(f64::total_cmp);
+    let at = |share: f64| shares.get((share * shares.len() as f64) as usize).copied();
+    Some(Interval {
+        saving: replay.interval().saving * replayed / real.interval().saving,
+        low: at(0.025)?,
+        high: at(0.975)?,
+    })
+}

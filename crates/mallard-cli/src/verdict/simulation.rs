@@ -1,0 +1,212 @@
+//! Simulates comparisons under several kinds of noise, and counts right and wrong verdicts.
+//!
+//! `cargo test -p mallard-cli verdict::simulation -- --ignored --nocapture` prints tables of error
+//! rates. The tests hold the bounds with fewer rounds.
+
+use super::*;
+
+const MIN_GAIN: f64 = 0.02;
+
+/// What disturbs a run. The figure of a run without noise is 1.
+#[derive(Clone, Copy, Debug)]
+enum Noise {
+    /// A normal distribution with this standard deviation.
+    Normal(f64),
+    /// A standard deviation of 1 %; one run in ten is disturbed, by 10 % on average.
+    Tails,
+    /// A standard deviation of 1 %; the machine needs 10 % more time at the end than at the start.
+    Drift,
+    /// A standard deviation of 0.5 %; a run in three has an unlucky layout that costs 4 %.
+    Layouts,
+    /// A standard deviation of 1 %; a busy loop runs beside half of the blocks: their runs take 5 to
+    /// 15 % more.
+    Busy,
+    /// A standard deviation of 1 %; the base is at a disadvantage of 1.5 %, as if it ran first.
+    Biased,
+}
+
+const ALL: [Noise; 9] = [
+    Noise::Normal(0.005),
+    Noise::Normal(0.01),
+    Noise::Normal(0.02),
+    Noise::Normal(0.03),
+    Noise::Tails,
+    Noise::Drift,
+    Noise::Layouts,
+    Noise::Busy,
+    Noise::Biased,
+];
+
+/// A sum of 12 uniform values has a standard deviation of 1, and is almost normal.
+fn normal(random: &mut fastrand::Rng) -> f64 {
+    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+}
+
+impl Noise {
+    /// The figures of the runs of one block, in their random order.
+    fn block(self, random: &mut fastrand::Rng, done: f64, changes: &[f64]) -> Block {
+        let count = changes.len() + 2;
+        let mut order: Vec<usize> = (0..count).collect();
+        random.shuffle(&mut order);
+        let is_busy = random.bool();
+        let mut figures = vec![0.0; count];
+        for (position, who) in order.into_iter().enumerate() {
+            let (deviation, factor) = match self {
+                Noise::Normal(deviation) => (deviation, 1.0),
+                Noise::Tails if random.u8(..10) == 0 => (0.01, 1.0 - 0.1 * random.f64().ln()),
+                Noise::Tails => (0.01, 1.0),
+                Noise::Drift => {
+                    let block = 0.1 / 15.0;
+                    (0.01, 1.0 + 0.1 * done + block * position as f64 / count as f64)
+                }
+                Noise::Layouts if random.u8(..3) == 0 => (0.005, 1.04),
+                Noise::Layouts => (0.005, 1.0),
+                Noise::Busy if is_busy => (0.01, 1.05 + 0.1 * random.f64()),
+                Noise::Busy => (0.01, 1.0),
+                Noise::Biased => (0.01, if who == 0 { 1.015 } else { 1.0 }),
+            };
+            let change = who.checked_sub(2).map_or(0.0, |i| changes[i]);
+            figures[who] = (1.0 - change) * factor * (1.0 + deviation * normal(random));
+        }
+        Block { base: figures[0], control: figures[1], candidates: figures.split_off(2) }
+    }
+}
+
+/// How many blocks are measured.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    Blocks(usize),
+    /// At least 15, then 5 more at a time until the half-width is at most 1 % or there are 60.
+    UntilSure,
+}
+
+fn measure(
+    random: &mut fastrand::Rng,
+    noise: Noise,
+    length: Length,
+    changes: &[f64],
+) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let most = if let Length::Blocks(count) = length { count } else { 60 };
+    while blocks.len() < most {
+        let is_checked =
+            matches!(length, Length::UntilSure) && blocks.len() >= 15 && blocks.len() % 5 == 0;
+        if is_checked && half_width(&blocks) <= 0.01 {
+            break;
+        }
+        let done = blocks.len() as f64 / most as f64;
+        blocks.push(noise.block(random, done, changes));
+    }
+    blocks
+}
+
+/// The rule of the design without what `Rule` adds: a control whose interval excludes 0 or is wider
+/// than the least gain makes everything not measurable.
+fn strict(judged: &Judged, index: usize) -> Verdict {
+    let (control, of) = (&judged.control, &judged.candidates[index]);
+    let differs = control.low > 0.0 || control.high < 0.0;
+    if differs || (control.high - control.low) / 2.0 > MIN_GAIN {
+        return Verdict::NotMeasurable;
+    }
+    without_control(of)
+}
+
+/// The rule without a control.
+fn without_control(of: &Judgement) -> Verdict {
+    match of {
+        of if -MIN_GAIN <= of.low && of.high <= MIN_GAIN => Verdict::NoDifference,
+        of if of.low > 0.0 && of.p < SIGNIFICANT => Verdict::Gain,
+        of if of.high < 0.0 && of.p < SIGNIFICANT => Verdict::Loss,
+        _ => Verdict::NotMeasurable,
+    }
+}
+
+/// How often the first candidate got each verdict, in per cent.
+#[derive(Default, Clone, Copy)]
+struct Counts([f64; 4]);
+
+impl Counts {
+    fn add(&mut self, verdict: Verdict, share: f64) {
+        self.0[verdict as usize] += 100.0 * share;
+    }
+
+    fn of(&self, verdict: Verdict) -> f64 {
+        self.0[verdict as usize]
+    }
+
+    fn different(&self) -> f64 {
+        self.of(Verdict::Gain) + self.of(Verdict::Loss)
+    }
+}
+
+/// The verdicts of `Rule`, of `strict` and of `without_control`, and the mean number of blocks.
+fn simulate(noise: Noise, length: Length, changes: &[f64], rounds: usize) -> ([Counts; 3], f64) {
+    let mut random = fastrand::Rng::with_seed(1979);
+    let (mut counts, mut blocks) = ([Counts::default(); 3], 0.0);
+    let share = 1.0 / rounds as f64;
+    for _ in 0..rounds {
+        let measured = measure(&mut random, noise, length, changes);
+        blocks += measured.len() as f64 * share;
+        let judged = judge(&measured, MIN_GAIN);
+        counts[0].add(judged.candidates[0].verdict, share);
+        counts[1].add(strict(&judged, 0), share);
+        counts[2].add(without_control(&judged.candidates[0]), share);
+    }
+    (counts, blocks)
+}
+
+#[test]
+fn runs_of_one_program_are_seldom_called_different() {
+    for noise in ALL {
+        for length in [Length::Blocks(15), Length::UntilSure] {
+            let (counts, _) = simulate(noise, length, &[0.0], 100);
+            let different = counts[0].different();
+            let most = if matches!(noise, Noise::Biased) { 10.0 } else { 3.0 };
+            assert!(different <= most, "{noise:?}, {length:?}: {different} % called different");
+        }
+    }
+}
+
+#[test]
+fn a_change_of_five_per_cent_is_called_and_never_reversed() {
+    for noise in ALL {
+        for (change, right) in [(0.05, Verdict::Gain), (-0.05, Verdict::Loss)] {
+            let (counts, _) = simulate(noise, Length::UntilSure, &[change], 100);
+            let different = counts[0].different();
+            assert_eq!(counts[0].of(right), different, "{noise:?}, {change}: the wrong sign");
+            let least = if matches!(noise, Noise::Biased) { 60.0 } else { 95.0 };
+            assert!(different >= least, "{noise:?}, {change}: {different} % called");
+        }
+    }
+}
+
+#[test]
+#[ignore = "prints tables"]
+fn print_the_tables() {
+    for length in [Length::Blocks(15), Length::Blocks(30), Length::UntilSure] {
+        for others in [0, 5] {
+            println!("\n{length:?}, {others} other candidates that change nothing");
+            println!(
+                "noise           blocks  change  right/different/no difference  strict  without"
+            );
+            for noise in ALL {
+                for change in [0.0, 0.01, 0.03, 0.05, -0.05, 0.1, 0.3] {
+                    let mut changes = vec![change];
+                    changes.resize(1 + others, 0.0);
+                    let (counts, blocks) = simulate(noise, length, &changes, 1000);
+                    let right = if change > 0.0 { Verdict::Gain } else { Verdict::Loss };
+                    let text = counts.map(|c| {
+                        let same = c.of(Verdict::NoDifference);
+                        format!("{:5.1} {:5.1} {same:5.1} |", c.of(right), c.different())
+                    });
+                    println!(
+                        "{:15} {blocks:6.1} {:5.0} % {}",
+                        format!("{noise:?}"),
+                        100.0 * change,
+                        text.concat()
+                    );
+                }
+            }
+        }
+    }
+}
