@@ -78,6 +78,9 @@ endif()
 if(TARGET mallard-record)
     install(TARGETS mallard-record LIBRARY DESTINATION ${preload_dir} COMPONENT record)
 endif()
+if(TARGET mallard-replay)
+    install(TARGETS mallard-replay RUNTIME DESTINATION ${preload_dir} COMPONENT record)
+endif()
 
 # find_package reads mallard-config.cmake, which reads the components that are installed. Every
 # component installs this file and the file with the version.

@@ -1,0 +1,227 @@
+#include "check.hpp"
+
+#include "random.hpp"
+#include "walk.hpp"
+
+namespace mallard::replay {
+namespace {
+
+constexpr std::uint64_t layout_bits = (std::uint64_t{1} << mallard_replay_op_shift) - 1;
+constexpr std::uint64_t size_cut = (std::uint64_t{1} << mallard_replay_align_shift) - 1;
+
+struct target_state {
+    bool is_open;
+    unsigned instance;   ///< 1 to 31, and then 1 again
+    std::uint32_t owner; ///< the thread that opened the target
+};
+
+/// The visitor of a check. A slot has the layout and target of its block. The bits of the kind have
+/// the number of the instance, which is never 0: a slot of 0 is empty.
+class checker {
+public:
+    checker(stream const& of, check_result& result) noexcept
+        : stream_(of), result_(result), slots_(of.header().slots, "the slots of the check"),
+          targets_(of.targets().count(), "the targets of the check"),
+          from_(of.threads().count(), "the threads of the check")
+    {
+        targets_[0] = {true, 1, 0};
+    }
+
+    std::uint64_t calls() const noexcept { return calls_; }
+
+    void visit(std::uint32_t thread, std::uint64_t index, op const& o) noexcept
+    {
+        thread_ = thread;
+        index_ = index;
+        o_ = &o;
+        op const from = std::exchange(from_[thread], op{});
+        if (mallard_replay_align_log2(o.what) > align_log2_max)
+            bad("an alignment above 2^30");
+        switch (mallard_replay_op_of(o.what)) {
+        case mallard_replay_op_realloc:
+            return reallocate(from);
+        case mallard_replay_op_realloc_failed:
+            return fail_to_reallocate(from);
+        default:
+            if (from.what != 0)
+                bad("no realloc after realloc_from");
+            return visit_other();
+        }
+    }
+
+private:
+    void visit_other() noexcept
+    {
+        switch (mallard_replay_op_of(o_->what)) {
+        case mallard_replay_op_malloc:
+        case mallard_replay_op_calloc:
+        case mallard_replay_op_aligned:
+            return allocate();
+        case mallard_replay_op_free:
+        case mallard_replay_op_free_sized:
+        case mallard_replay_op_free_aligned:
+            ++calls_;
+            return void(slots_[block("frees")] = 0);
+        case mallard_replay_op_free_null:
+        case mallard_replay_op_malloc_failed:
+        case mallard_replay_op_calloc_failed:
+        case mallard_replay_op_aligned_failed:
+            ++calls_;
+            return void(open_target());
+        case mallard_replay_realloc_from:
+            block("reallocates");
+            return void(from_[thread_] = *o_);
+        case mallard_replay_open:
+            return open();
+        case mallard_replay_close:
+            return close();
+        case mallard_replay_end:
+        case mallard_replay_publish:
+        case mallard_replay_wait:
+        case mallard_replay_start:
+        case mallard_replay_pause:
+            return;
+        default:
+            bad("an unknown kind");
+        }
+    }
+
+    [[noreturn, gnu::cold]] void bad(const char* why) const noexcept
+    {
+        stream_.damaged("op %ju of thread %u has %s", std::uintmax_t{index_}, thread_, why);
+    }
+
+    /// The target of the op, which must be open, and open for this thread.
+    target_state const& open_target() const noexcept
+    {
+        unsigned const target = mallard_replay_target_of(o_->what);
+        if (target >= targets_.count())
+            bad("a target that does not exist");
+        target_state const& t = targets_[target];
+        if (!t.is_open)
+            bad("a target that is not open");
+        if (target != 0 && t.owner != thread_ && stream_.targets()[target].is_shared == 0)
+            bad("a target that another thread has opened");
+        return t;
+    }
+
+    /// What the slot of the op must have while the block of the op is in use.
+    std::uint64_t occupied() const noexcept
+    {
+        std::uint64_t const instance = open_target().instance;
+        std::uint64_t const target = mallard_replay_target_of(o_->what);
+        return (o_->what & layout_bits) | instance << mallard_replay_op_shift |
+               target << mallard_replay_target_shift;
+    }
+
+    /// The slot of an op that uses a block.
+    std::uint32_t block(const char* verb) const noexcept
+    {
+        std::uint64_t const expected = occupied();
+        if (o_->slot >= slots_.count())
+            bad("a slot that does not exist");
+        if (slots_[o_->slot] != expected)
+            stream_.damaged("op %ju of thread %u %s a block that is not in slot %u",
+                            std::uintmax_t{index_}, thread_, verb, o_->slot);
+        return o_->slot;
+    }
+
+    void allocate() noexcept
+    {
+        std::uint64_t const now = occupied();
+        if (o_->slot >= slots_.count())
+            bad("a slot that does not exist");
+        if (slots_[o_->slot] != 0 && mallard_replay_target_of(slots_[o_->slot]) == 0)
+            bad("a slot whose block is in use");
+        if (mallard_replay_size(o_->what) == size_cut)
+            bad("a size that was cut");
+        slots_[o_->slot] = now;
+        ++calls_;
+        sample(mallard_replay_size(o_->what));
+    }
+
+    /// Keeps each size with the same probability (reservoir sampling).
+    void sample(std::uint64_t size) noexcept
+    {
+        std::uint64_t const at = result_.allocations < check_result::samples
+                                     ? result_.allocations
+                                     : random_.below(result_.allocations + 1);
+        ++result_.allocations;
+        if (at < check_result::samples)
+            result_.sizes[at] = size;
+    }
+
+    /// Whether the op has the slot and the target of the realloc_from before it.
+    bool is_same_block(op const& from) const noexcept
+    {
+        return from.slot == o_->slot &&
+               mallard_replay_target_of(from.what) == mallard_replay_target_of(o_->what);
+    }
+
+    void reallocate(op const& from) noexcept
+    {
+        if (from.what == 0)
+            return allocate();
+        if (!is_same_block(from))
+            bad("another block than the realloc_from before");
+        if (mallard_replay_size(o_->what) == 0)
+            bad("the size 0: an op stream has free instead");
+        if (mallard_replay_size(o_->what) == size_cut)
+            bad("a size that was cut");
+        slots_[o_->slot] = occupied();
+        ++calls_;
+    }
+
+    void fail_to_reallocate(op const& from) noexcept
+    {
+        open_target();
+        if (from.what != 0 && !is_same_block(from))
+            bad("another block than the realloc_from before");
+        ++calls_;
+    }
+
+    void open() noexcept
+    {
+        unsigned const target = mallard_replay_target_of(o_->what);
+        if (target == 0 || target >= targets_.count() || targets_[target].is_open)
+            bad("a target that cannot be opened");
+        target_state& t = targets_[target];
+        t = {true, t.instance % 31 + 1, thread_};
+    }
+
+    void close() noexcept
+    {
+        if (mallard_replay_target_of(o_->what) == 0)
+            bad("a target that cannot be closed");
+        open_target();
+        targets_[mallard_replay_target_of(o_->what)].is_open = false;
+    }
+
+    stream const& stream_;
+    check_result& result_;
+    table<std::uint64_t> slots_;
+    table<target_state> targets_;
+    table<op> from_; // of each thread, the realloc_from before its next op, or zeros
+    random_numbers random_;
+    std::uint64_t calls_ = 0;
+    std::uint32_t thread_ = 0; // of the op that is visited
+    std::uint64_t index_ = 0;
+    op const* o_ = nullptr;
+};
+
+} // namespace
+
+void check(stream const& of, windows& memory, check_result& result) noexcept
+{
+    checker checks(of, result);
+    walk all(of, memory);
+    all.run([&](std::uint32_t thread, std::uint64_t index, op const& o) noexcept {
+        checks.visit(thread, index, o);
+    });
+    result.threads_peak = all.live_peak();
+    if (checks.calls() != of.header().calls)
+        of.damaged("it has %ju calls, and the header says %ju", std::uintmax_t{checks.calls()},
+                   std::uintmax_t{of.header().calls});
+}
+
+} // namespace mallard::replay

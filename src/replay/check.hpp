@@ -1,0 +1,33 @@
+// Checks that an op stream can be played, before the play.
+#pragma once
+
+#include "stream.hpp"
+
+namespace mallard::replay {
+
+/// What a check has found out about a stream.
+struct check_result {
+    static constexpr std::size_t samples = 4096;
+
+    std::size_t threads_peak = 0;   ///< most threads that exist at once, in the order of the walk
+    std::uint64_t allocations = 0;  ///< ops that allocate a block
+    std::uint64_t sizes[samples]{}; ///< sizes of allocations, each with the same probability
+
+    /// How many of the `sizes` there are.
+    std::size_t sampled() const noexcept
+    {
+        return allocations < samples ? static_cast<std::size_t>(allocations) : samples;
+    }
+};
+
+/// Visits all ops, and ends the process if one of them cannot be played:
+///   - a slot, thread, target, kind or alignment does not exist;
+///   - an op frees a block that is not in its slot, or with another layout, target or instance;
+///   - an op allocates to a slot whose block is in use, unless the block is a local one, whose free
+///     the plan has dropped;
+///   - a target is used while it is closed, or, without being shared, by two threads;
+///   - a thread ends early, is not started once, or waits in vain (see `walk`).
+/// Edges are not checked: whether each use of a block has an edge to its allocation.
+void check(stream const& of, windows& memory, check_result& result) noexcept;
+
+} // namespace mallard::replay

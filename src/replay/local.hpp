@@ -1,0 +1,129 @@
+// The local allocators of a plan: the targets other than malloc.
+#pragma once
+
+#include "stream.hpp"
+
+#include <mallard/adapt/counted.hpp>
+#include <mallard/arena.hpp>
+#include <mallard/multipool.hpp>
+
+#include <memory>
+
+namespace mallard::replay {
+
+/// The heap of all targets, of the targets of one rule, and of one target. Each counts the bytes of
+/// the chunks that are in use. Only chunks are counted, so that the counts cost next to nothing.
+using heap_of_all = counted<default_heap, sync::lock_free>;
+using heap_of_rule = counted<ref<heap_of_all>, sync::lock_free>;
+using heap_of_target = counted<ref<heap_of_rule>>;
+
+/// One target. Its heap stays when an instance is closed, so that its peak is that of all
+/// instances. An instance is made by `open`, with the allocators that a user would take, and
+/// destroyed by `close`.
+class local_target {
+public:
+    local_target(mallard_replay_target const& description, heap_of_rule& from) noexcept
+        : description_(description), heap_(std::in_place, from)
+    {
+    }
+    ~local_target() { close(); }
+    local_target(local_target const&) = delete;
+    local_target& operator=(local_target const&) = delete;
+
+    void open() noexcept;
+    void close() noexcept;
+
+    void* allocate(layout l) noexcept
+    {
+        return visit([l](auto& a) noexcept { return a.try_allocate(l); });
+    }
+    void deallocate(void* block, layout l) noexcept
+    {
+        visit([=](auto& a) noexcept {
+            a.deallocate(block, l);
+            return nullptr;
+        });
+    }
+
+    /// What the target has taken from the heap since the start of the play.
+    call_counts counts() const noexcept { return heap_.counts(); }
+    /// The target in the file.
+    mallard_replay_target const& description() const noexcept { return description_; }
+    /// The lock of a shared target.
+    std::mutex& lock() noexcept { return lock_; }
+    bool is_shared() const noexcept { return description_.is_shared != 0; }
+
+private:
+    using heap = ref<heap_of_target>;
+    using arena_type = arena<heap, arena_options{.grow = growth::at_run_time()}>;
+    using multipool_type = multipool<heap>;
+    using sized_multipool_type = multipool<heap, multipool_options{.grow = growth::at_run_time()}>;
+    using layered_type = multipool<arena_type>;
+
+    enum class kind { closed, is_arena, is_multipool, is_sized_multipool, is_layered };
+
+    /// The growth of an arena: the default one with the first chunk of the plan.
+    growth arena_growth() const noexcept
+    {
+        growth rule = arena_options{}.grow;
+        if (description_.first_chunk != 0)
+            rule.first = description_.first_chunk;
+        return rule;
+    }
+
+    template <class F>
+    void* visit(F f) noexcept
+    {
+        switch (open_) {
+        case kind::is_arena:
+            return f(arena_);
+        case kind::is_multipool:
+            return f(multipool_);
+        case kind::is_sized_multipool:
+            return f(sized_multipool_);
+        case kind::is_layered:
+            return f(layered_);
+        case kind::closed:
+            break;
+        }
+        return nullptr;
+    }
+
+    mallard_replay_target description_;
+    kind open_ = kind::closed;
+    heap_of_target heap_;
+    std::mutex lock_;
+    union { // the member that `open_` names exists
+        char none_ = 0;
+        arena_type arena_;
+        multipool_type multipool_;
+        sized_multipool_type sized_multipool_;
+        layered_type layered_;
+    };
+};
+
+/// All targets of a stream, and what they and their rules have taken from the heap.
+class local_targets {
+public:
+    explicit local_targets(stream const& of) noexcept;
+    ~local_targets();
+
+    /// The target with this number, which is not 0.
+    local_target& operator[](std::uint64_t target) const noexcept { return targets_[target]; }
+    /// The number of targets, with target 0.
+    std::size_t count() const noexcept { return targets_.count(); }
+    /// The number of the last rule.
+    std::size_t last_rule() const noexcept { return rules_.count() - 1; }
+    call_counts all() const noexcept { return all_.counts(); } ///< the counts of all targets
+    /// The counts of all targets of a rule.
+    call_counts of_rule(std::size_t rule) const noexcept { return rules_[rule].counts(); }
+    /// Whether there are targets other than 0.
+    bool exist() const noexcept { return targets_.count() > 1; }
+
+private:
+    heap_of_all all_;
+    table<heap_of_rule> rules_;
+    table<local_target> targets_;
+};
+
+} // namespace mallard::replay

@@ -1,0 +1,241 @@
+// The loop in which a thread of a play does its ops.
+#pragma once
+
+#include "calls.hpp"
+
+namespace mallard::replay {
+
+/// Does the ops of one thread. `Calls`, `Touch` and `Pace` are policies of calls.hpp, so that the
+/// loop has no test for an option.
+///
+/// `do_ops` handles the ops of target 0 by one jump, and jumps elsewhere for all other targets by
+/// the same test. What happens rarely is in functions of its own, which are not inlined.
+template <class Calls, class Touch, class Pace>
+class loop {
+public:
+    static void run(play& of, playing_thread& self) noexcept
+    {
+        loop all(of, self);
+        all.do_ops();
+        all.calls_.done();
+    }
+
+private:
+    loop(play& of, playing_thread& self) noexcept
+        : play_(of), self_(self), calls_(of, self), pace_(of.pace())
+    {
+    }
+
+    static std::size_t bytes_of(op const& o) noexcept { return mallard_replay_size(o.what); }
+    static std::size_t align_of(std::uint64_t what) noexcept
+    {
+        return std::size_t{1} << mallard_replay_align_log2(what);
+    }
+    void** slot_of(op const& o) const noexcept { return play_.slots() + o.slot; }
+
+    void do_ops() noexcept
+    {
+        void** const slots = play_.slots();
+        op const* next = play_.refill(self_);
+        for (;;) {
+            op const& o = *next++;
+            void** const slot = slots + o.slot;
+            pace_.before(o);
+            calls_.note(o);
+            switch (handler_of(o)) {
+            case mallard_replay_op_malloc:
+                keep(slot, calls_.malloc(bytes_of(o)), o);
+                continue;
+            case mallard_replay_op_free:
+                if (void* const block = *slot) [[likely]]
+                    calls_.free(block);
+                continue;
+            case mallard_replay_op_calloc:
+                keep(slot, calls_.calloc(bytes_of(o)), o);
+                continue;
+            case mallard_replay_op_aligned:
+                keep(slot, calls_.aligned(bytes_of(o), align_of(o.what)), o);
+                continue;
+            case mallard_replay_realloc_from:
+                from_ = o.what;
+                continue;
+            case mallard_replay_op_realloc:
+                reallocate(o);
+                continue;
+            case mallard_replay_op_free_sized:
+                if (void* const block = *slot) [[likely]]
+                    calls_.free_sized(block, bytes_of(o));
+                continue;
+            case mallard_replay_op_free_aligned:
+                if (void* const block = *slot) [[likely]]
+                    calls_.free_aligned(block, bytes_of(o), align_of(o.what));
+                continue;
+            case mallard_replay_publish:
+                play_.position_of(self_.number).publish(bytes_of(o));
+                continue;
+            case mallard_replay_wait:
+                play_.position_of(o.slot).wait(bytes_of(o), play_.spins());
+                continue;
+            case window_end:
+                next = play_.refill(self_);
+                continue;
+            case mallard_replay_end:
+                return;
+            default:
+                do_other(o);
+                continue;
+            }
+        }
+    }
+
+    /// Puts a new block into its slot.
+    [[gnu::always_inline]] void keep(void** slot, void* block, op const& o) noexcept
+    {
+        *slot = block;
+        if (block == nullptr) [[unlikely]]
+            return failed(o);
+        Touch::template part<Calls>(block, 0, bytes_of(o));
+    }
+
+    /// Counts a call that has failed. malloc(0) may return null.
+    [[gnu::noinline, gnu::cold]] void failed(op const& o) noexcept
+    {
+        if (bytes_of(o) != 0)
+            ++self_.failures;
+    }
+
+    /// realloc with malloc. Only a block that `realloc_from` has named exists: a slot may still
+    /// have the address of a block whose free was dropped. If realloc fails, the old block stays.
+    [[gnu::noinline]] void reallocate(op const& o) noexcept
+    {
+        std::uint64_t const from = std::exchange(from_, 0);
+        void** const slot = slot_of(o);
+        void* const old = from == 0 ? nullptr : *slot;
+        void* const block = calls_.realloc(old, bytes_of(o));
+        if (block == nullptr) [[unlikely]] {
+            if (old == nullptr)
+                *slot = nullptr;
+            return failed(o);
+        }
+        *slot = block;
+        Touch::template part<Calls>(block, old == nullptr ? 0 : mallard_replay_size(from),
+                                    bytes_of(o));
+    }
+
+    [[gnu::noinline]] void do_other(op const& o) noexcept
+    {
+        if (mallard_replay_target_of(o.what) != 0)
+            return do_local(o);
+        switch (handler_of(o)) {
+        case mallard_replay_op_free_null:
+            return calls_.free(nullptr);
+        case mallard_replay_start:
+            return play_.start(self_, o.slot);
+        case mallard_replay_pause:
+            return pace_.pause(o);
+        case mallard_replay_op_malloc_failed:
+            return fail(calls_.malloc(bytes_of(o)));
+        case mallard_replay_op_calloc_failed:
+            return fail(calls_.calloc(bytes_of(o)));
+        case mallard_replay_op_aligned_failed:
+            return fail(calls_.aligned(bytes_of(o), align_of(o.what)));
+        case mallard_replay_op_realloc_failed:
+            return fail_to_reallocate(o);
+        }
+    }
+
+    /// Ends a call that failed when it was recorded. Frees its block, if there is one.
+    void fail(void* block) noexcept
+    {
+        if (!Calls::can_fail || block == nullptr)
+            return;
+        ++self_.successes;
+        calls_.free(block);
+    }
+
+    void fail_to_reallocate(op const& o) noexcept
+    {
+        void** const slot = slot_of(o);
+        if (std::exchange(from_, 0) == 0 || *slot == nullptr)
+            return fail(calls_.realloc(nullptr, bytes_of(o)));
+        void* const block = calls_.realloc(*slot, bytes_of(o));
+        if (!Calls::can_fail || block == nullptr)
+            return;
+        ++self_.successes;
+        *slot = block;
+    }
+
+    void do_local(op const& o) noexcept
+    {
+        local_target& at = calls_.target(o);
+        std::unique_lock held(at.lock(), std::defer_lock);
+        if (at.is_shared())
+            held.lock();
+        layout const l{bytes_of(o), align_of(o.what)};
+        switch (mallard_replay_op_of(o.what)) {
+        case mallard_replay_op_malloc:
+        case mallard_replay_op_calloc:
+        case mallard_replay_op_aligned:
+            return keep(slot_of(o), calls_.allocate(at, l), o);
+        case mallard_replay_op_free:
+        case mallard_replay_op_free_sized:
+        case mallard_replay_op_free_aligned:
+            if (void* const block = *slot_of(o))
+                calls_.deallocate(at, block, l);
+            return;
+        case mallard_replay_realloc_from:
+            return void(from_ = o.what);
+        case mallard_replay_op_realloc:
+            return reallocate_local(at, o, l);
+        case mallard_replay_op_malloc_failed:
+        case mallard_replay_op_calloc_failed:
+        case mallard_replay_op_aligned_failed:
+        case mallard_replay_op_realloc_failed:
+            return fail_local(at, l);
+        case mallard_replay_open:
+            return calls_.open(at);
+        case mallard_replay_close:
+            return calls_.close(at);
+        }
+    }
+
+    /// realloc with a local allocator, which is what a user of the allocator would write.
+    void reallocate_local(local_target& at, op const& o, layout l) noexcept
+    {
+        std::uint64_t const from = std::exchange(from_, 0);
+        void** const slot = slot_of(o);
+        void* const old = from == 0 ? nullptr : *slot;
+        void* const block = calls_.allocate(at, l);
+        if (block == nullptr) [[unlikely]] {
+            *slot = old;
+            return failed(o);
+        }
+        std::size_t kept = 0;
+        if (old != nullptr) {
+            layout const before{mallard_replay_size(from), align_of(from)};
+            kept = std::min(before.bytes, l.bytes);
+            calls_.copy(block, old, kept);
+            calls_.deallocate(at, old, before);
+        }
+        *slot = block;
+        Touch::template part<Calls>(block, kept, l.bytes);
+    }
+
+    void fail_local(local_target& at, layout l) noexcept
+    {
+        from_ = 0;
+        void* const block = calls_.allocate(at, l);
+        if (!Calls::can_fail || block == nullptr)
+            return;
+        ++self_.successes;
+        calls_.deallocate(at, block, l);
+    }
+
+    play& play_;
+    playing_thread& self_;
+    [[no_unique_address]] Calls calls_;
+    [[no_unique_address]] Pace pace_;
+    std::uint64_t from_ = 0; ///< the op realloc_from before the next op, or 0
+};
+
+} // namespace mallard::replay

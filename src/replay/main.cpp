@@ -1,0 +1,41 @@
+// mallard-replay: makes the calls of an op stream again (spec/replay_format.md).
+#include "report.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace mallard::replay {
+namespace {
+
+void run(options const& chosen) noexcept
+{
+    if (chosen.mode == mode::virtual_call)
+        return print(measure_virtual_calls());
+    stream const ops(chosen.file);
+    windows memory(ops.threads().count());
+    static check_result known;
+    check(ops, memory, known);
+    if (chosen.mode == mode::account) {
+        account counted(ops, memory);
+        counted.run();
+        return print(ops, counted);
+    }
+    litter_left const litter = make_litter(ops, known, chosen);
+    play played(ops, memory, chosen);
+    play_result const result = played.run();
+    print(ops, chosen, played, result, litter);
+}
+
+} // namespace
+} // namespace mallard::replay
+
+int main(int count, char** arguments)
+{
+    using namespace mallard::replay;
+    run(options::parse(count, arguments));
+    if (std::fflush(stdout) != 0)
+        fail(status_refused, "the file was played", "write to a file with free space",
+             "cannot write the result: %s", std::strerror(errno));
+    return 0;
+}

@@ -1,0 +1,83 @@
+// What a play costs: clocks, faults, and memory.
+#pragma once
+
+#include <cstdint>
+
+#include <time.h>
+
+namespace mallard::replay {
+
+/// Nanoseconds of a clock.
+inline std::uint64_t now(clockid_t clock) noexcept
+{
+    timespec at{};
+    ::clock_gettime(clock, &at);
+    return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(at.tv_nsec);
+}
+
+/// Time that is not part of a play: a thread reads its next ops, or makes a window.
+struct time_off {
+    std::uint64_t wall_ns = 0;
+    std::uint64_t cpu_ns = 0;
+
+    /// Adds the time of another thread.
+    void add(time_off const& other) noexcept
+    {
+        wall_ns += other.wall_ns;
+        cpu_ns += other.cpu_ns;
+    }
+};
+
+/// Adds the time from its construction to its destruction to a `time_off`.
+class clock_stopped {
+public:
+    explicit clock_stopped(time_off& to) noexcept
+        : to_(to), wall_(now(CLOCK_MONOTONIC)), cpu_(now(CLOCK_THREAD_CPUTIME_ID))
+    {
+    }
+    ~clock_stopped()
+    {
+        to_.cpu_ns += now(CLOCK_THREAD_CPUTIME_ID) - cpu_;
+        to_.wall_ns += now(CLOCK_MONOTONIC) - wall_;
+    }
+    clock_stopped(clock_stopped const&) = delete;
+    clock_stopped& operator=(clock_stopped const&) = delete;
+
+private:
+    time_off& to_;
+    std::uint64_t wall_;
+    std::uint64_t cpu_;
+};
+
+/// The memory of the process, as the system counts it.
+struct memory_use {
+    std::uint64_t rss_kib = 0;
+    std::uint64_t peak_rss_kib = 0; ///< since `forget_peak`
+
+    static memory_use read() noexcept; ///< allocates nothing
+};
+
+/// Makes the memory that the process has now its peak. Does nothing on a system without
+/// /proc/self/clear_refs, where the peak is that since the start of the process.
+void forget_peak() noexcept;
+
+/// What the process has used since its start.
+struct process_use {
+    std::uint64_t wall_ns = 0;
+    std::uint64_t cpu_ns = 0;
+    std::uint64_t system_ns = 0; ///< the part of cpu_ns that the system itself has used
+    std::uint64_t minor_faults = 0;
+    std::uint64_t major_faults = 0;
+
+    static process_use read() noexcept;
+
+    /// What was used since `before`.
+    process_use since(process_use const& before) const noexcept
+    {
+        return {wall_ns - before.wall_ns, cpu_ns - before.cpu_ns, system_ns - before.system_ns,
+                minor_faults - before.minor_faults, major_faults - before.major_faults};
+    }
+};
+
+} // namespace mallard::replay

@@ -1,0 +1,136 @@
+#include "play.hpp"
+
+#include "../os/system.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include <unistd.h>
+
+namespace mallard::replay {
+namespace {
+
+/// Small stacks, since the loop of a thread needs little and mallocs not much more.
+constexpr std::size_t stack_bytes = std::size_t{256} << 10;
+/// How often a waiting thread looks before it sleeps: some microseconds.
+constexpr unsigned spins_max = 200;
+
+} // namespace
+
+play::play(stream const& of, windows& memory, options const& chosen) noexcept
+    : stream_(of), memory_(memory), chosen_(chosen), loop_(loop_for(chosen)),
+      spins_(::sysconf(_SC_NPROCESSORS_ONLN) > 1 ? spins_max : 0),
+      slots_(of.header().slots, "the slots"),
+      threads_(of.threads().count(), "the threads of the play"),
+      positions_(of.threads().count(), "the positions of the threads"), targets_(of)
+{
+    slots_.touch();
+    threads_.touch();
+    positions_.touch();
+    for (std::size_t i = 0; i < threads_.count(); ++i) {
+        std::construct_at(&threads_[i]);
+        std::construct_at(&positions_[i]);
+    }
+    ::pthread_attr_init(&attributes_);
+    ::pthread_attr_setstacksize(&attributes_, stack_bytes);
+}
+
+play::~play()
+{
+    ::pthread_attr_destroy(&attributes_);
+}
+
+void play::prepare(std::uint32_t thread) noexcept
+{
+    playing_thread& t = threads_[thread];
+    t.of = this;
+    t.number = thread;
+    t.from = reader::of(stream_.threads()[thread], memory_.take());
+}
+
+op const* play::refill(playing_thread& of) noexcept
+{
+    clock_stopped const stopped(of.off);
+    return of.from.refill(stream_, memory_.ops_max());
+}
+
+void* play::run_thread(void* thread) noexcept
+{
+    playing_thread& self = *static_cast<playing_thread*>(thread);
+    play& of = *self.of;
+    of.loop_(of, self);
+    of.memory_.give(self.from.into);
+    self.next_ended = of.ended_.load(std::memory_order_relaxed);
+    while (!of.ended_.compare_exchange_weak(self.next_ended, self.number)) {}
+    of.ended_.notify_one();
+    return nullptr;
+}
+
+void play::start(playing_thread& by, std::uint32_t thread) noexcept
+{
+    {
+        clock_stopped const stopped(by.off);
+        if (join_lock_.try_lock()) {
+            join_ended();
+            join_lock_.unlock();
+        }
+        prepare(thread);
+    }
+    playing_thread& t = threads_[thread];
+    int const error = ::pthread_create(&t.handle, &attributes_, &play::run_thread, &t);
+    if (error != 0)
+        fail(status_refused, "the play is not complete",
+             "ulimit -u; cat /proc/sys/kernel/threads-max", "the system refused thread %u: %s",
+             thread, std::strerror(error));
+}
+
+/// Joins the threads that have ended, so that their stacks can be used again. Takes the whole list
+/// at once: the threads that are pushed meanwhile are joined next time.
+void play::join_ended() noexcept
+{
+    std::uint32_t thread = ended_.exchange(none);
+    while (thread != none) {
+        std::uint32_t const next = threads_[thread].next_ended;
+        ::pthread_join(threads_[thread].handle, nullptr);
+        ++joined_;
+        thread = next;
+    }
+}
+
+play_result play::run() noexcept
+{
+    prepare(0);
+    os::barrier_in_all_threads(); // the first barrier is slow if there are several threads
+    memory_use const start = memory_use::read();
+    forget_peak();
+    process_use const before = process_use::read();
+    loop_(*this, threads_[0]);
+    while (joined_ != threads_.count()) {
+        ended_.wait(none);
+        join_ended();
+    }
+    play_result result = result_of(before);
+    result.start_rss_kib = start.rss_kib;
+    return result;
+}
+
+play_result play::result_of(process_use const& before) noexcept
+{
+    play_result result;
+    result.used = process_use::read().since(before);
+    memory_use const memory = memory_use::read();
+    result.peak_rss_kib = memory.peak_rss_kib;
+    result.after_rss_kib = memory.rss_kib;
+    result.own_bytes = slots_.bytes() + threads_.bytes() + positions_.bytes() + memory_.bytes() +
+                       stream_.table_bytes();
+    for (playing_thread const& t : threads_) {
+        result.off.add(t.off);
+        result.off_wall_max = std::max(result.off_wall_max, t.off.wall_ns);
+        result.failures += t.failures;
+        result.successes += t.successes;
+    }
+    return result;
+}
+
+} // namespace mallard::replay

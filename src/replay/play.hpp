@@ -1,0 +1,101 @@
+// Plays an op stream: real calls, by threads that start, wait and end as they were recorded.
+#pragma once
+
+#include "check.hpp"
+#include "local.hpp"
+#include "measure.hpp"
+#include "options.hpp"
+#include "position.hpp"
+
+#include <pthread.h>
+
+namespace mallard::replay {
+
+/// What one thread of a play has and counts.
+struct alignas(64) playing_thread {
+    class play* of = nullptr;
+    std::uint32_t number = 0;
+    std::uint32_t next_ended = 0; ///< the next thread of the list of ended ones
+    pthread_t handle{};
+    reader from{};
+    time_off off{};
+    std::uint64_t failures = 0;  ///< calls that failed, but succeeded when they were recorded
+    std::uint64_t successes = 0; ///< calls that succeeded, but failed when they were recorded
+    std::uint64_t hash = 0;      ///< of the calls, with mode::hash
+};
+
+/// What a play has measured. Times leave out the reading of ops: of the wall time, the time that
+/// one thread has read at most; of the CPU time, the time of all threads.
+struct play_result {
+    process_use used{};
+    time_off off{};                 ///< of all threads
+    std::uint64_t off_wall_max = 0; ///< of the thread that has read longest
+    std::uint64_t start_rss_kib = 0;
+    std::uint64_t peak_rss_kib = 0;
+    std::uint64_t after_rss_kib = 0;
+    std::uint64_t own_bytes = 0; ///< tables and windows of the player, all of them in memory
+    std::uint64_t failures = 0;
+    std::uint64_t successes = 0;
+};
+
+class play;
+
+/// Does the ops of one thread.
+using loop_function = void (*)(play&, playing_thread&) noexcept;
+
+/// The loop for these options.
+loop_function loop_for(options const& chosen) noexcept;
+
+/// A play of a stream, which `check` has found playable.
+class play {
+public:
+    play(stream const& of, windows& memory, options const& chosen) noexcept;
+    ~play();
+    play(play const&) = delete;
+    play& operator=(play const&) = delete;
+
+    /// Plays all threads to their ends, and measures.
+    play_result run() noexcept;
+
+    local_targets const& targets() const noexcept { return targets_; } ///< the local targets
+    /// The hash of the calls of a thread.
+    std::uint64_t hash_of(std::size_t thread) const noexcept { return threads_[thread].hash; }
+
+    // What follows is called by the loop of a thread.
+
+    void** slots() const noexcept { return slots_.data(); }
+    local_targets& locals() noexcept { return targets_; }
+    position& position_of(std::uint32_t thread) noexcept { return positions_[thread]; }
+    unsigned spins() const noexcept { return spins_; }
+    double pace() const noexcept { return chosen_.pace; }
+    std::byte* page_of(playing_thread const& t) noexcept { return memory_.page_of(t.from.into); }
+    /// Starts a thread.
+    void start(playing_thread& by, std::uint32_t thread) noexcept;
+    /// Reads the next ops of a thread.
+    op const* refill(playing_thread& of) noexcept;
+
+private:
+    static void* run_thread(void* thread) noexcept;
+    void join_ended() noexcept;
+    void join(std::uint32_t thread) noexcept;
+    void prepare(std::uint32_t thread) noexcept;
+    play_result result_of(process_use const& before) noexcept;
+
+    static constexpr std::uint32_t none = UINT32_MAX;
+
+    stream const& stream_;
+    windows& memory_;
+    options chosen_;
+    loop_function loop_;
+    unsigned spins_;
+    table<void*> slots_;
+    table<playing_thread> threads_;
+    table<position> positions_;
+    local_targets targets_;
+    pthread_attr_t attributes_;
+    std::uint32_t joined_ = 1; // thread 0 is the main thread
+    std::mutex join_lock_;
+    std::atomic<std::uint32_t> ended_{none}; // list of threads that have ended and are not joined
+};
+
+} // namespace mallard::replay

@@ -1,0 +1,58 @@
+// The position that a thread has published, for which other threads wait.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mallard::replay {
+
+/// The published position of one thread, on its own cache line. The thread publishes; any other
+/// thread waits.
+///
+///     publisher                      waiter
+///     position_ = p    (release)     seen = wakes_
+///     if (p >= wanted_)              wanted_ = min(wanted_, w)
+///         wanted_ = never            barrier in all threads
+///         ++wakes_, wake all         if (position_ < w) sleep while wakes_ == seen
+///
+/// Either the publisher sees that a waiter wants the position, or the waiter sees the position: the
+/// barrier of the waiter stands for a fence between the two lines of the publisher, which would
+/// cost more than the rest of a publish. A waiter reads `wakes_` before it says what it wants. So
+/// if the publisher takes `wanted_` away from a waiter that is not asleep yet, the waiter does not
+/// fall asleep. tests/models/replay_position.pml checks this protocol.
+///
+/// There is no deadlock, since all waits lead back in one order of all ops: see `walk`.
+class alignas(64) position {
+public:
+    /// Publishes a position, which is larger than the last one.
+    void publish(std::uint64_t at) noexcept
+    {
+        position_.store(at, std::memory_order_release);
+        std::atomic_signal_fence(
+            std::memory_order_seq_cst); // the barrier of a waiter does the rest
+        if (at >= wanted_.load(std::memory_order_relaxed)) [[unlikely]]
+            wake_all();
+    }
+
+    /// Returns when the position is at least `at`. Spins for some microseconds, if `spins` is not
+    /// 0, and then sleeps.
+    void wait(std::uint64_t at, unsigned spins) noexcept
+    {
+        if (position_.load(std::memory_order_acquire) < at) [[unlikely]]
+            wait_longer(at, spins);
+    }
+
+private:
+    static constexpr std::uint64_t never = UINT64_MAX;
+
+    void wake_all() noexcept;
+    void wait_longer(std::uint64_t at, unsigned spins) noexcept;
+    void ask_for(std::uint64_t at) noexcept;
+
+    std::atomic<std::uint64_t> position_{0};
+    std::atomic<std::uint64_t> wanted_{never}; ///< the least position that a sleeper wants
+    std::atomic<std::uint32_t> wakes_{0};      ///< sleepers sleep while it does not change
+};
+
+} // namespace mallard::replay

@@ -1,0 +1,175 @@
+#include "virtual_call.hpp"
+
+#include "measure.hpp"
+#include "memory.hpp"
+#include "random.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory_resource>
+#include <tuple>
+#include <utility>
+
+namespace mallard::replay {
+namespace {
+
+/// Hides from the compiler which object a pointer names.
+template <class T>
+T* hidden(T* pointer) noexcept
+{
+    asm volatile("" : "+r"(pointer));
+    return pointer;
+}
+
+/// A resource whose allocation moves a pointer, as an arena does. Each `Number` is a type with code
+/// and a virtual table of its own.
+template <int Number>
+class resource final : public std::pmr::memory_resource {
+public:
+    /// The direct call. It is not inlined, since both kinds of call shall do the same work.
+    [[gnu::noinline]] void* direct(std::size_t bytes, std::size_t align) noexcept
+    {
+        cursor_ += bytes + align + Number;
+        return this;
+    }
+
+private:
+    void* do_allocate(std::size_t bytes, std::size_t align) override
+    {
+        cursor_ += bytes + align + Number;
+        return this;
+    }
+    void do_deallocate(void*, std::size_t, std::size_t) override {}
+    bool do_is_equal(memory_resource const& other) const noexcept override
+    {
+        return this == &other;
+    }
+
+    std::size_t cursor_ = 0;
+};
+
+constexpr std::size_t calls = 4096;
+constexpr std::size_t repetitions = 101;
+
+/// An object of each of `sizeof...(Number)` types.
+template <class Numbers>
+class resources;
+template <int... Number>
+class resources<std::integer_sequence<int, Number...>> {
+public:
+    static constexpr std::size_t count = sizeof...(Number);
+
+    /// Calls each object directly.
+    [[gnu::always_inline]] void call_each() noexcept
+    {
+        (hidden(hidden(&std::get<Number>(all_))->direct(8, 8)), ...);
+    }
+    /// The objects, as a program with an abstract base class sees them.
+    std::array<std::pmr::memory_resource*, count> pointers() noexcept
+    {
+        return {&std::get<Number>(all_)...};
+    }
+
+private:
+    std::tuple<resource<Number>...> all_;
+};
+
+/// Memory that pushes everything else out of the first two caches.
+class other_memory {
+public:
+    void walk() noexcept
+    {
+        for (std::size_t i = 0; i < bytes_.count(); i += 64)
+            hidden(&bytes_[i])[0] += 1;
+    }
+
+private:
+    table<unsigned char> bytes_{std::size_t{8} << 20, "the measurement"};
+};
+
+double median(std::array<double, repetitions>& of) noexcept
+{
+    std::ranges::nth_element(of, of.begin() + repetitions / 2);
+    return of[repetitions / 2];
+}
+
+/// The median time of `f` in nanoseconds, for one of its `count` calls. Calls `before` off the
+/// clock.
+template <class Before, class F>
+double time_of(std::size_t count, Before before, F f) noexcept
+{
+    std::array<double, repetitions> times{};
+    for (double& t : times) {
+        before();
+        std::uint64_t const start = now(CLOCK_MONOTONIC);
+        f();
+        t = static_cast<double>(now(CLOCK_MONOTONIC) - start) / static_cast<double>(count);
+    }
+    return median(times);
+}
+
+call_cost one_target() noexcept
+{
+    resource<0> r;
+    auto const nothing = [] {};
+    call_cost cost;
+    cost.direct_ns = time_of(calls, nothing, [&] {
+        for (std::size_t i = 0; i < calls; ++i)
+            hidden(hidden(&r)->direct(8, 8));
+    });
+    cost.virtual_ns = time_of(calls, nothing, [&] {
+        for (std::size_t i = 0; i < calls; ++i)
+            hidden(hidden<std::pmr::memory_resource>(&r)->allocate(8, 8));
+    });
+    return cost;
+}
+
+/// Four objects of four types. Their order is random for the virtual calls: this is the cost of one
+/// place in a program from which several allocators are called.
+call_cost alternating() noexcept
+{
+    resources<std::make_integer_sequence<int, 4>> all;
+    auto const pointers = all.pointers();
+    std::array<unsigned char, calls> order{};
+    random_numbers random;
+    for (unsigned char& next : order)
+        next = static_cast<unsigned char>(random.below(4));
+    auto const nothing = [] {};
+    call_cost cost;
+    cost.direct_ns = time_of(calls, nothing, [&] {
+        for (std::size_t i = 0; i < calls; i += 4)
+            all.call_each();
+    });
+    cost.virtual_ns = time_of(calls, nothing, [&] {
+        for (unsigned char const next : order)
+            hidden(hidden(pointers[next])->allocate(8, 8));
+    });
+    return cost;
+}
+
+/// One call of each of 32 objects, after other memory was used.
+call_cost cold() noexcept
+{
+    using many = resources<std::make_integer_sequence<int, 32>>;
+    many all;
+    auto const pointers = all.pointers();
+    other_memory others;
+    auto const forget = [&] { others.walk(); };
+    call_cost cost;
+    cost.direct_ns = time_of(many::count, forget, [&] { all.call_each(); });
+    cost.virtual_ns = time_of(many::count, forget, [&] {
+        for (std::pmr::memory_resource* const each : pointers)
+            hidden(hidden(each)->allocate(8, 8));
+    });
+    return cost;
+}
+
+} // namespace
+
+virtual_call_cost measure_virtual_calls() noexcept
+{
+    one_target(); // the processor reaches its full clock rate
+    return {one_target(), alternating(), cold()};
+}
+
+} // namespace mallard::replay

@@ -1,0 +1,114 @@
+// Visits all ops of an op stream on one thread, in an order in which the threads could do them.
+#pragma once
+
+#include "stream.hpp"
+
+namespace mallard::replay {
+
+/// A walk over the ops of all threads. A thread is visited until it waits for a position that its
+/// wait names and that is not published yet. So the order is the same in every walk of a stream.
+///
+///     walk(ops, memory, [&](std::uint32_t thread, std::uint64_t index, op const& o) { ... });
+///
+/// The walk ends the process if a thread ends early, is not started once, or waits in vain: a
+/// stream that a walk can end can be played without a deadlock. The reason is that the walk is a
+/// linear order of all ops in which each publish is before its waits. In a play, the thread with
+/// the earliest op in that order can always go on.
+class walk {
+public:
+    /// A walk of `of`, with windows from `memory`.
+    walk(stream const& of, windows& memory) noexcept
+        : stream_(of), memory_(memory), threads_(of.threads().count(), "the threads of a walk")
+    {
+        for (thread_state& t : threads_)
+            t.first_waiting = t.waits_for = none;
+    }
+
+    /// Calls `visit(thread, index, op)` for every op.
+    template <class Visit>
+    void run(Visit visit) noexcept
+    {
+        start(0, 0, 0);
+        while (ready_ != none) {
+            std::uint32_t const thread = ready_;
+            ready_ = threads_[thread].next;
+            go_on(thread, visit);
+        }
+        if (ended_ != threads_.count())
+            report_deadlock();
+    }
+
+    std::size_t live_peak() const noexcept { return live_peak_; } ///< most threads at once
+    /// Bytes of the table of threads.
+    std::size_t bytes() const noexcept { return threads_.bytes(); }
+
+private:
+    static constexpr std::uint32_t none = UINT32_MAX;
+
+    struct thread_state {
+        reader from;
+        op const* at;                ///< the next op
+        std::uint64_t index;         ///< the number of the next op
+        std::uint64_t position;      ///< the last published position
+        std::uint64_t wanted;        ///< the position for which the thread waits
+        std::uint32_t next;          ///< the next thread of the same list
+        std::uint32_t first_waiting; ///< list of threads that wait for this one
+        std::uint32_t waits_for;     ///< the thread for which this one waits, or none
+        bool is_started;
+    };
+
+    void start(std::uint32_t thread, std::uint32_t by, std::uint64_t index) noexcept;
+    void end(std::uint32_t thread) noexcept;
+    void publish(std::uint32_t thread, std::uint64_t position) noexcept;
+    bool is_reached(std::uint32_t thread, op const& o) noexcept;
+    [[noreturn]] void report_deadlock() const noexcept;
+
+    void push_ready(std::uint32_t thread) noexcept
+    {
+        threads_[thread].next = ready_;
+        ready_ = thread;
+    }
+
+    /// Visits ops of a thread until it waits or ends.
+    template <class Visit>
+    void go_on(std::uint32_t thread, Visit& visit) noexcept
+    {
+        thread_state& self = threads_[thread];
+        for (;; ++self.index, ++self.at) {
+            if (self.at == self.from.end)
+                refill(self, thread);
+            op const& o = *self.at;
+            unsigned const kind = mallard_replay_op_of(o.what);
+            if (kind == mallard_replay_wait && !is_reached(thread, o))
+                return;
+            visit(thread, self.index, o);
+            if (kind == mallard_replay_end)
+                return end(thread);
+            if (kind == mallard_replay_publish)
+                publish(thread, mallard_replay_size(o.what));
+            else if (kind == mallard_replay_start)
+                start(o.slot, thread, self.index);
+        }
+    }
+
+    std::size_t index_of(thread_state const& of) const noexcept
+    {
+        return static_cast<std::size_t>(&of - threads_.data());
+    }
+    void refill(thread_state& self, std::uint32_t thread) noexcept
+    {
+        if (self.from.left == 0)
+            stream_.damaged("thread %u has no op `end`", thread);
+        self.at = self.from.refill(stream_, memory_.ops_max());
+    }
+
+    stream const& stream_;
+    windows& memory_;
+    table<thread_state> threads_;
+    std::uint32_t ready_ = none;
+    std::size_t ended_ = 0;
+    std::size_t live_ = 0;
+    std::size_t live_peak_ = 0;
+};
+
+} // namespace mallard::replay
