@@ -11,9 +11,27 @@
 
 namespace mallard::replay {
 
+/// The heap, with chunks that begin at a multiple of a cache line. How many blocks fit into a chunk
+/// depends on where the chunk begins, if the blocks are aligned to more than 16 bytes. With this
+/// heap the same chunks are taken in every play and under every malloc, as long as no block is
+/// aligned to more than a cache line.
+class line_heap {
+public:
+    static constexpr bool any_thread = true;
+
+    chunk try_take(layout l) noexcept
+    {
+        return heap_.try_take({l.bytes, l.align < cache_line_bytes ? cache_line_bytes : l.align});
+    }
+    void give(chunk c) noexcept { heap_.give(c); }
+
+private:
+    default_heap heap_;
+};
+
 /// The heap of all targets, of the targets of one rule, and of one target. Each counts the bytes of
 /// the chunks that are in use. Only chunks are counted, so that the counts cost next to nothing.
-using heap_of_all = counted<default_heap, sync::lock_free>;
+using heap_of_all = counted<line_heap, sync::lock_free>;
 using heap_of_rule = counted<ref<heap_of_all>, sync::lock_free>;
 using heap_of_target = counted<ref<heap_of_rule>>;
 

@@ -73,7 +73,7 @@ class windows {
 public:
     /// Windows for the threads of a stream: small ones if there are many threads.
     explicit windows(std::size_t threads) noexcept
-        : bytes_(threads <= 256 ? std::size_t{1} << 15 : std::size_t{1} << 12)
+        : bytes_(threads <= 256 ? std::size_t{1} << 16 : std::size_t{1} << 12)
     {
     }
 

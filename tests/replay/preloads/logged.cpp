@@ -1,0 +1,150 @@
+// A malloc that logs the calls which reach it, for preloading. When the process ends, each call is
+// a line in the file that the environment variable LOG names:
+//
+//     NAME SIZE ALIGN MARKED
+//
+// MARKED is the number of bytes with the value 1 in a block that is freed or reallocated; blocks
+// are cleared when they are allocated. SIZE of a free is that of the block. Only blocks of
+// LOG_FROM bytes or more are logged. Calls for FAIL_FROM bytes or more fail.
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+extern "C" {
+void* __libc_memalign(std::size_t align, std::size_t bytes);
+void __libc_free(void* block);
+}
+
+namespace {
+
+struct call {
+    const char* name;
+    std::size_t bytes, align, marked;
+};
+struct header { // before each block
+    std::size_t bytes, align;
+    void* start;
+};
+
+constexpr std::size_t calls_max = std::size_t{1} << 18;
+call calls[calls_max];
+std::size_t count = 0;
+std::mutex lock;
+
+std::size_t number(const char* name)
+{
+    const char* const value = std::getenv(name);
+    return value == nullptr ? SIZE_MAX : std::strtoull(value, nullptr, 10);
+}
+
+void log(const char* name, std::size_t bytes, std::size_t align, std::size_t marked)
+{
+    static std::size_t const from = number("LOG_FROM");
+    std::lock_guard const held(lock);
+    if (bytes >= from && count < calls_max)
+        calls[count++] = {name, bytes, align, marked};
+}
+
+header* header_of(void* block)
+{
+    return static_cast<header*>(block) - 1;
+}
+
+void* make(const char* name, std::size_t bytes, std::size_t align)
+{
+    static std::size_t const fail_from = number("FAIL_FROM");
+    log(name, bytes, align, 0);
+    std::size_t const room = align < 64 ? 64 : align;
+    void* const start = bytes >= fail_from || bytes > PTRDIFF_MAX - room
+                            ? nullptr
+                            : __libc_memalign(room, room + bytes);
+    if (start == nullptr) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    void* const block = static_cast<char*>(start) + room;
+    *header_of(block) = {bytes, align, start};
+    return std::memset(block, 0, bytes);
+}
+
+void end(const char* name, void* block)
+{
+    if (block == nullptr)
+        return log(name, 0, 0, 0);
+    header const of = *header_of(block);
+    std::size_t marked = 0;
+    for (std::size_t i = 0; i < of.bytes; ++i)
+        marked += static_cast<char*>(block)[i] == 1;
+    log(name, of.bytes, of.align, marked);
+    __libc_free(of.start);
+}
+
+struct writer {
+    ~writer()
+    {
+        const char* const path = std::getenv("LOG");
+        std::FILE* const file = path == nullptr ? nullptr : std::fopen(path, "w");
+        if (file == nullptr)
+            return;
+        std::size_t const all = count;
+        for (std::size_t i = 0; i < all; ++i)
+            std::fprintf(file, "%s %zu %zu %zu\n", calls[i].name, calls[i].bytes, calls[i].align,
+                         calls[i].marked);
+        std::fclose(file);
+    }
+} at_exit;
+
+} // namespace
+
+extern "C" {
+
+void* malloc(std::size_t bytes)
+{
+    return make("malloc", bytes, 16);
+}
+void* calloc(std::size_t count, std::size_t bytes)
+{
+    return make("calloc", count * bytes, 16);
+}
+void* aligned_alloc(std::size_t align, std::size_t bytes)
+{
+    return make("aligned_alloc", bytes, align);
+}
+void* realloc(void* block, std::size_t bytes)
+{
+    void* const moved = make("realloc", bytes, 16);
+    if (block != nullptr && moved != nullptr) {
+        std::size_t const before = header_of(block)->bytes;
+        std::memcpy(moved, block, before < bytes ? before : bytes);
+        end("realloc_from", block);
+    }
+    return moved;
+}
+void free(void* block)
+{
+    if (block != nullptr)
+        end("free", block);
+    else
+        log("free", SIZE_MAX, 0, 0);
+}
+}
+
+void operator delete(void* block) noexcept
+{
+    free(block);
+}
+void operator delete(void* block, std::size_t) noexcept
+{
+    end("free_sized", block);
+}
+void operator delete(void* block, std::align_val_t) noexcept
+{
+    free(block);
+}
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept
+{
+    end("free_aligned", block);
+}
