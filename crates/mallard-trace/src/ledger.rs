@@ -127,6 +127,7 @@ struct Realloc {
     block: Option<Block>,
     addr: u64,
     table: u32,
+    fresh: u16,
 }
 
 /// The state of the ledger: see the comment of the module.
@@ -319,7 +320,7 @@ impl Ledger {
         }
         self.abandon_realloc(call.thread as usize, ns);
         self.threads[call.thread as usize].realloc =
-            Some(Realloc { block, addr: call.addr, table: call.table });
+            Some(Realloc { block, addr: call.addr, table: call.table, fresh: call.fresh });
     }
 
     /// Puts the block of a realloc back where it was, because the second record of the realloc is
@@ -342,6 +343,9 @@ impl Ledger {
         let realloc = self.threads[call.thread as usize].realloc.take();
         self.counts.reallocs += 1;
         self.counts.broken_reallocs += u64::from(realloc.is_none());
+        // The row stands for both records, so the frames that are new in the first are new in it.
+        let fresh = realloc.as_ref().map_or(0, |realloc| realloc.fresh).max(call.fresh);
+        let call = &Call { fresh, ..*call };
         let (old, from) = realloc.map_or((None, 0), |realloc| (realloc.block, realloc.addr));
         let old_alloc = match (&old, from) {
             (Some(block), _) => Some(block.id),

@@ -43,6 +43,23 @@ fn the_golden_stream_becomes_a_trace() {
     }
 }
 
+#[test]
+fn a_realloc_has_the_new_frames_of_both_of_its_records() {
+    let mut stream = StreamOf::new();
+    stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
+    stream.thread(0, 1);
+    stream.piece(
+        0,
+        &[
+            call(op::MALLOC, 1001, 0x100, 8, 0, &[0x10, 0x20, 0x30]),
+            call(op::REALLOC_FROM, 1002, 0x100, 8, 1, &[0x21, 0x31]),
+            call(op::REALLOC_TO, 1003, 0x100, 9, 3, &[]),
+        ],
+    );
+    let (_folder, trace) = trace_of(&stream.finish());
+    assert_eq!(trace.table(&EVENTS).unwrap().i64s("fresh").unwrap(), [3, 2]);
+}
+
 /// A block of the model.
 #[derive(Clone, PartialEq, Debug)]
 struct Block {
