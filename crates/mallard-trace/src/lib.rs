@@ -28,6 +28,7 @@ pub mod manifest;
 mod measure;
 mod merge;
 mod modules;
+pub mod names;
 mod overlap;
 mod site_row;
 mod sites;

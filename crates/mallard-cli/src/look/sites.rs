@@ -5,6 +5,7 @@ use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, time};
 use mallard_trace::duck::{Estimate, EXPLANATIONS};
+use mallard_trace::names::short;
 use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use regex::Regex;
@@ -192,7 +193,7 @@ impl Command {
             if self.full {
                 f.function.to_string()
             } else {
-                frames::short(f.function)
+                short(f.function)
             }
         };
         let mut lines: Vec<String> = shown

@@ -1,0 +1,111 @@
+//! Names of functions: which of them only pass an allocation on, and how they are shortened.
+
+/// Functions that only pass an allocation on. They are left out in what people read; a trace keeps
+/// them.
+const WRAPPERS: [&str; 22] = [
+    "operator new",
+    "operator delete",
+    "std::allocator",
+    "std::__new_allocator",
+    "__gnu_cxx::new_allocator",
+    "std::allocator_traits",
+    "std::_Vector_base",
+    "std::__detail::_Hashtable_alloc",
+    "std::pmr::",
+    "std::__cxx11::basic_string",
+    "alloc::",
+    "<alloc::",
+    "core::alloc",
+    "__rust_alloc",
+    "__rdl_alloc",
+    "__rust_realloc",
+    "hashbrown::raw",
+    "xmalloc",
+    "xrealloc",
+    "xcalloc",
+    "xstrdup",
+    "g_malloc",
+];
+
+/// Whether a function only passes an allocation on.
+pub fn is_wrapper(function: &str) -> bool {
+    // A demangled name may begin with the type that it returns.
+    let name = match function.split_once(' ') {
+        Some((first, rest)) if first != "operator" && !first.contains(['<', '(']) => rest,
+        _ => function,
+    };
+    WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper) || function.starts_with(wrapper))
+}
+
+/// A name without arguments of templates and functions: `std::vector<…>::push_back`.
+pub fn short(function: &str) -> String {
+    let mut text = String::new();
+    let mut depth = 0usize;
+    let mut rest = function;
+    while let Some(c) = rest.chars().next() {
+        let is_operator = text.ends_with("operator") || text.ends_with("operator<");
+        match c {
+            '<' if !is_operator && !text.is_empty() => {
+                if depth == 0 {
+                    text.push_str("<…>");
+                }
+                depth += 1;
+            }
+            '>' if depth > 0 => depth -= 1,
+            '(' if depth == 0 && text.ends_with("operator") && rest.starts_with("()") => {
+                text.push_str("()");
+                rest = &rest[2..];
+                continue;
+            }
+            '(' if depth == 0 && !text.is_empty() && !rest.starts_with("(anonymous") => {
+                // Skips the arguments. The name goes on after them only for a function inside this
+                // one or a lambda; `const` is left out.
+                let Some(end) = matching(rest) else { break };
+                rest = &rest[end..];
+                if !rest.starts_with("::") && !text.ends_with("{lambda") {
+                    break;
+                }
+                continue;
+            }
+            _ if depth == 0 => text.push(c),
+            _ => {}
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    text
+}
+
+/// The position after the parenthesis that closes the first one.
+fn matching(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some(at + 1),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_arguments() {
+        assert_eq!(
+            short("std::vector<int, std::allocator<int> >::push_back(int&&)"),
+            "std::vector<…>::push_back"
+        );
+        assert_eq!(short("main"), "main");
+        assert_eq!(
+            short("parse(char const*)::{lambda(int)#1}::operator()(int) const"),
+            "parse::{lambda#1}::operator()"
+        );
+        assert_eq!(short("(anonymous namespace)::work(int)"), "(anonymous namespace)::work");
+        assert_eq!(short("operator<< <char>(std::ostream&)"), "operator<< <…>");
+        assert_eq!(short("libx.so+0x123"), "libx.so+0x123");
+    }
+}
