@@ -12,8 +12,10 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A table whose files are open.
 pub struct Table {
@@ -32,7 +34,7 @@ impl Table {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(damaged(&path, &error.to_string())),
             };
-            let reader = guarded(&path, || SerializedFileReader::new(Source(file)))?;
+            let reader = guarded(&path, || SerializedFileReader::new(Source(Arc::new(file))))?;
             check_columns(&path, schema, &reader)?;
             files.push((path, reader));
             if !schema.has_parts {
@@ -207,8 +209,9 @@ fn typed<T: DataType>(
     Ok(Column { values: wrap(values), present: is_optional.then_some(present) })
 }
 
-/// A file of a table.
-struct Source(File);
+/// A file of a table. All reads say where they begin, so that threads can read columns at the same
+/// time.
+struct Source(Arc<File>);
 
 impl Length for Source {
     fn len(&self) -> u64 {
@@ -217,26 +220,37 @@ impl Length for Source {
 }
 
 impl ChunkReader for Source {
-    type T = UpToEnd;
+    type T = BufReader<UpToEnd>;
 
-    fn get_read(&self, start: u64) -> parquet::errors::Result<UpToEnd> {
-        self.0.get_read(start).map(UpToEnd)
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(BufReader::new(UpToEnd { file: self.0.clone(), at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        self.0.get_bytes(start, length)
+        if start.checked_add(length as u64).is_none_or(|end| end > self.len()) {
+            return Err(ParquetError::EOF("a page goes beyond the end".into()));
+        }
+        let mut bytes = vec![0; length];
+        self.0.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
     }
 }
 
 /// Reads a file, and fails at its end. The library for Parquet does not notice the end when it skips
 /// parts of the header of a page, and a damaged header may name billions of them.
-struct UpToEnd(BufReader<File>);
+struct UpToEnd {
+    file: Arc<File>,
+    at: u64,
+}
 
 impl Read for UpToEnd {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(to)? {
+        match self.file.read_at(to, self.at)? {
             0 if !to.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-            bytes => Ok(bytes),
+            bytes => {
+                self.at += bytes as u64;
+                Ok(bytes)
+            }
         }
     }
 }
