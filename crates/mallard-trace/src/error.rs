@@ -21,6 +21,10 @@ pub enum ErrorKind {
     Exists,
     /// There is no such file or trace.
     Missing,
+    /// A plan of a replay is wrong, or does not fit the trace.
+    Plan,
+    /// The trace or the plan cannot be replayed, or only if the caller insists.
+    Refused,
 }
 
 /// The reason why a stream or a trace could not be read or written.

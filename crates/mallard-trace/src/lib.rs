@@ -30,6 +30,7 @@ mod merge;
 mod modules;
 pub mod names;
 mod overlap;
+pub mod replay;
 mod site_row;
 mod sites;
 mod slices;

@@ -107,8 +107,18 @@ impl Stacks {
         functions
     }
 
+    /// The parent and the frame of each node. The first node is the empty call stack.
+    pub(crate) fn nodes(&self) -> &[(u32, u32)] {
+        &self.nodes
+    }
+
+    /// Number of frames.
+    pub(crate) fn frames(&self) -> usize {
+        self.functions.len()
+    }
+
     /// Adds the functions of one frame, the innermost first.
-    fn push_frame<'a>(&'a self, frame: u32, to: &mut Vec<FrameInfo<'a>>) {
+    pub(crate) fn push_frame<'a>(&'a self, frame: u32, to: &mut Vec<FrameInfo<'a>>) {
         let begin = to.len();
         let mut next = Some(frame);
         while let Some(frame) = next {

@@ -1,0 +1,120 @@
+//! What each thread knows of the others: which of their ops are done before its next op.
+//!
+//! These are vector clocks, cut short: a thread remembers only the threads that it waited for last.
+//! A clock that has forgotten something makes one more wait, which changes nothing else.
+
+/// How many other threads a thread remembers.
+const OTHERS_MAX: usize = 32;
+/// How many positions it remembers of each of them.
+const PAST_MAX: usize = 8;
+
+/// What a thread knows of another one.
+struct Known {
+    other: usize,
+    /// Pairs, the oldest first: from its position `.0` on, the thread knows that the other thread
+    /// has reached the position `.1`. Both grow.
+    past: Vec<(u64, u64)>,
+}
+
+/// The clocks of all threads.
+#[derive(Default)]
+pub(super) struct Clocks {
+    /// For each thread, what it knows of others, the one that it waited for last at the end.
+    threads: Vec<Vec<Known>>,
+}
+
+impl Clocks {
+    /// Adds a thread, which knows of no other.
+    pub fn add_thread(&mut self) {
+        self.threads.push(Vec::new());
+    }
+
+    /// Whether the next op of `thread` comes after `other` has reached `position` in any case.
+    pub fn knows(&self, thread: usize, other: usize, position: u64) -> bool {
+        let known = self.threads[thread].iter().rev().find(|known| known.other == other);
+        known.and_then(|known| known.past.last()).is_some_and(|&(_, value)| value >= position)
+    }
+
+    /// Notes that `thread`, at its position `at`, has waited until `other` has reached `position`.
+    /// So it also knows what `other` knew then.
+    pub fn wait(&mut self, thread: usize, at: u64, other: usize, position: u64) {
+        let of_other = self.threads[other].iter().filter(|known| known.other != thread);
+        let at_position = |known: &Known| {
+            let past = known.past.iter().rev().find(|&&(since, _)| since <= position)?;
+            Some((known.other, past.1))
+        };
+        let learned: Vec<(usize, u64)> = of_other.filter_map(at_position).collect();
+        for (third, value) in learned {
+            self.learn(thread, at, third, value);
+        }
+        self.learn(thread, at, other, position);
+    }
+
+    fn learn(&mut self, thread: usize, at: u64, other: usize, value: u64) {
+        let all = &mut self.threads[thread];
+        let mut known = match all.iter().position(|known| known.other == other) {
+            Some(index) => all.remove(index),
+            None => {
+                if all.len() == OTHERS_MAX {
+                    all.remove(0);
+                }
+                Known { other, past: Vec::new() }
+            }
+        };
+        if known.past.last().is_none_or(|&(_, last)| last < value) {
+            if known.past.len() == PAST_MAX {
+                known.past.remove(0);
+            }
+            known.past.push((at, value));
+        }
+        all.push(known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks(threads: usize) -> Clocks {
+        let mut clocks = Clocks::default();
+        (0..threads).for_each(|_| clocks.add_thread());
+        clocks
+    }
+
+    #[test]
+    fn a_thread_knows_what_it_has_waited_for() {
+        let mut clocks = clocks(2);
+        assert!(!clocks.knows(0, 1, 1));
+        clocks.wait(0, 5, 1, 7);
+        assert!(clocks.knows(0, 1, 7) && clocks.knows(0, 1, 3));
+        assert!(!clocks.knows(0, 1, 8) && !clocks.knows(1, 0, 1));
+    }
+
+    #[test]
+    fn a_thread_knows_what_the_other_knew_at_that_position() {
+        let mut clocks = clocks(3);
+        clocks.wait(1, 10, 2, 100);
+        clocks.wait(1, 20, 2, 200);
+        clocks.wait(0, 1, 1, 9); // before thread 1 had waited
+        assert!(!clocks.knows(0, 2, 1));
+        clocks.wait(0, 2, 1, 15);
+        assert!(clocks.knows(0, 2, 100) && !clocks.knows(0, 2, 101));
+        clocks.wait(0, 3, 1, 20);
+        assert!(clocks.knows(0, 2, 200));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_known() {
+        let mut clocks = clocks(OTHERS_MAX + 2);
+        for other in 1..OTHERS_MAX + 2 {
+            clocks.wait(0, other as u64, other, 1);
+        }
+        assert!(!clocks.knows(0, 1, 1) && clocks.knows(0, 2, 1));
+        for position in 1..20 {
+            clocks.wait(1, 10 * position, 2, position);
+        }
+        clocks.wait(0, 99, 1, 25);
+        // Thread 1 no longer knows what it knew at its position 25.
+        assert!(!clocks.knows(0, 2, 2));
+    }
+}

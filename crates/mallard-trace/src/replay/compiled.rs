@@ -1,0 +1,169 @@
+//! What is known of an op stream after it was compiled.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// An op stream that was compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compiled {
+    /// The file.
+    pub path: PathBuf,
+    /// The process of the trace.
+    pub process: i32,
+    /// Number of threads.
+    pub threads: u32,
+    /// Number of ops.
+    pub ops: u64,
+    /// How many of the ops call an allocator.
+    pub calls: u64,
+    /// How many slots the ops use.
+    pub slots: u64,
+    /// Number of targets, the malloc of the process included.
+    pub targets: u32,
+    /// Most requested bytes in use at once.
+    pub live_peak: u64,
+    /// Most blocks in use at once.
+    pub blocks_peak: u64,
+    /// Calls that a program with this plan makes through an abstract base.
+    pub virtual_calls: u64,
+    /// The edges between threads: waits, and starts of threads.
+    pub edges: u64,
+    /// What the rules of the plan apply to, in their order.
+    pub rules: Vec<RuleResult>,
+    /// Why the replay may differ from the recorded program.
+    pub validity: Vec<Validity>,
+    /// The checksum of the file. The same trace, plan and options give the same checksum.
+    pub checksum: u64,
+}
+
+/// What a rule applies to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuleResult {
+    /// Instances of the region; 1 for a rule without a region.
+    pub instances: u64,
+    /// Instances whose end was not seen.
+    pub unfinished: u64,
+    /// Blocks that the rule allocates.
+    pub blocks: u64,
+    /// Bytes of these blocks, growth by realloc included.
+    pub bytes: u64,
+    /// Blocks that outlived their instance, those that were never freed included.
+    pub escapes: u64,
+    /// How many of them another thread freed.
+    pub foreign_escapes: u64,
+    /// A function that allocated such a block.
+    pub escape_from: Option<String>,
+    /// Frees that the op stream does not have, because of wink-out.
+    pub winked_out: u64,
+    /// Most bytes in use at once, over the instances.
+    pub peaks: Spread,
+    /// Bytes allocated, over the instances.
+    pub totals: Spread,
+    /// Targets that the rule has.
+    pub targets: u32,
+    /// Whether several threads use one instance.
+    pub is_shared: bool,
+    /// Calls that go through an abstract base.
+    pub virtual_calls: u64,
+}
+
+/// A number of each instance of a rule: which values there are, and how often.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spread {
+    counts: BTreeMap<u64, u64>,
+}
+
+impl Spread {
+    /// Adds the value of an instance.
+    pub(super) fn add(&mut self, value: u64) {
+        *self.counts.entry(value).or_default() += 1;
+    }
+
+    /// The smallest value that at least this share of the instances does not exceed. 0 without
+    /// instances.
+    pub fn quantile(&self, share: f64) -> u64 {
+        let all: u64 = self.counts.values().sum();
+        let wanted = (share * all as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let reaches = |(_, &count): &(&u64, &u64)| {
+            seen += count;
+            seen >= wanted
+        };
+        self.counts.iter().find(reaches).map_or(0, |(&value, _)| value)
+    }
+
+    /// The median. 0 without instances.
+    pub fn median(&self) -> u64 {
+        self.quantile(0.5)
+    }
+
+    /// The largest value. 0 without instances.
+    pub fn max(&self) -> u64 {
+        self.counts.last_key_value().map_or(0, |(&value, _)| value)
+    }
+}
+
+/// A reason why a replay differs from the recorded program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Events were lost.
+    Losses,
+    /// The recording ends early, or is damaged.
+    Ending,
+    /// The trace has chosen blocks alone.
+    Sampled,
+    /// The trace does not begin with the program, or pauses.
+    Window,
+    /// Blocks were freed or reallocated whose allocation is not in the trace.
+    UnknownBlocks,
+    /// The address of a block in use was allocated again.
+    MissedFrees,
+    /// Sizes are larger than a trace can hold.
+    CutSizes,
+    /// Events are those of traced allocators, not of malloc.
+    TracedAllocators,
+    /// The trace has other processes.
+    OtherProcesses,
+    /// Instances of regions whose end was not seen.
+    UnfinishedRegions,
+    /// A rule applies to no block.
+    IdleRules,
+    /// Frees have no call stacks, so regions may seem to end later.
+    NoFreeStacks,
+    /// Blocks are used after wink-out, and the caller insisted.
+    Escapes,
+}
+
+/// How a replay differs from the recorded program, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validity {
+    /// The reason.
+    pub cause: Cause,
+    /// How many events, blocks, processes, instances or rules are concerned.
+    pub count: u64,
+    /// A sentence about it.
+    pub sentence: String,
+}
+
+impl fmt::Display for Validity {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_has_quantiles() {
+        let mut spread = Spread::default();
+        assert_eq!((spread.median(), spread.max()), (0, 0));
+        for value in [5, 1, 9, 5, 7] {
+            spread.add(value);
+        }
+        assert_eq!((spread.median(), spread.max()), (5, 9));
+        assert_eq!((spread.quantile(0.0), spread.quantile(0.2), spread.quantile(0.21)), (1, 1, 5));
+    }
+}

@@ -1,0 +1,228 @@
+//! The format of op streams: constants and records, as in `include/mallard/trace/replay_format.h`.
+//! `spec/replay_format.md` says what they mean.
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+/// A number that reads differently on a machine of the other byte order.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// The first bytes of a file.
+pub const MAGIC: [u8; 8] = *b"\x89MREPLY\n";
+/// Size of the header, in bytes.
+pub const HEADER_BYTES: usize = 80;
+/// Size of the record of a thread, in bytes.
+pub const THREAD_BYTES: usize = 32;
+/// Size of the record of a target, in bytes.
+pub const TARGET_BYTES: usize = 24;
+/// Size of an op, in bytes.
+pub const OP_BYTES: usize = 16;
+/// Position of the alignment in [`Op::what`]. The size is in the bits below.
+pub const ALIGN_SHIFT: u32 = 40;
+/// Position of the kind of op in [`Op::what`].
+pub const OP_SHIFT: u32 = 46;
+/// Position of the target in [`Op::what`].
+pub const TARGET_SHIFT: u32 = 51;
+/// Targets are numbered from 0 to 8191.
+pub const TARGETS_MAX: u32 = 8192;
+/// The largest size that an op can hold.
+pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
+
+/// The kinds of allocators that a target can be.
+pub mod allocator {
+    #![allow(missing_docs)] // The names are those of enum mallard_replay_allocator.
+    pub const MALLOC: u32 = 0;
+    pub const ARENA: u32 = 1;
+    pub const MULTIPOOL: u32 = 2;
+    pub const MULTIPOOL_OVER_ARENA: u32 = 3;
+}
+
+/// The kinds of ops.
+pub mod op {
+    #![allow(missing_docs)] // The names are those of enum mallard_replay_op_kind.
+    pub const END: u8 = 0;
+    pub const OP_MALLOC: u8 = 1;
+    pub const OP_CALLOC: u8 = 2;
+    pub const OP_ALIGNED: u8 = 3;
+    pub const OP_REALLOC: u8 = 4;
+    pub const OP_FREE: u8 = 5;
+    pub const OP_FREE_SIZED: u8 = 6;
+    pub const OP_FREE_ALIGNED: u8 = 7;
+    pub const OP_FREE_NULL: u8 = 8;
+    pub const OP_MALLOC_FAILED: u8 = 9;
+    pub const OP_CALLOC_FAILED: u8 = 10;
+    pub const OP_ALIGNED_FAILED: u8 = 11;
+    pub const OP_REALLOC_FAILED: u8 = 12;
+    pub const OPEN: u8 = 16;
+    pub const CLOSE: u8 = 17;
+    pub const PUBLISH: u8 = 20;
+    pub const WAIT: u8 = 21;
+    pub const START: u8 = 22;
+    pub const PAUSE: u8 = 23;
+    pub const REALLOC_FROM: u8 = 24;
+}
+
+/// Whether an op calls an allocator.
+pub fn is_call(op: u8) -> bool {
+    (op::OP_MALLOC..=op::OP_REALLOC_FAILED).contains(&op)
+}
+
+/// One op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Op {
+    /// From the lowest bit: size 40, log2 of the alignment 6, op 5, target 13.
+    pub what: u64,
+    /// A slot, or a thread.
+    pub slot: u32,
+    /// Nanoseconds from the end of the thread's previous call to this one.
+    pub gap: u32,
+}
+
+impl Op {
+    /// Makes an op of target 0 without alignment and gap.
+    pub fn new(op: u8, size: u64, slot: u32) -> Op {
+        Op { what: pack(size, 0, op, 0), slot, gap: 0 }
+    }
+
+    /// The size in bytes, or the position or time.
+    pub fn size(&self) -> u64 {
+        self.what & SIZE_MAX
+    }
+
+    /// The alignment, as the exponent of a power of two.
+    pub fn align_log2(&self) -> u8 {
+        (self.what >> ALIGN_SHIFT & 63) as u8
+    }
+
+    /// The kind of op.
+    pub fn op(&self) -> u8 {
+        (self.what >> OP_SHIFT & 31) as u8
+    }
+
+    /// The target.
+    pub fn target(&self) -> u16 {
+        (self.what >> TARGET_SHIFT & 0x1fff) as u16
+    }
+
+    /// Returns the bytes of the op in a file.
+    pub fn to_bytes(&self) -> [u8; OP_BYTES] {
+        let [low, high] = self.words();
+        let mut bytes = [0; OP_BYTES];
+        bytes[..8].copy_from_slice(&low.to_ne_bytes());
+        bytes[8..].copy_from_slice(&high.to_ne_bytes());
+        bytes
+    }
+
+    /// The two words of the op in a file.
+    pub(crate) fn words(&self) -> [u64; 2] {
+        let (slot, gap) = (self.slot.to_ne_bytes(), self.gap.to_ne_bytes());
+        let high = [slot[0], slot[1], slot[2], slot[3], gap[0], gap[1], gap[2], gap[3]];
+        [self.what, u64::from_ne_bytes(high)]
+    }
+
+    /// Reads an op from its bytes in a file. The slice has at least 16 bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Op {
+        use crate::format::{u32_at, u64_at};
+        Op { what: u64_at(bytes, 0), slot: u32_at(bytes, 8), gap: u32_at(bytes, 12) }
+    }
+}
+
+/// Returns [`Op::what`]. Larger sizes than [`SIZE_MAX`] are cut to it.
+pub fn pack(size: u64, align_log2: u8, op: u8, target: u16) -> u64 {
+    size.min(SIZE_MAX)
+        | u64::from(align_log2 & 63) << ALIGN_SHIFT
+        | u64::from(op & 31) << OP_SHIFT
+        | u64::from(target & 0x1fff) << TARGET_SHIFT
+}
+
+/// What the header says, apart from the constants, the numbers of threads and targets, and the
+/// checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// How many slots the ops use.
+    pub slots: u64,
+    /// How many ops all threads have together.
+    pub ops: u64,
+    /// Most requested bytes in use at once, in the recorded order.
+    pub live_peak: u64,
+    /// Most blocks in use at once, in the recorded order.
+    pub blocks_peak: u64,
+    /// How many of the ops call an allocator.
+    pub calls: u64,
+}
+
+/// The record of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Thread {
+    /// Where its ops begin in the file, in bytes.
+    pub offset: u64,
+    /// How many ops it has.
+    pub ops: u64,
+    /// Its number in the trace.
+    pub recorded: u64,
+    /// When it started, in nanoseconds since the first event of the trace.
+    pub start_ns: u64,
+}
+
+impl Thread {
+    /// Returns the bytes of the record in a file.
+    pub fn to_bytes(&self) -> [u8; THREAD_BYTES] {
+        let words = [self.offset, self.ops, self.recorded, self.start_ns];
+        let mut bytes = [0; THREAD_BYTES];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// The record of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Target {
+    /// One of [`allocator`].
+    pub allocator: u32,
+    /// Whether several threads use one instance.
+    pub is_shared: bool,
+    /// Bytes of its first chunk; 0 for the default of the allocator.
+    pub first_chunk: u64,
+    /// The number of the rule of the plan, from 1; 0 for target 0.
+    pub rule: u32,
+}
+
+impl Target {
+    /// Returns the bytes of the record in a file.
+    pub fn to_bytes(&self) -> [u8; TARGET_BYTES] {
+        let mut bytes = [0; TARGET_BYTES];
+        bytes[..4].copy_from_slice(&self.allocator.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&u32::from(self.is_shared).to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.first_chunk.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&self.rule.to_ne_bytes());
+        bytes
+    }
+}
+
+/// Returns the bytes that a file begins with. The last eight are the checksum.
+pub fn header_bytes(threads: u32, targets: u32, sums: &Sums, checksum: u64) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    let words = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, OP_BYTES as u32, threads, targets];
+    for (to, word) in bytes[8..32].chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    let words = [sums.slots, sums.ops, sums.live_peak, sums.blocks_peak, sums.calls, checksum];
+    for (to, word) in bytes[32..].chunks_exact_mut(8).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+/// Adds a word to a checksum.
+#[inline]
+pub fn mix(checksum: u64, word: u64) -> u64 {
+    let product = (checksum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
+}
+
+/// Adds the words of some bytes to a checksum.
+pub fn mix_bytes(checksum: u64, bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(8).map(|word| crate::format::u64_at(word, 0));
+    words.fold(checksum, mix)
+}

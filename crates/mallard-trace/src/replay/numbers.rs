@@ -1,0 +1,122 @@
+//! Numbers that are used again: those of slots and of targets.
+//!
+//! A thread takes the number that it gave back last. Then everything that the number stood for
+//! before is over without a wait. The numbers that other threads gave back are taken only if there
+//! are more of them than `spare`, the oldest first, and after a wait for the thread that gave the
+//! number back. So at any time
+//!
+//!     numbers  <=  numbers in use  +  spare  +  1
+
+use std::collections::VecDeque;
+
+/// A number that was given back, and the position of the thread at that time.
+type Free = (u32, u64);
+
+/// The numbers from 0 on.
+pub(super) struct Numbers {
+    /// For each thread the numbers that it gave back, the oldest first.
+    free: Vec<VecDeque<Free>>,
+    free_count: usize,
+    spare: usize,
+    count: u32,
+    /// The thread from which a number was taken last.
+    victim: usize,
+}
+
+/// A number to use.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub number: u32,
+    /// The thread and the position to wait for.
+    pub after: Option<(usize, u64)>,
+    /// Whether the number was never used before.
+    pub is_new: bool,
+}
+
+impl Numbers {
+    pub fn new(spare: usize) -> Self {
+        Numbers { free: Vec::new(), free_count: 0, spare, count: 0, victim: 0 }
+    }
+
+    /// How many numbers there are.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Takes a number for a thread. If none is free and there may be no more of them, returns none.
+    pub fn take(&mut self, thread: usize, may_grow: bool) -> Option<Taken> {
+        if let Some((number, _)) = self.free.get_mut(thread).and_then(VecDeque::pop_back) {
+            self.free_count -= 1;
+            return Some(Taken { number, after: None, is_new: false });
+        }
+        if self.free_count > self.spare || !may_grow && self.free_count > 0 {
+            return Some(self.take_from_other());
+        }
+        let number = self.count;
+        self.count = may_grow.then(|| number.checked_add(1)).flatten()?;
+        Some(Taken { number, after: None, is_new: true })
+    }
+
+    /// Takes the oldest number of another thread: of the one that it took from last, or of the one
+    /// that has the most.
+    fn take_from_other(&mut self) -> Taken {
+        if self.free[self.victim].is_empty() {
+            let most = self.free.iter().enumerate().max_by_key(|(_, free)| free.len());
+            self.victim = most.map_or(0, |(thread, _)| thread);
+        }
+        let (number, position) = self.free[self.victim].pop_front().expect("a free number");
+        self.free_count -= 1;
+        Taken { number, after: Some((self.victim, position)), is_new: false }
+    }
+
+    /// Takes a number back from a thread that has reached `position`.
+    pub fn give(&mut self, thread: usize, number: u32, position: u64) {
+        if self.free.len() <= thread {
+            self.free.resize_with(thread + 1, VecDeque::new);
+        }
+        self.free[thread].push_back((number, position));
+        self.free_count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(number: u32, after: Option<(usize, u64)>, is_new: bool) -> Option<Taken> {
+        Some(Taken { number, after, is_new })
+    }
+
+    #[test]
+    fn a_thread_takes_what_it_gave_back_last() {
+        let mut numbers = Numbers::new(10);
+        assert_eq!(numbers.take(0, true), taken(0, None, true));
+        assert_eq!(numbers.take(0, true), taken(1, None, true));
+        numbers.give(0, 0, 5);
+        numbers.give(0, 1, 6);
+        assert_eq!(numbers.take(0, true), taken(1, None, false));
+        assert_eq!(numbers.take(1, true), taken(2, None, true));
+        assert_eq!(numbers.count(), 3);
+    }
+
+    #[test]
+    fn numbers_of_others_are_taken_if_there_are_many() {
+        let mut numbers = Numbers::new(2);
+        (0..3).for_each(|_| drop(numbers.take(0, true)));
+        for number in 0..3 {
+            numbers.give(1, number, 10 + u64::from(number));
+        }
+        assert_eq!(numbers.take(0, true), taken(0, Some((1, 10)), false));
+        assert_eq!(numbers.take(0, true), taken(3, None, true));
+    }
+
+    #[test]
+    fn a_full_set_takes_any_free_number_or_none() {
+        let mut numbers = Numbers::new(10);
+        assert_eq!(numbers.take(0, false), None);
+        numbers.take(0, true);
+        numbers.give(0, 0, 7);
+        assert_eq!(numbers.take(1, false), taken(0, Some((0, 7)), false));
+        assert_eq!(numbers.take(1, false), None);
+    }
+}

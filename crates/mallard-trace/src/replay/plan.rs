@@ -1,0 +1,408 @@
+//! Plans: which allocator serves which calls of a replayed program.
+
+use super::strategy::{Allocator, Strategy};
+use crate::error::{Error, ErrorKind, Result};
+use std::fmt;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// A plan. In a file, it is TOML:
+///
+/// ```toml
+/// default = "malloc"          # or another malloc: "mallard", "jemalloc=libjemalloc.so.2"
+/// [[rule]]
+/// region = "parse_document"   # blocks that are allocated while the function runs, or
+/// site = "make_node"          # blocks that the function allocates, or
+/// stack = 1234                # blocks of one call stack; without any of the three, all blocks
+/// strategy = "AS4"            # AS1 to AS14
+/// ends = "drained"            # of a region: exact, sure or drained
+/// first_chunk = 65536         # optional
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The malloc of the process.
+    pub default: Malloc,
+    /// The rules. Rule 1 is the first.
+    pub rules: Vec<Rule>,
+}
+
+/// A malloc.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malloc {
+    /// Its name. `malloc` is the one that the system has.
+    pub name: String,
+    /// Its library, if the plan names one.
+    pub library: Option<String>,
+}
+
+/// A rule: blocks, and the strategy that allocates them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Which blocks.
+    pub scope: Scope,
+    /// How they are allocated.
+    pub strategy: Strategy,
+    /// What ends an instance of a region. Only regions have it.
+    pub ends: Option<End>,
+    /// Bytes of the first chunk of the allocator; 0 for its default.
+    pub first_chunk: u64,
+}
+
+/// Which blocks a rule applies to. Of several rules that apply to a call stack, `Stack` comes first,
+/// then `Site`, then the region that began last, then `Everything`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All blocks, in one instance that lives as long as the program.
+    Everything,
+    /// Blocks that are allocated while a function runs, in an instance for each outermost call of it
+    /// on a thread.
+    Region(String),
+    /// Blocks whose innermost function is this one, apart from functions that only pass an
+    /// allocation on. They have one instance that lives as long as the program.
+    Site(String),
+    /// Blocks of a node of the table `stacks`, in one instance that lives as long as the program.
+    Stack(u32),
+}
+
+/// What ends an instance of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// A mark of the program. Traces have no marks yet, so plans with it are refused.
+    Exact,
+    /// An event of the thread whose call stack lacks the function, or has another call of it.
+    Sure,
+    /// The end of the last block in use of the instance.
+    Drained,
+}
+
+const KEYS: [&str; 6] = ["region", "site", "stack", "strategy", "ends", "first_chunk"];
+
+impl Plan {
+    /// The whole program under one strategy, with one instance that lives as long as the program.
+    pub fn of_strategy(strategy: Strategy) -> Plan {
+        let rule = Rule { scope: Scope::Everything, strategy, ends: None, first_chunk: 0 };
+        Plan { rules: vec![rule], ..Plan::default() }
+    }
+
+    /// Reads a plan from a file.
+    pub fn read(path: &Path) -> Result<Plan> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(
+                ErrorKind::System,
+                format!("cannot read the plan {name}: {error}"),
+                "nothing was replayed",
+                "ls *.toml lists the plans in this folder",
+            )
+        })?;
+        Plan::parse(&text, &name.to_string())
+    }
+
+    /// Reads a plan from its text. `name` is what errors call it.
+    pub fn parse(text: &str, name: &str) -> Result<Plan> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            let why = error.message().lines().next().unwrap_or_default();
+            bad(format!("{name}:{line} is no TOML: {why}"), "see https://toml.io")
+        })?;
+        let mut plan = Plan::default();
+        for (key, value) in &table {
+            match (key.as_str(), value) {
+                ("default", Value::String(malloc)) => plan.default = Malloc::parse(malloc, name)?,
+                ("rule", Value::Array(rules)) => {
+                    for (rule, number) in rules.iter().zip(1..) {
+                        plan.rules.push(Rule::parse(rule, &RuleName { name, number })?);
+                    }
+                }
+                ("default" | "rule", _) => {
+                    let help = "write default = \"malloc\", and [[rule]] before each rule";
+                    return Err(bad(format!("{name}: `{key}` has a value of another type"), help));
+                }
+                _ => return Err(unknown_key(name, key, &["default", "rule"])),
+            }
+        }
+        plan.check_doubles(name)?;
+        Ok(plan)
+    }
+
+    /// Fails if two rules have the same scope.
+    fn check_doubles(&self, name: &str) -> Result<()> {
+        for (i, rule) in self.rules.iter().enumerate() {
+            if let Some(first) = self.rules[..i].iter().position(|r| r.scope == rule.scope) {
+                return Err(bad(
+                    format!(
+                        "{name}: rules {} and {} are both for {}",
+                        first + 1,
+                        i + 1,
+                        rule.scope
+                    ),
+                    format!("remove rule {} or rule {}", first + 1, i + 1),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { default: Malloc { name: "malloc".to_string(), library: None }, rules: Vec::new() }
+    }
+}
+
+impl Malloc {
+    fn parse(text: &str, plan: &str) -> Result<Malloc> {
+        let (name, library) = match text.split_once('=') {
+            Some((name, library)) => (name, Some(library)),
+            None => (text, None),
+        };
+        if name.is_empty() || library == Some("") {
+            let help = "write default = \"malloc\", or \"NAME\", or \"NAME=LIBRARY\"";
+            return Err(bad(format!("{plan}: `{text}` names no malloc"), help));
+        }
+        Ok(Malloc { name: name.to_string(), library: library.map(str::to_string) })
+    }
+}
+
+/// What errors call a rule.
+pub(super) struct RuleName<'a> {
+    /// The name of the plan.
+    pub name: &'a str,
+    /// The number of the rule.
+    pub number: usize,
+}
+
+impl fmt::Display for RuleName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: rule {}", self.name, self.number)
+    }
+}
+
+impl Rule {
+    fn parse(value: &Value, rule: &RuleName) -> Result<Rule> {
+        let Value::Table(table) = value else {
+            return Err(bad(format!("{rule} is no table"), "write [[rule]] before each rule"));
+        };
+        if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(unknown_key(&rule.to_string(), key, &KEYS));
+        }
+        let scope = Scope::parse(table, rule)?;
+        let strategy = strategy_of(table, rule)?;
+        let ends = text(table, "ends", rule)?.map(|text| End::parse(text, rule)).transpose()?;
+        let is_region = matches!(scope, Scope::Region(_));
+        if ends.is_some() != is_region {
+            let (what, help) = if is_region {
+                ("does not say what ends its region", "add ends = \"drained\", or ends = \"sure\"")
+            } else {
+                ("has `ends`, and is for no region", "remove `ends`, or name a region")
+            };
+            return Err(bad(format!("{rule} {what}"), help));
+        }
+        let first_chunk = number(table, "first_chunk", rule)?.unwrap_or(0);
+        if first_chunk > 0 && strategy.allocator() == Allocator::Heap {
+            return Err(bad(
+                format!("{rule} has a `first_chunk`, and {strategy} has no chunks"),
+                "remove `first_chunk`, or take a strategy from AS3 on",
+            ));
+        }
+        Ok(Rule { scope, strategy, ends, first_chunk })
+    }
+}
+
+impl Scope {
+    fn parse(table: &Table, rule: &RuleName) -> Result<Scope> {
+        let region = text(table, "region", rule)?.map(|name| Scope::Region(name.to_string()));
+        let site = text(table, "site", rule)?.map(|name| Scope::Site(name.to_string()));
+        let node = number(table, "stack", rule)?;
+        let stack = node.map(|node| Scope::Stack(u32::try_from(node).unwrap_or(u32::MAX)));
+        let mut scopes = [region, site, stack].into_iter().flatten();
+        match (scopes.next(), scopes.next()) {
+            (Some(_), Some(_)) => Err(bad(
+                format!("{rule} names more than one of region, site and stack"),
+                "write a rule for each",
+            )),
+            (scope, _) => Ok(scope.unwrap_or(Scope::Everything)),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Scope::Everything => write!(f, "the whole program"),
+            Scope::Region(name) => write!(f, "the region {name}"),
+            Scope::Site(name) => write!(f, "the site {name}"),
+            Scope::Stack(node) => write!(f, "the call stack {node}"),
+        }
+    }
+}
+
+impl End {
+    fn parse(text: &str, rule: &RuleName) -> Result<End> {
+        match text {
+            "exact" => Ok(End::Exact),
+            "sure" => Ok(End::Sure),
+            "drained" => Ok(End::Drained),
+            _ => Err(bad(
+                format!("{rule} has the unknown end `{text}`"),
+                "write ends = \"drained\", or ends = \"sure\"",
+            )),
+        }
+    }
+}
+
+fn strategy_of(table: &Table, rule: &RuleName) -> Result<Strategy> {
+    let help = "write strategy = \"AS1\", or another one up to \"AS14\"";
+    let Some(name) = text(table, "strategy", rule)? else {
+        return Err(bad(format!("{rule} has no strategy"), help));
+    };
+    name.parse().map_err(|()| bad(format!("{rule} has the unknown strategy `{name}`"), help))
+}
+
+/// The string of a key, if the key is there.
+fn text<'a>(table: &'a Table, key: &str, rule: &RuleName) -> Result<Option<&'a str>> {
+    match table.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(bad(format!("{rule}: `{key}` is no string"), format!("{key} = \"...\""))),
+    }
+}
+
+/// The number of a key, if the key is there.
+fn number(table: &Table, key: &str, rule: &RuleName) -> Result<Option<u64>> {
+    match table.get(key) {
+        None => Ok(None),
+        Some(&Value::Integer(number)) if number >= 0 => Ok(Some(number as u64)),
+        Some(_) => Err(bad(
+            format!("{rule}: `{key}` is no number from 0 on"),
+            format!("write {key} = 65536, without quotes"),
+        )),
+    }
+}
+
+fn unknown_key(whose: &str, key: &str, known: &[&str]) -> Error {
+    let help = match closest(key, known.iter().copied()) {
+        Some(close) => format!("did you mean `{close}`?"),
+        None => format!("the keys are {}", known.join(", ")),
+    };
+    bad(format!("{whose} has the unknown key `{key}`"), help)
+}
+
+/// The name that is most similar to a word, if one is similar.
+pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let similarity = |name: &str| strsim::jaro_winkler(word, name);
+    let best = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
+    (similarity(best) > 0.75).then_some(best)
+}
+
+/// An error in a plan.
+pub(super) fn bad(what: impl Into<String>, help: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Plan, what, "nothing was replayed", help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+        default = "jemalloc=libjemalloc.so.2"
+        [[rule]]
+        region = "parse_document"
+        strategy = "AS4"
+        ends = "drained"
+        first_chunk = 65536
+        [[rule]]
+        site = "make_node"
+        strategy = "AS7"
+        [[rule]]
+        stack = 1234
+        strategy = "AS2"
+        [[rule]]
+        strategy = "AS11"
+    "#;
+
+    #[test]
+    fn a_plan_is_read() {
+        let plan = Plan::parse(WHOLE, "a.toml").unwrap();
+        assert_eq!(plan.default.name, "jemalloc");
+        assert_eq!(plan.default.library.as_deref(), Some("libjemalloc.so.2"));
+        let scopes: Vec<String> = plan.rules.iter().map(|rule| rule.scope.to_string()).collect();
+        let expected = [
+            "the region parse_document",
+            "the site make_node",
+            "the call stack 1234",
+            "the whole program",
+        ];
+        assert_eq!(scopes, expected);
+        let numbers: Vec<usize> = plan.rules.iter().map(|rule| rule.strategy.number()).collect();
+        assert_eq!(numbers, [4, 7, 2, 11]);
+        assert_eq!(plan.rules[0].ends, Some(End::Drained));
+        assert_eq!((plan.rules[0].first_chunk, plan.rules[1].first_chunk), (65536, 0));
+        assert_eq!(Plan::parse("", "a.toml").unwrap(), Plan::default());
+    }
+
+    #[test]
+    fn the_plan_of_a_strategy_is_for_the_whole_program() {
+        let plan = Plan::of_strategy(Strategy::new(8).unwrap());
+        let text = "[[rule]]\nstrategy = \"AS8\"";
+        assert_eq!(plan, Plan::parse(text, "a.toml").unwrap());
+    }
+
+    /// The first and the last line of the error for a plan.
+    fn error(text: &str) -> (String, String) {
+        let error = Plan::parse(text, "a.toml").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Plan);
+        assert_eq!(error.state(), "nothing was replayed");
+        (error.what().to_string(), error.help().to_string())
+    }
+
+    #[test]
+    fn a_wrong_plan_is_refused() {
+        let rule = |keys: &str| format!("[[rule]]\nstrategy = \"AS3\"\n{keys}");
+        let cases = [
+            ("default = ".to_string(), "a.toml:1 is no TOML", "toml.io"),
+            ("\n\nrule = [".to_string(), "a.toml:3 is no TOML", "toml.io"),
+            (
+                "default = 3".to_string(),
+                "a.toml: `default` has a value of another",
+                "write default",
+            ),
+            ("rule = 3".to_string(), "a.toml: `rule` has a value of another type", "[[rule]]"),
+            ("rule = [3]".to_string(), "a.toml: rule 1 is no table", "[[rule]]"),
+            ("defalt = 'm'".to_string(), "a.toml has the unknown key `defalt`", "`default`?"),
+            ("default = '=a.so'".to_string(), "a.toml: `=a.so` names no malloc", "NAME"),
+            (rule("regoin = 'f'"), "rule 1 has the unknown key `regoin`", "did you mean `region`?"),
+            (rule("x = 1"), "rule 1 has the unknown key `x`", "the keys are region, site"),
+            (rule("region = 3"), "a.toml: rule 1: `region` is no string", "region = \"...\""),
+            (rule("stack = -3"), "a.toml: rule 1: `stack` is no number from 0", "without quotes"),
+            (rule("site = 'a'\nstack = 3"), "rule 1 names more than one of region", "for each"),
+            (rule("region = 'a'"), "a.toml: rule 1 does not say what ends its region", "add ends"),
+            (rule("region = 'a'\nends = 'x'"), "rule 1 has the unknown end `x`", "write ends"),
+            (rule("site = 'a'\nends = 'sure'"), "rule 1 has `ends`, and is for no", "remove"),
+            ("[[rule]]\nsite = 'a'".to_string(), "a.toml: rule 1 has no strategy", "AS14"),
+            ("[[rule]]\nstrategy = 'AS15'".to_string(), "unknown strategy `AS15`", "AS14"),
+            (
+                "[[rule]]\nstrategy = 'AS1'\nfirst_chunk = 9".to_string(),
+                "rule 1 has a `first_chunk`, and AS1 has no chunks",
+                "AS3",
+            ),
+            (
+                rule("site = 'a'\n") + &rule("site = 'a'"),
+                "a.toml: rules 1 and 2 are both for the site a",
+                "remove rule 1 or rule 2",
+            ),
+            (rule("\n") + &rule(""), "rules 1 and 2 are both for the whole program", "remove"),
+        ];
+        for (text, what, help) in cases {
+            let (found, advice) = error(&text);
+            assert!(found.contains(what), "{text}: {found}");
+            assert!(advice.contains(help), "{text}: {advice}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_not_there_is_named() {
+        let error = Plan::read(Path::new("/no/such/plan.toml")).unwrap_err();
+        assert!(error.what().starts_with("cannot read the plan /no/such/plan.toml"), "{error}");
+    }
+}

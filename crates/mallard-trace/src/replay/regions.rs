@@ -1,0 +1,370 @@
+//! The instances of the rules of a plan, and the targets that serve them.
+
+use super::compiled::RuleResult;
+use super::emitter::Emitter;
+use super::format::{self, allocator, op, pack, Op, TARGETS_MAX};
+use super::numbers::Numbers;
+use super::plan::{bad, End, Plan, Rule, Scope};
+use super::strategy::Allocator;
+use crate::error::Result;
+use crate::hash::NumberMap;
+
+/// A block without a rule, or a rule without an instance.
+pub(super) const NO_INSTANCE: u32 = u32::MAX;
+/// How many closed targets of other threads a rule leaves alone before it takes one of them.
+const SPARE_TARGETS: usize = 64;
+
+/// A rule while the trace is compiled.
+struct RuleState {
+    rule: Rule,
+    numbers: Numbers,
+    /// The targets of the rule by their numbers in `numbers`.
+    targets: Vec<u16>,
+    /// The instance of a rule that is for no region.
+    whole: u32,
+    result: RuleResult,
+}
+
+impl RuleState {
+    fn is_region(&self) -> bool {
+        matches!(self.rule.scope, Scope::Region(_))
+    }
+
+    fn is_local(&self) -> bool {
+        self.rule.strategy.allocator() != Allocator::Heap
+    }
+}
+
+/// An instance of a region, or the one instance of another rule.
+struct Instance {
+    rule: usize,
+    /// The thread of the region; thread 0 for rules that are for no region.
+    owner: usize,
+    /// The target, 0 for the malloc of the process, and its number in `RuleState::numbers`.
+    target: u16,
+    number: u32,
+    live_blocks: u64,
+    live_bytes: u64,
+    peak_bytes: u64,
+    total_bytes: u64,
+    has_ended: bool,
+    is_closed: bool,
+    /// The positions of threads after their last op with this target: of the owner, and of others.
+    owner_at: u64,
+    others: NumberMap<u32, u64>,
+}
+
+/// All instances and targets.
+pub(super) struct Regions {
+    rules: Vec<RuleState>,
+    instances: Vec<Instance>,
+    /// Instances that are over, whose places can be used again.
+    free: Vec<u32>,
+    /// For each thread the current instance of each rule.
+    current: Vec<Vec<u32>>,
+    targets: Vec<format::Target>,
+}
+
+impl Regions {
+    pub fn new(plan: &Plan) -> Self {
+        let state = |rule: &Rule| RuleState {
+            rule: rule.clone(),
+            numbers: Numbers::new(SPARE_TARGETS),
+            targets: Vec::new(),
+            whole: NO_INSTANCE,
+            result: RuleResult::default(),
+        };
+        Regions {
+            rules: plan.rules.iter().map(state).collect(),
+            instances: Vec::new(),
+            free: Vec::new(),
+            current: Vec::new(),
+            targets: vec![format::Target::default()],
+        }
+    }
+
+    /// Adds a thread. The first one opens the targets of rules that are for no region.
+    pub fn add_thread(&mut self, thread: usize, emitter: &mut Emitter) -> Result<()> {
+        self.current.push(vec![NO_INSTANCE; self.rules.len()]);
+        if thread == 0 {
+            for rule in 0..self.rules.len() {
+                if !self.rules[rule].is_region() {
+                    self.rules[rule].whole = self.begin(thread, rule, emitter)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The instance in which a thread allocates by a rule. Begins one if there is none.
+    #[inline]
+    pub fn enter(&mut self, thread: usize, rule: usize, emitter: &mut Emitter) -> Result<u32> {
+        let whole = self.rules[rule].whole;
+        if whole != NO_INSTANCE {
+            return Ok(whole);
+        }
+        match self.current[thread][rule] {
+            NO_INSTANCE => {
+                let instance = self.begin(thread, rule, emitter)?;
+                self.current[thread][rule] = instance;
+                Ok(instance)
+            }
+            instance => Ok(instance),
+        }
+    }
+
+    fn begin(&mut self, owner: usize, rule: usize, emitter: &mut Emitter) -> Result<u32> {
+        let (target, number, owner_at) = match self.rules[rule].is_local() {
+            true => self.open(owner, rule, emitter)?,
+            false => (0, 0, 0),
+        };
+        self.rules[rule].result.instances += 1;
+        let instance = Instance {
+            rule,
+            owner,
+            target,
+            number,
+            live_blocks: 0,
+            live_bytes: 0,
+            peak_bytes: 0,
+            total_bytes: 0,
+            has_ended: false,
+            is_closed: false,
+            owner_at,
+            others: NumberMap::default(),
+        };
+        match self.free.pop() {
+            Some(place) => {
+                self.instances[place as usize] = instance;
+                Ok(place)
+            }
+            None => {
+                self.instances.push(instance);
+                Ok(self.instances.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Opens a target for a rule. Returns it, its number, and the position of the thread.
+    fn open(&mut self, thread: usize, rule: usize, em: &mut Emitter) -> Result<(u16, u32, u64)> {
+        let may_grow = self.targets.len() < TARGETS_MAX as usize;
+        let state = &mut self.rules[rule];
+        let Some(taken) = state.numbers.take(thread, may_grow) else {
+            return Err(bad(
+                format!("rule {} of the plan has too many instances at a time", rule + 1),
+                format!("an op stream has at most {TARGETS_MAX} targets: choose an inner region"),
+            ));
+        };
+        if taken.is_new {
+            state.targets.push(self.targets.len() as u16);
+            self.targets.push(format::Target {
+                allocator: match state.rule.strategy.allocator() {
+                    Allocator::Heap => allocator::MALLOC,
+                    Allocator::Arena => allocator::ARENA,
+                    Allocator::Multipool => allocator::MULTIPOOL,
+                    Allocator::MultipoolOverArena => allocator::MULTIPOOL_OVER_ARENA,
+                },
+                is_shared: false,
+                first_chunk: state.rule.first_chunk,
+                rule: rule as u32 + 1,
+            });
+        }
+        if let Some((other, position)) = taken.after {
+            em.wait_for(thread, other, position);
+        }
+        let target = state.targets[taken.number as usize];
+        let position = em.push(thread, of_target(op::OPEN, target));
+        Ok((target, taken.number, position))
+    }
+
+    /// The target of an instance.
+    #[inline]
+    pub fn target(&self, instance: u32) -> u16 {
+        self.instances.get(instance as usize).map_or(0, |instance| instance.target)
+    }
+
+    /// Whether the blocks of an instance end by wink-out.
+    #[inline]
+    pub fn winks_out(&self, instance: u32) -> bool {
+        let instance = self.instances.get(instance as usize);
+        instance.is_some_and(|instance| self.rules[instance.rule].rule.strategy.winks_out())
+    }
+
+    /// Whether an instance is over. Blocks of it that are in use have outlived it.
+    #[inline]
+    pub fn has_ended(&self, instance: u32) -> bool {
+        self.instances.get(instance as usize).is_some_and(|instance| instance.has_ended)
+    }
+
+    /// Counts a new block.
+    #[inline]
+    pub fn allocate(&mut self, instance: u32, size: u64) {
+        let Some(of) = self.instances.get_mut(instance as usize) else { return };
+        of.live_blocks += 1;
+        of.grow(0, size);
+        let result = &mut self.rules[of.rule].result;
+        result.blocks += 1;
+        result.bytes += size;
+        self.count_virtual(instance, 1);
+    }
+
+    /// Counts calls that go through an abstract base, if the strategy has one.
+    fn count_virtual(&mut self, instance: u32, calls: u64) {
+        let state = &mut self.rules[self.instances[instance as usize].rule];
+        if state.rule.strategy.is_virtual() {
+            state.result.virtual_calls += calls;
+        }
+    }
+
+    /// Counts a realloc.
+    pub fn resize(&mut self, instance: u32, from: u64, to: u64) {
+        let Some(of) = self.instances.get_mut(instance as usize) else { return };
+        of.grow(from, to);
+        self.rules[of.rule].result.bytes += to.saturating_sub(from);
+        let calls = if self.winks_out(instance) { 1 } else { 2 };
+        self.count_virtual(instance, calls);
+    }
+
+    /// Notes that a thread has used the target of an instance, up to a position.
+    #[inline]
+    pub fn used(&mut self, instance: u32, thread: usize, position: u64) {
+        let Some(of) = self.instances.get_mut(instance as usize) else { return };
+        if thread == of.owner {
+            of.owner_at = position;
+        } else {
+            of.others.insert(thread as u32, position);
+            self.rules[of.rule].result.is_shared = true;
+        }
+    }
+
+    /// Counts a block that outlived its instance. `by` is the thread that freed it.
+    pub fn escape(&mut self, instance: u32, by: Option<usize>, function: impl Fn() -> String) {
+        let of = &self.instances[instance as usize];
+        let result = &mut self.rules[of.rule].result;
+        result.escapes += 1;
+        result.foreign_escapes += u64::from(by.is_some_and(|by| by != of.owner));
+        result.escape_from.get_or_insert_with(function);
+    }
+
+    /// Whether a block that is in use at the end of the recording has outlived its instance.
+    pub fn is_of_region(&self, instance: u32) -> bool {
+        let instance = self.instances.get(instance as usize);
+        instance.is_some_and(|instance| self.rules[instance.rule].is_region())
+    }
+
+    /// Counts the end of a block, which may be the end of its instance. `is_call` says whether the op
+    /// stream has a free of it.
+    pub fn freed(&mut self, instance: u32, by: usize, size: u64, is_call: bool, em: &mut Emitter) {
+        let Some(of) = self.instances.get_mut(instance as usize) else { return };
+        of.live_blocks -= 1;
+        of.live_bytes -= size;
+        let (is_empty, has_ended, rule) = (of.live_blocks == 0, of.has_ended, of.rule);
+        if is_call {
+            self.count_virtual(instance, 1);
+        } else {
+            self.rules[rule].result.winked_out += 1;
+        }
+        if is_empty && has_ended {
+            self.close(instance, by, em);
+            self.free.push(instance);
+        } else if is_empty && self.rules[rule].rule.ends == Some(End::Drained) {
+            self.end(instance, by, em);
+        }
+    }
+
+    /// Takes note that a region of a thread is over.
+    #[inline]
+    pub fn over(&mut self, thread: usize, rule: usize, emitter: &mut Emitter) {
+        let instance = self.current[thread][rule];
+        if instance != NO_INSTANCE {
+            self.end(instance, thread, emitter);
+        }
+    }
+
+    /// Takes note of the last event of a thread.
+    pub fn end_thread(&mut self, thread: usize, emitter: &mut Emitter) {
+        for rule in 0..self.rules.len() {
+            if self.rules[rule].rule.ends == Some(End::Sure) {
+                self.over(thread, rule, emitter);
+            }
+        }
+    }
+
+    /// Ends an instance. `by` is the thread whose event ended it.
+    fn end(&mut self, instance: u32, by: usize, emitter: &mut Emitter) {
+        let of = &mut self.instances[instance as usize];
+        of.has_ended = true;
+        let state = &mut self.rules[of.rule];
+        state.result.peaks.add(of.peak_bytes);
+        state.result.totals.add(of.total_bytes);
+        self.current[of.owner][of.rule] = NO_INSTANCE;
+        let (owner, is_empty) = (of.owner, of.live_blocks == 0);
+        if state.rule.strategy.winks_out() {
+            self.close(instance, owner, emitter);
+        } else if is_empty {
+            self.close(instance, by, emitter);
+        }
+        if is_empty {
+            self.free.push(instance);
+        }
+    }
+
+    /// Closes the target of an instance, after the last op of every thread that used it.
+    fn close(&mut self, instance: u32, by: usize, emitter: &mut Emitter) {
+        let of = &mut self.instances[instance as usize];
+        if of.target == 0 || of.is_closed {
+            return;
+        }
+        of.is_closed = true;
+        emitter.wait_for(by, of.owner, of.owner_at);
+        for (&thread, &position) in &of.others {
+            emitter.wait_for(by, thread as usize, position);
+        }
+        let position = emitter.push(by, of_target(op::CLOSE, of.target));
+        self.rules[of.rule].numbers.give(by, of.number, position);
+    }
+
+    /// Ends what the end of the recording ends.
+    pub fn finish(&mut self, emitter: &mut Emitter) {
+        for instance in 0..self.instances.len() {
+            let of = &self.instances[instance];
+            if of.has_ended {
+                continue;
+            }
+            let (owner, is_empty) = (of.owner, of.live_blocks == 0);
+            let state = &mut self.rules[of.rule];
+            state.result.peaks.add(of.peak_bytes);
+            state.result.totals.add(of.total_bytes);
+            state.result.unfinished += u64::from(state.is_region());
+            if state.rule.strategy.winks_out() || is_empty {
+                self.close(instance as u32, owner, emitter);
+            }
+        }
+    }
+
+    /// The targets and the results. A rule is one type in a program, so one instance that several
+    /// threads use makes all targets of its rule shared.
+    pub fn into_results(mut self) -> (Vec<format::Target>, Vec<RuleResult>) {
+        for state in &mut self.rules {
+            state.result.targets = state.targets.len() as u32;
+            for &target in &state.targets {
+                self.targets[usize::from(target)].is_shared = state.result.is_shared;
+            }
+        }
+        (self.targets, self.rules.into_iter().map(|state| state.result).collect())
+    }
+}
+
+impl Instance {
+    /// Counts bytes of a block that had `from` bytes before.
+    #[inline]
+    fn grow(&mut self, from: u64, to: u64) {
+        self.live_bytes = self.live_bytes - from + to;
+        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
+        self.total_bytes += to.saturating_sub(from);
+    }
+}
+
+fn of_target(op: u8, target: u16) -> Op {
+    Op { what: pack(0, 0, op, target), slot: 0, gap: 0 }
+}

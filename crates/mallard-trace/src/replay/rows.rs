@@ -1,0 +1,165 @@
+//! The rows of the table `events`, one row group at a time, and of it only the columns that are
+//! needed.
+
+use crate::error::Result;
+use crate::tables::{Column, Table, Values};
+use rayon::prelude::*;
+
+/// A column that may be left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted {
+    /// Whether the trace has several processes.
+    pub proc: bool,
+    pub stack: bool,
+    pub fresh: bool,
+    /// Whether frees of null must be told from frees of unknown blocks.
+    pub addr: bool,
+}
+
+/// An event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub tid: i32,
+    pub t_ns: i64,
+    pub dur_ns: i32,
+    pub op: u8,
+    pub flags: u16,
+    pub size: u64,
+    pub align: u8,
+    /// The block, or -1.
+    pub alloc: i64,
+    /// The block before a realloc: -1 if it was never seen, [`NULL`] if there was none.
+    pub old_alloc: i64,
+    /// The call stack, or -1 if it is not known.
+    pub stack: i32,
+    pub fresh: u16,
+    /// Whether the row has an address. True as well if the column was not read.
+    pub has_addr: bool,
+}
+
+/// The value of a column that is null.
+pub(super) const NULL: i64 = i64::MIN;
+
+/// The rows of a row group. A column that was left out is empty.
+pub(super) struct Rows {
+    proc: Vec<i32>,
+    tid: Vec<i32>,
+    t_ns: Vec<i64>,
+    dur_ns: Vec<i32>,
+    op: Vec<i32>,
+    flags: Vec<i32>,
+    size: Vec<i64>,
+    align: Vec<i32>,
+    alloc: Vec<i64>,
+    old_alloc: Vec<i64>,
+    stack: Vec<i32>,
+    fresh: Vec<i32>,
+    addr: Vec<i64>,
+}
+
+impl Rows {
+    /// Reads a row group of the table `events`.
+    pub fn read(events: &Table, group: (usize, usize), wanted: Wanted) -> Result<Rows> {
+        let all = [
+            ("proc", wanted.proc),
+            ("tid", true),
+            ("t_ns", true),
+            ("dur_ns", true),
+            ("op", true),
+            ("flags", true),
+            ("size", true),
+            ("align", true),
+            ("alloc", true),
+            ("old_alloc", true),
+            ("stack", wanted.stack),
+            ("fresh", wanted.fresh),
+            ("addr", wanted.addr),
+        ];
+        let read = |(name, is_wanted): (&str, bool)| {
+            is_wanted.then(|| events.group_column(group, name)).transpose()
+        };
+        let columns = all.into_par_iter().map(read).collect::<Result<Vec<_>>>()?;
+        let mut columns = columns.into_iter();
+        let mut small = || i32s(columns.next().flatten());
+        let (proc, tid) = (small(), small());
+        let t_ns = i64s(columns.next().flatten());
+        let mut small = || i32s(columns.next().flatten());
+        let (dur_ns, op, flags) = (small(), small(), small());
+        let size = i64s(columns.next().flatten());
+        let align = i32s(columns.next().flatten());
+        let mut large = || i64s(columns.next().flatten());
+        let (alloc, old_alloc) = (large(), large());
+        let mut small = || i32s(columns.next().flatten());
+        let (stack, fresh) = (small(), small());
+        let addr = i64s(columns.next().flatten());
+        Ok(Rows {
+            proc,
+            tid,
+            t_ns,
+            dur_ns,
+            op,
+            flags,
+            size,
+            align,
+            alloc,
+            old_alloc,
+            stack,
+            fresh,
+            addr,
+        })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.tid.len()
+    }
+
+    /// The process of a row, if the column was read.
+    #[inline]
+    pub fn process(&self, row: usize) -> Option<i32> {
+        self.proc.get(row).copied()
+    }
+
+    /// A row.
+    #[inline]
+    pub fn row(&self, row: usize) -> Row {
+        Row {
+            tid: self.tid[row],
+            t_ns: self.t_ns[row],
+            dur_ns: self.dur_ns[row],
+            op: self.op[row] as u8,
+            flags: self.flags[row] as u16,
+            size: self.size[row] as u64,
+            align: self.align[row] as u8,
+            alloc: self.alloc[row],
+            old_alloc: self.old_alloc[row],
+            stack: self.stack.get(row).copied().unwrap_or(-1),
+            fresh: self.fresh.get(row).copied().unwrap_or(0) as u16,
+            has_addr: self.addr.get(row).is_none_or(|&addr| addr != NULL),
+        }
+    }
+}
+
+/// The numbers of a column. Rows without a value are -1.
+fn i32s(column: Option<Column>) -> Vec<i32> {
+    match column {
+        Some(Column { values: Values::I32(values), present }) => spread(values, present, -1),
+        _ => Vec::new(),
+    }
+}
+
+/// The numbers of a column. Rows without a value are [`NULL`].
+fn i64s(column: Option<Column>) -> Vec<i64> {
+    match column {
+        Some(Column { values: Values::I64(values), present }) => spread(values, present, NULL),
+        _ => Vec::new(),
+    }
+}
+
+/// Puts `none` where a row has no value.
+fn spread<T: Copy>(values: Vec<T>, present: Option<Vec<i16>>, none: T) -> Vec<T> {
+    let Some(present) = present else { return values };
+    let mut values = values.into_iter();
+    let value = |level| if level == 0 { none } else { values.next().unwrap_or(none) };
+    present.into_iter().map(value).collect()
+}

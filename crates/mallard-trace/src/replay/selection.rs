@@ -1,0 +1,321 @@
+//! Which rule of a plan serves which call stack.
+
+use super::plan::{bad, closest, End, Plan, Scope};
+use crate::error::Result;
+use crate::names::{is_wrapper, short};
+use crate::trace::Stacks;
+use std::collections::BTreeSet;
+
+/// A call stack without a rule.
+pub(super) const NO_RULE: usize = usize::MAX;
+const NONE: u16 = u16::MAX;
+
+/// What a plan says of each node of the tree of call stacks.
+#[derive(Default)]
+pub(super) struct Selection {
+    /// The rule of each node.
+    rules: Vec<u16>,
+    depths: Vec<u16>,
+    /// Whether the stack belongs to a call that starts a thread.
+    starts: Vec<bool>,
+    /// The rule for all nodes without another one, and for unknown call stacks.
+    everything: Option<usize>,
+    /// For each rule whose regions end for sure: the rule, and for each node the depth of the
+    /// outermost frame of its function, 0 if there is none.
+    sure: Vec<(usize, Vec<u16>)>,
+}
+
+impl Selection {
+    /// The selection of a plan that needs no call stacks.
+    pub fn without_stacks(plan: &Plan) -> Self {
+        let everything = plan.rules.iter().position(|rule| rule.scope == Scope::Everything);
+        Selection { everything, ..Selection::default() }
+    }
+
+    /// Looks the functions of a plan up. `name` is what errors call the plan.
+    pub fn new(plan: &Plan, stacks: &Stacks, name: &str) -> Result<Self> {
+        let frames = Frames::new(plan, stacks, name)?;
+        let mut selection = Selection::without_stacks(plan);
+        let mut tree = Tree::new(plan, &frames, stacks);
+        for &(parent, frame) in stacks.nodes() {
+            tree.add(parent as usize, frame as usize);
+        }
+        tree.check(plan, name)?;
+        for (rule, entries) in tree.entries {
+            if plan.rules[rule].ends == Some(End::Sure) {
+                selection.sure.push((rule, entries));
+            }
+        }
+        (selection.rules, selection.depths, selection.starts) =
+            (tree.rules, tree.depths, tree.starts);
+        Ok(selection)
+    }
+
+    /// The rule of a call stack, or [`NO_RULE`]. An unknown call stack is below 0.
+    #[inline]
+    pub fn rule(&self, node: i32) -> usize {
+        match self.rules.get(node as usize) {
+            Some(&rule) if rule != NONE && node >= 0 => usize::from(rule),
+            _ => self.everything.unwrap_or(NO_RULE),
+        }
+    }
+
+    /// Whether a call stack belongs to a call that starts a thread.
+    #[inline]
+    pub fn starts_thread(&self, node: i32) -> bool {
+        node >= 0 && self.starts.get(node as usize).copied().unwrap_or(false)
+    }
+
+    /// Whether there are regions that end for sure.
+    pub fn has_sure_ends(&self) -> bool {
+        !self.sure.is_empty()
+    }
+
+    /// The rules whose regions are certainly over, on a thread that has an event with a known call
+    /// stack, `fresh` frames of which differ from the event before.
+    ///
+    /// The pair of stack slot and address of a frame says which call of the *next inner* function it
+    /// made. So the call of a function is the same as before only if the frame outside of it is.
+    pub fn over(&self, node: i32, fresh: u16) -> impl Iterator<Item = usize> + '_ {
+        let index = node as usize;
+        let depth = self.depths.get(index).copied().unwrap_or(0);
+        let kept = depth.saturating_sub(fresh);
+        self.sure.iter().filter_map(move |(rule, entries)| {
+            let entry = entries.get(index).copied().unwrap_or(0);
+            (entry == 0 || kept < entry - 1).then_some(*rule)
+        })
+    }
+}
+
+/// What a plan says of each frame.
+struct Frames {
+    /// The rule for the innermost function that allocates itself. `None` if all functions of the
+    /// frame only pass an allocation on, or have no name.
+    sites: Vec<Option<u16>>,
+    /// Pairs of frames and rules: the frame has the function of the region of the rule.
+    regions: Vec<(u32, u16)>,
+    starts: Vec<bool>,
+}
+
+impl Frames {
+    fn new(plan: &Plan, stacks: &Stacks, name: &str) -> Result<Frames> {
+        let mut frames = Frames { sites: Vec::new(), regions: Vec::new(), starts: Vec::new() };
+        let mut names = Names::new(plan);
+        for frame in 0..stacks.frames() as u32 {
+            let mut functions = Vec::new();
+            stacks.push_frame(frame, &mut functions);
+            let own = functions.iter().map(|f| f.function).find(|f| allocates_itself(f));
+            frames.sites.push(match own {
+                None => None,
+                Some(function) => Some(names.site(function, name)?),
+            });
+            for function in &functions {
+                frames.regions.extend(names.regions(function.function).map(|rule| (frame, rule)));
+            }
+            frames.starts.push(functions.iter().any(|f| starts_thread(f.function)));
+        }
+        names.check(plan, name)?;
+        Ok(frames)
+    }
+
+    /// The rules of the regions whose function a frame has.
+    fn regions_of(&self, frame: usize) -> impl Iterator<Item = usize> + '_ {
+        let begin = self.regions.partition_point(|&(other, _)| (other as usize) < frame);
+        let of_frame =
+            self.regions[begin..].iter().take_while(move |pair| pair.0 as usize == frame);
+        of_frame.map(|&(_, rule)| usize::from(rule))
+    }
+}
+
+/// Whether a function has a name, and does more than pass an allocation on.
+fn allocates_itself(function: &str) -> bool {
+    !is_wrapper(function) && !function.contains("+0x")
+}
+
+/// Whether a function is one by which a thread starts another.
+fn starts_thread(function: &str) -> bool {
+    let name = function.trim_start_matches('_');
+    name.starts_with("pthread_create") || name.starts_with("thrd_create")
+}
+
+/// The names of forms in which a plan may write a function: in full, as `mallard sites` shows it,
+/// and without result and arguments.
+fn forms(function: &str) -> [String; 3] {
+    let shown = short(function);
+    let plain = shown.replace("<…>", "");
+    let plain = match plain.split_once(' ') {
+        Some((first, rest)) if first != "operator" && !first.starts_with('(') => rest.to_string(),
+        _ => plain,
+    };
+    [function.to_string(), shown, plain]
+}
+
+/// The names in a plan, and those that were found.
+struct Names<'a> {
+    sites: Vec<(u16, &'a str)>,
+    regions: Vec<(u16, &'a str)>,
+    found: BTreeSet<u16>,
+    /// The forms of each function that was looked up.
+    known: std::collections::HashMap<String, [String; 3]>,
+}
+
+impl<'a> Names<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let (mut sites, mut regions) = (Vec::new(), Vec::new());
+        for (rule, number) in plan.rules.iter().zip(0..) {
+            match &rule.scope {
+                Scope::Site(name) => sites.push((number, name.as_str())),
+                Scope::Region(name) => regions.push((number, name.as_str())),
+                _ => {}
+            }
+        }
+        Names { sites, regions, found: BTreeSet::new(), known: Default::default() }
+    }
+
+    fn forms(&mut self, function: &str) -> &[String; 3] {
+        if !self.known.contains_key(function) {
+            self.known.insert(function.to_string(), forms(function));
+        }
+        &self.known[function]
+    }
+
+    /// The rule for the site of a function, or `NONE`.
+    fn site(&mut self, function: &str, plan: &str) -> Result<u16> {
+        let sites = self.sites.clone();
+        let forms = self.forms(function);
+        let mut rules = sites.iter().filter(|(_, name)| forms.iter().any(|form| form == name));
+        let (first, second) = (rules.next(), rules.next());
+        if let (Some(&(a, _)), Some(&(b, _))) = (first, second) {
+            return Err(bad(
+                format!("{plan}: rules {} and {} are both for the site {function}", a + 1, b + 1),
+                format!("remove rule {} or rule {}", a + 1, b + 1),
+            ));
+        }
+        let rule = first.map_or(NONE, |&(rule, _)| rule);
+        self.found.extend((rule != NONE).then_some(rule));
+        Ok(rule)
+    }
+
+    /// The rules for the region of a function.
+    fn regions(&mut self, function: &str) -> impl Iterator<Item = u16> {
+        let regions = self.regions.clone();
+        let forms = self.forms(function);
+        let is_form = |&&(_, name): &&(u16, &str)| forms.iter().any(|form| form == name);
+        let rules: Vec<u16> = regions.iter().filter(is_form).map(|&(rule, _)| rule).collect();
+        self.found.extend(rules.iter().copied());
+        rules.into_iter()
+    }
+
+    /// Fails if a name of the plan is that of no function.
+    fn check(&self, plan: &Plan, name: &str) -> Result<()> {
+        for (rule, wanted) in self.sites.iter().chain(&self.regions) {
+            if self.found.contains(rule) {
+                continue;
+            }
+            let what = match plan.rules[usize::from(*rule)].scope {
+                Scope::Site(_) => format!("no call stack has an allocation of {wanted}"),
+                _ => format!("no call stack has the function {wanted}"),
+            };
+            return Err(bad(format!("{name}: rule {}: {what}", rule + 1), self.advice(wanted)));
+        }
+        Ok(())
+    }
+
+    /// What to write instead of a name that is unknown.
+    fn advice(&self, wanted: &str) -> String {
+        let inner = format!("::{wanted}");
+        let plain: BTreeSet<&str> = self.known.values().map(|forms| forms[2].as_str()).collect();
+        if plain.contains(wanted) {
+            return format!("{wanted} calls others that allocate: write region = \"{wanted}\"");
+        }
+        let scoped = plain.iter().copied().find(|name| name.ends_with(&inner));
+        match scoped.or_else(|| closest(wanted, plain.iter().copied())) {
+            Some(close) => format!("did you mean \"{close}\"?"),
+            None => "mallard sites NAME lists the functions that allocate".to_string(),
+        }
+    }
+}
+
+/// The rules of all nodes so far. A node comes after its parent.
+struct Tree<'a> {
+    frames: &'a Frames,
+    stacks_of: Vec<(usize, u32)>,
+    rules: Vec<u16>,
+    depths: Vec<u16>,
+    starts: Vec<bool>,
+    /// For each node the rule of its site, as in [`Frames`].
+    sites: Vec<Option<u16>>,
+    entries: Vec<(usize, Vec<u16>)>,
+    nodes: usize,
+}
+
+impl<'a> Tree<'a> {
+    fn new(plan: &Plan, frames: &'a Frames, stacks: &Stacks) -> Self {
+        let numbered = || plan.rules.iter().enumerate();
+        let stacks_of = numbered().filter_map(|(number, rule)| match rule.scope {
+            Scope::Stack(node) => Some((number, node)),
+            _ => None,
+        });
+        let is_region = |scope: &Scope| matches!(scope, Scope::Region(_));
+        let regions = numbered().filter(|(_, rule)| is_region(&rule.scope));
+        let nodes = stacks.nodes().len();
+        Tree {
+            frames,
+            stacks_of: stacks_of.collect(),
+            rules: Vec::with_capacity(nodes),
+            depths: Vec::with_capacity(nodes),
+            starts: Vec::with_capacity(nodes),
+            sites: Vec::with_capacity(nodes),
+            entries: regions.map(|(number, _)| (number, Vec::with_capacity(nodes))).collect(),
+            nodes,
+        }
+    }
+
+    /// Adds the next node. The first one is the empty call stack.
+    fn add(&mut self, parent: usize, frame: usize) {
+        let node = self.rules.len();
+        let is_root = node == 0 || parent >= node; // the second only in a damaged table
+        let inherited = |of: &Vec<u16>| if is_root { 0 } else { of[parent] };
+        let depth = if node == 0 { 0 } else { inherited(&self.depths).saturating_add(1) };
+        self.depths.push(depth);
+        let of_frame = |list: &Vec<bool>| list.get(frame).copied().unwrap_or(false);
+        let starts = node != 0 && of_frame(&self.frames.starts);
+        self.starts.push(starts || !is_root && self.starts[parent]);
+        let own = self.frames.sites.get(frame).copied().flatten().filter(|_| node != 0);
+        let site = if own.is_none() && !is_root { self.sites[parent] } else { own };
+        self.sites.push(site);
+        let region = self.enter_regions(node, parent, frame, is_root);
+        let stack = self.stacks_of.iter().find(|&&(_, of)| of as usize == node);
+        self.rules.push(match (stack, site) {
+            (Some(&(rule, _)), _) => rule as u16,
+            (None, Some(rule)) if rule != NONE => rule,
+            _ => region,
+        });
+    }
+
+    /// Notes in which regions a node is. Returns the rule of the one that began last.
+    fn enter_regions(&mut self, node: usize, parent: usize, frame: usize, is_root: bool) -> u16 {
+        let (mut last, mut rule) = (0, NONE);
+        for (number, entries) in &mut self.entries {
+            let outer = if is_root { 0 } else { entries[parent] };
+            let enters = node != 0 && self.frames.regions_of(frame).any(|r| r == *number);
+            let entry = if outer == 0 && enters { self.depths[node] } else { outer };
+            entries.push(entry);
+            if entry > 0 && entry >= last {
+                (last, rule) = (entry, *number as u16);
+            }
+        }
+        rule
+    }
+
+    /// Fails if the plan names a call stack that is not there.
+    fn check(&self, plan: &Plan, name: &str) -> Result<()> {
+        let is_wrong = |&&(_, node): &&(usize, u32)| node == 0 || node as usize >= self.nodes;
+        let Some(&(rule, _)) = self.stacks_of.iter().find(is_wrong) else { return Ok(()) };
+        let scope = &plan.rules[rule].scope;
+        Err(bad(
+            format!("{name}: rule {}: the trace does not have {scope}", rule + 1),
+            "mallard sites --json NAME lists the call stacks that allocate",
+        ))
+    }
+}

@@ -1,0 +1,192 @@
+//! The ops of all threads, while they are compiled.
+//!
+//! The ops wait in a temporary file, in chunks of one thread each, since a file of ops has all ops
+//! of a thread side by side. Memory: at most 64 KiB a thread, and one bit for each op of a thread
+//! whose blocks other threads use.
+
+use super::format::{self, op, Op, Sums, Target, Thread, HEADER_BYTES, OP_BYTES};
+use super::format::{TARGET_BYTES, THREAD_BYTES};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+
+/// Ops of a chunk.
+const CHUNK_OPS: usize = 4096;
+const CHUNK_BYTES: usize = CHUNK_OPS * OP_BYTES;
+
+/// The ops of one thread.
+struct Stream {
+    recorded: u64,
+    start_ns: u64,
+    /// The ops of the last chunk, which is not in the file yet.
+    last: Vec<u8>,
+    /// Where the other chunks are in the temporary file.
+    chunks: Vec<u64>,
+    /// Number of ops.
+    ops: u64,
+    /// A bit for each op: whether the thread publishes its position after it.
+    published: Vec<u64>,
+    publishes: u64,
+}
+
+/// The ops of all threads.
+pub(super) struct Streams {
+    streams: Vec<Stream>,
+    spool: File,
+    spooled: u64,
+    /// The first error of the temporary file.
+    error: Option<io::Error>,
+}
+
+impl Streams {
+    /// Makes an empty set, which keeps ops in a temporary file.
+    pub fn new(spool: File) -> Self {
+        Streams { streams: Vec::new(), spool, spooled: 0, error: None }
+    }
+
+    /// Adds a thread.
+    pub fn add_thread(&mut self, recorded: u64, start_ns: u64) {
+        self.streams.push(Stream {
+            recorded,
+            start_ns,
+            last: Vec::new(),
+            chunks: Vec::new(),
+            ops: 0,
+            published: Vec::new(),
+            publishes: 0,
+        });
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The position of a thread: how many ops it has so far.
+    #[inline]
+    pub fn position(&self, thread: usize) -> u64 {
+        self.streams[thread].ops
+    }
+
+    /// Adds an op.
+    #[inline]
+    pub fn push(&mut self, thread: usize, op: Op) {
+        let stream = &mut self.streams[thread];
+        stream.last.extend_from_slice(&op.to_bytes());
+        stream.ops += 1;
+        if stream.last.len() == CHUNK_BYTES {
+            self.spool_chunk(thread);
+        }
+    }
+
+    #[cold]
+    fn spool_chunk(&mut self, thread: usize) {
+        let stream = &mut self.streams[thread];
+        if let Err(error) = self.spool.write_all_at(&stream.last, self.spooled) {
+            self.error.get_or_insert(error);
+        }
+        stream.chunks.push(self.spooled);
+        stream.last.clear();
+        self.spooled += CHUNK_BYTES as u64;
+    }
+
+    /// Makes a thread publish a position that it has reached.
+    pub fn publish(&mut self, thread: usize, position: u64) {
+        let stream = &mut self.streams[thread];
+        let (word, bit) = ((position - 1) as usize / 64, (position - 1) % 64);
+        if stream.published.len() <= word {
+            stream.published.resize(word + 1, 0);
+        }
+        stream.publishes += 1 - (stream.published[word] >> bit & 1);
+        stream.published[word] |= 1 << bit;
+    }
+
+    /// Writes a file of all ops. The caller has added the op `end` to each thread. `sums.ops` and
+    /// the offsets of the threads are computed here. Returns the checksum, and the number of ops.
+    pub fn write(&mut self, to: File, targets: &[Target], sums: &Sums) -> io::Result<(u64, u64)> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let threads = self.thread_records(targets.len());
+        let ops = threads.iter().map(|thread| thread.ops).sum();
+        let sums = Sums { ops, ..*sums };
+        let mut to = Summing { to: BufWriter::with_capacity(1 << 18, to), checksum: 0 };
+        to.to.write_all(&[0; HEADER_BYTES])?;
+        for thread in &threads {
+            to.write(&thread.to_bytes())?;
+        }
+        for target in targets {
+            to.write(&target.to_bytes())?;
+        }
+        for stream in &self.streams {
+            stream.write(&self.spool, &mut to)?;
+        }
+        let counts = (threads.len() as u32, targets.len() as u32);
+        let header = format::header_bytes(counts.0, counts.1, &sums, 0);
+        let checksum = format::mix_bytes(to.checksum, &header[..HEADER_BYTES - 8]);
+        to.to.seek(SeekFrom::Start(0))?;
+        to.to.write_all(&format::header_bytes(counts.0, counts.1, &sums, checksum))?;
+        to.to.flush()?;
+        Ok((checksum, ops))
+    }
+
+    fn thread_records(&self, targets: usize) -> Vec<Thread> {
+        let tables = self.streams.len() * THREAD_BYTES + targets * TARGET_BYTES;
+        let mut offset = (HEADER_BYTES + tables) as u64;
+        let mut record = |stream: &Stream| {
+            let ops = stream.ops + stream.publishes;
+            let thread =
+                Thread { offset, ops, recorded: stream.recorded, start_ns: stream.start_ns };
+            offset += ops * OP_BYTES as u64;
+            thread
+        };
+        self.streams.iter().map(&mut record).collect()
+    }
+}
+
+impl Stream {
+    fn write(&self, spool: &File, to: &mut Summing) -> io::Result<()> {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut position = 0;
+        for &at in &self.chunks {
+            spool.read_exact_at(&mut chunk, at)?;
+            self.write_ops(&chunk, &mut position, to)?;
+        }
+        self.write_ops(&self.last, &mut position, to)
+    }
+
+    /// Writes ops, and the op `publish` after those that need it.
+    fn write_ops(&self, ops: &[u8], position: &mut u64, to: &mut Summing) -> io::Result<()> {
+        // The ops of 64 positions share a word of `published`. A chunk begins with a new word.
+        for ops in ops.chunks(64 * OP_BYTES) {
+            let published = self.published.get((*position / 64) as usize).copied().unwrap_or(0);
+            let end = *position + (ops.len() / OP_BYTES) as u64;
+            if published == 0 {
+                to.write(ops)?;
+                *position = end;
+                continue;
+            }
+            for op in ops.chunks_exact(OP_BYTES) {
+                to.write(op)?;
+                if published >> (*position % 64) & 1 == 1 {
+                    to.write(&Op::new(op::PUBLISH, *position + 1, 0).to_bytes())?;
+                }
+                *position += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file, and the checksum of what was written to it.
+struct Summing {
+    to: BufWriter<File>,
+    checksum: u64,
+}
+
+impl Summing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum = format::mix_bytes(self.checksum, bytes);
+        self.to.write_all(bytes)
+    }
+}
