@@ -33,7 +33,7 @@ std::string take_text(const advice& a)
     std::vector<double> visible;
     for (const auto& who : a.standings)
         visible.push_back(100 * who.to_heap.visible);
-    return (slower == 0 ? std::string("AS1: no difference detected, stay with it")
+    return (slower == 0 ? std::string("AS1: no difference, stay with it")
                         : print("AS1: no gain detected, and %td slower; stay with it", slower)) +
            print(" (less than %.0f %% would not show in this noise)",
                  bench::summarise(visible).median);

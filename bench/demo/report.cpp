@@ -180,7 +180,7 @@ void print_finding(const finding& f)
         std::ranges::max(a.standings, {}, [](const standing& w) { return w.seconds.median; });
     for (std::size_t i = 0; i < a.standings.size(); ++i)
         put_standing(a, i, slowest.seconds.median);
-    put(styled(dim, "   > take this   ~ no difference detected   ! more than 1.5x the memory"));
+    put(styled(dim, "   > take this   ~ no difference   ! more than 1.5x the memory"));
     put("");
     put_dimensions(a.measured, s->counts);
     for (const auto& [word, sentence] : a.reasons)

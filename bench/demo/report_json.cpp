@@ -29,8 +29,8 @@ nlohmann::ordered_json object_of(const finding& f)
         {"strategy", choice.strategy->name},
         {"words", choice.strategy->words},
         {"verdict", !a.has_enough_runs() ? "too few runs"
-                    : a.chosen == 0      ? "no difference detected"
-                                         : "faster"},
+                    : a.chosen == 0      ? "no difference"
+                                         : "gain"},
         {"ratio", choice.to_heap.ratio},
         {"memory_ratio", choice.memory_ratio},
         {"runs", s->runs_done()},

@@ -97,7 +97,7 @@ TEST(demo_compare, ignores_differences_that_are_too_small_to_matter)
 TEST(demo_advice, stays_with_the_heap_when_nothing_differs)
 {
     EXPECT_EQ(chosen(level()), "AS1");
-    EXPECT_TRUE(reason(level(), "take").starts_with("AS1: no difference detected, stay with it"));
+    EXPECT_TRUE(reason(level(), "take").starts_with("AS1: no difference, stay with it"));
 }
 
 TEST(demo_advice, names_a_winner_among_equals_in_at_most_five_of_a_hundred_tables)

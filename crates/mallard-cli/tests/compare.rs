@@ -19,12 +19,12 @@ fn pool(figure: f64) -> Value {
 #[test]
 fn the_same_rows_have_no_difference() {
     let ran = compare(&[pool(10.0)], &[pool(10.0)], &[]);
-    assert!(ran.out().contains("0 faster, 0 slower, 1 no difference detected"), "{}", ran.out());
+    assert!(ran.out().contains("0 gain, 0 loss, 1 no difference"), "{}", ran.out());
     assert_eq!(ran.status(), 0);
 }
 
 #[test]
-fn a_slower_row_is_named_and_ends_with_1() {
+fn a_loss_is_named_and_ends_with_1() {
     let ran = compare(&[pool(10.0)], &[pool(12.0)], &[]);
     assert!(ran.out().contains("pool pair/64B ns_per_op mallard/none"), "{}", ran.out());
     assert!(ran.out().contains("1.200"), "{}", ran.out());
@@ -32,9 +32,9 @@ fn a_slower_row_is_named_and_ends_with_1() {
 }
 
 #[test]
-fn a_faster_row_ends_with_0() {
+fn a_gain_ends_with_0() {
     let ran = compare(&[pool(12.0)], &[pool(10.0)], &[]);
-    assert!(ran.out().contains("1 faster, 0 slower"), "{}", ran.out());
+    assert!(ran.out().contains("1 gain, 0 loss"), "{}", ran.out());
     assert_eq!(ran.status(), 0);
 }
 
@@ -74,7 +74,7 @@ fn rows_of_one_side_are_counted_and_named() {
 }
 
 #[test]
-fn a_missing_figure_counts_as_slower() {
+fn a_missing_figure_counts_as_a_loss() {
     let ran = compare(&[pool(10.0)], &[pool(f64::NAN)], &[]);
     assert!(ran.out().contains("no figure any more"), "{}", ran.out());
     assert_eq!(ran.status(), 1);
@@ -102,8 +102,8 @@ fn the_mean_of_a_suite_is_geometric() {
 fn json_has_what_the_tables_have() {
     let ran = compare(&[pool(10.0)], &[pool(12.0)], &["--json"]);
     let json: Value = serde_json::from_str(&ran.out()).unwrap();
-    assert_eq!(json["slower"], 1);
-    assert_eq!(json["rows"][0]["verdict"], "slower");
+    assert_eq!(json["loss"], 1);
+    assert_eq!(json["rows"][0]["verdict"], "loss");
     assert_eq!(json["rows"][0]["ratio"], 1.2);
     assert_eq!(json["means"][0]["suite"], "pool");
     assert_eq!(ran.status(), 1);

@@ -1,11 +1,12 @@
-//! `mallard bench compare A B`: reports which rows became faster or slower beyond noise.
+//! `mallard bench compare A B`: reports which rows are a gain or a loss.
 
 use crate::error::Failure;
 use crate::output::terminal;
-use crate::rows::noise::{verdict, Bounds, Verdict};
 use crate::rows::row::{Row, Rows};
 use crate::statistics::geometric_mean;
 use crate::tables::number;
+use crate::verdict::unpaired::{verdict, Bounds};
+use crate::verdict::Verdict;
 use regex::Regex;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,10 +15,10 @@ use std::process::ExitCode;
 
 /// Compares rows B with rows A, each row with itself
 ///
-/// A figure differs if the p10-p90 ranges do not overlap and the medians are further apart than the
-/// threshold. The noise of a row of one run is unknown: its figure differs if it is more than 10 %
-/// apart. The exit status is 0 if no row is slower, 1 if a row is slower, and 2 if nothing can be
-/// compared.
+/// The verdict on a row is a gain (B is lower) or a loss (B is higher) if the p10-p90 ranges do not
+/// overlap and the medians are further apart than the threshold, else no difference. The noise of a
+/// row of one run is unknown: its figures must be more than 10 % apart. The exit status is 0 if no
+/// row is a loss, 1 if a row is a loss, and 2 if nothing can be compared.
 #[derive(clap::Args)]
 pub struct Compare {
     /// File or folder with the rows before
@@ -89,7 +90,7 @@ struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
     only_a: Vec<Key>,
     only_b: Vec<Key>,
-    /// Rows with a figure in A but none in B. They count as slower. `started` has rows with a
+    /// Rows with a figure in A but none in B. They count as losses. `started` has rows with a
     /// figure in B but none in A.
     stopped: Vec<(Key, String)>,
     started: Vec<Key>,
@@ -141,12 +142,12 @@ impl Compare {
             match before.remove(&key) {
                 None => outcome.only_b.push(key),
                 Some(from) => match (verdict(from, to, bounds), from.median, to.median) {
-                    (Some(verdict), _, _) => {
-                        outcome.pairs.push(Pair { key, a: from, b: to, verdict })
+                    (Verdict::NotMeasurable, Some(_), None) => {
+                        outcome.stopped.push((key, to.why.clone()))
                     }
-                    (None, Some(_), None) => outcome.stopped.push((key, to.why.clone())),
-                    (None, None, Some(_)) => outcome.started.push(key),
-                    (None, _, _) => {}
+                    (Verdict::NotMeasurable, None, Some(_)) => outcome.started.push(key),
+                    (Verdict::NotMeasurable, _, _) => {}
+                    (verdict, _, _) => outcome.pairs.push(Pair { key, a: from, b: to, verdict }),
                 },
             }
         }
@@ -173,7 +174,7 @@ impl Outcome<'_> {
     }
 
     fn is_worse(&self) -> bool {
-        !self.stopped.is_empty() || self.pairs.iter().any(|p| p.verdict == Verdict::Slower)
+        !self.stopped.is_empty() || self.pairs.iter().any(|p| p.verdict == Verdict::Loss)
     }
 
     /// For each suite and metric, the number of pairs and the geometric mean of B / A.
@@ -191,16 +192,16 @@ impl Outcome<'_> {
         if a != b {
             out += "The two sides were measured on different machines: that is compared, too.\n\n";
         }
-        for (title, verdict) in [("slower", Verdict::Slower), ("faster", Verdict::Faster)] {
+        for verdict in [Verdict::Loss, Verdict::Gain] {
             let pairs = self.of(verdict);
             if !pairs.is_empty() {
                 let lines = pairs.iter().map(|p| p.line());
                 let table = terminal::plain_table(&["", "before", "after", "after/before"], lines);
-                out += &format!("{title}: {}\n{table}\n\n", pairs.len());
+                out += &format!("{verdict}: {}\n{table}\n\n", pairs.len());
             }
         }
         let stopped = self.stopped.iter().map(|(k, why)| format!("{}: {why}", name(k)));
-        out += &names("no figure any more, counted as slower", stopped);
+        out += &names("no figure any more, counted as a loss", stopped);
         out += &names("a figure now, and none before", self.started.iter().map(name));
         out += &names("only before", self.only_a.iter().map(name));
         out += &names("only after", self.only_b.iter().map(name));
@@ -211,11 +212,11 @@ impl Outcome<'_> {
         let means = terminal::plain_table(&["suite", "metric", "rows", "mean"], means);
         out += &format!("geometric mean of after/before\n{means}\n\n");
         out += &format!(
-            "{} faster, {} slower, {} no difference detected (threshold {threshold} %); \
+            "{} gain, {} loss, {} no difference (threshold {threshold} %); \
              {} only before, {} only after\n",
-            self.of(Verdict::Faster).len(),
-            self.of(Verdict::Slower).len() + self.stopped.len(),
-            self.of(Verdict::Same).len(),
+            self.of(Verdict::Gain).len(),
+            self.of(Verdict::Loss).len() + self.stopped.len(),
+            self.of(Verdict::NoDifference).len(),
             self.only_a.len(),
             self.only_b.len()
         );
@@ -247,9 +248,9 @@ impl Outcome<'_> {
             .map(|((suite, metric), (rows, mean))| json!({"suite": suite, "metric": metric, "rows": rows, "geometric_mean": mean}))
             .collect();
         json!({
-            "faster": self.of(Verdict::Faster).len(),
-            "slower": self.of(Verdict::Slower).len() + self.stopped.len(),
-            "no_difference_detected": self.of(Verdict::Same).len(),
+            "gain": self.of(Verdict::Gain).len(),
+            "loss": self.of(Verdict::Loss).len() + self.stopped.len(),
+            "no_difference": self.of(Verdict::NoDifference).len(),
             "rows": pairs,
             "means": means,
             "stopped": self.stopped.iter().map(|(k, why)| { let mut o = key(k); o["why"] = json!(why); o }).collect::<Vec<_>>(),

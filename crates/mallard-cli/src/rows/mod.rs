@@ -7,7 +7,6 @@ pub mod history;
 pub mod locate;
 pub mod matching;
 pub mod natural;
-pub mod noise;
 pub mod published;
 pub mod row;
 pub mod situations;

@@ -3,6 +3,7 @@
 //! `judge` compares programs that ran in turns, in blocks of one run each. Every block has two runs
 //! of the same program, the base and its control: what differs between these two is noise.
 //! `unpaired` compares rows of benchmarks that have only a median and a range.
+//! `docs/decisions/0043-intervals-widened-by-the-control.md` has the error rates of the rule.
 
 pub mod estimate;
 pub mod paired;
@@ -10,6 +11,7 @@ pub mod paired;
 mod simulation;
 #[cfg(test)]
 mod tests;
+pub mod unpaired;
 
 use paired::{Differences, Interval};
 use serde::{Serialize, Serializer};
@@ -158,13 +160,15 @@ pub struct Judged {
 /// Judges one metric of some candidates. `min_gain` is the least difference that counts, as a share
 /// of the base.
 ///
-/// The intervals of candidates are widened by what the control's interval shows of noise (`Rule`).
 /// The first that matches decides:
 /// 1. fewer than `BLOCKS_MIN` blocks: not measurable;
 /// 2. the interval is within `-min_gain` and `min_gain`: no difference;
 /// 3. the interval is above 0, and p is below 0.05: gain;
 /// 4. the interval is below 0, and p is below 0.05: loss;
 /// 5. otherwise: not measurable.
+///
+/// The verdict must be the same if the interval is widened by what the control shows of noise
+/// (`Rule`); otherwise it is not measurable.
 pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
     let Some(control) = Differences::of(blocks.iter().map(|b| (b.base, b.control))) else {
         let none = Judgement::without_figure();
@@ -253,16 +257,16 @@ impl Rule {
     }
 
     fn verdict(&self, of: &Differences, p: f64) -> (Verdict, Option<Why>) {
+        let plain = self.decide(of.interval(), 0.0, p);
+        let widened = self.decide(of.interval(), self.margin, p);
         let why = if of.blocks() < BLOCKS_MIN {
             Why::TooFewBlocks { needed: self.needed }
-        } else if let Some(verdict) = self.decide(of.interval(), self.margin, p) {
+        } else if let (Some(verdict), true) = (plain, plain == widened) {
             return (verdict, None);
-        } else if self.decide(of.interval(), 0.0, p).is_some() {
-            if self.control_differs {
-                Why::ControlDiffers
-            } else {
-                Why::ControlTooWide
-            }
+        } else if plain.is_some() && self.control_differs {
+            Why::ControlDiffers
+        } else if plain.is_some() {
+            Why::ControlTooWide
         } else if of.interval().excludes_zero() && of.blocks() < self.needed {
             Why::TooFewBlocks { needed: self.needed }
         } else {

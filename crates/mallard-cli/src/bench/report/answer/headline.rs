@@ -1,9 +1,9 @@
 //! Makes one line for each of the talk's five benchmarks. The line has our figure and the published
 //! figure of one strategy over all cells, compares it with the same strategy of other libraries,
-//! and names the cells in which Mallard's strategy is slower.
+//! and names the cells in which Mallard's strategy is a loss.
 
 use super::situations::against_peers;
-use super::{is_slower, named, range_of_times, NOT_MEASURED};
+use super::{is_loss, named, range_of_times, NOT_MEASURED};
 use crate::rows::cases::is_cell;
 use crate::rows::contender::{explained, is_local, short};
 use crate::rows::experiment::{ratio, Experiment, Kind, Machine};
@@ -42,7 +42,7 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
                    the median of the cells (least-most). It is the same strategy in all of them: the local one of \
                    Mallard's, as it comes, that takes least over all. Against another library: what Mallard takes \
                    where the best of the others takes 1 with the same strategy, geometric mean. A cell is lost if \
-                   the strategy is slower beyond noise: \
+                   the verdict on the strategy is a loss: \
                    p10-p90 ranges do not overlap and medians differ by more than 3 %.");
     for (suite, title) in BENCHMARKS {
         let lines = lines(&machine.of_suite(suite), published);
@@ -88,7 +88,7 @@ fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<
                 .iter()
                 .filter(|e| {
                     let rows = e.baseline().zip(e.of(&strategy));
-                    rows.is_some_and(|(base, row)| is_slower(base, row))
+                    rows.is_some_and(|(base, row)| is_loss(base, row))
                 })
                 .map(|e| lost_cell(e, &strategy))
                 .collect();

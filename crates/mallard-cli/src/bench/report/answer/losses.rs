@@ -5,15 +5,16 @@ use crate::rows::cases::case_of;
 use crate::rows::cases::facet;
 use crate::rows::experiment::{ratio, Experiment, Machine};
 use crate::rows::matching::all_matches;
-use crate::rows::noise::{verdict, Bounds, Verdict};
 use crate::rows::row::Row;
 use crate::tables::conditions;
 use crate::tables::{number, Cell, Line, Table};
+use crate::verdict::unpaired::{verdict, Bounds};
+use crate::verdict::Verdict;
 
 /// The number of cases that a line of the summary names. The HTML page lists all cases.
 const NAMED: usize = 60;
 
-/// The factor from which a slower figure counts as a loss.
+/// The factor from which a higher figure counts as a loss.
 const BEHIND: f64 = 1.1;
 
 struct Loss<'a> {
@@ -25,7 +26,7 @@ struct Loss<'a> {
 
 impl Loss<'_> {
     fn is_within_noise(&self) -> bool {
-        verdict(self.peer, self.ours, Bounds::default()) == Some(Verdict::Same)
+        verdict(self.peer, self.ours, Bounds::default()) == Verdict::NoDifference
     }
 }
 

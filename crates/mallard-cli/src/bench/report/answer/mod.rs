@@ -9,10 +9,11 @@ pub mod standing;
 pub mod summaries;
 pub mod talk;
 
-use crate::rows::noise::{verdict, Bounds, Verdict};
 use crate::rows::row::Row;
 use crate::statistics::Range;
 use crate::tables::{number, times};
+use crate::verdict::unpaired::{verdict, Bounds};
+use crate::verdict::Verdict;
 
 pub const NOT_MEASURED: &str = "not measured";
 
@@ -29,9 +30,9 @@ pub fn cells(count: usize) -> String {
     format!("{count} cell{}", if count == 1 { "" } else { "s" })
 }
 
-/// Whether a row is slower than another beyond noise.
-pub fn is_slower(than: &Row, row: &Row) -> bool {
-    verdict(than, row, Bounds::default()) == Some(Verdict::Slower)
+/// Whether the verdict on a row, compared with a base, is a loss.
+pub fn is_loss(base: &Row, row: &Row) -> bool {
+    verdict(base, row, Bounds::default()) == Verdict::Loss
 }
 
 /// The first `most` names, and the number of the others: `a; b and 3 more`.

@@ -1,7 +1,7 @@
 //! Answers which strategy to use in which situation, how much the strategy gains, and when not to
 //! use it.
 
-use super::{cells, is_slower, named, range_of_times, NOT_MEASURED};
+use super::{cells, is_loss, named, range_of_times, NOT_MEASURED};
 use crate::rows::contender::{explained, is_local, is_tuned, short};
 use crate::rows::experiment::{contenders, deciding, ratio, Experiment, Kind, Machine};
 use crate::rows::matching::{choice, like};
@@ -117,7 +117,7 @@ fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     ])
 }
 
-/// The cells in which even the best strategy is slower than glibc, and the strategies that lose or
+/// The cells in which even the best strategy is a loss to glibc, and the strategies that lose or
 /// fail.
 fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> String {
     let mut parts = Vec::new();
@@ -125,12 +125,12 @@ fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> Str
         .iter()
         .filter(|e| {
             let rows = e.baseline().zip(e.of(&best.contender));
-            rows.is_some_and(|(base, row)| is_slower(base, row))
+            rows.is_some_and(|(base, row)| is_loss(base, row))
         })
         .map(|e| e.case.clone())
         .collect();
     if !lost.is_empty() {
-        let count = format!("slower than glibc in {} of {}", lost.len(), cells(all.len()));
+        let count = format!("a loss to glibc in {} of {}", lost.len(), cells(all.len()));
         parts.push(format!("{count}: {}", named(&lost, 3)));
     }
     let mut bad: Vec<&Standing> =
@@ -221,7 +221,7 @@ fn other(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     let gains = Range::of(all.iter().filter_map(|e| e.gain(e.of(best)?)));
     let lost: Vec<String> = all
         .iter()
-        .filter(|e| e.baseline().zip(e.of(best)).is_some_and(|(base, row)| is_slower(base, row)))
+        .filter(|e| e.baseline().zip(e.of(best)).is_some_and(|(base, row)| is_loss(base, row)))
         .map(|e| e.case.clone())
         .collect();
     let not = match lost.len() {

@@ -3,10 +3,11 @@
 use crate::rows::contender;
 use crate::rows::experiment::{ratio, Kind, Machine};
 use crate::rows::matching::{family, matches, mean_of_families};
-use crate::rows::noise::{verdict, Bounds, Verdict};
 use crate::rows::row::Row;
 use crate::tables::conditions;
 use crate::tables::{number, Cell, Line, Table};
+use crate::verdict::unpaired::{verdict, Bounds};
+use crate::verdict::Verdict;
 use std::collections::BTreeMap;
 
 /// Won, tied and lost cells, and Mallard's share of the peer's figure by family of cases.
@@ -21,10 +22,10 @@ struct Score {
 impl Score {
     fn add(&mut self, family: String, ours: &Row, peer: &Row) {
         match verdict(peer, ours, Bounds::default()) {
-            Some(Verdict::Faster) => self.won += 1,
-            Some(Verdict::Slower) => self.lost += 1,
-            Some(Verdict::Same) => self.tied += 1,
-            None => return,
+            Verdict::Gain => self.won += 1,
+            Verdict::Loss => self.lost += 1,
+            Verdict::NoDifference => self.tied += 1,
+            Verdict::NotMeasurable => return,
         }
         let share = ours.median.zip(peer.median).and_then(|(o, p)| ratio(o, p));
         self.shares.extend(share.map(|s| (family, s)));
