@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{flag, op};
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
-use crate::tables::schema::EVENTS;
+use crate::tables::schema::{EVENTS, SITES};
 use crate::tables::Table;
 use crate::trace::{Stacks, Trace};
 use std::collections::VecDeque;
@@ -40,7 +40,10 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
     let needs_stacks = process.threads.len() > 1 || !plan.rules.is_empty();
     let stacks = needs_stacks.then(|| trace.stacks()).transpose()?;
     let selection = match &stacks {
-        Some(stacks) => Selection::new(plan, stacks, "the plan")?,
+        Some(stacks) => {
+            let allocating = trace.table(&SITES)?.i64s("stack")?;
+            Selection::new(plan, stacks, &allocating, "the plan")?
+        }
         None => Selection::without_stacks(plan),
     };
     let (file, spool) = files_beside(to).map_err(|error| refused(to, &error))?;

@@ -4,7 +4,7 @@ use super::plan::{bad, closest, End, Plan, Scope};
 use crate::error::Result;
 use crate::names::{is_wrapper, short};
 use crate::trace::Stacks;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// A call stack without a rule.
 pub(super) const NO_RULE: usize = usize::MAX;
@@ -32,15 +32,20 @@ impl Selection {
         Selection { everything, ..Selection::default() }
     }
 
-    /// Looks the functions of a plan up. `name` is what errors call the plan.
-    pub fn new(plan: &Plan, stacks: &Stacks, name: &str) -> Result<Self> {
-        let frames = Frames::new(plan, stacks, name)?;
+    /// Looks the functions of a plan up. `allocating` has the call stacks that allocate, and `name` is
+    /// what errors call the plan.
+    pub fn new(plan: &Plan, stacks: &Stacks, allocating: &[i64], name: &str) -> Result<Self> {
+        let mut names = Names::new(plan);
+        let frames = Frames::new(&mut names, stacks, name)?;
         let mut selection = Selection::without_stacks(plan);
         let mut tree = Tree::new(plan, &frames, stacks);
         for &(parent, frame) in stacks.nodes() {
             tree.add(parent as usize, frame as usize);
         }
         tree.check(plan, name)?;
+        let site_of = |&node: &i64| tree.sites.get(node as usize).copied().flatten();
+        names.found.extend(allocating.iter().filter_map(site_of));
+        names.check(plan, name)?;
         for (rule, entries) in tree.entries {
             if plan.rules[rule].ends == Some(End::Sure) {
                 selection.sure.push((rule, entries));
@@ -98,9 +103,8 @@ struct Frames {
 }
 
 impl Frames {
-    fn new(plan: &Plan, stacks: &Stacks, name: &str) -> Result<Frames> {
+    fn new(names: &mut Names, stacks: &Stacks, name: &str) -> Result<Frames> {
         let mut frames = Frames { sites: Vec::new(), regions: Vec::new(), starts: Vec::new() };
-        let mut names = Names::new(plan);
         for frame in 0..stacks.frames() as u32 {
             let mut functions = Vec::new();
             stacks.push_frame(frame, &mut functions);
@@ -114,7 +118,6 @@ impl Frames {
             }
             frames.starts.push(functions.iter().any(|f| starts_thread(f.function)));
         }
-        names.check(plan, name)?;
         Ok(frames)
     }
 
@@ -150,13 +153,14 @@ fn forms(function: &str) -> [String; 3] {
     [function.to_string(), shown, plain]
 }
 
-/// The names in a plan, and those that were found.
+/// The names in a plan, and the functions of the trace.
 struct Names<'a> {
     sites: Vec<(u16, &'a str)>,
     regions: Vec<(u16, &'a str)>,
+    /// The rules whose functions were found.
     found: BTreeSet<u16>,
     /// The forms of each function that was looked up.
-    known: std::collections::HashMap<String, [String; 3]>,
+    known: HashMap<String, [String; 3]>,
 }
 
 impl<'a> Names<'a> {
@@ -169,7 +173,7 @@ impl<'a> Names<'a> {
                 _ => {}
             }
         }
-        Names { sites, regions, found: BTreeSet::new(), known: Default::default() }
+        Names { sites, regions, found: BTreeSet::new(), known: HashMap::new() }
     }
 
     fn forms(&mut self, function: &str) -> &[String; 3] {
@@ -191,9 +195,7 @@ impl<'a> Names<'a> {
                 format!("remove rule {} or rule {}", a + 1, b + 1),
             ));
         }
-        let rule = first.map_or(NONE, |&(rule, _)| rule);
-        self.found.extend((rule != NONE).then_some(rule));
-        Ok(rule)
+        Ok(first.map_or(NONE, |&(rule, _)| rule))
     }
 
     /// The rules for the region of a function.

@@ -190,3 +190,109 @@ impl Summing {
         self.to.write_all(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// The rows of the tables in a text of the specification that have so many cells.
+    fn rows(text: &str, cells: usize) -> Vec<Vec<&str>> {
+        let lines = text.lines().filter(|line| line.starts_with('|') && !line.contains("---"));
+        let cells_of = |line| -> Vec<&str> { str::trim_matches(line, '|').split('|').collect() };
+        let rows = lines.map(cells_of).filter(|row| row.len() == cells).skip(1);
+        rows.map(|row| row.into_iter().map(str::trim).collect()).collect()
+    }
+
+    fn number(cell: &str) -> u64 {
+        match cell {
+            "" => 0,
+            "max" => format::SIZE_MAX,
+            cell => cell.parse().expect(cell),
+        }
+    }
+
+    fn kind(name: &str) -> u8 {
+        let all = [
+            ("end", op::END),
+            ("malloc", op::OP_MALLOC),
+            ("calloc", op::OP_CALLOC),
+            ("aligned", op::OP_ALIGNED),
+            ("realloc", op::OP_REALLOC),
+            ("free", op::OP_FREE),
+            ("free_sized", op::OP_FREE_SIZED),
+            ("free_aligned", op::OP_FREE_ALIGNED),
+            ("free_null", op::OP_FREE_NULL),
+            ("malloc_failed", op::OP_MALLOC_FAILED),
+            ("calloc_failed", op::OP_CALLOC_FAILED),
+            ("aligned_failed", op::OP_ALIGNED_FAILED),
+            ("realloc_failed", op::OP_REALLOC_FAILED),
+            ("open", op::OPEN),
+            ("close", op::CLOSE),
+            ("publish", op::PUBLISH),
+            ("wait", op::WAIT),
+            ("start", op::START),
+            ("pause", op::PAUSE),
+            ("realloc_from", op::REALLOC_FROM),
+        ];
+        all.iter().find(|(known, _)| *known == name).expect(name).1
+    }
+
+    #[test]
+    fn the_writer_makes_the_bytes_of_the_golden_file() {
+        let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
+        let page = std::fs::read_to_string(spec.join("replay_format.md")).unwrap();
+        let mut streams = Streams::new(tempfile::tempfile().unwrap());
+        streams.add_thread(1, 0);
+        streams.add_thread(2, 1000);
+        let mut calls = 0;
+        for row in rows(&page, 7) {
+            let [thread, name, numbers @ ..] = row.as_slice() else { unreachable!() };
+            let numbers: Vec<u64> = numbers.iter().map(|cell| number(cell)).collect();
+            let [size, align, target, slot, gap] = numbers[..] else { unreachable!() };
+            let what = format::pack(size, align as u8, kind(name), target as u16);
+            let op = Op { what, slot: slot as u32, gap: gap as u32 };
+            calls += u64::from(format::is_call(op.op()));
+            streams.push(number(thread) as usize, op);
+        }
+        let mut targets = vec![Target::default()];
+        for row in rows(&page, 5) {
+            let allocator = match row[1] {
+                "arena" => format::allocator::ARENA,
+                "multipool" => format::allocator::MULTIPOOL,
+                _ => format::allocator::MULTIPOOL_OVER_ARENA,
+            };
+            let (is_shared, first_chunk) = (row[2] == "1", number(row[3]));
+            targets.push(Target { allocator, is_shared, first_chunk, rule: number(row[4]) as u32 });
+        }
+        let to = tempfile::NamedTempFile::new().unwrap();
+        let sums = Sums { slots: 6, ops: 0, live_peak: 476, blocks_peak: 5, calls };
+        streams.write(to.reopen().unwrap(), &targets, &sums).unwrap();
+        let golden = std::fs::read(spec.join("replay_format.golden")).unwrap();
+        assert_eq!(std::fs::read(to.path()).unwrap(), golden);
+    }
+
+    #[test]
+    fn positions_are_published_after_their_op_in_any_chunk() {
+        let mut streams = Streams::new(tempfile::tempfile().unwrap());
+        streams.add_thread(1, 0);
+        let count = 2 * CHUNK_OPS as u64 + 100;
+        (0..count).for_each(|size| streams.push(0, Op::new(op::OP_MALLOC, size, 0)));
+        let published = [1, 64, 65, CHUNK_OPS as u64, CHUNK_OPS as u64 + 1, count];
+        published.iter().chain(&[64]).for_each(|&position| streams.publish(0, position));
+        let to = tempfile::NamedTempFile::new().unwrap();
+        let targets = [Target::default()];
+        let written = streams.write(to.reopen().unwrap(), &targets, &Sums::default()).unwrap();
+        let bytes = std::fs::read(to.path()).unwrap();
+        let ops = &bytes[HEADER_BYTES + THREAD_BYTES + TARGET_BYTES..];
+        let mut expected = Vec::new();
+        for size in 0..count {
+            expected.extend(Op::new(op::OP_MALLOC, size, 0).to_bytes());
+            if published.contains(&(size + 1)) {
+                expected.extend(Op::new(op::PUBLISH, size + 1, 0).to_bytes());
+            }
+        }
+        assert!(ops == expected);
+        assert_eq!(written.1, count + published.len() as u64);
+    }
+}

@@ -3,9 +3,11 @@
 #![allow(dead_code)] // Each test file uses a part.
 
 use crate::support::{header, import_in, with_frames, StreamOf};
+use mallard_trace::error::Error;
 use mallard_trace::format::{self, pack_stack, Header, Record};
-use mallard_trace::import::Options;
+use mallard_trace::import;
 use mallard_trace::replay::format::{op, Op, HEADER_BYTES, OP_BYTES, TARGET_BYTES, THREAD_BYTES};
+use mallard_trace::replay::{compile, Compiled, Options, Plan};
 use mallard_trace::tables::schema::FRAMES;
 use mallard_trace::tables::{Column, Tables};
 use mallard_trace::Trace;
@@ -139,7 +141,7 @@ impl Script {
 
     /// Makes a trace of the script, whose frames have the names of [`FUNCTIONS`].
     pub fn trace(self, folder: &Path) -> Trace {
-        let trace = import_in(folder, &self.stream.finish(), &Options::default()).unwrap();
+        let trace = import_in(folder, &self.stream.finish(), &import::Options::default()).unwrap();
         let path = trace.folder().to_path_buf();
         let frames = trace.table(&FRAMES).unwrap();
         let column = |name| frames.i64s(name).unwrap();
@@ -166,6 +168,50 @@ impl Script {
         tables.finish().unwrap();
         Trace::open(&path).unwrap()
     }
+}
+
+pub const MAIN: &[&str] = &["main"];
+pub const PARSE: &[&str] = &["main", "parse_document"];
+pub const NODE: &[&str] =
+    &["main", "parse_document", "make_node(int)", "operator new(unsigned long)"];
+pub const CREATE: &[&str] = &["main", "pthread_create"];
+pub const WORKER: &[&str] = &["start_thread", "other"];
+
+pub fn plan(text: &str) -> Plan {
+    Plan::parse(text, "a plan").unwrap()
+}
+
+pub fn region(function: &str, strategy: &str, ends: &str) -> Plan {
+    let keys = format!("region = '{function}'\nstrategy = '{strategy}'\nends = '{ends}'");
+    plan(&format!("[[rule]]\n{keys}"))
+}
+
+pub fn compiled_with(script: Script, plan: &Plan, options: &Options) -> (OpFile, Compiled) {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = script.trace(folder.path());
+    let path = folder.path().join("ops");
+    let compiled = compile(&trace, plan, options, &path).unwrap();
+    (OpFile::read(&path), compiled)
+}
+
+pub fn compiled(script: Script, plan: &Plan) -> (OpFile, Compiled) {
+    compiled_with(script, plan, &Options::default())
+}
+
+/// The error of a compilation, which leaves no file.
+pub fn error_with(script: Script, plan: &Plan, options: &Options) -> Error {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = script.trace(folder.path());
+    let path = folder.path().join("ops");
+    let error = compile(&trace, plan, options, &path).unwrap_err();
+    assert_eq!(error.state(), "nothing was replayed");
+    let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.count(), 2, "the stream and the trace alone are left");
+    error
+}
+
+pub fn error(script: Script, plan: &Plan) -> Error {
+    error_with(script, plan, &Options::default())
 }
 
 /// A file of ops.
