@@ -58,6 +58,7 @@ op const* play::refill(playing_thread& of) noexcept
 void* play::run_thread(void* thread) noexcept
 {
     playing_thread& self = *static_cast<playing_thread*>(thread);
+    self.handle = ::pthread_self();
     play& of = *self.of;
     of.loop_(of, self);
     of.memory_.give(self.from.into);
@@ -71,14 +72,14 @@ void play::start(playing_thread& by, std::uint32_t thread) noexcept
 {
     {
         clock_stopped const stopped(by.off);
-        if (join_lock_.try_lock()) {
+        std::unique_lock const held(join_lock_, std::try_to_lock);
+        if (held.owns_lock())
             join_ended();
-            join_lock_.unlock();
-        }
         prepare(thread);
     }
     playing_thread& t = threads_[thread];
-    int const error = ::pthread_create(&t.handle, &attributes_, &play::run_thread, &t);
+    pthread_t unused; // the thread writes its own handle, since it may end before this call returns
+    int const error = ::pthread_create(&unused, &attributes_, &play::run_thread, &t);
     if (error != 0)
         fail(status_refused, "the play is not complete",
              "ulimit -u; cat /proc/sys/kernel/threads-max", "the system refused thread %u: %s",
@@ -86,7 +87,8 @@ void play::start(playing_thread& by, std::uint32_t thread) noexcept
 }
 
 /// Joins the threads that have ended, so that their stacks can be used again. Takes the whole list
-/// at once: the threads that are pushed meanwhile are joined next time.
+/// at once: the threads that are pushed meanwhile are joined next time. The caller holds
+/// `join_lock_`.
 void play::join_ended() noexcept
 {
     std::uint32_t thread = ended_.exchange(none);
@@ -98,6 +100,21 @@ void play::join_ended() noexcept
     }
 }
 
+/// Joins all threads. If another thread has joined some of them, that thread itself ends later and
+/// wakes this one.
+void play::join_all() noexcept
+{
+    for (;;) {
+        {
+            std::lock_guard const held(join_lock_);
+            join_ended();
+            if (joined_ == threads_.count())
+                return;
+        }
+        ended_.wait(none);
+    }
+}
+
 play_result play::run() noexcept
 {
     prepare(0);
@@ -106,10 +123,7 @@ play_result play::run() noexcept
     forget_peak();
     process_use const before = process_use::read();
     loop_(*this, threads_[0]);
-    while (joined_ != threads_.count()) {
-        ended_.wait(none);
-        join_ended();
-    }
+    join_all();
     play_result result = result_of(before);
     result.start_rss_kib = start.rss_kib;
     return result;

@@ -77,7 +77,7 @@ public:
 private:
     static void* run_thread(void* thread) noexcept;
     void join_ended() noexcept;
-    void join(std::uint32_t thread) noexcept;
+    void join_all() noexcept;
     void prepare(std::uint32_t thread) noexcept;
     play_result result_of(process_use const& before) noexcept;
 
@@ -93,8 +93,8 @@ private:
     table<position> positions_;
     local_targets targets_;
     pthread_attr_t attributes_;
-    std::uint32_t joined_ = 1; // thread 0 is the main thread
     std::mutex join_lock_;
+    std::uint32_t joined_ = 1;               // thread 0 is the main thread; guarded by join_lock_
     std::atomic<std::uint32_t> ended_{none}; // list of threads that have ended and are not joined
 };
 

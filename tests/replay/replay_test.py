@@ -8,8 +8,8 @@ import ctypes.util
 import json
 import os
 import random
+import re
 import resource
-import struct
 import subprocess
 import sys
 import tempfile
@@ -92,8 +92,11 @@ class Replay(unittest.TestCase):
         self.file = str(Path(self.folder.name) / "stream.ops")
 
     def run_player(self, *arguments, env=None, **options):
-        return subprocess.run([player, *map(str, arguments)], capture_output=True, text=True, timeout=250,
+        done = subprocess.run([player, *map(str, arguments)], capture_output=True, text=True, timeout=250,
                               env={**environment, **(env or {})}, **options)
+        # A sanitizer reports each call for too much memory, and goes on.
+        done.stderr = re.sub(r"^==\d+==WARNING: \w+ failed to allocate .*\n", "", done.stderr, flags=re.M)
+        return done
 
     def play(self, stream, *options, env=None):
         if isinstance(stream, Stream):
@@ -383,7 +386,7 @@ class Replay(unittest.TestCase):
     def test_a_preloaded_malloc_is_named(self):
         found = [ctypes.util.find_library(name) for name in ("jemalloc", "mimalloc", "tcmalloc_minimal")]
         for library in [logged, mallard, *found]:
-            if library:
+            if library and (library == Path(library).name or Path(library).exists()):
                 result = self.play(crossing(2, 100), env={"LD_PRELOAD": library})
                 self.assertIn(Path(library).name.split(".so")[0], result["allocator"])
         self.assertIn("libc", self.play(crossing(2, 100))["allocator"])
