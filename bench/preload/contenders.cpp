@@ -4,30 +4,70 @@
 #include <bench/preload/process.hpp>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
 
 namespace mallard::bench {
 namespace {
 
-template <class Tag>
-preload of_debian()
+// One line of spec/allocators.csv.
+struct allocator_line {
+    std::string contender;
+    std::string kind;
+    std::string library;
+    std::string package;
+};
+
+std::vector<allocator_line> read_list()
 {
-    preload p{Tag::name(), Tag::library.file, ""};
+    std::ifstream file(ALLOCATORS);
+    std::vector<allocator_line> lines;
+    std::string text;
+    std::getline(file, text); // the names of the columns
+    while (std::getline(file, text)) {
+        std::istringstream fields(text);
+        std::string name;
+        allocator_line& line = lines.emplace_back();
+        for (std::string* const field :
+             {&name, &line.contender, &line.kind, &line.library, &line.package})
+            std::getline(fields, *field, ',');
+    }
+    if (lines.empty())
+        throw std::runtime_error("no allocators can be read from " ALLOCATORS);
+    return lines;
+}
+
+// Loads a library of Debian, and replaces the * in its name by the version that the library
+// reports.
+preload of_debian(allocator_line const& line)
+{
+    static std::map<std::string, std::string (*)(void*)> const versions{
+        {"mimalloc-*", mimalloc_version},
+        {"jemalloc-*", jemalloc_version},
+        {"gperftools-*", gperftools_version},
+    };
+    heap_library const library{line.library.c_str(), line.package.c_str(),
+                               versions.at(line.contender)};
+    std::string const plain = line.contender.substr(0, line.contender.size() - 2);
+    preload p{heap_name(plain.c_str(), library), line.library, ""};
     try {
-        load_heap(Tag::library);
+        load_heap(library);
     } catch (cannot_run const& reason) {
         p.why = reason.what();
     }
     return p;
 }
 
-// Makes the name of a peer with the version of its crate, from peers/Cargo.lock. Google's tcmalloc
-// has no releases, so its name has the month of its sources.
-preload of_crate(const char* name, const char* file)
+// The name of a peer has the version of its crate, from peers/Cargo.lock. Google's tcmalloc has no
+// releases, so its name has the month of its sources.
+preload of_crate(allocator_line const& line)
 {
-    std::string const library = program_folder() + "/peers/release/" + file;
+    std::string const library = program_folder() + "/peers/release/" + line.library;
     if (std::filesystem::exists(library))
-        return {name, library, ""};
-    return {name, library,
+        return {line.contender, library, ""};
+    return {line.contender, library,
             "its crate is not built; help: install cargo and start this by ./x bench"};
 }
 
@@ -48,21 +88,21 @@ void try_out(preload& p)
 
 std::vector<preload> try_all()
 {
-    std::vector<preload> all{
-        {glibc_tag::name(), "", ""},
-        of_debian<mimalloc_tag>(),
-        of_debian<jemalloc_tag>(),
-        of_debian<gperftools_tag>(),
-        of_crate("mimalloc-3.6.0", "libpeer_mimalloc.so"),
-        of_crate("snmalloc-0.7.6", "libpeer_snmalloc.so"),
-        of_crate("google-tcmalloc-2025.06", "libpeer_tcmalloc.so"),
-        of_crate("rpmalloc-1.4.3", "libpeer_rpmalloc.so"),
-        of_crate("jemalloc-5.3.1", "libpeer_jemalloc.so"),
-    };
     std::filesystem::path const ours =
-        std::filesystem::path(program_folder()).parent_path() / "src/malloc/libmallard.so";
-    if (std::filesystem::exists(ours))
-        all.push_back({"mallard/malloc", ours, ""});
+        std::filesystem::path(program_folder()).parent_path() / "src/malloc";
+    std::vector<preload> all;
+    for (allocator_line const& line : read_list()) {
+        if (line.contender.empty())
+            continue; // glibc with other settings
+        if (line.kind == "libc")
+            all.push_back({glibc_tag::name(), "", ""});
+        else if (line.kind == "debian")
+            all.push_back(of_debian(line));
+        else if (line.kind == "crate")
+            all.push_back(of_crate(line));
+        else if (std::filesystem::exists(ours / line.library))
+            all.push_back({line.contender, ours / line.library, ""});
+    }
     for (preload& p : all)
         try_out(p);
     return all;

@@ -13,8 +13,8 @@ struct preload {
     std::string why;     ///< if not empty, why the library cannot be loaded
 };
 
-/// Returns all mallocs: glibc, the packages of Debian, the crates that peers/ builds, and Mallard
-/// if it is built. Each library was tried once, to check that its malloc is used when it is
+/// Returns all mallocs of spec/allocators.csv that have rows: glibc, the packages of Debian, the
+/// crates that peers/ builds, and Mallard if it is built. Each library was tried once, to check that its malloc is used when it is
 /// preloaded.
 std::vector<preload> const& preloads();
 
