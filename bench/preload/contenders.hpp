@@ -14,8 +14,8 @@ struct preload {
 };
 
 /// Returns all mallocs of spec/allocators.csv that have rows: glibc, the packages of Debian, the
-/// crates that peers/ builds, and Mallard if it is built. Each library was tried once, to check that its malloc is used when it is
-/// preloaded.
+/// crates that peers/ builds, and Mallard if it is built. Each library was tried once, to check
+/// that its malloc is used when it is preloaded.
 std::vector<preload> const& preloads();
 
 /// Returns the folder of this program.

@@ -57,7 +57,7 @@ impl Command {
         let mut checks = vec![recorder(), clock(), processes(), disk()];
         checks.extend(seccomp());
         if let Some(name) = &self.program {
-            checks.extend(program(&record::find_program(name)?));
+            checks.extend(program(&record::find_program(name, "mallard doctor")?));
         }
         if self.json {
             say(&format!("{}\n", serde_json::to_string(&checks).expect("plain values")))?;

@@ -7,6 +7,7 @@
 //! (terminal, Markdown, HTML) and `error`.
 #![deny(missing_docs, unsafe_code)]
 
+mod allocators;
 mod bench;
 mod doctor;
 mod error;
@@ -18,8 +19,10 @@ mod panics;
 mod parse;
 mod record;
 mod rows;
+mod run;
 mod statistics;
 mod tables;
+mod trial;
 #[allow(dead_code)] // what compares programs uses the paired case
 mod verdict;
 
@@ -50,11 +53,16 @@ commands! {
     Record(record::Command),
     Stats(look::stats::Command),
     Sites(look::sites::Command),
+    Try(trial::Command),
+    Verify(trial::verify::Command),
+    Run(run::Command),
     Import(import::Command),
     Doctor(doctor::Command),
     Completions(pages::Completions),
     #[command(hide = true)]
     Pages(pages::Pages),
+    #[command(hide = true)]
+    WhoseMalloc(allocators::probe::WhoseMalloc),
     /// What benchmarks measured: as a page, in the terminal, and one run beside another
     #[command(subcommand)]
     Bench(bench::Command),

@@ -1,4 +1,4 @@
-//! Parses arguments: sizes, durations and time windows.
+//! Parses arguments: sizes, durations, shares and time windows.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -34,6 +34,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * factor).map_err(|_| "the time is out of range".to_string())
 }
 
+/// Parses a share: 2%, 0.5 %. The result of 2% is 0.02.
+pub fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("a share is a number of per cent between 0 and 100: 2%".to_string()),
+    }
+}
+
 /// Parses a time window: 10s..70s, ..5s, 10s..
 pub fn window(text: &str) -> Result<Range<Duration>, String> {
     let (from, to) = text.split_once("..").ok_or("a window has two times: 10s..70s")?;
@@ -58,6 +67,14 @@ mod tests {
         assert!(
             bytes("12parsecs").is_err() && bytes("KiB").is_err() && bytes("99999999TiB").is_err()
         );
+    }
+
+    #[test]
+    fn shares_are_in_per_cent() {
+        assert_eq!(share("2%"), Ok(0.02));
+        assert_eq!(share("0.5"), Ok(0.005));
+        assert!(share("-1%").is_err() && share("200%").is_err() && share("much").is_err());
+        assert!(share("NaN").is_err());
     }
 
     #[test]

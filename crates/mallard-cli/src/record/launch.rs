@@ -89,7 +89,7 @@ impl Running {
             .spawn()
             .map_err(|e| refused(path, &e))?;
         let process = Pid::from_raw(child.id() as i32);
-        Ok(Running { process, end: pidfd(process), signals, has_ended })
+        Ok(Running { process, end: end_descriptor(process), signals, has_ended })
     }
 
     /// The process id.
@@ -116,24 +116,10 @@ impl Running {
     }
 
     /// Returns how the program ended. Call it only after `wait` has returned true.
-    #[allow(unsafe_code)]
     pub fn reap(&self) -> io::Result<Ended> {
-        let mut status = 0;
-        // SAFETY: all fields of `rusage` may be 0.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: both pointers are valid, and the process is a child that nobody else waits for.
-        if unsafe { libc::wait4(self.process.as_raw(), &mut status, 0, &mut usage) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let ended = reap(self.process)?;
         self.has_ended.store(true, Ordering::Relaxed);
-        Ok(Ended {
-            status,
-            user_ns: nanoseconds(usage.ru_utime),
-            system_ns: nanoseconds(usage.ru_stime),
-            peak_rss: usage.ru_maxrss as u64 * 1024,
-            minor_faults: usage.ru_minflt as u64,
-            major_faults: usage.ru_majflt as u64,
-        })
+        Ok(ended)
     }
 
     fn sleep(&self, limit: Duration) {
@@ -145,7 +131,28 @@ impl Running {
     }
 }
 
-fn refused(path: &Path, error: &io::Error) -> Failure {
+/// Waits for the end of a child, and returns how it ended.
+#[allow(unsafe_code)]
+pub fn reap(process: Pid) -> io::Result<Ended> {
+    let mut status = 0;
+    // SAFETY: all fields of `rusage` may be 0.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid, and the process is a child that nobody else waits for.
+    if unsafe { libc::wait4(process.as_raw(), &mut status, 0, &mut usage) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Ended {
+        status,
+        user_ns: nanoseconds(usage.ru_utime),
+        system_ns: nanoseconds(usage.ru_stime),
+        peak_rss: usage.ru_maxrss as u64 * 1024,
+        minor_faults: usage.ru_minflt as u64,
+        major_faults: usage.ru_majflt as u64,
+    })
+}
+
+/// The error of a program that the system does not start.
+pub fn refused(path: &Path, error: &io::Error) -> Failure {
     let shown = path.display();
     let (status, help) = match error.raw_os_error() {
         Some(libc::ENOENT) => (NOT_FOUND, format!("readelf -l {shown}: is its interpreter there?")),
@@ -162,11 +169,12 @@ fn refused(path: &Path, error: &io::Error) -> Failure {
         _ => (CANNOT_RECORD, format!("file {shown}")),
     };
     let what = format!("{shown} cannot be started: {}", error.to_string().to_lowercase());
-    Failure::new(what, "nothing was recorded", help).with_status(status)
+    Failure::new(what, "the program did not run", help).with_status(status)
 }
 
+/// A descriptor that becomes readable when the process ends. `None` if the kernel is older than 5.3.
 #[allow(unsafe_code)]
-fn pidfd(process: Pid) -> Option<OwnedFd> {
+pub fn end_descriptor(process: Pid) -> Option<OwnedFd> {
     // SAFETY: the call has no pointers. It returns a new descriptor or a negative number.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
     // SAFETY: the descriptor is new, so nobody else owns it.

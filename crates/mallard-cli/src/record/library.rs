@@ -25,8 +25,8 @@ pub fn find() -> Result<PathBuf, Failure> {
 }
 
 /// Fails if the file is no library: the dynamic linker would ignore it, and start the program
-/// without a recorder.
-fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
+/// without it.
+pub fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
     let mut begin = [0; 4];
     File::open(&path)?.read_exact(&mut begin)?;
     if begin == *b"\x7fELF" {

@@ -4,6 +4,7 @@
 //! the memory that both share. `session` reads the ring while the program runs and writes a stream.
 //! At the end, the library `mallard_trace` makes tables of the stream.
 
+mod bound;
 mod launch;
 mod library;
 pub mod names;
@@ -14,8 +15,10 @@ mod summary;
 mod system;
 mod ticks;
 
-pub use library::find as find_recorder;
-pub use program::{examine, find as find_program};
+pub use bound::bound;
+pub use launch::{end_descriptor, reap, refused, Ended};
+pub use library::{find as find_recorder, must_be_library};
+pub use program::{examine, find as find_program, Finding};
 pub use ticks::has_constant_counter as has_counter;
 
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
@@ -119,7 +122,7 @@ enum OnFull {
 impl Command {
     /// Runs the program, and returns its exit status.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let path = program::find(&self.program[0])?;
+        let path = program::find(&self.program[0], "mallard record --")?;
         self.refuse_unrecordable(&path)?;
         let recorder = library::find()?;
         let names = names::choose(self.output.as_deref(), &path, self.force)?;

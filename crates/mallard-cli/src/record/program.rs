@@ -1,4 +1,5 @@
-//! Finds the program to record, and tells before it starts whether it can be recorded.
+//! Finds a program, and tells before it starts whether a library can be preloaded into it: the
+//! recorder, or another malloc.
 
 use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
 use crate::error::Failure;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Something that is known of a program before it starts.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Finding {
-    /// Whether the program cannot be recorded because of this.
+    /// Whether the program cannot be recorded, nor run under another malloc, because of this.
     pub refuses: bool,
     /// What was found, in one line.
     pub what: String,
@@ -31,35 +32,37 @@ fn warning(what: impl Into<String>, help: impl Into<String>) -> Finding {
     Finding { refuses: false, what: what.into(), help: help.into() }
 }
 
-/// Finds a program as the shell does: by its path if `name` has a slash, otherwise in PATH.
-pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+/// Finds a program as the shell does: by its path if `name` has a slash, otherwise in PATH. `command`
+/// is the beginning of what the user typed, such as `mallard record --`, for the help line.
+pub fn find(name: &OsStr, command: &str) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy();
     // A mistyped option is taken for the program.
     if shown.starts_with('-') {
         let what = format!("there is no option '{shown}'");
-        return Err(Failure::new(what, "nothing was started", "mallard record --help"));
+        let help = format!("{} --help", command.trim_end_matches(" --"));
+        return Err(Failure::new(what, "nothing was started", help));
     }
     let not_found = || {
         let help = if name.as_bytes().contains(&b'/') {
             let folder = Path::new(name).parent().unwrap_or(Path::new("/"));
             format!("ls {}", folder.display())
         } else if Path::new(name).is_file() {
-            format!("mallard record -- ./{shown}, for the one in this folder")
+            format!("{command} ./{shown}, for the one in this folder")
         } else {
-            "check the name, or give the path: mallard record -- ./PROG".to_string()
+            format!("check the name, or give the path: {command} ./PROG")
         };
         Failure::new(format!("there is no program '{shown}'"), "nothing was started", help)
             .with_status(NOT_FOUND)
     };
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
-        return if path.exists() { executable(path) } else { Err(not_found()) };
+        return if path.exists() { executable(path, command) } else { Err(not_found()) };
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let candidates = std::env::split_paths(&folders).map(|folder| folder.join(name));
     let files: Vec<PathBuf> = candidates.filter(|path| path.is_file()).collect();
     match files.iter().find(|path| is_executable(path)).or(files.first()) {
-        Some(path) => executable(path.clone()),
+        Some(path) => executable(path.clone(), command),
         None => Err(not_found()),
     }
 }
@@ -68,13 +71,13 @@ fn is_executable(path: &Path) -> bool {
     path.is_file() && path.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0)
 }
 
-fn executable(path: PathBuf) -> Result<PathBuf, Failure> {
+fn executable(path: PathBuf, command: &str) -> Result<PathBuf, Failure> {
     if is_executable(&path) {
         return Ok(path);
     }
     let shown = path.display();
     let (what, help) = if path.is_dir() {
-        (format!("{shown} is a folder"), "name a program: mallard record -- PROG".to_string())
+        (format!("{shown} is a folder"), format!("name a program: {command} PROG"))
     } else {
         (
             format!("{shown} may not be executed"),
@@ -99,7 +102,7 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
     if !begin.starts_with(b"\x7fELF") {
         findings.push(refusal(
             "it is neither an ELF program nor a script with a #! line",
-            format!("name the program that runs it: mallard record -- sh {}", path.display()),
+            format!("name the program that runs it, such as sh {}", path.display()),
         ));
         return Ok(findings);
     }
@@ -113,7 +116,7 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
         )),
         _ => findings.push(refusal(
             format!("it is not a 64-bit program for {}", std::env::consts::ARCH),
-            "record a build for this machine",
+            "use a build for this machine",
         )),
     }
     findings.extend(hint(path));
@@ -125,21 +128,18 @@ fn is_for_this_machine(data: &[u8]) -> bool {
     data.get(4) == Some(&elf::ELFCLASS64) && data.get(18..20) == Some(&machine().to_le_bytes()[..])
 }
 
-/// A warning about a program with its own memory management, of which the recorder sees only a
-/// part.
+/// A warning about a program with its own memory management, which calls malloc for a part only.
 fn hint(path: &Path) -> Option<Finding> {
     let name = path.file_name()?.to_string_lossy();
     if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
         return Some(warning(
-            "Python keeps small objects in arenas of its own: only these arenas are seen",
-            format!("PYTHONMALLOC=malloc mallard record -- {name} ..."),
+            "Python keeps small objects in arenas of its own, and only these arenas are from malloc",
+            "PYTHONMALLOC=malloc in front of the command, so that every object is from malloc",
         ));
     }
     ["java", "node"].contains(&&*name).then(|| {
         warning(
-            format!(
-                "{name} has a garbage-collected heap: only what its native code allocates is seen"
-            ),
+            format!("{name} has a garbage-collected heap: only its native code calls malloc"),
             format!("the profiler of {name} shows the other part"),
         )
     })
@@ -183,7 +183,7 @@ fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     let mut interpreter = PathBuf::from(OsStr::from_bytes(interpreter));
     if interpreter.ends_with("env") {
         let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='));
-        if let Some(Ok(found)) = name.map(|name| find(OsStr::from_bytes(name))) {
+        if let Some(Ok(found)) = name.map(|name| find(OsStr::from_bytes(name), "")) {
             interpreter = found;
         }
     }
@@ -204,21 +204,20 @@ fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     if gains_user || gains_group {
         findings.push(refusal(
-            "it is set-user-ID or set-group-ID, and the system loads no recorder into such a program",
-            format!("record a copy, which has no such bit: {}", copied(path)),
+            "it is set-user-ID or set-group-ID, and the system preloads nothing into such a program",
+            format!("use a copy, which has no such bit: {}", copied(path)),
         ));
     } else if !is_root && has_capabilities(path) {
         findings.push(refusal(
-            "its file has capabilities, and the system loads no recorder into such a program",
-            format!("record a copy, which has none: {}", copied(path)),
+            "its file has capabilities, and the system preloads nothing into such a program",
+            format!("use a copy, which has none: {}", copied(path)),
         ));
     }
     Ok(findings)
 }
 
 fn copied(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("cp {} /tmp && mallard record -- /tmp/{name}", path.display())
+    format!("cp {} /tmp", path.display())
 }
 
 fn has_capabilities(path: &Path) -> bool {
@@ -237,7 +236,7 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
         let what = if is_go {
             "it is a static Go program: its memory is managed by Go's runtime, not by malloc"
         } else {
-            "it is linked statically, and the system loads no recorder into such a program"
+            "it is linked statically, and the system preloads nothing into such a program"
         };
         let help = if is_go {
             "go tool pprof reads what Go's own profiler writes"
@@ -249,13 +248,13 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if interpreter.contains("ld-musl") {
         findings.push(refusal(
-            "it uses the C library musl, and the recorder needs glibc",
-            "record a build for glibc",
+            "it uses the C library musl, and what is preloaded needs glibc",
+            "use a build for glibc",
         ));
     }
     if is_go {
         findings.push(warning(
-            "it is a Go program: only what its C code allocates is seen",
+            "it is a Go program: only its C code calls malloc",
             "go tool pprof reads what Go's own profiler writes",
         ));
     }
@@ -279,15 +278,15 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     {
         findings.push(refusal(
             "it is built with a sanitizer, which replaces malloc itself",
-            "record a build without -fsanitize",
+            "use a build without -fsanitize",
         ));
     } else if exported("malloc") {
         findings.push(refusal(
             format!(
-                "it has a malloc of its own{}, which is called instead of the recorder",
+                "it has a malloc of its own{}, which is called instead of a preloaded one",
                 whose(&defined)
             ),
-            "record a build that uses the malloc of the system",
+            "use a build that has the malloc of the system",
         ));
     } else if let Some(prefix) =
         ["_rjem_malloc", "je_malloc", "mi_malloc", "tc_malloc", "rpmalloc", "sn_malloc"]
@@ -295,8 +294,8 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
             .find(|name| defined.contains(**name))
     {
         findings.push(warning(
-            format!("it contains an allocator of its own ({prefix}): what that one allocates is not seen"),
-            "record a build that uses the malloc of the system",
+            format!("it contains an allocator of its own ({prefix}): what that one allocates is not from malloc"),
+            "use a build that has the malloc of the system",
         ));
     }
     findings

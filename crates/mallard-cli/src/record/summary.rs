@@ -1,6 +1,7 @@
 //! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
 //! recording cost, and how much any allocator could save at most.
 
+use super::bound::bound;
 use super::launch::Ended;
 use super::names::Names;
 use super::session::Outcome;
@@ -61,9 +62,9 @@ impl Summary<'_> {
         }
         let manifest = trace.manifest();
         if self.command.json {
-            eprintln!("{}", self.json(manifest, fault_ns, took.as_secs_f64()));
+            eprintln!("{}", self.json(manifest, took.as_secs_f64()));
         } else if !self.command.quiet {
-            eprint!("{}", self.text(manifest, fault_ns));
+            eprint!("{}", self.text(manifest));
         }
         Ok(status)
     }
@@ -93,18 +94,6 @@ impl Summary<'_> {
     /// CPU time that recording took in the program itself.
     fn own_ns(&self, events: u64) -> f64 {
         self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64 * events as f64
-    }
-
-    /// CPU time that frees took. If a program has so few frees that none was timed, a free counts
-    /// as much as an allocation.
-    fn free_ns(&self, manifest: &Manifest) -> f64 {
-        let frees = (manifest.counts.frees + manifest.counts.unknown_frees) as f64;
-        let each = self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64;
-        if each > 0.0 {
-            return each * frees;
-        }
-        let allocations = manifest.counts.allocations.max(1) as f64;
-        manifest.totals.sites.call_ns as f64 / allocations * frees
     }
 
     /// Notes about the run, for the manifest.
@@ -147,17 +136,7 @@ impl Summary<'_> {
         }
     }
 
-    /// The largest part of the CPU time that an allocator could save, apart from locality: calls of
-    /// malloc's family, and page faults.
-    fn bound(&self, manifest: &Manifest, fault_ns: f64) -> Option<f64> {
-        let own = self.own_ns(manifest.counts.events);
-        let cpu = (self.cpu_ns() as f64 - own).max(1.0);
-        let calls = manifest.totals.sites.call_ns as f64 + self.free_ns(manifest);
-        let faults = self.outcome.ended.minor_faults as f64 * fault_ns;
-        (self.command.sample == 0 && self.cpu_ns() > 0).then(|| ((calls + faults) / cpu).min(1.0))
-    }
-
-    fn text(&self, manifest: &Manifest, fault_ns: f64) -> String {
+    fn text(&self, manifest: &Manifest) -> String {
         let name = self.names.trace.display();
         let events = manifest.counts.events;
         let mut text = format!(
@@ -177,7 +156,7 @@ impl Summary<'_> {
                 time(self.cpu_ns() as f64)
             );
         }
-        if let Some(bound) = self.bound(manifest, fault_ns) {
+        if let Some(bound) = bound(manifest) {
             text += &format!(
                 "  malloc, free and page faults took {} of the rest: no allocator can save more, \
                  locality aside\n",
@@ -232,7 +211,7 @@ impl Summary<'_> {
         }
     }
 
-    fn json(&self, manifest: &Manifest, fault_ns: f64, import_seconds: f64) -> Value {
+    fn json(&self, manifest: &Manifest, import_seconds: f64) -> Value {
         let lost = manifest.losses.all() + self.outcome.lost_written;
         json!({
             "trace": self.names.trace.to_string_lossy(),
@@ -248,7 +227,7 @@ impl Summary<'_> {
             "peak_rss_kib": self.outcome.ended.peak_rss / 1024,
             "recording_seconds": self.own_ns(manifest.counts.events) / 1e9,
             "import_seconds": import_seconds,
-            "bound": self.bound(manifest, fault_ns),
+            "bound": bound(manifest),
             "status": self.outcome.ended.exit_code(),
         })
     }

@@ -1,0 +1,203 @@
+//! Allocators that a program can run under: those of spec/allocators.csv, and any other library
+//! with a malloc.
+//!
+//! `wanted` parses `--allocator`, `library` finds the file, and `probe` loads it into a small
+//! program and asks whose malloc is called there.
+
+mod library;
+pub mod probe;
+mod wanted;
+
+pub use wanted::{Wanted, SYNTAX};
+
+use crate::error::Failure;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Where an allocator comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The malloc of the C library.
+    Libc,
+    /// A package of Debian.
+    Debian,
+    /// A library that `bench/peers` builds from a crate.
+    Crate,
+    /// Mallard's malloc.
+    Mallard,
+    /// The C library's malloc with other settings.
+    Tunable,
+}
+
+/// One line of spec/allocators.csv.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Entry {
+    /// What `--allocator` accepts.
+    pub name: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// The file for LD_PRELOAD; empty for glibc.
+    pub library: String,
+    /// The package of Debian that has the library.
+    pub package: String,
+    /// Variables that are set, as NAME=VALUE, separated by spaces.
+    pub environment: String,
+    /// What the allocator is.
+    pub about: String,
+}
+
+impl Entry {
+    fn variables(&self) -> Vec<(String, String)> {
+        let pairs = self.environment.split(' ').filter_map(|pair| pair.split_once('='));
+        pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    }
+}
+
+/// All lines of spec/allocators.csv.
+pub fn list() -> &'static [Entry] {
+    static LIST: OnceLock<Vec<Entry>> = OnceLock::new();
+    LIST.get_or_init(|| {
+        let text = include_str!("../../../../spec/allocators.csv");
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        reader
+            .deserialize()
+            .map(|line| line.expect("a valid line of spec/allocators.csv"))
+            .collect()
+    })
+}
+
+/// An allocator whose library was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocator {
+    /// The name in tables: what the user typed, or the name in the list.
+    pub name: String,
+    /// The library that is preloaded. `None` for glibc.
+    pub library: Option<PathBuf>,
+    /// Further variables of the environment.
+    pub environment: Vec<(String, String)>,
+    /// Whether LD_PRELOAD stays as the user has set it.
+    pub as_started: bool,
+}
+
+impl Allocator {
+    /// The program as the user starts it.
+    pub fn as_started(name: &str) -> Allocator {
+        Allocator {
+            name: name.to_string(),
+            library: None,
+            environment: Vec::new(),
+            as_started: true,
+        }
+    }
+
+    /// Finds the library of an entry of the list.
+    pub fn of(entry: &Entry) -> Result<Allocator, Failure> {
+        Ok(Allocator {
+            name: entry.name.clone(),
+            library: library::of(entry)?,
+            environment: entry.variables(),
+            as_started: false,
+        })
+    }
+
+    /// The variables of the environment under which a program has this malloc.
+    pub fn variables(&self) -> Vec<(OsString, Option<OsString>)> {
+        let mut variables: Vec<(OsString, Option<OsString>)> = Vec::new();
+        if !self.as_started {
+            let mut preload = OsString::new();
+            let others = others_preloaded().iter().map(PathBuf::as_path);
+            for path in self.library.as_deref().into_iter().chain(others) {
+                if !preload.is_empty() {
+                    preload.push(":");
+                }
+                preload.push(path);
+            }
+            variables.push(("LD_PRELOAD".into(), Some(preload).filter(|all| !all.is_empty())));
+        }
+        let more = self.environment.iter();
+        variables.extend(more.map(|(name, value)| (name.into(), Some(value.into()))));
+        variables
+    }
+
+    /// Sets the variables for a program that is to be started.
+    pub fn apply(&self, command: &mut Command) {
+        for (name, value) in self.variables() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+}
+
+/// The libraries that the user preloads, without one that brings a malloc.
+fn others_preloaded() -> &'static [PathBuf] {
+    static OTHERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    OTHERS.get_or_init(|| {
+        let all = preloaded_by_user();
+        if all.is_empty() {
+            return all;
+        }
+        let own = probe::malloc_as_started().unwrap_or_default();
+        all.into_iter().filter(|path| path.file_name() != own.file_name()).collect()
+    })
+}
+
+/// The libraries in LD_PRELOAD.
+pub fn preloaded_by_user() -> Vec<PathBuf> {
+    let text = std::env::var("LD_PRELOAD").unwrap_or_default();
+    text.split([':', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+}
+
+/// The allocator under which a program runs when the user starts it: glibc, or what LD_PRELOAD
+/// brings.
+pub fn base() -> Allocator {
+    let own = if preloaded_by_user().is_empty() { None } else { probe::malloc_as_started() };
+    match own.filter(|path| !probe::is_of_libc(path)) {
+        Some(path) => Allocator::as_started(&shown(&path)),
+        None => Allocator::as_started("glibc"),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The allocators of the list that are installed and work, and for each other one the reason why it
+/// is left out.
+pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for entry in list() {
+        match Allocator::of(entry)
+            .and_then(|allocator| probe::check(&allocator).map(|()| allocator))
+        {
+            Ok(allocator) => found.push(allocator),
+            Err(failure) => missing.push((entry.name.clone(), failure)),
+        }
+    }
+    (found, missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_list_is_whole() {
+        let mut names = std::collections::HashSet::new();
+        for entry in list() {
+            assert!(names.insert(&entry.name), "{} is there twice", entry.name);
+            assert!(!entry.about.is_empty(), "{entry:?}");
+            let is_glibc = matches!(entry.kind, Kind::Libc | Kind::Tunable);
+            assert_eq!(entry.library.is_empty(), is_glibc, "{entry:?}");
+            assert_eq!(entry.package.is_empty(), entry.kind != Kind::Debian, "{entry:?}");
+            assert_eq!(entry.variables().is_empty(), entry.kind != Kind::Tunable, "{entry:?}");
+        }
+        assert_eq!(list()[0].name, "glibc");
+    }
+}

@@ -1,0 +1,30 @@
+//! The largest part of a program's CPU time that any allocator could save.
+
+use mallard_trace::manifest::Manifest;
+use serde_json::Value;
+
+/// The share of the CPU time that calls of malloc's family and page faults take: no allocator can
+/// save more, apart from locality. `None` for a trace of samples, and for one without the notes of
+/// `mallard record`.
+pub fn bound(manifest: &Manifest) -> Option<f64> {
+    let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
+    let cpu_ns = note("user_ns")? + note("system_ns")?;
+    if manifest.stream.sample_bytes != 0 || cpu_ns <= 0.0 {
+        return None;
+    }
+    let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
+    let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, note("ns_per_free")?);
+    let faults = note("minor_faults")? * note("ns_per_fault")?;
+    Some(((calls + faults) / (cpu_ns - recording).max(1.0)).min(1.0))
+}
+
+/// CPU time that frees took. If a program has so few frees that none was timed, a free counts as
+/// much as an allocation.
+fn free_ns(manifest: &Manifest, each: f64) -> f64 {
+    let frees = (manifest.counts.frees + manifest.counts.unknown_frees) as f64;
+    if each > 0.0 {
+        return each * frees;
+    }
+    let allocations = manifest.counts.allocations.max(1) as f64;
+    manifest.totals.sites.call_ns as f64 / allocations * frees
+}

@@ -1,0 +1,69 @@
+//! `mallard run`: runs a program under another malloc.
+
+use crate::allocators::{probe, Wanted, SYNTAX};
+use crate::error::status::CANNOT_RECORD;
+use crate::error::Failure;
+use crate::record::{examine, find_program, refused, Finding};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs a program under another malloc.
+///
+/// The program is not rebuilt. It replaces this command, so it has the terminal, signals and exit
+/// status as usual. The status is 125 if the allocator is missing or does not work, 126 if PROG
+/// cannot run under another malloc, and 127 if there is no PROG.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The allocator: glibc, mallard, mimalloc, jemalloc, tcmalloc and others of
+    /// spec/allocators.csv, or any library with a malloc. Variables of the environment may follow:
+    /// jemalloc,MALLOC_CONF=narenas:1
+    #[arg(short, long, value_name = SYNTAX)]
+    allocator: Wanted,
+    /// Writes nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROG ARGS"
+    )]
+    program: Vec<OsString>,
+}
+
+impl Command {
+    /// Becomes the program.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let path = find_program(&self.program[0], "mallard run --allocator NAME --")?;
+        let allocator = self.allocator.find()?;
+        probe::check(&allocator)?;
+        for warning in refuse_unswitchable(&path)? {
+            if !self.quiet {
+                let what = format!("{}: {}", path.display(), warning.what);
+                eprintln!("{}", Failure::new(what, "the program runs nevertheless", warning.help));
+            }
+        }
+        let mut command = std::process::Command::new(&path);
+        command.arg0(&self.program[0]).args(&self.program[1..]);
+        allocator.apply(&mut command);
+        Err(refused(&path, &command.exec()))
+    }
+}
+
+/// Refuses a program into which no malloc can be preloaded. Returns what else is known of it.
+pub fn refuse_unswitchable(path: &Path) -> Result<Vec<Finding>, Failure> {
+    // If the file is unreadable, the start of the program fails and says why.
+    let findings = examine(path).unwrap_or_default();
+    match findings.iter().find(|finding| finding.refuses) {
+        Some(finding) => {
+            let what =
+                format!("{} cannot run under another malloc: {}", path.display(), finding.what);
+            let failure = Failure::new(what, "the program was not started", finding.help.clone());
+            Err(failure.with_status(CANNOT_RECORD))
+        }
+        None => Ok(findings),
+    }
+}

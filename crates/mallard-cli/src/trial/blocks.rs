@@ -1,0 +1,361 @@
+//! Runs subjects in turns: each block has one run of each, in random order.
+
+use super::child::Seen;
+use super::outputs;
+use super::subject::{ending, Figures, Run, Runner, Stop, Subject};
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::output::progress::Work;
+use crate::output::units::time;
+use crate::verdict::{self, Block};
+use fastrand::Rng;
+use std::time::{Duration, Instant};
+
+/// The number of blocks after which the measurement may end before its budget does.
+const BLOCKS_GOOD: usize = 15;
+/// More blocks make no interval noticeably narrower.
+const BLOCKS_MAX: usize = 400;
+/// An interval of this half-width is narrow enough, as a share of the base.
+const NARROW: f64 = 0.01;
+/// An interval is also narrow enough if its half-width is this share of the difference.
+const NARROW_SHARE: f64 = 0.2;
+/// The longest variable that moves the stack. It is longer than a page.
+const PADDING_MAX: usize = 4096 + 256;
+/// A run that takes this many times as long as the first one hangs.
+const PATIENCE: u32 = 10;
+/// A run that takes less than this does not hang.
+const PATIENCE_MIN: Duration = Duration::from_secs(10);
+
+/// How measurements are made.
+pub struct Plan {
+    /// When the measurement ends at the latest.
+    pub budget: Duration,
+    /// Whether outputs and statuses may differ.
+    pub ignores_output: bool,
+    /// The beginning of the random numbers.
+    pub seed: u64,
+    /// Shows progress.
+    pub progress: Option<Work>,
+}
+
+/// Everything that was measured.
+#[derive(Default)]
+pub struct Measured {
+    /// The runs of each column in whole blocks: the base, the base again, and each candidate.
+    pub columns: Vec<Vec<Figures>>,
+    /// Why a candidate was left out.
+    pub broken: Vec<Option<String>>,
+    /// The status of the base, as `wait` returns it.
+    pub status: i32,
+    /// The wall time of the first run of the base.
+    pub first: Duration,
+    /// Whether the user has ended the measurement.
+    pub interrupted: bool,
+    /// Whether the budget ended the measurement.
+    pub ran_out: bool,
+}
+
+impl Measured {
+    /// The number of whole blocks.
+    pub fn blocks(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// The candidates that are not broken.
+    pub fn alive(&self) -> Vec<usize> {
+        (0..self.broken.len()).filter(|&i| self.broken[i].is_none()).collect()
+    }
+
+    /// One figure of each run, as blocks for a verdict. Has only the candidates of `alive`.
+    pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Block> {
+        let alive = self.alive();
+        let block = |n: usize| Block {
+            base: figure(&self.columns[0][n]),
+            control: figure(&self.columns[1][n]),
+            candidates: alive.iter().map(|&i| figure(&self.columns[i + 2][n])).collect(),
+        };
+        (0..self.blocks()).map(block).collect()
+    }
+
+    /// The median of one figure in a column.
+    pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
+        let mut all: Vec<f64> = self.columns[column].iter().map(figure).collect();
+        all.sort_by(f64::total_cmp);
+        match all.len() {
+            0 => f64::NAN,
+            n => (all[(n - 1) / 2] + all[n / 2]) / 2.0,
+        }
+    }
+}
+
+/// A measurement that is being made.
+struct Measurement<'a> {
+    runner: &'a Runner,
+    base: &'a Subject,
+    candidates: &'a [Subject],
+    plan: &'a Plan,
+    rng: Rng,
+    begin: Instant,
+    /// The first run of the base.
+    first: Run,
+    out: Measured,
+    /// How long the last run of each column took.
+    took: Vec<Duration>,
+}
+
+/// Runs the base and the candidates in turns until the differences are known well enough, the
+/// budget ends, or the user interrupts.
+pub fn measure(
+    runner: &Runner,
+    base: &Subject,
+    candidates: &[Subject],
+    plan: &Plan,
+) -> Result<Measured, Failure> {
+    let mut rng = Rng::with_seed(plan.seed);
+    let begin = Instant::now();
+    if let Some(progress) = &plan.progress {
+        progress.say(&format!("the first run of {}", base.name));
+    }
+    let first = match runner.run(base, rng.usize(..PADDING_MAX), plan.budget, true) {
+        Ok(first) => first,
+        Err(Stop::Interrupted) => return Ok(nothing(candidates)),
+        Err(Stop::TooLong) => return Err(longer_than_budget(plan.budget)),
+        Err(Stop::Broken(how)) => return Err(base_fails(&how)),
+        Err(Stop::Failed(failure)) => return Err(failure),
+    };
+    let out = Measured {
+        columns: vec![Vec::new(); candidates.len() + 2],
+        status: first.status,
+        first: first.took,
+        ..nothing(candidates)
+    };
+    let took = vec![first.took; candidates.len() + 2];
+    let mut measurement =
+        Measurement { runner, base, candidates, plan, rng, begin, first, out, took };
+    measurement.refuse_small_budget()?;
+    match measurement.warm_up().and_then(|()| measurement.blocks()) {
+        Ok(()) => {}
+        Err(Stop::Interrupted) => measurement.out.interrupted = true,
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::TooLong) => return Err(base_fails("it ran for too long, and was killed")),
+        Err(Stop::Broken(how)) => return Err(base_fails(&how)),
+    }
+    Ok(measurement.out)
+}
+
+/// What is known before the first run.
+fn nothing(candidates: &[Subject]) -> Measured {
+    Measured {
+        columns: vec![Vec::new(); candidates.len() + 2],
+        broken: vec![None; candidates.len()],
+        interrupted: true,
+        ..Measured::default()
+    }
+}
+
+impl Measurement<'_> {
+    /// Refuses a budget that does not allow one block.
+    fn refuse_small_budget(&mut self) -> Result<(), Failure> {
+        self.out.interrupted = false;
+        let runs = self.candidates.len() as u32;
+        let warm = self.first.took * (runs + 2);
+        let block = self.first.took * (runs + 2);
+        if warm + block <= self.plan.budget {
+            return Ok(());
+        }
+        let enough = warm + block * BLOCKS_GOOD as u32;
+        let what = format!(
+            "a budget of {} is too small: one run takes {}, and the smallest measurement has {} runs",
+            shown(self.plan.budget),
+            shown(self.first.took),
+            2 * runs + 4
+        );
+        let seconds = enough.as_secs() + 1;
+        let help = format!("--budget {seconds}s for {BLOCKS_GOOD} runs of each, or name fewer with --allocator, or give the program less work");
+        Err(Failure::new(what, "nothing was measured", help).with_status(MALLARD_FAILED))
+    }
+
+    /// Runs each subject once without measuring: it fills caches of files, and shows which
+    /// candidates break the program. Runs the base a second time, to learn whether its output is
+    /// always the same.
+    fn warm_up(&mut self) -> Result<(), Stop> {
+        let again = self.run(1, false)?;
+        if let Some(difference) = self.difference(&again) {
+            return Err(Stop::Failed(varies(&difference)));
+        }
+        for index in 0..self.candidates.len() {
+            self.say(&format!("the first run of {}", self.candidates[index].name));
+            let run = self.run(index + 2, true);
+            self.accept(index, run)?;
+        }
+        Ok(())
+    }
+
+    fn blocks(&mut self) -> Result<(), Stop> {
+        let mut next_look = BLOCKS_GOOD;
+        while self.out.blocks() < BLOCKS_MAX {
+            self.say_rest();
+            self.block()?;
+            let done = self.out.blocks();
+            if self.out.alive().is_empty() {
+                return Ok(());
+            }
+            if done >= next_look {
+                if is_narrow(&self.out.metric(|f| f.cpu_ns)) {
+                    return Ok(());
+                }
+                next_look = done + (done / 4).max(3);
+            }
+            if self.begin.elapsed() + self.block_time() > self.plan.budget {
+                self.out.ran_out = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs each column once, in random order.
+    fn block(&mut self) -> Result<(), Stop> {
+        let mut order: Vec<usize> = (0..2).chain(self.out.alive().iter().map(|i| i + 2)).collect();
+        self.rng.shuffle(&mut order);
+        let mut figures = vec![None; self.candidates.len() + 2];
+        for column in order {
+            let run = self.run(column, false);
+            figures[column] = match column {
+                0 | 1 => {
+                    let run = run?;
+                    if let Some(difference) = self.difference(&run) {
+                        return Err(Stop::Failed(varies(&difference)));
+                    }
+                    Some(run.figures)
+                }
+                _ => self.accept(column - 2, run)?,
+            };
+        }
+        for (column, figures) in figures.into_iter().enumerate() {
+            self.out.columns[column].push(figures.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, column: usize, watches: bool) -> Result<Run, Stop> {
+        let subject = if column < 2 { self.base } else { &self.candidates[column - 2] };
+        let limit = (self.first.took * PATIENCE).max(PATIENCE_MIN);
+        let padding = self.rng.usize(..PADDING_MAX);
+        let run = self.runner.run(subject, padding, limit, watches)?;
+        self.took[column] = run.took;
+        Ok(run)
+    }
+
+    /// Takes the figures of a candidate, or notes that the candidate breaks the program.
+    fn accept(&mut self, index: usize, run: Result<Run, Stop>) -> Result<Option<Figures>, Stop> {
+        let why = match run {
+            Ok(run) if run.seen == Seen::No => {
+                "its library was not loaded into the program".to_string()
+            }
+            Ok(run) => match self.difference(&run) {
+                None => return Ok(Some(run.figures)),
+                Some(difference) => difference,
+            },
+            Err(Stop::TooLong) => format!(
+                "it hangs: a run was killed after {}, and the first one took {}",
+                shown((self.first.took * PATIENCE).max(PATIENCE_MIN)),
+                shown(self.first.took)
+            ),
+            Err(Stop::Broken(how)) => how,
+            Err(stop) => return Err(stop),
+        };
+        self.out.broken[index] = Some(why);
+        Ok(None)
+    }
+
+    /// How a run differs from the first run of the base.
+    fn difference(&self, run: &Run) -> Option<String> {
+        let first = &self.first;
+        if is_crash(run.status) && !is_crash(first.status) {
+            return Some(ending(run.status, &run.output));
+        }
+        if self.plan.ignores_output {
+            return None;
+        }
+        if run.status != first.status {
+            let now = ending(run.status, &run.output);
+            return Some(format!(
+                "{now}, instead of {}",
+                ending(first.status, &Default::default())
+            ));
+        }
+        outputs::difference(&first.output, &run.output)
+    }
+
+    fn block_time(&self) -> Duration {
+        let alive = self.out.alive();
+        self.took[..2].iter().chain(alive.iter().map(|i| &self.took[i + 2])).sum()
+    }
+
+    fn say(&self, text: &str) {
+        if let Some(progress) = &self.plan.progress {
+            progress.say(text);
+        }
+    }
+
+    fn say_rest(&self) {
+        if self.plan.progress.is_none() {
+            return;
+        }
+        let rest = self.plan.budget.saturating_sub(self.begin.elapsed());
+        let done = self.out.blocks();
+        let wide = verdict::half_width(&self.out.metric(|f| f.cpu_ns));
+        let known = match wide.is_finite() {
+            true => format!(", known within ±{:.1} %", wide * 100.0),
+            false => String::new(),
+        };
+        self.say(&format!(
+            "block {} of {} runs, at most {} left{known}",
+            done + 1,
+            self.out.alive().len() + 2,
+            shown(rest)
+        ));
+    }
+}
+
+/// Whether every interval is narrow enough. What an interval contains does not matter: a measurement
+/// that ends as soon as it shows a difference finds differences that are not there.
+fn is_narrow(blocks: &[Block]) -> bool {
+    let columns = blocks.first().map_or(0, |block| block.candidates.len());
+    (0..columns).all(|index| {
+        verdict::candidate(blocks, index).is_some_and(|of| {
+            let interval = of.interval();
+            interval.half_width() <= NARROW.max(interval.saving.abs() * NARROW_SHARE)
+        })
+    })
+}
+
+fn is_crash(status: i32) -> bool {
+    nix::libc::WIFSIGNALED(status)
+}
+
+/// A time for a message.
+pub fn shown(duration: Duration) -> String {
+    time(duration.as_nanos() as f64)
+}
+
+fn longer_than_budget(budget: Duration) -> Failure {
+    let what = format!("one run takes longer than the budget of {}", shown(budget));
+    let help = "--budget with some twenty times the time of one run, or give the program less work";
+    Failure::new(what, "the program was killed, and nothing was measured", help)
+        .with_status(MALLARD_FAILED)
+}
+
+fn base_fails(how: &str) -> Failure {
+    let what = format!("the program fails under its own malloc: {how}");
+    Failure::new(what, "nothing was compared", "run it alone, and see").with_status(MALLARD_FAILED)
+}
+
+fn varies(difference: &str) -> Failure {
+    let what = format!("two runs under the same malloc differ: {difference}");
+    let state =
+        "the measurement was stopped: a malloc that breaks the program could not be recognised";
+    let help = "--ignore-output, if the program prints times or random numbers";
+    Failure::new(what, state, help).with_status(MALLARD_FAILED)
+}

@@ -1,0 +1,344 @@
+//! One process that is measured: starts it, reads its output, and waits for its end or kills it.
+
+use crate::error::Failure;
+use crate::record::{end_descriptor, reap, refused, Ended};
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
+use nix::libc;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{killpg, Signal};
+use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
+use nix::unistd::Pid;
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::OsString;
+use std::fs::File;
+use std::hash::Hasher;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// This much of an output is kept, to show what differs.
+const KEPT_BYTES: usize = 1 << 20;
+/// This much of the end of stderr is kept, for messages.
+const ERRORS_BYTES: usize = 4096;
+/// How long a process is watched for its library.
+const WATCH: Duration = Duration::from_millis(500);
+
+/// What is started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The file of the program.
+    pub path: PathBuf,
+    /// The name and the arguments.
+    pub words: Vec<OsString>,
+    /// Variables that are set or removed.
+    pub variables: Vec<(OsString, Option<OsString>)>,
+    /// The file that is stdin; otherwise /dev/null.
+    pub stdin: Option<PathBuf>,
+    /// Whether stdout and stderr are read; otherwise they are discarded.
+    pub captures: bool,
+    /// A library that shall be mapped: it is looked for while the process runs.
+    pub library: Option<PathBuf>,
+}
+
+/// The output of a process.
+#[derive(Clone, Default)]
+pub struct Output {
+    hash: DefaultHasher,
+    /// Number of bytes.
+    pub bytes: u64,
+    /// The first `KEPT_BYTES` bytes.
+    pub begin: Vec<u8>,
+    /// The end of what it wrote to stderr.
+    pub errors: Vec<u8>,
+}
+
+impl Output {
+    /// Takes a piece of stdout.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.hash.write(piece);
+        self.bytes += piece.len() as u64;
+        let room = KEPT_BYTES - self.begin.len();
+        self.begin.extend_from_slice(&piece[..piece.len().min(room)]);
+    }
+
+    fn add_error(&mut self, piece: &[u8]) {
+        self.errors.extend_from_slice(piece);
+        let surplus = self.errors.len().saturating_sub(ERRORS_BYTES);
+        self.errors.drain(..surplus);
+    }
+
+    /// Whether another output has the same bytes.
+    pub fn is_same(&self, other: &Output) -> bool {
+        self.bytes == other.bytes && self.hash.finish() == other.hash.finish()
+    }
+
+    /// The last line of stderr that is not empty.
+    pub fn last_error(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.errors);
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(line.trim().chars().take(160).collect())
+    }
+}
+
+/// Whether the library of `Start::library` was seen in the memory of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It is mapped.
+    Yes,
+    /// The process ran for `WATCH` without it.
+    No,
+    /// The process ended too soon, or may not be examined, or nothing was looked for.
+    Unknown,
+}
+
+/// Why waiting ended.
+pub enum End {
+    /// The process has ended, after this wall time.
+    Ended(Ended, Duration),
+    /// The process was killed because it ran for too long.
+    TooLong,
+    /// The user interrupts mallard. The process was killed.
+    Interrupted,
+}
+
+/// A process that runs. If the value is dropped, the process and its process group are killed.
+pub struct Child {
+    process: Pid,
+    end: Option<OwnedFd>,
+    pipes: [Option<File>; 2],
+    /// When it was started.
+    pub begin: Instant,
+    is_reaped: bool,
+    library: Option<PathBuf>,
+    /// What it wrote until now.
+    pub output: Output,
+    /// Whether its library was seen.
+    pub seen: Seen,
+}
+
+impl Child {
+    /// Starts a process in a process group of its own.
+    pub fn start(start: &Start) -> Result<Child, Failure> {
+        let failed = |e: &io::Error| refused(&start.path, e);
+        let mut command = Command::new(&start.path);
+        command.arg0(&start.words[0]).args(&start.words[1..]);
+        for (name, value) in &start.variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(match &start.stdin {
+            Some(path) => Stdio::from(File::open(path).map_err(|e| unreadable(path, &e))?),
+            None => Stdio::null(),
+        });
+        let sink = || if start.captures { Stdio::piped() } else { Stdio::null() };
+        command.stdout(sink()).stderr(sink()).process_group(0);
+        die_with_parent(&mut command);
+        let begin = Instant::now();
+        let mut child = command.spawn().map_err(|e| failed(&e))?;
+        let out = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let errors = child.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let process = Pid::from_raw(child.id() as i32);
+        let started = Child {
+            process,
+            end: end_descriptor(process),
+            pipes: [out, errors],
+            begin,
+            is_reaped: false,
+            library: start.library.clone(),
+            output: Output::default(),
+            seen: Seen::Unknown,
+        };
+        for pipe in started.pipes.iter().flatten() {
+            fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|e| failed(&e.into()))?;
+        }
+        Ok(started)
+    }
+
+    /// Waits for the end of the process, but at most until it has run for `limit`.
+    pub fn wait(&mut self, limit: Duration, interrupted: &AtomicBool) -> io::Result<End> {
+        loop {
+            let rest = limit.saturating_sub(self.begin.elapsed());
+            let pause = if self.is_watched() {
+                Duration::from_millis(1)
+            } else {
+                Duration::from_millis(200)
+            };
+            if self.poll(rest.min(pause))? {
+                let wall = self.begin.elapsed();
+                return Ok(End::Ended(self.finish()?, wall));
+            }
+            self.watch();
+            let is_interrupted = interrupted.load(Ordering::Relaxed);
+            if is_interrupted || rest.is_zero() {
+                self.finish()?;
+                return Ok(if is_interrupted { End::Interrupted } else { End::TooLong });
+            }
+        }
+    }
+
+    /// Whether the process has ended. Waits for that at most `pause`, and reads its output.
+    pub fn poll(&mut self, pause: Duration) -> io::Result<bool> {
+        // Without a descriptor of the end, asks every millisecond.
+        let pause = if self.end.is_some() { pause } else { pause.min(Duration::from_millis(1)) };
+        let end = self.end.as_ref().map(AsFd::as_fd);
+        let pipes = self.pipes.iter().flatten().map(AsFd::as_fd);
+        let mut wanted: Vec<PollFd> = end.into_iter().chain(pipes).map(readable).collect();
+        let pause = pause.as_nanos().div_ceil(1_000_000) as u16;
+        let _ = poll(&mut wanted, PollTimeout::from(pause)); // a signal ends it
+        self.read();
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        Ok(waitid(Id::Pid(self.process), flags)? != WaitStatus::StillAlive)
+    }
+
+    /// Sends a signal to the process group.
+    pub fn signal(&self, signal: Signal) {
+        let _ = killpg(self.process, signal); // the group may have ended
+    }
+
+    /// Kills what is left of the process group, reads the rest of the output and returns how the
+    /// process ended.
+    pub fn finish(&mut self) -> io::Result<Ended> {
+        // The group exists until its leader is waited for, so this kills no other group.
+        self.signal(Signal::SIGKILL);
+        let ended = reap(self.process)?;
+        self.is_reaped = true;
+        self.read();
+        Ok(ended)
+    }
+
+    fn is_watched(&self) -> bool {
+        self.library.is_some() && self.seen == Seen::Unknown
+    }
+
+    /// Looks for the library in the memory of the process.
+    pub fn watch(&mut self) {
+        let Some(library) = self.library.as_ref().filter(|_| self.seen == Seen::Unknown) else {
+            return;
+        };
+        let Ok(maps) = std::fs::read(format!("/proc/{}/maps", self.process)) else { return };
+        let maps = String::from_utf8_lossy(&maps);
+        let file = library.canonicalize().unwrap_or_default();
+        let file = file.to_string_lossy();
+        if maps.lines().any(|line| line.ends_with(&*file)) {
+            self.seen = Seen::Yes;
+        } else if self.begin.elapsed() > WATCH {
+            self.seen = Seen::No;
+        }
+    }
+
+    /// Reads what the pipes contain.
+    fn read(&mut self) {
+        let mut buffer = [0; 64 << 10];
+        for (index, place) in self.pipes.iter_mut().enumerate() {
+            let Some(pipe) = place else { continue };
+            loop {
+                match pipe.read(&mut buffer) {
+                    Ok(0) => {
+                        *place = None;
+                        break;
+                    }
+                    Ok(bytes) if index == 0 => self.output.add(&buffer[..bytes]),
+                    Ok(bytes) => self.output.add_error(&buffer[..bytes]),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => break, // nothing more is there now
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            let _ = self.finish();
+        }
+    }
+}
+
+fn readable(fd: BorrowedFd) -> PollFd {
+    PollFd::new(fd, PollFlags::POLLIN)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let shown = path.display();
+    let error = error.to_string().to_lowercase();
+    let what = format!("cannot read {shown}, which --stdin names: {error}");
+    Failure::new(what, "the program did not run", format!("ls -l {shown}"))
+}
+
+/// Lets the process be killed when mallard ends. The function between fork and exec has a second
+/// purpose: with it, the standard library starts the process by fork. After a vfork, the kernel
+/// would count the memory of mallard as the peak of the process.
+#[allow(unsafe_code)]
+fn die_with_parent(command: &mut Command) {
+    let set = || {
+        // SAFETY: the call has no pointers.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        Ok(())
+    };
+    // SAFETY: the function makes one system call, which is allowed between fork and exec.
+    unsafe { command.pre_exec(set) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(script: &str, library: Option<&str>) -> Child {
+        let words = ["sh", "-c", script].map(OsString::from).to_vec();
+        let (path, stdin, variables) = ("/bin/sh".into(), None, Vec::new());
+        let library = library.map(PathBuf::from);
+        Child::start(&Start { path, words, variables, stdin, captures: true, library }).unwrap()
+    }
+
+    fn wait(child: &mut Child, seconds: u64) -> End {
+        child.wait(Duration::from_secs(seconds), &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn the_whole_output_is_read() {
+        let mut child = started(
+            "i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done; echo no >&2; exit 3",
+            None,
+        );
+        let End::Ended(ended, _) = wait(&mut child, 60) else { panic!("it did not end") };
+        assert_eq!(ended.exit_code(), 3);
+        assert_eq!(child.output.bytes, 10 * 2 + 90 * 3 + 900 * 4 + 9000 * 5 + 10000 * 6);
+        assert!(child.output.begin.ends_with(b"\n19999\n"));
+        assert_eq!(child.output.last_error().unwrap(), "no");
+    }
+
+    #[test]
+    fn a_process_that_runs_for_too_long_is_killed_with_its_children() {
+        let mut child = started("sleep 1000 & echo $!; wait", None);
+        assert!(matches!(wait(&mut child, 1), End::TooLong));
+        let text = String::from_utf8_lossy(&child.output.begin).into_owned();
+        let grandchild = PathBuf::from(format!("/proc/{}/stat", text.trim()));
+        let is_gone =
+            || std::fs::read_to_string(&grandchild).map_or(true, |stat| stat.contains(") Z "));
+        let begin = Instant::now();
+        while !is_gone() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it runs on");
+        }
+    }
+
+    #[test]
+    fn a_library_that_is_not_loaded_is_missed() {
+        let mut child = started("sleep 1.2; :", Some("/proc/self/exe"));
+        assert!(matches!(wait(&mut child, 60), End::Ended(..)));
+        assert_eq!(child.seen, Seen::No);
+    }
+
+    #[test]
+    fn an_interruption_kills_the_process() {
+        let mut child = started("sleep 1000", None);
+        let ended = child.wait(Duration::from_secs(60), &AtomicBool::new(true)).unwrap();
+        assert!(matches!(ended, End::Interrupted));
+    }
+}

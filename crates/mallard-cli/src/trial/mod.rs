@@ -1,0 +1,209 @@
+//! `mallard try`: runs a program under several mallocs in turns, and says which one it should use.
+//!
+//! `child` is one process, `subject` one run of a program, and `blocks` runs subjects in turns.
+//! `report` shows what was measured, `host` what disturbs measurements here. `verify` compares two
+//! programs in the same way.
+
+mod blocks;
+mod child;
+mod host;
+mod options;
+mod outputs;
+mod report;
+mod sentence;
+mod subject;
+pub mod verify;
+
+use crate::allocators::{self, probe, Allocator, Wanted, SYNTAX};
+use crate::error::Failure;
+use crate::output::terminal::{plain_table, say};
+use crate::record::{bound, find_program, names};
+use crate::run::refuse_unswitchable;
+use host::Host;
+use options::Options;
+use report::{Report, Words};
+use serde_json::json;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use subject::Subject;
+
+/// Runs a program under several mallocs in turns, and says which one it should use.
+///
+/// The program is not rebuilt. It runs many times, with its output read and compared: an allocator
+/// whose output differs from the first run's is reported. stdin is empty unless --stdin is given.
+/// CPU time includes processes that the program waits for. Peak RSS is that of the largest process.
+/// A difference counts from --min-gain on; CPU time and memory have a verdict each: gain, loss, no
+/// difference or not measurable.
+#[derive(clap::Args)]
+pub struct Command {
+    /// An allocator to try; may be repeated. By default all that are installed: see
+    /// spec/allocators.csv. Variables of the environment may follow:
+    /// jemalloc,MALLOC_CONF=narenas:1
+    #[arg(short, long, value_name = SYNTAX)]
+    allocator: Vec<Wanted>,
+    /// A recording of the program: it tells how much any allocator could save at most.
+    #[arg(long, value_name = "NAME")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
+    /// Lists the allocators that are known, and tells which are installed. Runs no program.
+    #[arg(long)]
+    list: bool,
+    /// The program and its arguments.
+    #[arg(
+        required_unless_present = "list",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROG ARGS"
+    )]
+    program: Vec<OsString>,
+}
+
+impl Command {
+    /// Measures, and shows what was measured.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        if self.list {
+            return list(self.options.json);
+        }
+        let path = find_program(&self.program[0], "mallard try --")?;
+        let mut notes: Vec<String> =
+            refuse_unswitchable(&path)?.into_iter().map(|finding| finding.what).collect();
+        let bound = self.bound()?;
+        let base = self.base(&path, &mut notes);
+        let candidates = self.candidates(&base, &mut notes)?;
+        let subject = |allocator: &Allocator| Subject {
+            name: allocator.name.clone(),
+            path: path.clone(),
+            words: self.program.clone(),
+            variables: allocator.variables(),
+            library: allocator.library.clone(),
+        };
+        let subjects: Vec<Subject> = candidates.iter().map(subject).collect();
+        let mut host = Host::now();
+        let (measured, seed) = self.options.measure(&subject(&base), &subjects)?;
+        notes.extend(host.notes());
+        let mut report = Report::new(subject(&base), subjects, measured, &self.options, seed);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        report.words = Words { program: self.shown_program(), name, ..Words::default() };
+        report.bound = bound;
+        report.notes.extend(notes);
+        report.next = self.next(&report);
+        report.show(&self.options)?;
+        Ok(report.status())
+    }
+
+    /// What the user has typed after `--`, in short.
+    fn shown_program(&self) -> String {
+        let words: Vec<_> =
+            self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        words.join(" ")
+    }
+
+    /// The malloc that the program has without mallard.
+    fn base(&self, path: &Path, notes: &mut Vec<String>) -> Allocator {
+        let base = allocators::base();
+        if base.name != "glibc" {
+            notes.push(format!("LD_PRELOAD is set: the base is {}, not glibc", base.name));
+        } else if let Some(own) = probe::linked_malloc(path) {
+            notes.push(format!("the program is linked with {own}: the base is that, not glibc"));
+            return Allocator::as_started(&own);
+        }
+        for name in [
+            "GLIBC_TUNABLES",
+            "MALLOC_ARENA_MAX",
+            "MALLOC_TRIM_THRESHOLD_",
+            "MALLOC_MMAP_THRESHOLD_",
+        ] {
+            if let Some(value) = std::env::var_os(name) {
+                notes.push(format!(
+                    "{name}={} is set in every run of the base",
+                    value.to_string_lossy()
+                ));
+            }
+        }
+        base
+    }
+
+    /// The allocators that are compared with the base.
+    fn candidates(
+        &self,
+        base: &Allocator,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Allocator>, Failure> {
+        if !self.allocator.is_empty() {
+            let found: Vec<Allocator> =
+                self.allocator.iter().map(Wanted::find).collect::<Result<_, _>>()?;
+            found.iter().try_for_each(probe::check)?;
+            return Ok(found);
+        }
+        let (mut found, missing) = allocators::installed();
+        found.retain(|allocator| allocator.name != base.name);
+        if !missing.is_empty() {
+            let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+            let names = names.join(", ");
+            notes.push(format!("not installed: {names}; mallard try --list tells how to get them"));
+        }
+        Ok(found)
+    }
+
+    fn bound(&self) -> Result<Option<f64>, Failure> {
+        let Some(name) = &self.trace else { return Ok(None) };
+        let trace = mallard_trace::Trace::open(&names::trace_of(name))?;
+        Ok(bound(trace.manifest()))
+    }
+
+    /// The command to type next.
+    fn next(&self, report: &Report) -> String {
+        let program = self.shown_program();
+        if let Some(best) = report.best() {
+            return format!("mallard run --allocator {best} -- {program}");
+        }
+        if report.is_open() {
+            let seconds = self.options.budget.as_secs().max(1) * 4;
+            return format!("mallard try --budget {seconds}s -- {program}");
+        }
+        format!("mallard record -- {program}, which shows where it allocates")
+    }
+}
+
+/// Prints the allocators that are known.
+fn list(is_json: bool) -> Result<ExitCode, Failure> {
+    let (found, missing) = allocators::installed();
+    let library = |name: &str| found.iter().find(|a| a.name == name).map(|a| a.library.clone());
+    let why = |name: &str| missing.iter().find(|(n, _)| n == name).map(|(_, why)| why);
+    if is_json {
+        let line = |entry: &allocators::Entry| {
+            json!({
+                "name": entry.name,
+                "about": entry.about,
+                "installed": library(&entry.name).is_some(),
+                "library": library(&entry.name).flatten(),
+                "missing": why(&entry.name).map(|why| json!({ "what": why.what(), "help": why.help() })),
+            })
+        };
+        let all: Vec<_> = allocators::list().iter().map(line).collect();
+        say(&format!("{}\n", json!(all)))?;
+    } else {
+        let line = |entry: &allocators::Entry| {
+            let state = why(&entry.name).map_or("installed".into(), |why| why.help().to_string());
+            vec![entry.name.clone(), entry.about.clone(), state]
+        };
+        let mut table =
+            plain_table(&["name", "allocator", "state"], allocators::list().iter().map(line));
+        for column in table.column_iter_mut() {
+            column.set_cell_alignment(comfy_table::CellAlignment::Left);
+        }
+        say(&format!("{table}\n  next: mallard try -- PROG ARGS\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A word as a shell needs it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_string();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

@@ -1,0 +1,345 @@
+//! Shows what was measured: as a table, a sentence and the next command, or as JSON.
+
+use super::blocks::{shown, Measured};
+use super::options::Options;
+use super::sentence::sentence;
+use super::subject::{Figures, Subject};
+use crate::error::Failure;
+use crate::output::terminal::{plain_table, say};
+use crate::output::units::{bytes, count, percent, time};
+use crate::verdict::{judge, Judged, Judgement, Verdict, BLOCKS_MIN};
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A program that ends within this time mostly starts.
+const SHORT: Duration = Duration::from_millis(10);
+/// The exit status of an interrupted command: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// The words in which a comparison is reported.
+pub struct Words {
+    /// What a row of the table is.
+    pub kind: &'static str,
+    /// The program with its arguments, as the user typed it.
+    pub program: String,
+    /// The program in short.
+    pub name: String,
+    /// What a candidate does that behaves in another way than the base.
+    pub breaks: &'static str,
+    /// Whether two programs are compared, instead of mallocs.
+    pub is_pair: bool,
+}
+
+impl Default for Words {
+    fn default() -> Words {
+        Words {
+            kind: "malloc",
+            program: String::new(),
+            name: String::new(),
+            breaks: "breaks the program",
+            is_pair: false,
+        }
+    }
+}
+
+/// What one candidate showed.
+pub struct Row<'a> {
+    /// The candidate.
+    pub subject: &'a Subject,
+    /// Its place among the candidates.
+    pub index: usize,
+    /// CPU time and memory; `None` if it is broken or nothing was measured.
+    pub judged: Option<(&'a Judgement, &'a Judgement)>,
+    /// How it breaks the program.
+    pub broken: Option<&'a str>,
+}
+
+/// The result of a comparison.
+pub struct Report {
+    base: Subject,
+    candidates: Vec<Subject>,
+    /// What was measured.
+    pub measured: Measured,
+    cpu: Judged,
+    memory: Judged,
+    /// The least difference that counts.
+    pub min_gain: f64,
+    seed: u64,
+    is_server: bool,
+    /// The words of this comparison.
+    pub words: Words,
+    /// The share of CPU time that an allocator could save at most.
+    pub bound: Option<f64>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// The command to type next.
+    pub next: String,
+}
+
+impl Report {
+    /// Judges what was measured.
+    pub fn new(
+        base: Subject,
+        candidates: Vec<Subject>,
+        measured: Measured,
+        options: &Options,
+        seed: u64,
+    ) -> Report {
+        let min_gain = options.min_gain;
+        let mut report = Report {
+            cpu: judge(&measured.metric(|f| f.cpu_ns), min_gain),
+            memory: judge(&measured.metric(|f| f.peak_rss), min_gain),
+            base,
+            candidates,
+            measured,
+            min_gain,
+            seed,
+            is_server: options.is_server(),
+            words: Words::default(),
+            bound: None,
+            notes: Vec::new(),
+            next: String::new(),
+        };
+        report.notes = report.own_notes(options);
+        report
+    }
+
+    /// What the measurement itself shows.
+    fn own_notes(&self, options: &Options) -> Vec<String> {
+        let mut notes = Vec::new();
+        let measured = &self.measured;
+        let (blocks, first) = (measured.blocks(), measured.first);
+        if blocks > 0 && first < SHORT && !self.is_server {
+            notes.push(format!(
+                "one run takes {}: mostly the start of a process, so give the program more work",
+                shown(first)
+            ));
+        }
+        if measured.ran_out && blocks < BLOCKS_MIN {
+            let budget = shown(options.budget);
+            notes.push(format!("the budget of {budget} was enough for {blocks} runs of each, and verdicts need {BLOCKS_MIN} or more"));
+        }
+        if measured.status != 0 && blocks > 0 {
+            let how = super::subject::ending(measured.status, &Default::default());
+            notes.push(format!("the program ends with {how} in every run"));
+        }
+        if blocks > 0 && measured.median(0, |f| f.peak_rss) < 1.1 * floor() {
+            let floor = bytes(floor() as u64);
+            notes.push(format!("peaks below {floor} cannot be compared: a process begins with a copy of mallard's memory"));
+        }
+        if options.is_server() {
+            notes.push("CPU time, wall time and page faults are those of one load".to_string());
+        }
+        notes
+    }
+
+    /// All candidates.
+    pub fn rows<'a>(&'a self) -> Vec<Row<'a>> {
+        let mut judged = self.cpu.candidates.iter().zip(&self.memory.candidates);
+        let row = |(index, subject): (usize, &'a Subject)| {
+            let broken = self.measured.broken[index].as_deref();
+            let judged = if broken.is_none() { judged.next() } else { None };
+            Row { subject, index, judged, broken }
+        };
+        self.candidates.iter().enumerate().map(row).collect()
+    }
+
+    /// The candidate that saves the most CPU time, by its name.
+    pub fn best(&self) -> Option<String> {
+        self.best_by(|(cpu, _)| cpu).map(|(row, _)| row.subject.name.clone())
+    }
+
+    /// The candidate with a gain that saves the most of one metric.
+    pub fn best_by<'a>(
+        &'a self,
+        of: impl Fn((&'a Judgement, &'a Judgement)) -> &'a Judgement,
+    ) -> Option<(Row<'a>, &'a Judgement)> {
+        let gains = self.rows().into_iter().filter_map(|row| {
+            let judgement = of(row.judged?);
+            (judgement.verdict == Verdict::Gain).then_some((row, judgement))
+        });
+        gains.max_by(|(_, a), (_, b)| a.saving.total_cmp(&b.saving))
+    }
+
+    /// Whether the CPU time of a candidate is not measurable yet.
+    pub fn is_open(&self) -> bool {
+        let open = |judgement: &Judgement| judgement.verdict == Verdict::NotMeasurable;
+        self.measured.blocks() == 0 || self.cpu.candidates.iter().any(open)
+    }
+
+    /// Whether a candidate loses CPU time or memory, or breaks the program.
+    pub fn has_loss(&self) -> bool {
+        self.rows().iter().any(|row| {
+            let lost = |(cpu, memory): (&Judgement, &Judgement)| {
+                cpu.verdict == Verdict::Loss || memory.verdict == Verdict::Loss
+            };
+            row.broken.is_some() || row.judged.is_some_and(lost)
+        })
+    }
+
+    /// The exit status of a command that is no gate.
+    pub fn status(&self) -> ExitCode {
+        match self.measured.interrupted {
+            true => ExitCode::from(INTERRUPTED),
+            false => ExitCode::SUCCESS,
+        }
+    }
+
+    /// Writes the result to stdout.
+    pub fn show(&self, options: &Options) -> Result<(), Failure> {
+        if options.json {
+            return say(&format!("{}\n", self.json()));
+        }
+        let mut text = String::new();
+        if self.measured.blocks() > 0 {
+            text += &format!("{}\n\n", self.table());
+        }
+        for row in self.rows() {
+            if let Some(why) = row.broken {
+                text += &format!("{} {}: {why}\n", row.subject.name, self.words.breaks);
+            }
+        }
+        text += &format!("{}\n", sentence(self));
+        for (why, names) in self.reasons() {
+            text += &format!("  not measurable: {}: {why}\n", names.join(", "));
+        }
+        if !options.quiet {
+            text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
+        }
+        text += &format!("  next: {}\n", self.next);
+        say(&text)
+    }
+
+    /// Why CPU times are not measurable, with the candidates of which that is true.
+    fn reasons(&self) -> BTreeMap<String, Vec<&str>> {
+        let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for row in self.rows() {
+            if let Some(why) = row.judged.and_then(|(cpu, _)| cpu.why) {
+                reasons.entry(why.to_string()).or_default().push(&row.subject.name);
+            }
+        }
+        reasons
+    }
+
+    fn table(&self) -> comfy_table::Table {
+        let titles = [
+            self.words.kind,
+            "CPU",
+            "CPU saved",
+            "CPU verdict",
+            "wall",
+            "peak RSS",
+            "memory saved",
+            "memory verdict",
+            "page faults",
+        ];
+        let control = format!("{} again", self.base.name);
+        let judged = Some((&self.cpu.control, &self.memory.control));
+        let mut lines = vec![self.line(&self.base.name, 0, None), self.line(&control, 1, judged)];
+        for row in self.rows() {
+            if row.broken.is_none() {
+                lines.push(self.line(&row.subject.name, row.index + 2, row.judged));
+            }
+        }
+        plain_table(&titles, lines)
+    }
+
+    fn line(
+        &self,
+        name: &str,
+        column: usize,
+        judged: Option<(&Judgement, &Judgement)>,
+    ) -> Vec<String> {
+        let median = |figure: fn(&Figures) -> f64| self.measured.median(column, figure);
+        let (cpu, memory) = match judged {
+            Some((cpu, memory)) => (cells(cpu, column), cells(memory, column)),
+            None => (["".into(), "base".into()], ["".into(), "base".into()]),
+        };
+        let [cpu_saved, cpu_verdict] = cpu;
+        let [memory_saved, memory_verdict] = memory;
+        vec![
+            name.to_string(),
+            time(median(|f| f.cpu_ns)),
+            cpu_saved,
+            cpu_verdict,
+            time(median(|f| f.wall_ns)),
+            bytes(median(|f| f.peak_rss) as u64),
+            memory_saved,
+            memory_verdict,
+            count(median(|f| f.faults) as u64),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let row = |row: Row| {
+            let variables = row.subject.variables.iter().map(|(name, value)| {
+                let value = value.as_ref().map(|value| value.to_string_lossy().into_owned());
+                (name.to_string_lossy().into_owned(), json!(value))
+            });
+            let mut object = self.figures(&row.subject.name, row.index + 2);
+            object["library"] = json!(row.subject.library);
+            object["environment"] = variables.collect::<serde_json::Map<_, _>>().into();
+            object["broken"] = json!(row.broken);
+            object["cpu"] = json!(row.judged.map(|(cpu, _)| cpu));
+            object["memory"] = json!(row.judged.map(|(_, memory)| memory));
+            object
+        };
+        let mut base = self.figures(&self.base.name, 0);
+        base["control_cpu"] = json!(self.cpu.control);
+        base["control_memory"] = json!(self.memory.control);
+        json!({
+            "program": self.words.program,
+            "base": base,
+            "candidates": self.rows().into_iter().map(row).collect::<Vec<_>>(),
+            "blocks": self.measured.blocks(),
+            "min_gain": self.min_gain,
+            "seed": self.seed,
+            "bound": self.bound,
+            "interrupted": self.measured.interrupted,
+            "notes": self.notes,
+            "sentence": sentence(self),
+            "next": self.next,
+        })
+    }
+
+    /// The medians of a column.
+    fn figures(&self, name: &str, column: usize) -> Value {
+        let is_broken = column > 1 && self.measured.broken[column - 2].is_some();
+        let median = |figure: fn(&Figures) -> f64| match is_broken {
+            true => None,
+            false => Some(self.measured.median(column, figure)).filter(|m| m.is_finite()),
+        };
+        json!({
+            "name": name,
+            "cpu_ns": median(|f| f.cpu_ns),
+            "wall_ns": median(|f| f.wall_ns),
+            "peak_rss_bytes": median(|f| f.peak_rss),
+            "page_faults": median(|f| f.faults),
+        })
+    }
+}
+
+/// The memory that a process has between fork and exec, which counts for its peak: the memory of
+/// this process that belongs to no file.
+fn floor() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) * 1024.0
+}
+
+/// The saving with its interval, and the verdict.
+fn cells(of: &Judgement, column: usize) -> [String; 2] {
+    let verdict = match (column, of.verdict) {
+        (1, Verdict::NoDifference) => "control".to_string(),
+        (_, verdict) => verdict.to_string(),
+    };
+    if !of.saving.is_finite() {
+        return [String::new(), verdict];
+    }
+    let saved = percent(of.saving);
+    let [low, high] = [of.low, of.high].map(|end| percent(end).replace(" %", ""));
+    [format!("{saved} ({low} to {high})"), verdict]
+}

@@ -1,0 +1,104 @@
+//! The result of a comparison in one sentence.
+
+use super::report::Report;
+use crate::output::units::percent;
+use crate::verdict::{Judgement, Verdict};
+
+/// Says what was found.
+pub fn sentence(report: &Report) -> String {
+    if report.measured.blocks() == 0 {
+        return match report.measured.interrupted {
+            true => "Interrupted before the first comparison was complete: nothing was measured."
+                .to_string(),
+            false if !report.measured.broken.is_empty() => "Nothing was measured.".to_string(),
+            false => "There was nothing to compare with.".to_string(),
+        };
+    }
+    let cut = match report.measured.interrupted {
+        true => format!(" (Interrupted after {} runs of each.)", report.measured.blocks()),
+        false => String::new(),
+    };
+    let text = if report.words.is_pair { pair(report) } else { mallocs(report) };
+    text + &bound(report) + &cut
+}
+
+/// Two programs.
+fn pair(report: &Report) -> String {
+    let rows = report.rows();
+    let Some((cpu, memory)) = rows[0].judged else {
+        return "The two programs do not do the same, so nothing was compared.".to_string();
+    };
+    format!(
+        "After the change the program needs {}, and {}.",
+        needs(cpu, "CPU time"),
+        needs(memory, "memory")
+    )
+}
+
+fn mallocs(report: &Report) -> String {
+    let program = &report.words.name;
+    if let Some((row, cpu)) = report.best_by(|(cpu, _)| cpu) {
+        let memory = row
+            .judged
+            .map_or(String::new(), |(_, memory)| format!(", and {}", needs(memory, "memory")));
+        return format!(
+            "Under {}, {program} needs {}{memory}.",
+            row.subject.name,
+            needs(cpu, "CPU time")
+        );
+    }
+    let rows = report.rows();
+    let judged: Vec<_> = rows.iter().filter_map(|row| row.judged).collect();
+    let open = judged.iter().filter(|(cpu, _)| cpu.verdict == Verdict::NotMeasurable).count();
+    if judged.is_empty() {
+        return format!("No other malloc runs {program} as its own does: keep it.");
+    }
+    let time = if judged.iter().all(|(cpu, _)| cpu.verdict == Verdict::Loss) {
+        format!("Under every other malloc {program} needs more CPU time")
+    } else if open > 0 {
+        format!(
+            "No malloc was shown to save CPU time of {program}; not measurable yet: {open} of {}",
+            judged.len()
+        )
+    } else {
+        let widest = judged.iter().map(|(cpu, _)| cpu.high.max(0.0)).fold(0.0, f64::max);
+        format!("No malloc saves CPU time of {program}: at most {}", percent(widest))
+    };
+    // Memory is worth a change if it costs no time.
+    let cheap = report
+        .best_by(|(cpu, memory)| if cpu.verdict == Verdict::NoDifference { memory } else { cpu });
+    match cheap {
+        Some((row, memory)) => format!(
+            "{time}. Under {} it needs {}, and no more CPU time.",
+            row.subject.name,
+            needs(memory, "memory")
+        ),
+        None if open > 0 => format!("{time}."),
+        None => format!("{time}, so keep the malloc that it has."),
+    }
+}
+
+/// `3.1 % less CPU time (2.5 to 3.6 %)`.
+fn needs(of: &Judgement, what: &str) -> String {
+    let size = |share: f64| percent(share.abs());
+    let range = |a: f64, b: f64| format!("{} to {}", size(a).replace(" %", ""), size(b));
+    match of.verdict {
+        Verdict::Gain => format!("{} less {what} ({})", size(of.saving), range(of.low, of.high)),
+        Verdict::Loss => format!("{} more {what} ({})", size(of.saving), range(of.high, of.low)),
+        Verdict::NoDifference => {
+            format!("as much {what} (within {})", size(of.low.abs().max(of.high.abs())))
+        }
+        Verdict::NotMeasurable => format!("{what} that could not be compared"),
+    }
+}
+
+/// What a recording says of the program.
+fn bound(report: &Report) -> String {
+    match report.bound {
+        Some(share) => format!(
+            " A recording says that malloc, free and page faults take {} of its CPU time: no malloc can save more, locality aside.",
+            percent(share)
+        ),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,278 @@
+//! A program under one allocator, and one run of it.
+
+use super::child::{Child, End, Output, Seen, Start};
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::record::Ended;
+use nix::sys::signal::Signal;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a program gets until its load succeeds for the first time.
+const START: Duration = Duration::from_secs(10);
+/// How long a program gets to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What is compared: a program in an environment.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The name in tables.
+    pub name: String,
+    /// The file of the program.
+    pub path: PathBuf,
+    /// The name and the arguments.
+    pub words: Vec<OsString>,
+    /// Variables of the environment.
+    pub variables: Vec<(OsString, Option<OsString>)>,
+    /// The library that is preloaded.
+    pub library: Option<PathBuf>,
+}
+
+/// What one run needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// CPU time of the program and of the processes that it waited for, in nanoseconds.
+    pub cpu_ns: f64,
+    /// Wall time in nanoseconds.
+    pub wall_ns: f64,
+    /// The most resident bytes of one of these processes.
+    pub peak_rss: f64,
+    /// Page faults.
+    pub faults: f64,
+}
+
+impl Figures {
+    /// Figures for each of `count` pieces of work.
+    fn of(ended: &Ended, wall: Duration, count: u64) -> Figures {
+        let count = count as f64;
+        Figures {
+            cpu_ns: (ended.user_ns + ended.system_ns) as f64 / count,
+            wall_ns: wall.as_nanos() as f64 / count,
+            peak_rss: ended.peak_rss as f64,
+            faults: (ended.minor_faults + ended.major_faults) as f64 / count,
+        }
+    }
+}
+
+/// One run that came to its end.
+pub struct Run {
+    /// What it needed.
+    pub figures: Figures,
+    /// What it printed; in a run with a load, what the load printed.
+    pub output: Output,
+    /// The status as `wait` returns it; 0 in a run with a load.
+    pub status: i32,
+    /// Whether the library was seen in its memory.
+    pub seen: Seen,
+    /// The time that the whole run took, with its setup.
+    pub took: Duration,
+}
+
+/// Why a run has no figures.
+pub enum Stop {
+    /// The user interrupts mallard.
+    Interrupted,
+    /// The program ran for too long, and was killed.
+    TooLong,
+    /// The program, or its load, failed in this way.
+    Broken(String),
+    /// Mallard, the setup or the start failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        let what = format!("cannot wait for the program: {}", error.to_string().to_lowercase());
+        let state = "the measurement was stopped";
+        Stop::Failed(
+            Failure::new(what, state, "the same command again").with_status(MALLARD_FAILED),
+        )
+    }
+}
+
+/// Runs subjects.
+pub struct Runner {
+    /// The file that is stdin.
+    pub stdin: Option<PathBuf>,
+    /// A shell command before each run.
+    pub setup: Option<String>,
+    /// A shell command that gives the program work.
+    pub load: Option<String>,
+    /// How long the load is repeated.
+    pub repeated_for: Option<Duration>,
+    /// Set when the user interrupts mallard.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Runner {
+    /// Runs a subject once, after the setup. `padding` is the length of a variable that moves the
+    /// stack: the place of the stack alone can change the time of a program by some per cent.
+    pub fn run(
+        &self,
+        subject: &Subject,
+        padding: usize,
+        limit: Duration,
+        watches: bool,
+    ) -> Result<Run, Stop> {
+        let begin = Instant::now();
+        self.set_up()?;
+        let mut variables = subject.variables.clone();
+        variables.push(("MALLARD_PADDING".into(), Some("x".repeat(padding).into())));
+        let start = Start {
+            path: subject.path.clone(),
+            words: subject.words.clone(),
+            variables,
+            stdin: self.stdin.clone(),
+            captures: self.load.is_none(),
+            library: subject.library.clone().filter(|_| watches),
+        };
+        let child = Child::start(&start)?;
+        let mut run = match &self.load {
+            Some(load) => self.serve(child, load, limit)?,
+            None => self.finish(child, limit)?,
+        };
+        run.took = begin.elapsed();
+        Ok(run)
+    }
+
+    fn finish(&self, mut child: Child, limit: Duration) -> Result<Run, Stop> {
+        match child.wait(limit, &self.interrupted)? {
+            End::Interrupted => Err(Stop::Interrupted),
+            End::TooLong => Err(Stop::TooLong),
+            End::Ended(ended, wall) => Ok(Run {
+                figures: Figures::of(&ended, wall, 1),
+                output: std::mem::take(&mut child.output),
+                status: ended.status,
+                seen: child.seen,
+                took: wall,
+            }),
+        }
+    }
+
+    /// Runs the load against the program, and then ends the program.
+    fn serve(&self, mut server: Child, load: &str, limit: Duration) -> Result<Run, Stop> {
+        let output = self.first_load(&mut server, load, limit)?;
+        let begin = Instant::now();
+        let mut count = 1;
+        let mut last = begin;
+        while self.repeated_for.is_some_and(|time| begin.elapsed() < time) {
+            self.alive(&mut server)?;
+            let (status, again) = self.shell(load, limit)?;
+            if status != 0 {
+                return Err(Stop::Broken(format!("the load failed: {}", ending(status, &again))));
+            }
+            count += 1;
+            last = Instant::now();
+        }
+        self.alive(&mut server)?;
+        let ended = terminate(&mut server)?;
+        // The first load has no time of its own: the program was starting.
+        let wall = if count > 1 {
+            (last - begin) * count as u32 / (count as u32 - 1)
+        } else {
+            begin - server.begin
+        };
+        let seen = server.seen;
+        Ok(Run { figures: Figures::of(&ended, wall, count), output, status: 0, seen, took: wall })
+    }
+
+    /// Repeats the load until it succeeds for the first time.
+    fn first_load(&self, server: &mut Child, load: &str, limit: Duration) -> Result<Output, Stop> {
+        let begin = Instant::now();
+        loop {
+            self.alive(server)?;
+            let (status, output) = self.shell(load, limit)?;
+            if status == 0 {
+                return Ok(output);
+            }
+            if begin.elapsed() > START {
+                let seconds = START.as_secs();
+                let how = ending(status, &output);
+                return Err(Stop::Broken(format!(
+                    "the load did not succeed within {seconds} s: {how}"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Fails if the program has ended.
+    fn alive(&self, server: &mut Child) -> Result<(), Stop> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(Stop::Interrupted);
+        }
+        if server.poll(Duration::ZERO)? {
+            let ended = server.finish()?;
+            let how = ending(ended.status, &server.output);
+            return Err(Stop::Broken(format!("it ended before its load did: {how}")));
+        }
+        server.watch();
+        Ok(())
+    }
+
+    fn set_up(&self) -> Result<(), Stop> {
+        let Some(setup) = &self.setup else { return Ok(()) };
+        let (status, output) = self.shell(setup, Duration::MAX)?;
+        if status == 0 {
+            return Ok(());
+        }
+        let what = format!("the setup '{setup}' failed: {}", ending(status, &output));
+        let state = "the measurement was stopped";
+        Err(Failure::new(what, state, format!("sh -c '{setup}'"))
+            .with_status(MALLARD_FAILED)
+            .into())
+    }
+
+    /// Runs a shell command in the environment of the user.
+    fn shell(&self, command: &str, limit: Duration) -> Result<(i32, Output), Stop> {
+        let words = ["sh", "-c", command].map(OsString::from).to_vec();
+        let mut child = Child::start(&Start {
+            path: "/bin/sh".into(),
+            words,
+            variables: Vec::new(),
+            stdin: None,
+            captures: true,
+            library: None,
+        })?;
+        match child.wait(limit, &self.interrupted)? {
+            End::Ended(ended, _) => Ok((ended.status, std::mem::take(&mut child.output))),
+            End::TooLong => Err(Stop::TooLong),
+            End::Interrupted => Err(Stop::Interrupted),
+        }
+    }
+}
+
+/// Ends a server by SIGTERM, or by SIGKILL if that does not help.
+fn terminate(server: &mut Child) -> Result<Ended, Stop> {
+    server.signal(Signal::SIGTERM);
+    let begin = Instant::now();
+    while begin.elapsed() < GRACE && !server.poll(Duration::from_millis(50))? {}
+    Ok(server.finish()?)
+}
+
+/// How a process ended, in words.
+pub fn ending(status: i32, output: &Output) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    let how = match (status.signal(), status.code()) {
+        (Some(signal), _) => match Signal::try_from(signal) {
+            Ok(name) => format!("ended by signal {signal} ({name})"),
+            Err(_) => format!("ended by signal {signal}"),
+        },
+        (None, code) => format!("status {}", code.unwrap_or(-1)),
+    };
+    match output.last_error() {
+        Some(line) => format!("{how}: {line}"),
+        None => how,
+    }
+}

@@ -1,0 +1,95 @@
+//! `mallard verify`: compares two programs, or a program before and after a change.
+
+use super::host::Host;
+use super::options::Options;
+use super::report::{Report, Words};
+use super::subject::Subject;
+use crate::error::Failure;
+use crate::record::find_program;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Compares CPU time and memory of a program before and after a change.
+///
+/// Both commands run in turns, as `mallard try` runs a program under several mallocs. The status is
+/// 0 if AFTER loses nothing, and 1 if it has a loss in CPU time or memory, or another output.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The command before the change. A shell runs it if it has characters of shells.
+    #[arg(long, value_name = "CMD")]
+    before: String,
+    /// The command after the change.
+    #[arg(long, value_name = "CMD")]
+    after: String,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Command {
+    /// Measures, and shows what was measured.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let before = subject("before", &self.before)?;
+        let after = subject("after", &self.after)?;
+        let mut host = Host::now();
+        let (measured, seed) = self.options.measure(&before, std::slice::from_ref(&after))?;
+        let mut report = Report::new(before, vec![after], measured, &self.options, seed);
+        report.words = Words {
+            kind: "program",
+            program: self.after.clone(),
+            name: String::new(),
+            breaks: "does not do the same",
+            is_pair: true,
+        };
+        report.notes.extend(host.notes());
+        report.next = self.next(&report);
+        report.show(&self.options)?;
+        Ok(if report.has_loss() { ExitCode::FAILURE } else { report.status() })
+    }
+
+    fn next(&self, report: &Report) -> String {
+        if report.is_open() {
+            let seconds = self.options.budget.as_secs().max(1) * 4;
+            return format!("the same command with --budget {seconds}s");
+        }
+        format!("mallard record -- {}, which shows where it allocates", self.after)
+    }
+}
+
+/// Makes a subject of a command line.
+fn subject(name: &str, command: &str) -> Result<Subject, Failure> {
+    let words: Vec<OsString> = match needs_shell(command) {
+        true => ["/bin/sh", "-c", command].map(OsString::from).to_vec(),
+        false => command.split_whitespace().map(OsString::from).collect(),
+    };
+    let Some(program) = words.first() else {
+        let what = format!("--{name} names no command");
+        return Err(Failure::new(what, "nothing was started", "mallard verify --help"));
+    };
+    let path = find_program(program, &format!("mallard verify --{name}"))?;
+    Ok(Subject { name: name.to_string(), path, words, variables: Vec::new(), library: None })
+}
+
+/// Whether a command line has characters that mean something to a shell.
+fn needs_shell(command: &str) -> bool {
+    command.contains(|c: char| "'\"\\$`|&;<>()*?[]#~{}!\n".contains(c))
+        || command.split_whitespace().next().is_some_and(|word| word.contains('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_runs_only_what_needs_one() {
+        let words = |command| subject("after", command).unwrap().words;
+        assert_eq!(words("true  a -b"), ["true", "a", "-b"]);
+        assert_eq!(words("true | cat")[..2], ["/bin/sh", "-c"]);
+        assert_eq!(words("A=1 true")[2], "A=1 true");
+    }
+
+    #[test]
+    fn an_empty_command_is_refused() {
+        assert!(subject("before", " ").unwrap_err().what().contains("--before names no command"));
+        assert_eq!(subject("before", "no-such-program").unwrap_err().status(), 127);
+    }
+}

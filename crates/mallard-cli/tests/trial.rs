@@ -1,0 +1,394 @@
+//! Tests `mallard run`, `try` and `verify` with real programs and a malloc that goes wrong on
+//! request (`programs/malloc.c`).
+//!
+//! Most tests need a C compiler. `./x test` runs them.
+
+mod support;
+
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, Ran, MALLARD};
+
+/// Allocates 20,000 blocks and prints their number.
+const BLOCKS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    long sum = 0;
+    for (int i = 0; i < 20000; ++i) {
+        char* volatile p = malloc(i % 100 + 1);
+        *p = 1;
+        sum += *p;
+        free(p);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+"#;
+
+/// Prints the size that malloc has for 24 bytes.
+const USABLE: &str = r#"
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { printf("first\n%zu\n", malloc_usable_size(malloc(20))); return 0; }
+"#;
+
+struct Trial {
+    folder: Folder,
+}
+
+impl Trial {
+    /// A folder with the malloc of the tests, `libmine.so`, and a program.
+    fn new(source: &str) -> Trial {
+        let folder = Folder::new();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/malloc.c");
+        folder.compile_file("libmine.so", &file, &["-shared", "-fPIC", "-O1", "-D_GNU_SOURCE"]);
+        folder.compile("program", source, &[]);
+        Trial { folder }
+    }
+
+    /// Runs `mallard try` and returns its JSON object.
+    fn measured(&self, options: &[&str], program: &[&str]) -> Value {
+        let ran = self.folder.mallard(&[&["try", "--json"], options, &["--"], program].concat());
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+        serde_json::from_str(&ran.out()).unwrap()
+    }
+}
+
+/// The candidate with a name.
+fn candidate<'a>(result: &'a Value, name: &str) -> &'a Value {
+    let all = result["candidates"].as_array().unwrap();
+    all.iter().find(|c| c["name"] == name).unwrap_or_else(|| panic!("{name} is not in {result}"))
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_program_runs_under_the_malloc_that_was_asked_for() {
+    let trial = Trial::new(USABLE);
+    let folder = &trial.folder;
+    let out = |arguments: &[&str]| folder.mallard(arguments).out();
+    let own = out(&["run", "--allocator", "glibc", "--", "./program"]);
+    assert_eq!(own, "first\n24\n");
+    assert_eq!(out(&["run", "--allocator", "mine=./libmine.so", "--", "./program"]), "first\n20\n");
+    let script = "echo $A $GLIBC_TUNABLES; exit 7";
+    let ran = folder.mallard(&["run", "-a", "glibc:arenas=1,A=b", "--", "sh", "-c", script]);
+    assert_eq!(ran.out(), "b glibc.malloc.arena_max=1\n");
+    assert_eq!(ran.status(), 7);
+    let killed = folder.mallard(&["run", "-a", "glibc", "--", "sh", "-c", "kill -9 $$"]);
+    assert!(killed.0.status.code().is_none(), "mallard becomes the program");
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_malloc_that_takes_more_time_and_memory_has_two_losses() {
+    let trial = Trial::new(BLOCKS);
+    let options = ["--budget", "20s", "-a", "mine=./libmine.so,WRONG=slow"];
+    let result = trial.measured(&options, &["./program"]);
+    let mine = candidate(&result, "mine,WRONG=slow");
+    assert_eq!(mine["cpu"]["verdict"], "loss", "{result}");
+    assert!(mine["cpu"]["saving"].as_f64().unwrap() < -1.0, "{result}");
+    assert_eq!(mine["memory"]["verdict"], "loss", "{result}");
+    assert!(mine["library"].as_str().unwrap().ends_with("libmine.so"));
+    assert_eq!(mine["environment"]["WRONG"], "slow");
+    assert_eq!(result["base"]["name"], "glibc");
+    assert!(result["blocks"].as_u64().unwrap() >= 6, "{result}");
+    assert!(result["seed"].is_u64() && result["base"]["control_cpu"]["saving"].is_f64());
+    assert!(mine["peak_rss_bytes"].as_f64() > result["base"]["peak_rss_bytes"].as_f64());
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_malloc_that_changes_the_output_is_found() {
+    let trial = Trial::new(USABLE);
+    let options = ["--budget", "2s", "-a", "mine=./libmine.so", "-a", "glibc:arenas=1"];
+    let result = trial.measured(&options, &["./program"]);
+    let mine = candidate(&result, "mine");
+    assert_eq!(mine["broken"], "line 2 of its output is '20', instead of '24'");
+    assert!(mine["cpu"].is_null() && mine["cpu_ns"].is_null(), "{result}");
+    assert!(candidate(&result, "glibc:arenas=1")["cpu"]["verdict"].is_string());
+
+    let text = trial.folder.mallard(&[
+        "try",
+        "--budget",
+        "1s",
+        "-a",
+        "mine=./libmine.so",
+        "--",
+        "./program",
+    ]);
+    assert!(text.out().contains("mine breaks the program: line 2"), "{}", text.out());
+    let accepted = ["--ignore-output", "--budget", "1s", "-a", "mine=./libmine.so"];
+    assert!(candidate(&trial.measured(&accepted, &["./program"]), "mine")["broken"].is_null());
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_malloc_that_crashes_the_program_is_found() {
+    let trial = Trial::new(BLOCKS);
+    let result = trial.measured(
+        &["--budget", "1s", "--ignore-output", "-a", "mine=./libmine.so,WRONG=abort"],
+        &["./program"],
+    );
+    let broken = candidate(&result, "mine,WRONG=abort")["broken"].as_str().unwrap().to_string();
+    assert!(broken.contains("ended by signal 6 (SIGABRT)"), "{broken}");
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_malloc_under_which_the_program_hangs_is_found() {
+    let trial = Trial::new(BLOCKS);
+    let result =
+        trial.measured(&["--budget", "12s", "-a", "mine=./libmine.so,WRONG=hang"], &["./program"]);
+    let broken = candidate(&result, "mine,WRONG=hang")["broken"].as_str().unwrap().to_string();
+    assert!(broken.contains("it hangs: a run was killed after 10 s"), "{broken}");
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_malloc_in_ld_preload_is_the_base() {
+    let trial = Trial::new(USABLE);
+    let command =
+        ["try", "--json", "--budget", "1s", "--ignore-output", "-a", "glibc", "--", "./program"];
+    let ran = trial
+        .folder
+        .command(MALLARD)
+        .args(command)
+        .env("LD_PRELOAD", trial.folder.path("libmine.so"))
+        .output()
+        .unwrap();
+    let ran = Ran(ran);
+    let result: Value =
+        serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
+    assert_eq!(result["base"]["name"], "libmine.so");
+    let notes = result["notes"].to_string();
+    assert!(notes.contains("the base is libmine.so, not glibc"), "{notes}");
+    assert!(candidate(&result, "glibc")["environment"]["LD_PRELOAD"].is_null());
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn programs_and_allocators_that_cannot_be_used_are_refused() {
+    let trial = Trial::new(BLOCKS);
+    let folder = &trial.folder;
+    let refuse = |allocator: &str, program: &str, status, what| {
+        folder.mallard(&["run", "-a", allocator, "--", program]).refuses(status, what);
+        folder.mallard(&["try", "-a", allocator, "--", program]).refuses(status, what);
+    };
+    folder.compile("fixed", BLOCKS, &["-static"]);
+    let own = "#include <stddef.h>\nvoid* malloc(size_t n) { (void)n; return 0; }\nint main(void) { return 0; }";
+    folder.compile("own", own, &[]);
+    fs::write(folder.path("text.so"), "text").unwrap();
+    folder.compile("libnone.so", "int nothing;", &["-shared", "-fPIC"]);
+    refuse("glibc", "./fixed", 126, "linked statically");
+    refuse("glibc", "./own", 126, "a malloc of its own");
+    refuse("glibc", "no-such-program", 127, "there is no program");
+    refuse("nonsense", "./program", 125, "there is no allocator 'nonsense'");
+    refuse("mine=./missing.so", "./program", 125, "cannot be preloaded");
+    refuse("mine=./text.so", "./program", 125, "it is no library");
+    refuse("none=./libnone.so", "./program", 125, "none is not in force where it is preloaded");
+    refuse(
+        "glibc,GLIBC_TUNABLES=glibc.malloc.speed=9",
+        "./program",
+        125,
+        "does not know the setting glibc.malloc.speed",
+    );
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_missing_library_names_the_package_that_brings_it() {
+    let ran = Folder::new().mallard(&["try", "--list", "--json"]);
+    let list: Value = serde_json::from_str(&ran.out()).unwrap();
+    for entry in list.as_array().unwrap() {
+        let name = entry["name"].as_str().unwrap();
+        let help = entry["missing"]["help"].as_str().unwrap_or_default();
+        assert_eq!(entry["installed"] == true, help.is_empty(), "{entry}");
+        if ["mimalloc", "jemalloc", "tcmalloc"].contains(&name) && entry["installed"] == false {
+            assert!(help.starts_with("apt-get install lib"), "{entry}");
+        }
+        // Settings of glibc are checked with the C library of this machine.
+        assert!(!name.starts_with("glibc") || entry["installed"] == true, "{entry}");
+    }
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    let folder = Folder::new();
+    folder.mallard(&["try"]).refuses(2, "");
+    folder.mallard(&["run", "--", "true"]).refuses(2, "--allocator");
+    folder.mallard(&["try", "-a", "mine=", "--", "true"]).refuses(2, "an allocator is NAME");
+    folder.mallard(&["try", "--min-gain", "much", "--", "true"]).refuses(2, "a share is");
+    folder.mallard(&["try", "--budget", "soon", "--", "true"]).refuses(2, "a time");
+    folder.mallard(&["try", "--for", "3s", "--", "true"]).refuses(2, "--load");
+    folder.mallard(&["try", "--quite", "--", "true"]).refuses(2, "there is no option '--quite'");
+    let refused = folder.mallard(&["try", "-a", "glibc", "--stdin", "missing", "--", "true"]);
+    refused.refuses(2, "cannot read missing, which --stdin names");
+    folder.mallard(&["verify", "--before", "true", "--after", " "]).refuses(2, "--after names no");
+    folder
+        .mallard(&["verify", "--before", "no-such-one", "--after", "true"])
+        .refuses(127, "there is no");
+}
+
+#[test]
+fn a_budget_that_is_too_small_is_refused_with_one_that_is_enough() {
+    let folder = Folder::new();
+    let try_sleep = |budget, seconds| {
+        folder.mallard(&["try", "--budget", budget, "-a", "glibc", "--", "sleep", seconds])
+    };
+    let refused = try_sleep("1s", "0.4");
+    refused.refuses(125, "a budget of 1.0 s is too small");
+    assert!(refused.errors().contains("--budget 2"), "{}", refused.errors());
+    try_sleep("0.3s", "30").refuses(125, "one run takes longer than the budget of 300 ms");
+}
+
+#[test]
+fn stdin_is_the_same_in_each_run_and_otherwise_empty() {
+    let folder = Folder::new();
+    fs::write(folder.path("text"), "some text\n").unwrap();
+    let script = "read line; test \"$line\" = 'some text'";
+    let status = |options: &[&str]| {
+        let options = [&["try", "--json", "--budget", "0.5s", "-a", "glibc"], options].concat();
+        let ran = folder.mallard(&[&options[..], &["--", "sh", "-c", script]].concat());
+        serde_json::from_str::<Value>(&ran.out()).unwrap()["notes"].to_string()
+    };
+    assert!(!status(&["--stdin", "text"]).contains("ends with status"));
+    assert!(status(&[]).contains("ends with status 1 in every run"));
+}
+
+#[test]
+fn the_setup_runs_before_each_run() {
+    let folder = Folder::new();
+    // Without its setup, the program fails the second time.
+    let script = "mv fresh used && echo moved";
+    let command =
+        ["try", "--json", "--budget", "0.5s", "-a", "glibc", "--setup", "touch fresh", "--"];
+    let ran = folder.mallard(&[&command[..], &["sh", "-c", script]].concat());
+    let result: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert!(result["candidates"][0]["broken"].is_null(), "{result}");
+    assert!(!result["notes"].to_string().contains("ends with status"), "{result}");
+    let failing = ["try", "--setup", "exit 3", "-a", "glibc", "--", "true"];
+    folder.mallard(&failing).refuses(125, "the setup 'exit 3' failed: status 3");
+}
+
+#[test]
+fn a_program_that_prints_other_things_each_time_needs_ignore_output() {
+    let folder = Folder::new();
+    let program = ["-a", "glibc", "--", "sh", "-c", "echo $$"];
+    let refused = folder.mallard(&[&["try"], &program[..]].concat());
+    refused.refuses(125, "two runs under the same malloc differ: line 1");
+    assert!(refused.errors().contains("help: --ignore-output"), "{}", refused.errors());
+    let accepted = [&["try", "--budget", "0.5s", "--ignore-output"], &program[..]].concat();
+    assert_eq!(folder.mallard(&accepted).status(), 0);
+}
+
+#[test]
+fn verify_is_a_gate() {
+    let folder = Folder::new();
+    let verify = |before: &str, after: &str| {
+        let budget = ["verify", "--budget", "4s", "--min-gain", "60%"];
+        folder.mallard(&[&budget, &["--before", before, "--after", after][..]].concat())
+    };
+    let work = |count| format!("i=0; while [ $i -lt {count} ]; do i=$((i+1)); done");
+    let worse = verify(&work(2000), &work(40000));
+    assert_eq!(worse.status(), 1, "{}{}", worse.out(), worse.errors());
+    assert!(worse.out().contains("more CPU time"), "{}", worse.out());
+    let better = verify(&work(40000), &work(2000));
+    assert_eq!(better.status(), 0, "{}{}", better.out(), better.errors());
+    assert!(better.out().contains("less CPU time"), "{}", better.out());
+    let other = verify("echo a", "echo b");
+    assert_eq!(other.status(), 1, "{}", other.out());
+    assert!(other.out().contains("after does not do the same: line 1"), "{}", other.out());
+}
+
+/// Answers each connection with a line.
+const SERVER: &str = "
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(('127.0.0.1', int(sys.argv[1])))
+s.listen()
+while True:
+    c = s.accept()[0]
+    c.sendall(b'hello\\n')
+    c.close()
+";
+
+#[test]
+#[ignore = "needs Python; ./x test runs it"]
+fn a_server_is_measured_while_a_load_uses_it() {
+    let folder = Folder::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    fs::write(folder.path("server.py"), SERVER).unwrap();
+    let load = format!(
+        "python3 -c 'import socket; c = socket.create_connection((\"127.0.0.1\", {port})); print(c.recv(99))'"
+    );
+    let port = port.to_string();
+    let server = ["python3", "server.py", &port];
+    let measured = |options: &[&str]| {
+        let options = [&["try", "--json", "-a", "glibc", "--load", &load], options].concat();
+        let ran = folder.mallard(&[&options[..], &["--"], &server].concat());
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+        serde_json::from_str::<Value>(&ran.out()).unwrap()
+    };
+    let once = measured(&["--budget", "12s"]);
+    assert!(once["base"]["cpu_ns"].as_f64().unwrap() > 0.0, "{once}");
+    assert!(once["candidates"][0]["broken"].is_null(), "{once}");
+    // The start of the server is shared by several loads.
+    let repeated = measured(&["--budget", "20s", "--for", "500ms"]);
+    assert!(
+        repeated["base"]["cpu_ns"].as_f64() < once["base"]["cpu_ns"].as_f64(),
+        "{repeated} {once}"
+    );
+    let ended = ["try", "-a", "glibc", "--load", "false", "--", "true"];
+    folder.mallard(&ended).refuses(125, "it ended before its load did");
+}
+
+#[test]
+fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
+    let folder = Folder::new();
+    let script = "echo $$ >> pids; sleep 0.05; echo done";
+    let mallard = folder
+        .command(MALLARD)
+        .args(["try", "--budget", "5m", "-a", "glibc", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let runs = || fs::read_to_string(folder.path("pids")).unwrap_or_default().lines().count();
+    let begin = Instant::now();
+    // Three runs without measuring, and three whole blocks.
+    while runs() < 3 + 3 * 3 + 1 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{} runs", runs());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill(Pid::from_raw(mallard.id() as i32), Signal::SIGINT).unwrap();
+    let ran = Ran(mallard.wait_with_output().unwrap());
+    assert_eq!(ran.status(), 130, "{}", ran.errors());
+    assert!(ran.out().contains("glibc again"), "{}", ran.out());
+    assert!(ran.out().contains("(Interrupted after"), "{}", ran.out());
+    let pids = fs::read_to_string(folder.path("pids")).unwrap();
+    let last = Pid::from_raw(pids.lines().last().unwrap().parse().unwrap());
+    assert!(kill(last, None).is_err(), "{last} runs on");
+}
+
+#[test]
+fn the_commands_have_man_pages() {
+    let folder = Folder::new();
+    assert_eq!(folder.mallard(&["pages", "share"]).status(), 0);
+    for name in ["run", "try", "verify"] {
+        assert!(folder.path(&format!("share/man/man1/mallard-{name}.1")).exists(), "{name}");
+    }
+    let help = Command::new(MALLARD).args(["try", "--help"]).output().unwrap();
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(help.contains("--ignore-output") && help.contains("NAME[=LIBRARY]"), "{help}");
+    assert!(!String::from_utf8_lossy(
+        &Command::new(MALLARD).arg("--help").output().unwrap().stdout
+    )
+    .contains("whose-malloc"));
+}
