@@ -7,11 +7,12 @@
 
 pub mod estimate;
 pub mod paired;
+pub mod unpaired;
+
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
-pub mod unpaired;
 
 use paired::{Differences, Interval};
 use serde::{Serialize, Serializer};
@@ -167,8 +168,8 @@ pub struct Judged {
 /// 4. the interval is below 0, and p is below 0.05: loss;
 /// 5. otherwise: not measurable.
 ///
-/// The verdict must be the same if the interval is widened by what the control shows of noise
-/// (`Rule`); otherwise it is not measurable.
+/// The verdict must stay the same when the interval is widened by the noise that the control shows
+/// (see `Rule`); otherwise it is not measurable.
 pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
     let Some(control) = Differences::of(blocks.iter().map(|b| (b.base, b.control))) else {
         let none = Judgement::without_figure();
@@ -179,15 +180,13 @@ pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
     let measured: Vec<f64> = candidates.iter().flatten().map(Differences::p).collect();
     let mut adjusted = holm(&measured).into_iter();
     let rule = Rule::new(&control, min_gain, measured.len());
-    let judge_one = |of: Option<Differences>| match (of.as_ref(), &mut adjusted) {
-        (Some(of), adjusted) => {
-            let p = adjusted.next().unwrap_or(1.0);
-            Judgement::new(of, p, rule.verdict(of, p))
-        }
-        (None, _) => Judgement::without_figure(),
+    let mut judge_one = |of: Option<Differences>| {
+        let Some(of) = of else { return Judgement::without_figure() };
+        let p = adjusted.next().unwrap_or(1.0);
+        Judgement::new(&of, p, rule.verdict(&of, p))
     };
     Judged {
-        candidates: candidates.into_iter().map(judge_one).collect(),
+        candidates: candidates.into_iter().map(&mut judge_one).collect(),
         control: Judgement::new(&control, control.p(), rule.verdict_on_control(&control)),
     }
 }
@@ -233,11 +232,11 @@ fn holm(p: &[f64]) -> Vec<f64> {
 
 /// The rule that turns differences into a verdict.
 ///
-/// A control whose interval contains 0 and lies within ±`min_gain` changes nothing. If the interval
-/// reaches further, the intervals of candidates are widened by the excess. If the interval excludes
-/// 0, base and control differ although they are the same program, and the intervals of candidates
-/// are widened by all that the control may differ by. So a large change is still called on a noisy
-/// machine, and a small one is not.
+/// A verdict on a candidate counts only if the interval gives the same verdict when both of its ends
+/// are moved outwards by a margin. If the control's interval contains 0, the margin is what it
+/// reaches beyond `min_gain`: 0 on a quiet machine. If the control's interval excludes 0, base and
+/// control differ although they are the same program, and the margin is all that they may differ by.
+/// So a large change is still called on a noisy machine, and a small one is not.
 struct Rule {
     min_gain: f64,
     margin: f64,

@@ -1,7 +1,7 @@
 //! Simulates comparisons under several kinds of noise, and counts right and wrong verdicts.
 //!
 //! `cargo test -p mallard-cli verdict::simulation -- --ignored --nocapture` prints the tables of
-//! decision 43. The tests hold its bounds with fewer rounds.
+//! decision 43. The other tests hold its bounds with fewer rounds.
 
 use super::*;
 
@@ -171,7 +171,7 @@ fn runs_of_one_program_are_seldom_called_different() {
 fn a_change_of_five_per_cent_is_called_and_never_reversed() {
     for noise in ALL {
         for (change, right) in [(0.05, Verdict::Gain), (-0.05, Verdict::Loss)] {
-            let (counts, _) = simulate(noise, Length::UntilSure, &[change], 100);
+            let (counts, _) = simulate(noise, Length::UntilSure, &[change], 60);
             let different = counts[0].different();
             assert_eq!(counts[0].of(right), different, "{noise:?}, {change}: the wrong sign");
             let least = if matches!(noise, Noise::Biased) { 60.0 } else { 95.0 };

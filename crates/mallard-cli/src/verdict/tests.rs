@@ -194,6 +194,15 @@ fn a_control_that_differs_hides_differences_of_its_own_size() {
 }
 
 #[test]
+fn the_control_turns_no_difference_into_no_gain() {
+    // The interval of 1 % to 1.6 %, widened by 0.7 %, is above 0 and reaches beyond 2 %.
+    let savings = [1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.0, 1.6];
+    assert_eq!(first(&blocks(&savings)).verdict, Verdict::NoDifference);
+    let biased = first(&with_control(blocks(&savings), &[0.5, 0.6, 0.7]));
+    assert_eq!((biased.verdict, biased.why), (Verdict::NotMeasurable, Some(Why::ControlDiffers)));
+}
+
+#[test]
 fn one_disturbed_run_changes_no_verdict() {
     for disturbed in [-900.0, 99.0] {
         let mut savings = vec![5.0; 15];

@@ -19,8 +19,8 @@ impl Default for Bounds {
     }
 }
 
-/// Compares the row `to` with the row `from`. A lower figure is a gain. Not measurable
-/// if a row has no figure.
+/// Compares the row `to` with the row `from`. A lower figure is a gain. Not measurable if a
+/// row has no figure.
 ///
 /// The rows differ if their ranges do not overlap and their medians are further apart than the bound.
 pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Verdict {
