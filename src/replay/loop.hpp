@@ -8,8 +8,11 @@ namespace mallard::replay {
 /// Does the ops of one thread. `Calls`, `Touch` and `Pace` are policies of calls.hpp, so that the
 /// loop has no test for an option.
 ///
-/// `do_ops` handles the ops of target 0 by one jump, and jumps elsewhere for all other targets by
-/// the same test. What happens rarely is in functions of its own, which are not inlined.
+/// `do_ops` tests for malloc and free first, and selects every other op of target 0 by one jump:
+/// the processor predicts the two tests better than a jump. (For ten mallocs and ten frees in turn,
+/// an op took 2.7 ns of CPU time with the tests and 5.2 ns without.) With --no-op, an op of malloc
+/// or free takes 12 instructions, and 17.5 with --touch=page, on average and by callgrind. What
+/// happens rarely is in functions of its own, which are not inlined.
 template <class Calls, class Touch, class Pace>
 class loop {
 public:
@@ -42,14 +45,17 @@ private:
             void** const slot = slots + o.slot;
             pace_.before(o);
             calls_.note(o);
-            switch (handler_of(o)) {
-            case mallard_replay_op_malloc:
+            std::uint64_t const handler = handler_of(o);
+            if (handler == mallard_replay_op_malloc) {
                 keep(slot, calls_.malloc(bytes_of(o)), o);
                 continue;
-            case mallard_replay_op_free:
+            }
+            if (handler == mallard_replay_op_free) {
                 if (void* const block = *slot) [[likely]]
                     calls_.free(block);
                 continue;
+            }
+            switch (handler) {
             case mallard_replay_op_calloc:
                 keep(slot, calls_.calloc(bytes_of(o)), o);
                 continue;

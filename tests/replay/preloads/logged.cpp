@@ -105,9 +105,9 @@ void* malloc(std::size_t bytes)
 {
     return make("malloc", bytes, 16);
 }
-void* calloc(std::size_t count, std::size_t bytes)
+void* calloc(std::size_t elements, std::size_t bytes)
 {
-    return make("calloc", count * bytes, 16);
+    return make("calloc", elements * bytes, 16);
 }
 void* aligned_alloc(std::size_t align, std::size_t bytes)
 {
