@@ -312,6 +312,7 @@ fn a_window_records_a_part_and_samples_estimate_the_whole() {
     ]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert_eq!(folder.manifest("late.mallard")["counts"]["events"], 0);
+    assert_eq!(folder.manifest("late.mallard")["notes"]["window"], "100s..");
     let work = ["--", "perl", "-e", "my @a = map { 'x' x 100 } 1..50000"];
     assert_eq!(folder.mallard(&[&["record", "-o", "all"], &work[..]].concat()).status(), 0);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Reads streams of allocation events, and makes traces of them: folders of Parquet tables.
+//! Reads streams of allocation events, makes traces of them, which are folders of Parquet tables, and
+//! compiles traces for replays: see [`replay`].
 //!
 //! ```no_run
 //! use mallard_trace::import::{import, Options};

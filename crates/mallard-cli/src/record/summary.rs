@@ -14,9 +14,10 @@ use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
 use nix::sys::signal::Signal;
 use serde_json::{json, Map, Value};
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A finished recording.
 pub struct Summary<'a> {
@@ -130,10 +131,11 @@ impl Summary<'_> {
             "cores": std::thread::available_parallelism().map_or(0, usize::from),
             "environment": mallocs_environment(),
         });
-        match notes {
-            Value::Object(notes) => notes,
-            _ => Map::new(),
+        let Value::Object(mut notes) = notes else { return Map::new() };
+        if let Some(window) = &self.command.window {
+            notes.insert("window".to_string(), shown_window(window).into());
         }
+        notes
     }
 
     fn text(&self, manifest: &Manifest) -> String {
@@ -293,4 +295,13 @@ fn ns_per_fault() -> f64 {
         Some(begin.elapsed().as_nanos() as f64 / (BYTES / PAGE) as f64)
     };
     (0..3).filter_map(|_| measure()).fold(f64::INFINITY, f64::min).min(1e6)
+}
+
+/// The part of the run that is recorded: `10s..70s`, `10s..`.
+fn shown_window(window: &Range<Duration>) -> String {
+    let end = match window.end {
+        Duration::MAX => String::new(),
+        end => format!("{}s", end.as_secs_f64()),
+    };
+    format!("{}s..{end}", window.start.as_secs_f64())
 }

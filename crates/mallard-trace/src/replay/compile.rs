@@ -1,13 +1,14 @@
 //! Compiles a trace: turns its events into ops, in the order of the recording.
 //!
-//! One pass over the events. Memory: the blocks in use, the slots that are free, at most 64 KiB for
-//! each thread, and what the plan needs of the call stacks. The ops wait in a temporary file.
+//! One pass over the events. Memory: a row group of a million events, the blocks in use, the slots
+//! that are free, at most 64 KiB for each thread, and what the plan needs of the call stacks. The ops
+//! wait in a temporary file.
 
 use super::compiled::{Compiled, RuleResult};
 use super::emitter::Emitter;
 use super::format::{op as to, pack, Op, Sums};
 use super::numbers::Numbers;
-use super::plan::{bad, End, Plan, Rule};
+use super::plan::{bad, End, Plan, Rule, Scope};
 use super::regions::{Regions, NO_INSTANCE};
 use super::rows::{Row, Rows, Wanted, NULL};
 use super::selection::{Selection, NO_RULE};
@@ -37,7 +38,8 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
     if process.threads.is_empty() {
         return Err(no_events(trace, options.process)?);
     }
-    let needs_stacks = process.threads.len() > 1 || !plan.rules.is_empty();
+    let is_for_some = |rule: &Rule| rule.scope != Scope::Everything;
+    let needs_stacks = process.threads.len() > 1 || plan.rules.iter().any(is_for_some);
     let stacks = needs_stacks.then(|| trace.stacks()).transpose()?;
     let selection = match &stacks {
         Some(stacks) => {
@@ -127,6 +129,9 @@ struct Block {
 
 /// The alignment of what malloc returns, as an exponent.
 const NATURAL_ALIGN: u8 = 4;
+
+/// A longer gap is cut: 19 hours, in nanoseconds.
+const GAP_MAX: u64 = 1 << 46;
 
 struct Compiler<'a> {
     plan: &'a Plan,
@@ -285,10 +290,10 @@ impl<'a> Compiler<'a> {
     fn begin_call(&mut self, row: &Row, thread: usize) -> u32 {
         let is_free = row.op >= op::FREE;
         let dur = i64::from(row.dur_ns.max(0));
-        let begin = if is_free { row.t_ns } else { row.t_ns - dur };
+        let begin = if is_free { row.t_ns } else { row.t_ns.saturating_sub(dur) };
         let state = self.threads.state(thread);
-        let mut gap = begin.saturating_sub(state.end_of_call).max(0) as u64;
-        state.end_of_call = if is_free { row.t_ns + dur } else { row.t_ns };
+        let mut gap = (begin.saturating_sub(state.end_of_call).max(0) as u64).min(GAP_MAX);
+        state.end_of_call = if is_free { row.t_ns.saturating_add(dur) } else { row.t_ns };
         while gap > u64::from(u32::MAX) {
             let pause = (gap - u64::from(u32::MAX)).min(super::format::SIZE_MAX);
             self.emitter.push(thread, Op::new(to::PAUSE, pause, 0));
@@ -424,8 +429,8 @@ impl<'a> Compiler<'a> {
         let at = self.emitter.call(thread, op);
         let (instance, writer) = (block.instance, thread as u32);
         self.used(instance, self.regions.target(instance), thread, at);
-        self.regions.resize(instance, block.size, row.size);
-        let block = Block { size: row.size, at, writer, align: NATURAL_ALIGN, ..block };
+        self.regions.resize(instance, block.size, size);
+        let block = Block { size, at, writer, align: NATURAL_ALIGN, ..block };
         self.insert(row.alloc, block)
     }
 
@@ -460,12 +465,13 @@ impl<'a> Compiler<'a> {
         self.escape(&block, Some(thread));
         let gap = self.begin_call(row, thread);
         self.emitter.wait_for(thread, block.writer as usize, block.at);
-        let what = pack(row.size.max(1), NATURAL_ALIGN, to::OP_REALLOC, 0);
+        let size = row.size.max(1);
+        let what = pack(size, NATURAL_ALIGN, to::OP_REALLOC, 0);
         let at = self.emitter.call(thread, Op { what, slot: block.slot, gap });
         self.regions.freed(block.instance, thread, block.size, false, &mut self.emitter);
         let (writer, instance) = (thread as u32, NO_INSTANCE);
         let align = NATURAL_ALIGN;
-        self.insert(row.alloc, Block { size: row.size, at, writer, instance, align, ..block })
+        self.insert(row.alloc, Block { size, at, writer, instance, align, ..block })
     }
 
     /// Ends all threads.

@@ -1,5 +1,6 @@
 //! Plans: which allocator serves which calls of a replayed program.
 
+use super::format::TARGETS_MAX;
 use super::strategy::{Allocator, Strategy};
 use crate::error::{Error, ErrorKind, Result};
 use std::fmt;
@@ -120,6 +121,10 @@ impl Plan {
                 }
                 _ => return Err(unknown_key(name, key, &["default", "rule"])),
             }
+        }
+        if plan.rules.len() >= TARGETS_MAX as usize {
+            let help = format!("an op stream has at most {TARGETS_MAX} targets");
+            return Err(bad(format!("{name} has too many rules"), help));
         }
         plan.check_doubles(name)?;
         Ok(plan)
@@ -391,6 +396,7 @@ mod tests {
                 "a.toml: rules 1 and 2 are both for the site a",
                 "remove rule 1 or rule 2",
             ),
+            (rule("").repeat(8192), "a.toml has too many rules", "8192 targets"),
             (rule("\n") + &rule(""), "rules 1 and 2 are both for the whole program", "remove"),
         ];
         for (text, what, help) in cases {

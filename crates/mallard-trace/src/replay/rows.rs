@@ -1,6 +1,7 @@
 //! The rows of the table `events`, one row group at a time, and of it only the columns that are
 //! needed.
 
+use super::format::SIZE_MAX;
 use crate::error::Result;
 use crate::tables::{Column, Table, Values};
 use rayon::prelude::*;
@@ -129,7 +130,7 @@ impl Rows {
             dur_ns: self.dur_ns[row],
             op: self.op[row] as u8,
             flags: self.flags[row] as u16,
-            size: self.size[row] as u64,
+            size: (self.size[row] as u64).min(SIZE_MAX), // a damaged trace may have more
             align: self.align[row] as u8,
             alloc: self.alloc[row],
             old_alloc: self.old_alloc[row],

@@ -5,6 +5,7 @@
 
 use mallard_trace::error::{Error, Result};
 use mallard_trace::import::{import_from, Options};
+use mallard_trace::replay::{compile, Options as Compiling, Plan, Strategy};
 use mallard_trace::stream::Reader;
 use mallard_trace::tables::{schema, Kind, Schema};
 use mallard_trace::Trace;
@@ -30,6 +31,7 @@ pub fn check_stream(bytes: &[u8], folder: &Path) {
     let to = folder.join("a.mallard");
     let trace = import_from(reader, &to, &Options::default(), &mut |_| ()).expect("a trace");
     check_trace(&trace);
+    check_replay(&trace, folder);
     fs::remove_dir_all(&to).expect("a folder");
 }
 
@@ -58,10 +60,26 @@ pub fn check_file(trace: &Path, file: &Path, bytes: &[u8]) {
     fs::write(&path, bytes).expect("a writable file");
     let is_of = |schema: &&&Schema| file.to_str().is_some_and(|f| f.starts_with(schema.name));
     let schema = schema::ALL.iter().find(is_of).copied().unwrap_or(&schema::CPU);
-    if let Err(error) = Trace::open(trace).and_then(|trace| read(&trace, schema)) {
-        check_error(&error);
+    match Trace::open(trace) {
+        Err(error) => check_error(&error),
+        Ok(changed) => {
+            read(&changed, schema).unwrap_or_else(|error| check_error(&error));
+            check_replay(&changed, trace);
+        }
     }
     fs::write(&path, before).expect("a writable file");
+}
+
+/// Compiles a trace, as it is and under a strategy. The trace may be damaged.
+fn check_replay(trace: &Trace, folder: &Path) {
+    let to = folder.join("ops");
+    let options = Compiling { allow_samples: true, ..Compiling::default() };
+    for plan in [Plan::default(), Plan::of_strategy(Strategy::new(8).expect("a strategy"))] {
+        match compile(trace, &plan, &options, &to) {
+            Ok(_) => fs::remove_file(&to).expect("an op stream"),
+            Err(error) => check_error(&error),
+        }
+    }
 }
 
 /// The files of a trace, relative to its folder: the manifest, and the files of tables.
