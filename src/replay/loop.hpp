@@ -55,6 +55,10 @@ private:
                     calls_.free(block);
                 continue;
             }
+            if (handler >= handlers_of_malloc) {
+                do_local(o);
+                continue;
+            }
             switch (handler) {
             case mallard_replay_op_calloc:
                 keep(slot, calls_.calloc(bytes_of(o)), o);
@@ -128,10 +132,9 @@ private:
                                     bytes_of(o));
     }
 
+    /// Does an op of target 0 that is rare.
     [[gnu::noinline]] void do_other(op const& o) noexcept
     {
-        if (mallard_replay_target_of(o.what) != 0)
-            return do_local(o);
         switch (handler_of(o)) {
         case mallard_replay_op_free_null:
             return calls_.free(nullptr);
@@ -171,12 +174,24 @@ private:
         *slot = block;
     }
 
-    void do_local(op const& o) noexcept
+    /// Does an op of a local target.
+    [[gnu::noinline]] void do_local(op const& o) noexcept
     {
         local_target& at = calls_.target(o);
-        std::unique_lock held(at.lock(), std::defer_lock);
-        if (at.is_shared())
-            held.lock();
+        if (at.is_shared()) [[unlikely]]
+            do_shared(at, o);
+        else
+            do_at(at, o);
+    }
+
+    [[gnu::noinline]] void do_shared(local_target& at, op const& o) noexcept
+    {
+        std::lock_guard const held(at.lock());
+        do_at(at, o);
+    }
+
+    [[gnu::always_inline]] void do_at(local_target& at, op const& o) noexcept
+    {
         layout const l{bytes_of(o), align_of(o.what)};
         switch (mallard_replay_op_of(o.what)) {
         case mallard_replay_op_malloc:
@@ -206,7 +221,7 @@ private:
     }
 
     /// realloc with a local allocator, which is what a user of the allocator would write.
-    void reallocate_local(local_target& at, op const& o, layout l) noexcept
+    [[gnu::noinline]] void reallocate_local(local_target& at, op const& o, layout l) noexcept
     {
         std::uint64_t const from = std::exchange(from_, 0);
         void** const slot = slot_of(o);
@@ -227,7 +242,7 @@ private:
         Touch::template part<Calls>(block, kept, l.bytes);
     }
 
-    void fail_local(local_target& at, layout l) noexcept
+    [[gnu::noinline, gnu::cold]] void fail_local(local_target& at, layout l) noexcept
     {
         from_ = 0;
         void* const block = calls_.allocate(at, l);

@@ -11,7 +11,10 @@ namespace mallard::replay {
 
 using op = mallard_replay_op;
 
-/// The kind and the target of an op as one number. Ops of target 0 have the numbers below 32.
+/// Ops of target 0 have a `handler_of` below this number.
+constexpr std::uint64_t handlers_of_malloc = 32;
+
+/// The kind and the target of an op as one number.
 inline std::uint64_t handler_of(op const& o) noexcept
 {
     return o.what >> mallard_replay_op_shift;
