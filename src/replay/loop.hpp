@@ -10,9 +10,9 @@ namespace mallard::replay {
 ///
 /// `do_ops` tests for malloc and free first, and selects every other op of target 0 by one jump:
 /// the processor predicts the two tests better than a jump. (For ten mallocs and ten frees in turn,
-/// an op took 2.7 ns of CPU time with the tests and 5.2 ns without.) With --no-op, an op of malloc
-/// or free takes 12 instructions, and 17.5 with --touch=page, on average and by callgrind. What
-/// happens rarely is in functions of its own, which are not inlined.
+/// an op took about half the CPU time that it took without the tests.) With --no-op, an op of
+/// malloc or free takes 12 instructions, and 17.5 with --touch=page, on average and by callgrind.
+/// What happens rarely is in functions of its own, which are not inlined.
 template <class Calls, class Touch, class Pace>
 class loop {
 public:
