@@ -8,9 +8,10 @@ use mallard_trace::error::ErrorKind;
 use mallard_trace::format::{loss, op};
 use mallard_trace::manifest::Manifest;
 use mallard_trace::replay::{compile, Cause, Options, Plan};
+use mallard_trace::tables::schema::THREADS;
 use mallard_trace::Trace;
 use replay::*;
-use support::header;
+use support::{golden, header, trace_of};
 
 fn escaping() -> Script {
     let mut script = Script::new();
@@ -198,4 +199,26 @@ fn a_file_that_cannot_be_written_is_named() {
     let error = compile(&trace, &Plan::default(), &Options::default(), &path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::System);
     assert!(error.what().starts_with("cannot write the op stream"), "{error}");
+}
+
+#[test]
+fn events_of_traced_allocators_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_other, trace) = trace_of(&golden());
+    let path = folder.path().join("ops");
+    let compiled = compile(&trace, &Plan::default(), &Options::default(), &path).unwrap();
+    let found = |cause| compiled.validity.iter().find(|v| v.cause == cause).map(|v| v.count);
+    let left_out = [Cause::TracedAllocators, Cause::UnknownBlocks].map(found);
+    let left_out: u64 = left_out.into_iter().flatten().sum();
+    assert_eq!(compiled.calls + left_out, events_of(&trace, compiled.process));
+    assert!(left_out > 0 && compiled.calls > 0);
+    assert_eq!(found(Cause::Losses), Some(2));
+}
+
+/// Number of events of a process.
+fn events_of(trace: &Trace, process: i32) -> u64 {
+    let threads = trace.table(&THREADS).unwrap();
+    let processes = threads.i64s("proc").unwrap().into_iter();
+    let of = processes.zip(threads.i64s("events").unwrap());
+    of.filter(|&(number, _)| number == i64::from(process)).map(|(_, events)| events as u64).sum()
 }
