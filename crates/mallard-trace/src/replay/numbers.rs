@@ -5,7 +5,9 @@
 //! are more of them than `spare`, the oldest first, and after a wait for the thread that gave the
 //! number back. So at any time
 //!
-//!     numbers  <=  numbers in use  +  spare  +  1
+//! ```text
+//! numbers  <=  numbers in use  +  spare  +  1
+//! ```
 
 use std::collections::VecDeque;
 

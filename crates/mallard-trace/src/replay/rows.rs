@@ -17,6 +17,27 @@ pub(super) struct Wanted {
     pub addr: bool,
 }
 
+impl Wanted {
+    /// The columns, and whether each is read.
+    fn columns(self) -> [(&'static str, bool); 13] {
+        [
+            ("proc", self.proc),
+            ("tid", true),
+            ("t_ns", true),
+            ("dur_ns", true),
+            ("op", true),
+            ("flags", true),
+            ("size", true),
+            ("align", true),
+            ("alloc", true),
+            ("old_alloc", true),
+            ("stack", self.stack),
+            ("fresh", self.fresh),
+            ("addr", self.addr),
+        ]
+    }
+}
+
 /// An event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
@@ -61,52 +82,27 @@ pub(super) struct Rows {
 impl Rows {
     /// Reads a row group of the table `events`.
     pub fn read(events: &Table, group: (usize, usize), wanted: Wanted) -> Result<Rows> {
-        let all = [
-            ("proc", wanted.proc),
-            ("tid", true),
-            ("t_ns", true),
-            ("dur_ns", true),
-            ("op", true),
-            ("flags", true),
-            ("size", true),
-            ("align", true),
-            ("alloc", true),
-            ("old_alloc", true),
-            ("stack", wanted.stack),
-            ("fresh", wanted.fresh),
-            ("addr", wanted.addr),
-        ];
         let read = |(name, is_wanted): (&str, bool)| {
             is_wanted.then(|| events.group_column(group, name)).transpose()
         };
-        let columns = all.into_par_iter().map(read).collect::<Result<Vec<_>>>()?;
+        let columns = wanted.columns().into_par_iter().map(read).collect::<Result<Vec<_>>>()?;
         let mut columns = columns.into_iter();
-        let mut small = || i32s(columns.next().flatten());
-        let (proc, tid) = (small(), small());
-        let t_ns = i64s(columns.next().flatten());
-        let mut small = || i32s(columns.next().flatten());
-        let (dur_ns, op, flags) = (small(), small(), small());
-        let size = i64s(columns.next().flatten());
-        let align = i32s(columns.next().flatten());
-        let mut large = || i64s(columns.next().flatten());
-        let (alloc, old_alloc) = (large(), large());
-        let mut small = || i32s(columns.next().flatten());
-        let (stack, fresh) = (small(), small());
-        let addr = i64s(columns.next().flatten());
+        let mut next = || columns.next().flatten();
+        // The members are in the order of `Wanted::columns`.
         Ok(Rows {
-            proc,
-            tid,
-            t_ns,
-            dur_ns,
-            op,
-            flags,
-            size,
-            align,
-            alloc,
-            old_alloc,
-            stack,
-            fresh,
-            addr,
+            proc: i32s(next()),
+            tid: i32s(next()),
+            t_ns: i64s(next()),
+            dur_ns: i32s(next()),
+            op: i32s(next()),
+            flags: i32s(next()),
+            size: i64s(next()),
+            align: i32s(next()),
+            alloc: i64s(next()),
+            old_alloc: i64s(next()),
+            stack: i32s(next()),
+            fresh: i32s(next()),
+            addr: i64s(next()),
         })
     }
 
