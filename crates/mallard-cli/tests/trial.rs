@@ -291,7 +291,7 @@ fn a_program_that_prints_other_things_each_time_needs_ignore_output() {
 fn verify_is_a_gate() {
     let folder = Folder::new();
     let verify = |before: &str, after: &str| {
-        let budget = ["verify", "--budget", "4s", "--min-gain", "60%"];
+        let budget = ["verify", "--budget", "30s", "--min-gain", "60%"];
         folder.mallard(&[&budget, &["--before", before, "--after", after][..]].concat())
     };
     let work = |count| format!("i=0; while [ $i -lt {count} ]; do i=$((i+1)); done");
@@ -304,6 +304,23 @@ fn verify_is_a_gate() {
     let other = verify("echo a", "echo b");
     assert_eq!(other.status(), 1, "{}", other.out());
     assert!(other.out().contains("after does not do the same: line 1"), "{}", other.out());
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_recording_tells_how_much_any_malloc_could_save() {
+    let folder = Folder::new();
+    let program = ["--", "perl", "-e", "my %h; $h{$_} = $_ for 1..20000"];
+    let recorded = folder.mallard(&[&["record", "-o", "run"], &program[..]].concat());
+    assert_eq!(recorded.status(), 0, "{}", recorded.errors());
+    let command = ["try", "--json", "--budget", "1s", "-a", "glibc", "--trace", "run"];
+    let ran = folder.mallard(&[&command, &program[..]].concat());
+    let result: Value =
+        serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
+    let bound = result["bound"].as_f64().unwrap();
+    assert!(bound > 0.0 && bound <= 1.0, "{result}");
+    assert!(result["sentence"].as_str().unwrap().contains("no malloc can save more"), "{result}");
+    folder.mallard(&["try", "--trace", "none", "--", "true"]).refuses(3, "there is no trace");
 }
 
 /// Answers each connection with a line.

@@ -47,6 +47,7 @@ pub fn percent(share: f64) -> String {
 
 /// One decimal below 10, otherwise no decimals.
 fn short(figure: f64) -> String {
+    let figure = if figure.abs() < 0.05 { 0.0 } else { figure }; // not -0.0
     if figure.abs() < 9.95 {
         format!("{figure:.1}")
     } else {
@@ -71,5 +72,6 @@ mod tests {
         assert_eq!(count(12), "12");
         assert_eq!(percent(0.0042), "0.4 %");
         assert_eq!(percent(0.123), "12 %");
+        assert_eq!(percent(-0.0001), "0.0 %");
     }
 }

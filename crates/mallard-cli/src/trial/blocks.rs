@@ -101,6 +101,8 @@ struct Measurement<'a> {
     out: Measured,
     /// How long the last run of each column took.
     took: Vec<Duration>,
+    /// The half-width of the widest interval when the intervals were computed last.
+    known: Option<f64>,
 }
 
 /// Runs the base and the candidates in turns until the differences are known well enough, the
@@ -118,20 +120,17 @@ pub fn measure(
     }
     let first = match runner.run(base, rng.usize(..PADDING_MAX), plan.budget, true) {
         Ok(first) => first,
-        Err(Stop::Interrupted) => return Ok(nothing(candidates)),
+        Err(Stop::Interrupted) => {
+            return Ok(Measured { interrupted: true, ..nothing(candidates) });
+        }
         Err(Stop::TooLong) => return Err(longer_than_budget(plan.budget)),
         Err(Stop::Broken(how)) => return Err(base_fails(&how)),
         Err(Stop::Failed(failure)) => return Err(failure),
     };
-    let out = Measured {
-        columns: vec![Vec::new(); candidates.len() + 2],
-        status: first.status,
-        first: first.took,
-        ..nothing(candidates)
-    };
+    let out = Measured { status: first.status, first: first.took, ..nothing(candidates) };
     let took = vec![first.took; candidates.len() + 2];
     let mut measurement =
-        Measurement { runner, base, candidates, plan, rng, begin, first, out, took };
+        Measurement { runner, base, candidates, plan, rng, begin, first, out, took, known: None };
     measurement.refuse_small_budget()?;
     match measurement.warm_up().and_then(|()| measurement.blocks()) {
         Ok(()) => {}
@@ -148,15 +147,13 @@ fn nothing(candidates: &[Subject]) -> Measured {
     Measured {
         columns: vec![Vec::new(); candidates.len() + 2],
         broken: vec![None; candidates.len()],
-        interrupted: true,
         ..Measured::default()
     }
 }
 
 impl Measurement<'_> {
     /// Refuses a budget that does not allow one block.
-    fn refuse_small_budget(&mut self) -> Result<(), Failure> {
-        self.out.interrupted = false;
+    fn refuse_small_budget(&self) -> Result<(), Failure> {
         let runs = self.candidates.len() as u32;
         let warm = self.first.took * (runs + 2);
         let block = self.first.took * (runs + 2);
@@ -201,9 +198,11 @@ impl Measurement<'_> {
                 return Ok(());
             }
             if done >= next_look {
-                if is_narrow(&self.out.metric(|f| f.cpu_ns)) {
+                let blocks = self.out.metric(|f| f.cpu_ns);
+                if is_narrow(&blocks) {
                     return Ok(());
                 }
+                self.known = Some(verdict::half_width(&blocks));
                 next_look = done + (done / 4).max(3);
             }
             if self.begin.elapsed() + self.block_time() > self.plan.budget {
@@ -300,19 +299,14 @@ impl Measurement<'_> {
     }
 
     fn say_rest(&self) {
-        if self.plan.progress.is_none() {
-            return;
-        }
         let rest = self.plan.budget.saturating_sub(self.begin.elapsed());
-        let done = self.out.blocks();
-        let wide = verdict::half_width(&self.out.metric(|f| f.cpu_ns));
-        let known = match wide.is_finite() {
-            true => format!(", known within ±{:.1} %", wide * 100.0),
-            false => String::new(),
+        let known = match self.known {
+            Some(width) => format!(", known within ±{:.1} %", width * 100.0),
+            None => String::new(),
         };
         self.say(&format!(
             "block {} of {} runs, at most {} left{known}",
-            done + 1,
+            self.out.blocks() + 1,
             self.out.alive().len() + 2,
             shown(rest)
         ));

@@ -159,9 +159,8 @@ impl Command {
         if let Some(best) = report.best() {
             return format!("mallard run --allocator {best} -- {program}");
         }
-        if report.is_open() {
-            let seconds = self.options.budget.as_secs().max(1) * 4;
-            return format!("mallard try --budget {seconds}s -- {program}");
+        if let Some(more) = report.more_time(&self.options) {
+            return more;
         }
         format!("mallard record -- {program}, which shows where it allocates")
     }

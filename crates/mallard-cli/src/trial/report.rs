@@ -202,9 +202,7 @@ impl Report {
             }
         }
         text += &format!("{}\n", sentence(self));
-        for (why, names) in self.reasons() {
-            text += &format!("  not measurable: {}: {why}\n", names.join(", "));
-        }
+        text.extend(self.reasons().iter().map(|reason| format!("  {reason}\n")));
         if !options.quiet {
             text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
         }
@@ -212,15 +210,40 @@ impl Report {
         say(&text)
     }
 
-    /// Why CPU times are not measurable, with the candidates of which that is true.
-    fn reasons(&self) -> BTreeMap<String, Vec<&str>> {
-        let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for row in self.rows() {
-            if let Some(why) = row.judged.and_then(|(cpu, _)| cpu.why) {
-                reasons.entry(why.to_string()).or_default().push(&row.subject.name);
+    /// Why CPU time or memory is not measurable, with the candidates of which that is true.
+    fn reasons(&self) -> Vec<String> {
+        let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
+        let rows = self.rows();
+        for row in &rows {
+            let Some((cpu, memory)) = row.judged else { continue };
+            for (metric, judgement) in [("CPU time", cpu), ("memory", memory)] {
+                if let Some(why) = judgement.why {
+                    let names = reasons.entry((metric, why.to_string())).or_default();
+                    names.push(&row.subject.name);
+                }
             }
         }
-        reasons
+        let all = rows.iter().filter(|row| row.judged.is_some()).count();
+        let names = |names: &[&str]| match names.len() == all && all > 1 {
+            true => "all".to_string(),
+            false => names.join(", "),
+        };
+        let line = |((metric, why), of): (&(&str, String), &Vec<&str>)| {
+            format!("not measurable: {metric} of {}: {why}", names(of))
+        };
+        reasons.iter().map(line).collect()
+    }
+
+    /// The command to type next, if more time is likely to decide more.
+    pub fn more_time(&self, options: &Options) -> Option<String> {
+        if !self.is_open() {
+            return None;
+        }
+        // Half of the interval needs four times the runs.
+        let blocks = self.measured.blocks().max(1);
+        let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
+        let seconds = options.budget.as_secs().max(1) * times as u64;
+        Some(format!("the same command with --budget {seconds}s, on a quiet machine"))
     }
 
     fn table(&self) -> comfy_table::Table {

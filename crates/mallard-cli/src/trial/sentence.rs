@@ -28,11 +28,23 @@ fn pair(report: &Report) -> String {
     let Some((cpu, memory)) = rows[0].judged else {
         return "The two programs do not do the same, so nothing was compared.".to_string();
     };
-    format!(
-        "After the change the program needs {}, and {}.",
-        needs(cpu, "CPU time"),
-        needs(memory, "memory")
-    )
+    let open = |of: &Judgement| of.verdict == Verdict::NotMeasurable;
+    match (open(cpu), open(memory)) {
+        (true, true) => "What the change costs or saves is not measurable yet.".to_string(),
+        (true, false) => format!(
+            "After the change the program needs {}; its CPU time is not measurable yet.",
+            needs(memory, "memory")
+        ),
+        (false, true) => format!(
+            "After the change the program needs {}; its memory is not measurable yet.",
+            needs(cpu, "CPU time")
+        ),
+        (false, false) => format!(
+            "After the change the program needs {}, and {}.",
+            needs(cpu, "CPU time"),
+            needs(memory, "memory")
+        ),
+    }
 }
 
 fn mallocs(report: &Report) -> String {
@@ -88,7 +100,7 @@ fn needs(of: &Judgement, what: &str) -> String {
         Verdict::NoDifference => {
             format!("as much {what} (within {})", size(of.low.abs().max(of.high.abs())))
         }
-        Verdict::NotMeasurable => format!("{what} that could not be compared"),
+        Verdict::NotMeasurable => format!("{what} as yet unknown"),
     }
 }
 

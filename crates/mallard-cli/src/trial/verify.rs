@@ -47,9 +47,8 @@ impl Command {
     }
 
     fn next(&self, report: &Report) -> String {
-        if report.is_open() {
-            let seconds = self.options.budget.as_secs().max(1) * 4;
-            return format!("the same command with --budget {seconds}s");
+        if let Some(more) = report.more_time(&self.options) {
+            return more;
         }
         format!("mallard record -- {}, which shows where it allocates", self.after)
     }
