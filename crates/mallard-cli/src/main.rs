@@ -18,12 +18,13 @@ mod pages;
 mod panics;
 mod parse;
 mod record;
+mod replay;
 mod rows;
 mod run;
 mod statistics;
 mod tables;
 mod trial;
-#[allow(dead_code)] // what compares programs uses the paired case
+#[allow(dead_code)] // `mallard try` is to print the share that a replay explains
 mod verdict;
 
 use clap::error::ErrorKind;
@@ -53,6 +54,7 @@ commands! {
     Record(record::Command),
     Stats(look::stats::Command),
     Sites(look::sites::Command),
+    Replay(replay::Command),
     Try(trial::Command),
     Verify(trial::verify::Command),
     Run(run::Command),

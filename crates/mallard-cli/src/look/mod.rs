@@ -11,7 +11,7 @@ use mallard_trace::Trace;
 use std::path::Path;
 
 /// Opens the trace NAME, or NAME.mallard.
-fn open(name: &Path) -> Result<Trace, Failure> {
+pub fn open(name: &Path) -> Result<Trace, Failure> {
     let path = if name.is_dir() { name.to_path_buf() } else { trace_of(name) };
     if name.is_file() && !path.is_dir() {
         let shown = name.display();

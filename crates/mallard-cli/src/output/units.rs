@@ -40,6 +40,14 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// A count with a noun: `1 thread`, `2,000 threads`.
+pub fn plural(number: u64, word: &str) -> String {
+    match number {
+        1 => format!("1 {word}"),
+        _ => format!("{} {word}s", count(number)),
+    }
+}
+
 /// A share as a percentage: `0.4 %`, `12 %`.
 pub fn percent(share: f64) -> String {
     format!("{} %", short(share * 100.0))

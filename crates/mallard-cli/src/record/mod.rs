@@ -17,7 +17,7 @@ mod ticks;
 
 pub use bound::bound;
 pub use launch::{end_descriptor, reap, refused, Ended};
-pub use library::{find as find_recorder, must_be_library};
+pub use library::{find as find_recorder, find_beside, must_be_library};
 pub use program::{examine, find as find_program, Finding};
 pub use ticks::has_constant_counter as has_counter;
 

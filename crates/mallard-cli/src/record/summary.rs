@@ -8,7 +8,7 @@ use super::session::Outcome;
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::Failure;
 use crate::import::with_progress;
-use crate::output::units::{bytes, count, percent, time};
+use crate::output::units::{bytes, count, percent, plural, time};
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
@@ -232,13 +232,6 @@ impl Summary<'_> {
             "bound": bound(manifest),
             "status": self.outcome.ended.exit_code(),
         })
-    }
-}
-
-fn plural(number: u64, word: &str) -> String {
-    match number {
-        1 => format!("1 {word}"),
-        _ => format!("{} {word}s", count(number)),
     }
 }
 

@@ -88,9 +88,41 @@ impl Measured {
     }
 }
 
+/// Runs subjects, and says when enough is known.
+pub trait Runs {
+    /// Runs a subject once. `padding` is the length of a variable that moves the stack. `watches`:
+    /// looks for the library of the subject in the memory of the process.
+    fn run(
+        &self,
+        subject: &Subject,
+        padding: usize,
+        limit: Duration,
+        watches: bool,
+    ) -> Result<Run, Stop>;
+
+    /// Whether the differences are known well enough.
+    fn is_known(&self, measured: &Measured) -> bool;
+}
+
+impl Runs for Runner {
+    fn run(
+        &self,
+        subject: &Subject,
+        padding: usize,
+        limit: Duration,
+        watches: bool,
+    ) -> Result<Run, Stop> {
+        self.run_once(subject, padding, limit, watches)
+    }
+
+    fn is_known(&self, measured: &Measured) -> bool {
+        is_narrow(&measured.metric(|f| f.cpu_ns))
+    }
+}
+
 /// A measurement that is being made.
 struct Measurement<'a> {
-    runner: &'a Runner,
+    runner: &'a dyn Runs,
     base: &'a Subject,
     candidates: &'a [Subject],
     plan: &'a Plan,
@@ -108,7 +140,7 @@ struct Measurement<'a> {
 /// Runs the base and the candidates in turns until the differences are known well enough, the
 /// budget ends, or the user interrupts.
 pub fn measure(
-    runner: &Runner,
+    runner: &dyn Runs,
     base: &Subject,
     candidates: &[Subject],
     plan: &Plan,
@@ -198,11 +230,10 @@ impl Measurement<'_> {
                 return Ok(());
             }
             if done >= next_look {
-                let blocks = self.out.metric(|f| f.cpu_ns);
-                if is_narrow(&blocks) {
+                if self.runner.is_known(&self.out) {
                     return Ok(());
                 }
-                self.known = Some(verdict::half_width(&blocks));
+                self.known = Some(verdict::half_width(&self.out.metric(|f| f.cpu_ns)));
                 next_look = done + (done / 4).max(3);
             }
             if self.begin.elapsed() + self.block_time() > self.plan.budget {
@@ -315,7 +346,7 @@ impl Measurement<'_> {
 
 /// Whether every interval is narrow enough. What an interval contains does not matter: a measurement
 /// that ends as soon as it shows a difference finds differences that are not there.
-fn is_narrow(blocks: &[Block]) -> bool {
+pub fn is_narrow(blocks: &[Block]) -> bool {
     let columns = blocks.first().map_or(0, |block| block.candidates.len());
     (0..columns).all(|index| {
         verdict::candidate(blocks, index).is_some_and(|of| {

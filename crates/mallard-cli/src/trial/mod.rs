@@ -4,14 +4,15 @@
 //! `report` shows what was measured, `host` what disturbs measurements here. `verify` compares two
 //! programs in the same way.
 
-mod blocks;
+pub mod blocks;
 mod child;
-mod host;
+pub mod host;
 mod options;
 mod outputs;
-mod report;
-mod sentence;
-mod subject;
+pub mod report;
+pub mod sentence;
+pub mod subject;
+pub mod timing;
 pub mod verify;
 
 use crate::allocators::{self, probe, Allocator, Wanted, SYNTAX};
@@ -64,7 +65,7 @@ impl Command {
     /// Measures, and shows what was measured.
     pub fn run(self) -> Result<ExitCode, Failure> {
         if self.list {
-            return list(self.options.json);
+            return list(self.options.timing.json);
         }
         let path = find_program(&self.program[0], "mallard try --")?;
         let mut notes: Vec<String> =

@@ -2,25 +2,17 @@
 
 use super::blocks::{measure, Measured, Plan};
 use super::subject::{Runner, Subject};
-use crate::error::status::MALLARD_FAILED;
+use super::timing::Timing;
 use crate::error::Failure;
-use crate::output::progress::Work;
-use crate::parse::{duration, share};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use crate::parse::duration;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How programs are measured.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The measurement ends after this time, or earlier if the differences are known to 1 %.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
-    pub budget: Duration,
-    /// The least difference that counts.
-    #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
-    pub min_gain: f64,
+    #[command(flatten)]
+    pub timing: Timing,
     /// A shell command that runs before each run, for example to restore files. It is not measured.
     #[arg(long, value_name = "CMD")]
     setup: Option<String>,
@@ -39,15 +31,6 @@ pub struct Options {
     /// numbers.
     #[arg(long)]
     ignore_output: bool,
-    /// The beginning of the random order of runs, to repeat a measurement.
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
-    /// Writes one JSON object.
-    #[arg(long)]
-    pub json: bool,
-    /// Shows no progress, and no notes.
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 impl Options {
@@ -57,28 +40,15 @@ impl Options {
         base: &Subject,
         candidates: &[Subject],
     ) -> Result<(Measured, u64), Failure> {
-        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-        let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, interrupted.clone()).map_err(|e| {
-                let what = format!("signals cannot be handled: {e}");
-                Failure::new(what, "nothing was started", "ulimit -a").with_status(MALLARD_FAILED)
-            })?;
-        }
         let runner = Runner {
             stdin: self.stdin.clone(),
             setup: self.setup.clone(),
             load: self.load.clone(),
             repeated_for: self.repeated_for,
-            interrupted,
+            ..self.timing.runner()?
         };
-        let plan = Plan {
-            budget: self.budget,
-            ignores_output: self.ignore_output,
-            seed,
-            progress: (!self.quiet).then(Work::begin),
-        };
-        Ok((measure(&runner, base, candidates, &plan)?, seed))
+        let plan = Plan { ignores_output: self.ignore_output, ..self.timing.plan() };
+        Ok((measure(&runner, base, candidates, &plan)?, plan.seed))
     }
 
     /// Whether figures are those of one piece of work of a server.

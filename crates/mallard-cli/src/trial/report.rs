@@ -4,6 +4,7 @@ use super::blocks::{shown, Measured};
 use super::options::Options;
 use super::sentence::sentence;
 use super::subject::{Figures, Subject};
+use super::timing::status;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, time};
@@ -15,8 +16,6 @@ use std::time::Duration;
 
 /// A program that ends within this time mostly starts.
 const SHORT: Duration = Duration::from_millis(10);
-/// The exit status of an interrupted command: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// The words in which a comparison is reported.
 pub struct Words {
@@ -87,7 +86,7 @@ impl Report {
         options: &Options,
         seed: u64,
     ) -> Report {
-        let min_gain = options.min_gain;
+        let min_gain = options.timing.min_gain;
         let mut report = Report {
             cpu: judge(&measured.metric(|f| f.cpu_ns), min_gain),
             memory: judge(&measured.metric(|f| f.peak_rss), min_gain),
@@ -118,7 +117,7 @@ impl Report {
             ));
         }
         if measured.ran_out && blocks < BLOCKS_MIN {
-            let budget = shown(options.budget);
+            let budget = shown(options.timing.budget);
             notes.push(format!("the budget of {budget} was enough for {blocks} runs of each, and verdicts need {BLOCKS_MIN} or more"));
         }
         if measured.status != 0 && blocks > 0 {
@@ -181,15 +180,12 @@ impl Report {
 
     /// The exit status of a command that is no gate.
     pub fn status(&self) -> ExitCode {
-        match self.measured.interrupted {
-            true => ExitCode::from(INTERRUPTED),
-            false => ExitCode::SUCCESS,
-        }
+        status(&self.measured)
     }
 
     /// Writes the result to stdout.
     pub fn show(&self, options: &Options) -> Result<(), Failure> {
-        if options.json {
+        if options.timing.json {
             return say(&format!("{}\n", self.json()));
         }
         let mut text = String::new();
@@ -203,7 +199,7 @@ impl Report {
         }
         text += &format!("{}\n", sentence(self));
         text.extend(self.reasons().iter().map(|reason| format!("  {reason}\n")));
-        if !options.quiet {
+        if !options.timing.quiet {
             text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
         }
         text += &format!("  next: {}\n", self.next);
@@ -242,7 +238,7 @@ impl Report {
         // Half of the interval needs four times the runs.
         let blocks = self.measured.blocks().max(1);
         let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
-        let seconds = options.budget.as_secs().max(1) * times as u64;
+        let seconds = options.timing.budget.as_secs().max(1) * times as u64;
         Some(format!("the same command with --budget {seconds}s, on a quiet machine"))
     }
 
@@ -354,7 +350,7 @@ fn floor() -> f64 {
 }
 
 /// The saving with its interval, and the verdict.
-fn cells(of: &Judgement, column: usize) -> [String; 2] {
+pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     let verdict = match (column, of.verdict) {
         (1, Verdict::NoDifference) => "control".to_string(),
         (_, verdict) => verdict.to_string(),

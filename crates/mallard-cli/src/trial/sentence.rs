@@ -91,7 +91,7 @@ fn mallocs(report: &Report) -> String {
 }
 
 /// `3.1 % less CPU time (2.5 to 3.6 %)`.
-fn needs(of: &Judgement, what: &str) -> String {
+pub fn needs(of: &Judgement, what: &str) -> String {
     let size = |share: f64| percent(share.abs());
     let range = |a: f64, b: f64| format!("{} to {}", size(a).replace(" %", ""), size(b));
     match of.verdict {

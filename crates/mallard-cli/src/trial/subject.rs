@@ -37,6 +37,8 @@ pub struct Subject {
 pub struct Figures {
     /// CPU time of the program and of the processes that it waited for, in nanoseconds.
     pub cpu_ns: f64,
+    /// The part of it that is in the system.
+    pub system_ns: f64,
     /// Wall time in nanoseconds.
     pub wall_ns: f64,
     /// The most resident bytes of one of these processes.
@@ -51,6 +53,7 @@ impl Figures {
         let count = count as f64;
         Figures {
             cpu_ns: (ended.user_ns + ended.system_ns) as f64 / count,
+            system_ns: ended.system_ns as f64 / count,
             wall_ns: wall.as_nanos() as f64 / count,
             peak_rss: ended.peak_rss as f64,
             faults: (ended.minor_faults + ended.major_faults) as f64 / count,
@@ -101,6 +104,7 @@ impl From<io::Error> for Stop {
 }
 
 /// Runs subjects.
+#[derive(Default)]
 pub struct Runner {
     /// The file that is stdin.
     pub stdin: Option<PathBuf>,
@@ -117,7 +121,7 @@ pub struct Runner {
 impl Runner {
     /// Runs a subject once, after the setup. `padding` is the length of a variable that moves the
     /// stack: the place of the stack alone can change the time of a program by some per cent.
-    pub fn run(
+    pub fn run_once(
         &self,
         subject: &Subject,
         padding: usize,

@@ -1,0 +1,310 @@
+//! What a replay compares: op streams, and the allocators under which they are played.
+
+use super::player::{ask, Mode};
+use super::{name_of, Command};
+use crate::allocators::{self, probe, Allocator, Wanted};
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::output::progress::Work;
+use crate::trial::subject::Subject;
+use mallard_trace::replay::{compile, Compiled, Options, Plan, Strategy};
+use mallard_trace::Trace;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// An op stream.
+pub struct Stream {
+    /// What is known of it.
+    pub compiled: Compiled,
+    /// The memory of its local allocators, exactly.
+    pub account: Account,
+    /// The subject that plays it to the allocator that does nothing.
+    pub no_op: usize,
+}
+
+/// The memory that local allocators hold, in an exact account (level L0).
+#[derive(Clone, Debug, Deserialize)]
+pub struct Account {
+    /// Most bytes in use at once that malloc serves, as requested.
+    pub requested_peak_bytes: u64,
+    /// The local allocators.
+    pub counted: Counted,
+}
+
+/// Bytes that local allocators take from malloc.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Counted {
+    /// Most at once.
+    pub peak_bytes: u64,
+    /// The same for each rule of the plan.
+    pub rules: Vec<CountedRule>,
+}
+
+/// Bytes that the local allocators of one rule take from malloc.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct CountedRule {
+    /// The number of the rule, from 1.
+    pub rule: usize,
+    /// Most at once.
+    pub peak_bytes: u64,
+    /// Chunks that were taken.
+    pub chunks: u64,
+}
+
+/// One row of the result.
+pub struct Candidate {
+    /// The name in tables.
+    pub name: String,
+    /// What is played for it: a subject, or the base if `None`.
+    pub measured: Option<usize>,
+    /// The op stream.
+    pub stream: usize,
+    /// Calls through an abstract base, which no replay makes: their cost is shown apart.
+    pub virtual_calls: u64,
+    /// The candidate with the same calls, if that one is measured in the place of this.
+    pub measured_as: Option<String>,
+    /// Whether only the malloc differs, so that `mallard try` can check the result.
+    pub is_malloc: bool,
+}
+
+/// Everything that is compared.
+pub struct Chosen {
+    /// The op streams; the first one has the calls as recorded.
+    pub streams: Vec<Stream>,
+    /// The recorded calls under glibc's malloc, or under that of LD_PRELOAD.
+    pub base: Subject,
+    /// What is played beside the base, plays to the allocator that does nothing included.
+    pub subjects: Vec<Subject>,
+    /// The rows of the result.
+    pub candidates: Vec<Candidate>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// What a virtual call costs here, in ns: the least and the most of several shapes. `None` if
+    /// nothing has virtual calls.
+    pub virtual_ns: Option<(f64, f64)>,
+}
+
+/// Makes `Chosen`.
+struct Choosing<'a> {
+    command: &'a Command,
+    trace: &'a Trace,
+    player: &'a Path,
+    folder: &'a Path,
+    work: Option<Work>,
+    out: Chosen,
+}
+
+impl Chosen {
+    /// Compiles the op streams and finds the allocators.
+    pub fn make(
+        command: &Command,
+        trace: &Trace,
+        player: &Path,
+        folder: &Path,
+    ) -> Result<Chosen, Failure> {
+        let own = allocators::base();
+        let out = Chosen {
+            streams: Vec::new(),
+            base: subject(command, player, &own, &folder.join("0.ops"), Mode::Play),
+            subjects: Vec::new(),
+            candidates: Vec::new(),
+            notes: Vec::new(),
+            virtual_ns: None,
+        };
+        let work = (!command.timing.quiet).then(Work::begin);
+        let mut choosing = Choosing { command, trace, player, folder, work, out };
+        choosing.stream(&Plan::default(), &own)?;
+        choosing.mallocs(&own)?;
+        choosing.strategies(&own)?;
+        choosing.plans(&own)?;
+        choosing.virtual_calls()?;
+        Ok(choosing.out)
+    }
+}
+
+impl Choosing<'_> {
+    /// Compiles the op stream of a plan, and adds its play to the allocator that does nothing.
+    fn stream(&mut self, plan: &Plan, own: &Allocator) -> Result<usize, Failure> {
+        let number = self.out.streams.len();
+        if let Some(work) = &self.work {
+            work.say("the calls are made into an op stream");
+        }
+        let path = self.folder.join(format!("{number}.ops"));
+        let compiling = &self.command.compiling;
+        let options = Options {
+            process: compiling.process,
+            allow_samples: compiling.allow_samples,
+            allow_escapes: compiling.r#unsafe,
+            ..Options::default()
+        };
+        let compiled = compile(self.trace, plan, &options, &path)?;
+        let words = self.command.manner.words(&path, Mode::Account);
+        let account: Account = ask(self.player, &words)?;
+        let no_op = self.add(subject(self.command, self.player, own, &path, Mode::NoOp));
+        for validity in &compiled.validity {
+            let note = validity.to_string();
+            if !self.out.notes.contains(&note) {
+                self.out.notes.push(note);
+            }
+        }
+        self.out.streams.push(Stream { compiled, account, no_op });
+        Ok(number)
+    }
+
+    fn add(&mut self, subject: Subject) -> usize {
+        self.out.subjects.push(subject);
+        self.out.subjects.len() - 1
+    }
+
+    fn path(&self, stream: usize) -> PathBuf {
+        self.out.streams[stream].compiled.path.clone()
+    }
+
+    /// Adds the play of a stream under an allocator.
+    fn play(&mut self, name: &str, stream: usize, allocator: &Allocator) -> usize {
+        let path = self.path(stream);
+        let mut played = subject(self.command, self.player, allocator, &path, Mode::Play);
+        played.name = name.to_string();
+        self.add(played)
+    }
+
+    /// The mallocs that the user has named, or all that are installed if nothing was named.
+    fn mallocs(&mut self, own: &Allocator) -> Result<(), Failure> {
+        let named = &self.command.allocator;
+        let names_others = !self.command.plan.is_empty() || !self.command.strategy.is_empty();
+        let mut found: Vec<Allocator> = named.iter().map(Wanted::find).collect::<Result<_, _>>()?;
+        found.iter().try_for_each(probe::check)?;
+        if named.is_empty() && !names_others {
+            let (installed, missing) = allocators::installed();
+            found = installed;
+            found.retain(|allocator| allocator.name != own.name);
+            if !missing.is_empty() {
+                let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+                let names = names.join(", ");
+                let note =
+                    format!("not installed: {names}; mallard try --list tells how to get them");
+                self.out.notes.push(note);
+            }
+        }
+        for allocator in found {
+            let played = self.play(&allocator.name, 0, &allocator);
+            self.out.candidates.push(Candidate {
+                name: allocator.name,
+                measured: Some(played),
+                stream: 0,
+                virtual_calls: 0,
+                measured_as: None,
+                is_malloc: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// The strategies that the user has named. A strategy with an abstract base makes the same calls
+    /// as the one with the type parameter: the latter is played for both.
+    fn strategies(&mut self, own: &Allocator) -> Result<(), Failure> {
+        let mut played: Vec<(Strategy, Option<usize>, usize)> = Vec::new();
+        for strategy in self.command.strategies() {
+            let alike = |other: &Strategy| {
+                other.allocator() == strategy.allocator()
+                    && other.winks_out() == strategy.winks_out()
+                    && !other.is_virtual()
+            };
+            let direct = Strategy::all().find(alike).unwrap_or(strategy);
+            let (measured, stream) = match played.iter().find(|(known, ..)| *known == direct) {
+                Some((_, measured, stream)) => (*measured, *stream),
+                None if direct.number() == 1 => (None, 0),
+                None => {
+                    let stream = self.stream(&Plan::of_strategy(direct), own)?;
+                    (Some(self.play(&direct.to_string(), stream, own)), stream)
+                }
+            };
+            played.push((direct, measured, stream));
+            let calls = self.out.streams[stream].compiled.calls;
+            self.out.candidates.push(Candidate {
+                name: strategy.to_string(),
+                measured,
+                stream,
+                virtual_calls: if strategy.is_virtual() { calls } else { 0 },
+                measured_as: (direct != strategy).then(|| direct.to_string()),
+                is_malloc: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn plans(&mut self, own: &Allocator) -> Result<(), Failure> {
+        for file in &self.command.plan {
+            let plan = Plan::read(file)?;
+            let default = match plan.default.name.as_str() {
+                "malloc" => own.clone(),
+                name => {
+                    let library = plan.default.library.iter().map(|library| format!("={library}"));
+                    let named = format!("{name}{}", library.collect::<String>());
+                    let found = named.parse::<Wanted>().map_err(|why| {
+                        let what = format!("{}: {why}", file.display());
+                        Failure::new(what, "nothing was replayed", "default = \"malloc\"")
+                            .with_status(MALLARD_FAILED)
+                    })?;
+                    let found = found.find()?;
+                    probe::check(&found)?;
+                    found
+                }
+            };
+            let stream = self.stream(&plan, own)?;
+            let name = name_of(file);
+            let measured = Some(self.play(&name, stream, &default));
+            let virtual_calls = self.out.streams[stream].compiled.virtual_calls;
+            self.out.candidates.push(Candidate {
+                name,
+                measured,
+                stream,
+                virtual_calls,
+                measured_as: None,
+                is_malloc: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Measures what a virtual call costs, if a candidate has virtual calls.
+    fn virtual_calls(&mut self) -> Result<(), Failure> {
+        if self.out.candidates.iter().all(|candidate| candidate.virtual_calls == 0) {
+            return Ok(());
+        }
+        let cost: VirtualCost = ask(self.player, &["".into(), "--virtual-call".into()])?;
+        let shapes = [cost.one_target, cost.alternating, cost.cold].map(|s| s.difference_ns);
+        let least = shapes.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = shapes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        self.out.virtual_ns = Some((least, most));
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct VirtualCost {
+    one_target: Shape,
+    alternating: Shape,
+    cold: Shape,
+}
+
+#[derive(Deserialize)]
+struct Shape {
+    difference_ns: f64,
+}
+
+fn subject(
+    command: &Command,
+    player: &Path,
+    allocator: &Allocator,
+    stream: &Path,
+    mode: Mode,
+) -> Subject {
+    Subject {
+        name: allocator.name.clone(),
+        path: player.to_path_buf(),
+        words: command.manner.words(stream, mode),
+        variables: allocator.variables(),
+        library: allocator.library.clone(),
+    }
+}

@@ -1,0 +1,144 @@
+//! What plays say of the program: the time of its calls, put in the place of the recorded ones.
+
+use super::chosen::Chosen;
+use crate::error::Failure;
+use crate::trial::blocks::Measured;
+use crate::trial::subject::Figures;
+use crate::verdict::Block;
+use mallard_trace::tables::schema::THREADS;
+use mallard_trace::Trace;
+
+/// The recorded program.
+pub struct Program {
+    /// Its CPU time without the recorder, in ns. `None` if the trace does not have it.
+    pub cpu_ns: Option<f64>,
+    /// The most threads that it had at once.
+    pub threads: usize,
+    /// The processors of this machine that the replay may use.
+    pub cores: usize,
+}
+
+impl Program {
+    /// Reads what the trace has of the program.
+    pub fn of(trace: &Trace, chosen: &Chosen) -> Result<Program, Failure> {
+        let process = chosen.streams[0].compiled.process;
+        Ok(Program {
+            cpu_ns: cpu_ns(trace),
+            threads: threads_at_once(trace, process)?,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        })
+    }
+
+    /// Whether threads that ran beside each other must take turns here.
+    pub fn lacks_cores(&self) -> bool {
+        self.threads > self.cores
+    }
+}
+
+/// The CPU time of the program, without what recording took.
+fn cpu_ns(trace: &Trace) -> Option<f64> {
+    let manifest = trace.manifest();
+    let note = |name: &str| manifest.notes.get(name).and_then(|value| value.as_f64());
+    let all = note("user_ns")? + note("system_ns")?;
+    let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
+    Some((all - recording).max(all * 0.05)).filter(|ns| *ns > 0.0)
+}
+
+/// The most threads of a process that existed at once.
+fn threads_at_once(trace: &Trace, process: i32) -> Result<usize, Failure> {
+    let table = trace.table(&THREADS)?;
+    let (procs, starts, ends) = (table.i64s("proc")?, table.i64s("t0")?, table.i64s("t1")?);
+    let mut changes: Vec<(i64, i32)> = Vec::new();
+    for ((proc, start), end) in procs.into_iter().zip(starts).zip(ends) {
+        if proc == i64::from(process) {
+            changes.push((start, 1));
+            // A thread without an end ends with the program.
+            changes.push((if end < start { i64::MAX } else { end }, -1));
+        }
+    }
+    changes.sort_unstable();
+    let mut now = 0;
+    let counts = changes.into_iter().map(|(_, change)| {
+        now += change;
+        now
+    });
+    Ok(usize::try_from(counts.max().unwrap_or(1)).unwrap_or(1).max(1))
+}
+
+/// The plays of all candidates as blocks for verdicts: of CPU time those of the whole program, of
+/// memory those of the heap.
+pub struct Effects {
+    /// CPU time of the program, with the calls of each candidate in the place of its own.
+    pub cpu: Vec<Block>,
+    /// The part of it that is in the system, mostly for new pages.
+    pub pages: Vec<Block>,
+    /// The other part: the work of the allocator.
+    pub allocator: Vec<Block>,
+    /// Most bytes of the heap in memory.
+    pub memory: Vec<Block>,
+    /// For each block of the list above, the place of its candidate among the candidates.
+    pub alive: Vec<usize>,
+    /// The CPU time of the program, of which savings are shares.
+    pub program_ns: f64,
+}
+
+/// Computes the effects of what was played.
+///
+/// A play takes the time of the calls plus that of the player, which the allocator that does nothing
+/// shows for each op stream. If the trace does not have the CPU time of the program, savings are
+/// shares of the time of its calls.
+pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effects {
+    let cpu = |f: &Figures| f.cpu_ns;
+    let calls = measured.median(0, cpu) - measured.median(chosen.streams[0].no_op + 2, cpu);
+    let calls = if calls.is_finite() { calls.max(1.0) } else { 1.0 };
+    let program_ns = program.cpu_ns.unwrap_or(calls).max(calls);
+    let is_alive = |subject: Option<usize>| subject.is_none_or(|s| measured.broken[s].is_none());
+    let alive: Vec<usize> =
+        (0..chosen.candidates.len()).filter(|&i| is_alive(chosen.candidates[i].measured)).collect();
+    let blocks = |figure: &dyn Fn(&Figures) -> f64, rest: f64, less_player: bool| -> Vec<Block> {
+        (0..measured.blocks())
+            .map(|n| {
+                let at = |column: usize| figure(&measured.columns[column][n]);
+                let player = |stream: usize| {
+                    let column = chosen.streams[stream].no_op + 2;
+                    if less_player {
+                        measured.median(column, figure)
+                    } else {
+                        0.0
+                    }
+                };
+                let of =
+                    |column: usize, stream: usize| (rest + at(column) - player(stream)).max(0.0);
+                let candidate = |&i: &usize| {
+                    let candidate = &chosen.candidates[i];
+                    of(candidate.measured.map_or(0, |subject| subject + 2), candidate.stream)
+                };
+                Block {
+                    base: of(0, 0),
+                    control: of(1, 0),
+                    candidates: alive.iter().map(candidate).collect(),
+                }
+            })
+            .collect()
+    };
+    let rest = program_ns - calls;
+    let system = |f: &Figures| f.system_ns;
+    let user = |f: &Figures| f.cpu_ns - f.system_ns;
+    // The rest is such that all parts are shares of the whole program.
+    let rest_of = |figure: &dyn Fn(&Figures) -> f64| {
+        let own = measured.median(0, figure) - measured.median(chosen.streams[0].no_op + 2, figure);
+        if own.is_finite() {
+            program_ns - own
+        } else {
+            program_ns
+        }
+    };
+    Effects {
+        cpu: blocks(&cpu, rest, true),
+        pages: blocks(&system, rest_of(&system), true),
+        allocator: blocks(&user, rest_of(&user), true),
+        memory: blocks(&|f| f.peak_rss, 0.0, false),
+        alive,
+        program_ns,
+    }
+}

@@ -1,0 +1,127 @@
+//! `mallard replay`: what another allocator would change for a recorded program.
+//!
+//! `chosen` makes op streams of the trace, one for each plan, and lists what is compared. `player`
+//! is the program that plays op streams, `playing` one play as a subject of `trial`, and `effects`
+//! computes what the plays say of the program. `report` shows the result, with `text` and `json`.
+
+mod chosen;
+mod effects;
+mod json;
+mod player;
+mod playing;
+mod report;
+mod text;
+
+use crate::allocators::{Wanted, SYNTAX};
+use crate::error::Failure;
+use crate::look;
+use crate::trial::host::Host;
+use crate::trial::timing::Timing;
+use chosen::Chosen;
+use effects::Program;
+use mallard_trace::replay::Strategy;
+use mallard_trace::Trace;
+use player::Manner;
+use playing::Playing;
+use report::Report;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Replays a recording under other allocators, and says what each would change.
+///
+/// Makes the calls of the recorded program again, with its threads, in a process of its own for each
+/// run: under glibc's malloc, under other mallocs (--allocator), and with local allocators in the
+/// place of malloc (--plan, --strategy). An allocator that does nothing is played too; what it takes
+/// is left out. The result is the part of the program's CPU time that another allocator would save,
+/// apart from locality: where blocks lie also changes the time of the program's own accesses, and a
+/// replay has none. `mallard try` measures all of it, but for mallocs alone.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The trace.
+    #[arg(value_name = "NAME")]
+    name: PathBuf,
+    /// A malloc; may be repeated. Without --allocator, --plan and --strategy all that are installed.
+    #[arg(short, long, value_name = SYNTAX)]
+    allocator: Vec<Wanted>,
+    /// A file with rules that give call sites or regions of the program to local allocators; may be
+    /// repeated.
+    #[arg(long, value_name = "FILE")]
+    plan: Vec<PathBuf>,
+    /// Strategies of J. Lakos's talk for the whole program: all, or a list such as AS1,AS7.
+    #[arg(long, value_name = "all|AS1,...", value_delimiter = ',', value_parser = strategies)]
+    strategy: Vec<Strategies>,
+    #[command(flatten)]
+    manner: Manner,
+    #[command(flatten)]
+    compiling: Compiling,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+/// How op streams are made.
+#[derive(clap::Args)]
+struct Compiling {
+    /// The process of the trace, by its number in the table `processes`. By default the one with the
+    /// most events.
+    #[arg(long, value_name = "NUMBER")]
+    process: Option<i32>,
+    /// Replays a sampled trace too, though it has a small part of the calls.
+    #[arg(long)]
+    allow_samples: bool,
+    /// Replays a plan that frees blocks while the program still uses them.
+    #[arg(long)]
+    r#unsafe: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Strategies(Vec<Strategy>);
+
+fn strategies(text: &str) -> Result<Strategies, String> {
+    if text == "all" {
+        return Ok(Strategies(Strategy::all().collect()));
+    }
+    let one = text.parse().map_err(|()| "a strategy is one of AS1 to AS14".to_string())?;
+    Ok(Strategies(vec![one]))
+}
+
+impl Command {
+    /// Replays, and shows what was measured.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let trace = look::open(&self.name)?;
+        let player = player::find()?;
+        let folder = temporary_folder()?;
+        let chosen = Chosen::make(&self, &trace, &player, folder.path())?;
+        let program = Program::of(&trace, &chosen)?;
+        let playing = Playing::new(&self.timing, &chosen, &program)?;
+        let mut host = Host::now();
+        let (measured, seed) = playing.measure(&self.timing, &chosen)?;
+        let mut report = Report::new(&self, &trace, &chosen, &program, measured, seed);
+        report.notes.extend(host.notes());
+        report.show(&self.timing)?;
+        Ok(report.status())
+    }
+
+    fn strategies(&self) -> impl Iterator<Item = Strategy> + '_ {
+        self.strategy.iter().flat_map(|list| list.0.iter().copied())
+    }
+}
+
+/// A folder for op streams. It is removed at the end.
+fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
+    tempfile::Builder::new().prefix("mallard-replay-").tempdir().map_err(|e| {
+        let what = format!("cannot make a temporary folder: {}", e.to_string().to_lowercase());
+        Failure::new(what, "nothing was replayed", "TMPDIR=/path/with/room mallard replay ...")
+            .with_status(crate::error::status::MALLARD_FAILED)
+    })
+}
+
+/// The command line of the recorded program, if the trace has it.
+fn arguments(trace: &Trace) -> Option<String> {
+    let words = trace.manifest().notes.get("arguments")?.as_array()?;
+    let words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();
+    Some(words.join(" "))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,122 @@
+//! The player, `mallard-replay`: finds the program, and reads what it prints.
+
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::record::find_beside;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Finds the player: by the variable MALLARD_REPLAY, beside this program if it is installed, or in
+/// the folder in which this program was built.
+pub fn find() -> Result<PathBuf, Failure> {
+    find_beside("MALLARD_REPLAY", "src/replay", "mallard-replay").map_err(|what| {
+        Failure::new(
+            what,
+            "nothing was replayed",
+            "./x build release in a checkout, or MALLARD_REPLAY=/path/to/mallard-replay",
+        )
+        .with_status(MALLARD_FAILED)
+    })
+}
+
+/// How op streams are played.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Manner {
+    /// What is written to new blocks: nothing, a byte of each page, or all bytes.
+    #[arg(long, value_enum, default_value = "page")]
+    touch: Touch,
+    /// Waits between calls: none, the recorded ones (real), or these times a factor (x0.5).
+    #[arg(long, value_name = "none|real|xF", value_parser = pace, default_value = "none")]
+    pace: Pace,
+    /// Fills the heap before the replay, and frees all of that but this share, as in a program that
+    /// has run for long.
+    #[arg(long, value_name = "SHARE", value_parser = crate::parse::share, default_value = "0")]
+    litter: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Touch {
+    None,
+    Page,
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Pace(f64);
+
+fn pace(text: &str) -> Result<Pace, String> {
+    let factor = match text {
+        "none" => Some(0.0),
+        "real" => Some(1.0),
+        _ => text.strip_prefix('x').and_then(|factor| factor.parse().ok()),
+    };
+    let is_factor = |factor: &f64| factor.is_finite() && *factor >= 0.0;
+    factor.filter(is_factor).map(Pace).ok_or("a pace is none, real, or x and a factor: x0.5".into())
+}
+
+impl Manner {
+    /// The words after the name of the player.
+    pub fn words(&self, stream: &Path, mode: Mode) -> Vec<OsString> {
+        let touch = match self.touch {
+            Touch::None => "none",
+            Touch::Page => "page",
+            Touch::All => "all",
+        };
+        let mut words: Vec<OsString> = vec!["mallard-replay".into()];
+        words.extend(mode.word().map(OsString::from));
+        words.extend(["--touch", touch].map(OsString::from));
+        if self.pace.0 > 0.0 {
+            words.extend(["--pace".into(), self.pace.0.to_string().into()]);
+        }
+        if self.litter > 0.0 {
+            words.extend(["--litter".into(), self.litter.to_string().into()]);
+        }
+        words.push(stream.into());
+        words
+    }
+}
+
+/// What the player does with an op stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Makes the calls.
+    Play,
+    /// Makes the calls to an allocator that does nothing.
+    NoOp,
+    /// Counts the memory of local allocators, on one thread and without a clock.
+    Account,
+}
+
+impl Mode {
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Mode::Play => None,
+            Mode::NoOp => Some("--no-op"),
+            Mode::Account => Some("--account"),
+        }
+    }
+}
+
+/// Runs the player once, and returns the object that it prints.
+pub fn ask<T: for<'a> Deserialize<'a>>(player: &Path, words: &[OsString]) -> Result<T, Failure> {
+    let failed = |what: String| {
+        let shown: Vec<_> = words[1..].iter().map(|word| word.to_string_lossy()).collect();
+        let help = format!("{} {}", player.display(), shown.join(" "));
+        Failure::new(what, "nothing was replayed", help).with_status(MALLARD_FAILED)
+    };
+    let ran = Command::new(player).args(&words[1..]).output().map_err(|e| {
+        failed(format!("cannot start the player: {}", e.to_string().to_lowercase()))
+    })?;
+    if !ran.status.success() {
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        let first = errors.lines().next().unwrap_or("no message");
+        return Err(failed(format!(
+            "the player failed: {}",
+            first.trim_start_matches("mallard-replay: ")
+        )));
+    }
+    serde_json::from_slice(&ran.stdout)
+        .map_err(|e| failed(format!("the player printed no result: {e}")))
+}

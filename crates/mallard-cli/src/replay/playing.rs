@@ -1,0 +1,81 @@
+//! Plays op streams in turns: what a play prints are the figures of a run.
+
+use super::chosen::Chosen;
+use super::effects::{effects, Program};
+use crate::error::Failure;
+use crate::trial::blocks::{is_narrow, measure, Measured, Plan, Runs};
+use crate::trial::subject::{ending, Figures, Run, Runner, Stop, Subject};
+use crate::trial::timing::Timing;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// What the player prints of a play.
+#[derive(Deserialize)]
+struct Played {
+    seconds: f64,
+    cpu_seconds: f64,
+    system_seconds: f64,
+    start_rss_kib: f64,
+    peak_rss_kib: f64,
+    minor_faults: f64,
+    major_faults: f64,
+    failures: u64,
+}
+
+/// A measurement of plays.
+pub struct Playing<'a> {
+    runner: Runner,
+    chosen: &'a Chosen,
+    program: &'a Program,
+}
+
+impl<'a> Playing<'a> {
+    /// Prepares the measurement.
+    pub fn new(
+        timing: &Timing,
+        chosen: &'a Chosen,
+        program: &'a Program,
+    ) -> Result<Playing<'a>, Failure> {
+        Ok(Playing { runner: timing.runner()?, chosen, program })
+    }
+
+    /// Plays all subjects in turns. Returns the seed of the random order as well.
+    pub fn measure(&self, timing: &Timing, chosen: &Chosen) -> Result<(Measured, u64), Failure> {
+        let plan = Plan { ignores_output: true, ..timing.plan() };
+        let measured = measure(self, &chosen.base, &chosen.subjects, &plan)?;
+        Ok((measured, plan.seed))
+    }
+}
+
+impl Runs for Playing<'_> {
+    fn run(
+        &self,
+        subject: &Subject,
+        padding: usize,
+        limit: Duration,
+        watches: bool,
+    ) -> Result<Run, Stop> {
+        let mut run = self.runner.run(subject, padding, limit, watches)?;
+        if run.status != 0 {
+            return Err(Stop::Broken(ending(run.status, &run.output)));
+        }
+        let played: Played = serde_json::from_slice(&run.output.begin)
+            .map_err(|e| Stop::Broken(format!("the player printed no result: {e}")))?;
+        if played.failures > 0 {
+            let calls = played.failures;
+            return Err(Stop::Broken(format!("{calls} calls fail that succeeded in the program")));
+        }
+        run.figures = Figures {
+            cpu_ns: played.cpu_seconds * 1e9,
+            system_ns: played.system_seconds * 1e9,
+            wall_ns: played.seconds * 1e9,
+            peak_rss: (played.peak_rss_kib - played.start_rss_kib).max(0.0) * 1024.0,
+            faults: played.minor_faults + played.major_faults,
+        };
+        Ok(run)
+    }
+
+    fn is_known(&self, measured: &Measured) -> bool {
+        is_narrow(&effects(self.chosen, self.program, measured).cpu)
+    }
+}

@@ -1,0 +1,280 @@
+//! Shows what a replay says: as a table, a sentence and the next command, or as JSON.
+
+use super::chosen::{Candidate, Chosen};
+use super::effects::{effects, Effects, Program};
+use super::Command;
+use crate::error::Failure;
+use crate::output::terminal::{plain_table, say};
+use crate::output::units::{bytes, count, percent, plural, time};
+use crate::trial::blocks::Measured;
+use crate::trial::report::cells;
+use crate::trial::timing::{status, Timing};
+use crate::verdict::estimate::{Estimate, Part};
+use crate::verdict::{candidate, judge, Judged, Judgement, BLOCKS_MIN};
+use mallard_trace::Trace;
+use std::process::ExitCode;
+
+/// The share of a real saving that a replay finds, at least and at most, in measurements of perl,
+/// python3 and git under mimalloc, jemalloc and tcmalloc.
+const EXPLAINED: (f64, f64) = (0.4, 1.1);
+/// What locality changes in a program whose calls take the same time, as a share of its CPU time.
+const LOCALITY: f64 = 0.01;
+
+/// What one candidate showed.
+pub(super) struct Row<'a> {
+    pub(super) candidate: &'a Candidate,
+    /// CPU time and memory, and the parts of the CPU time. `None`: it is broken, or nothing was
+    /// measured.
+    pub(super) judged: Option<(&'a Judgement, &'a Judgement, Estimate)>,
+    /// Why it has no figures.
+    pub(super) broken: Option<&'a str>,
+}
+
+/// The result of a replay.
+pub struct Report<'a> {
+    pub(super) command: &'a Command,
+    pub(super) trace: &'a Trace,
+    pub(super) chosen: &'a Chosen,
+    pub(super) program: &'a Program,
+    pub(super) measured: Measured,
+    pub(super) seed: u64,
+    pub(super) effects: Effects,
+    pub(super) cpu: Judged,
+    pub(super) memory: Judged,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Report<'a> {
+    /// Judges what was played.
+    pub fn new(
+        command: &'a Command,
+        trace: &'a Trace,
+        chosen: &'a Chosen,
+        program: &'a Program,
+        measured: Measured,
+        seed: u64,
+    ) -> Report<'a> {
+        let effects = effects(chosen, program, &measured);
+        let min_gain = command.timing.min_gain;
+        let mut report = Report {
+            cpu: judge(&effects.cpu, min_gain),
+            memory: judge(&effects.memory, min_gain),
+            command,
+            trace,
+            chosen,
+            program,
+            measured,
+            seed,
+            effects,
+            notes: Vec::new(),
+        };
+        report.notes = report.own_notes();
+        report
+    }
+
+    fn own_notes(&self) -> Vec<String> {
+        let mut notes = self.chosen.notes.clone();
+        if self.program.cpu_ns.is_none() {
+            notes.push(
+                "the trace does not have the CPU time of the program: savings are shares of the time \
+                 of its calls"
+                    .to_string(),
+            );
+        }
+        if self.program.lacks_cores() {
+            notes.push(format!(
+                "the program had {} threads at once, and the replay has {} processors: contention is \
+                 not measurable here",
+                self.program.threads, self.program.cores
+            ));
+        }
+        let blocks = self.measured.blocks();
+        if self.measured.ran_out && blocks < BLOCKS_MIN {
+            notes.push(format!(
+                "the budget was enough for {blocks} plays of each, and verdicts need {BLOCKS_MIN} or more"
+            ));
+        }
+        notes
+    }
+
+    /// One row for each candidate.
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
+        let place = |i: usize| self.effects.alive.iter().position(|&alive| alive == i);
+        let row = |(i, candidate): (usize, &'a Candidate)| {
+            let broken = candidate.measured.and_then(|s| self.measured.broken[s].as_deref());
+            let judged = place(i).filter(|_| self.measured.blocks() > 0).map(|at| {
+                (&self.cpu.candidates[at], &self.memory.candidates[at], self.estimate(at))
+            });
+            Row { candidate, judged, broken }
+        };
+        self.chosen.candidates.iter().enumerate().map(row).collect()
+    }
+
+    /// The parts of a saving of CPU time.
+    fn estimate(&self, at: usize) -> Estimate {
+        let part = |blocks| match candidate(blocks, at) {
+            Some(of) => Part::Saves(of.interval()),
+            None => Part::NotEstimated,
+        };
+        Estimate {
+            allocator_work: part(&self.effects.allocator),
+            pages: part(&self.effects.pages),
+            locality: Part::NotEstimated,
+        }
+    }
+
+    /// The exit status.
+    pub fn status(&self) -> ExitCode {
+        status(&self.measured)
+    }
+
+    /// Writes the result to stdout.
+    pub fn show(&self, timing: &Timing) -> Result<(), Failure> {
+        if timing.json {
+            return say(&format!("{}\n", self.json()));
+        }
+        let mut text = format!("{}\n\n", self.head());
+        if self.measured.blocks() > 0 {
+            text += &format!("{}\n\n", self.table());
+        }
+        for row in self.rows() {
+            if let Some(why) = row.broken {
+                text += &format!("{}: {why}\n", row.candidate.name);
+            }
+        }
+        text += &self.accounts();
+        text += &self.virtual_calls();
+        text += &format!("{}\n", self.sentence());
+        if !timing.quiet {
+            text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
+        }
+        text += &format!("  next: {}\n", self.next());
+        say(&text)
+    }
+
+    fn head(&self) -> String {
+        let compiled = &self.chosen.streams[0].compiled;
+        let cpu = match self.program.cpu_ns {
+            Some(ns) => format!("{} of CPU time", time(ns)),
+            None => "an unknown CPU time".to_string(),
+        };
+        format!(
+            "{} calls of {}, at most {} in use; the program took {cpu}",
+            count(compiled.calls),
+            plural(u64::from(compiled.threads), "thread"),
+            bytes(compiled.live_peak)
+        )
+    }
+
+    fn table(&self) -> comfy_table::Table {
+        let titles = [
+            "allocator",
+            "calls",
+            "saved",
+            "verdict",
+            "allocator work",
+            "pages",
+            "in the program",
+            "heap peak",
+            "saved",
+            "verdict",
+        ];
+        let base = &self.chosen.base.name;
+        let mut lines = vec![self.line(base, None, 0, 0, None)];
+        let control = (&self.cpu.control, &self.memory.control);
+        lines.push(self.line(&format!("{base} again"), None, 1, 0, Some(control)));
+        for row in self.rows() {
+            let Some((cpu, memory, _)) = row.judged else { continue };
+            let column = row.candidate.measured.map_or(0, |subject| subject + 2);
+            let name = match &row.candidate.measured_as {
+                Some(direct) => format!("{} (as {direct})", row.candidate.name),
+                None => row.candidate.name.clone(),
+            };
+            lines.push(self.line(
+                &name,
+                Some(&row),
+                column,
+                row.candidate.stream,
+                Some((cpu, memory)),
+            ));
+        }
+        plain_table(&titles, lines)
+    }
+
+    fn line(
+        &self,
+        name: &str,
+        row: Option<&Row>,
+        column: usize,
+        stream: usize,
+        judged: Option<(&Judgement, &Judgement)>,
+    ) -> Vec<String> {
+        let cell = |judgement: &Judgement| cells(judgement, column);
+        let none = || ["".to_string(), "base".to_string()];
+        let [saved, verdict] = judged.map_or_else(none, |(cpu, _)| cell(cpu));
+        let [memory_saved, memory_verdict] = judged.map_or_else(none, |(_, memory)| cell(memory));
+        let parts = row.and_then(|row| row.judged.as_ref()).map(|(_, _, estimate)| *estimate);
+        let part = |part: Option<Part>| match part {
+            Some(Part::Saves(of)) => percent(of.saving),
+            _ => String::new(),
+        };
+        let expected = row.and_then(|row| row.judged.as_ref()).and_then(|(cpu, ..)| predicted(cpu));
+        let expected = expected.map_or(String::new(), |(low, high)| {
+            format!("{} to {}", percent(low).replace(" %", ""), percent(high))
+        });
+        vec![
+            name.to_string(),
+            time(self.calls_ns(column, stream)),
+            saved,
+            verdict,
+            part(parts.map(|p| p.allocator_work)),
+            part(parts.map(|p| p.pages)),
+            expected,
+            bytes(self.measured.median(column, |f| f.peak_rss) as u64),
+            memory_saved,
+            memory_verdict,
+        ]
+    }
+
+    /// The CPU time of the calls in a column, without the player.
+    pub(super) fn calls_ns(&self, column: usize, stream: usize) -> f64 {
+        let cpu = |column| self.measured.median(column, |f| f.cpu_ns);
+        (cpu(column) - cpu(self.chosen.streams[stream].no_op + 2)).max(0.0)
+    }
+}
+
+/// The saving that the program itself is expected to show, locality included: the least and the
+/// most. `None` if the replay has no figure.
+pub(super) fn predicted(cpu: &Judgement) -> Option<(f64, f64)> {
+    let (low, high) = (cpu.low, cpu.high);
+    if !(low.is_finite() && high.is_finite()) {
+        return None;
+    }
+    let all = [low, high].into_iter().flat_map(|end| [end / EXPLAINED.1, end / EXPLAINED.0]);
+    let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+        (least.min(value), most.max(value))
+    });
+    Some((least - LOCALITY, most + LOCALITY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judgement(low: f64, high: f64) -> Judgement {
+        let saving = (low + high) / 2.0;
+        Judgement { saving, low, high, p: 0.0, verdict: Verdict::Gain, why: None }
+    }
+
+    #[test]
+    fn a_prediction_allows_for_locality() {
+        let (low, high) = predicted(&judgement(0.04, 0.06)).unwrap();
+        assert!(
+            (low - (0.04 / 1.1 - 0.01)).abs() < 1e-9 && (high - (0.06 / 0.4 + 0.01)).abs() < 1e-9
+        );
+        let (low, high) = predicted(&judgement(-0.02, 0.01)).unwrap();
+        assert!((low - (-0.06)).abs() < 1e-9 && (high - 0.035).abs() < 1e-9);
+        assert_eq!(predicted(&judgement(f64::NAN, 1.0)), None);
+    }
+}

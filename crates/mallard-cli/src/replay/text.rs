@@ -1,0 +1,127 @@
+//! The lines below the table of a replay: memory of local allocators, virtual calls, a sentence, and
+//! the next command.
+
+use super::arguments;
+use super::chosen::Candidate;
+use super::report::Report;
+use crate::output::units::{bytes, count, percent, plural, time};
+use crate::trial::sentence::needs;
+use crate::verdict::{Judgement, Verdict};
+
+impl Report<'_> {
+    /// The exact memory of local allocators, one line for each rule.
+    pub(super) fn accounts(&self) -> String {
+        let mut text = String::new();
+        let mut shown = vec![0];
+        for candidate in &self.chosen.candidates {
+            if shown.contains(&candidate.stream) {
+                continue;
+            }
+            shown.push(candidate.stream);
+            let stream = &self.chosen.streams[candidate.stream];
+            for (rule, counted) in stream.compiled.rules.iter().zip(&stream.account.counted.rules) {
+                let held = counted.peak_bytes;
+                let per_byte = held as f64 / rule.peaks.max().max(1) as f64;
+                text += &format!(
+                    "{}, rule {}: {} in {}, at most {} in use; the chunks take {} at most ({}){}\n",
+                    candidate.name,
+                    counted.rule,
+                    plural(rule.blocks, "block"),
+                    plural(rule.instances, "instance"),
+                    bytes(rule.peaks.max()),
+                    bytes(held),
+                    plural(counted.chunks, "chunk"),
+                    match rule.instances {
+                        1 => format!(", {per_byte:.2} times what is in use"),
+                        _ => String::new(),
+                    }
+                );
+            }
+        }
+        text
+    }
+
+    /// The cost of virtual calls, which no row has.
+    pub(super) fn virtual_calls(&self) -> String {
+        let Some((least, most)) = self.chosen.virtual_ns else { return String::new() };
+        let mut text = String::new();
+        for candidate in self.chosen.candidates.iter().filter(|c| c.virtual_calls > 0) {
+            let calls = candidate.virtual_calls as f64;
+            text += &format!(
+                "{}: {} calls through the abstract base are not in its row; here they take {} to {} \
+                 more, {} to {} of the program\n",
+                candidate.name,
+                count(candidate.virtual_calls),
+                time((least * calls).max(0.0)),
+                time((most * calls).max(0.0)),
+                percent((least * calls / self.effects.program_ns).max(0.0)).replace(" %", ""),
+                percent((most * calls / self.effects.program_ns).max(0.0)),
+            );
+        }
+        text
+    }
+
+    /// The candidate with a gain that saves the most CPU time.
+    fn best(&self) -> Option<(&Candidate, &Judgement, &Judgement)> {
+        let rows = self.rows().into_iter();
+        let gains = rows.filter_map(|row| {
+            let (cpu, memory, _) = row.judged?;
+            (cpu.verdict == Verdict::Gain).then_some((row.candidate, cpu, memory))
+        });
+        gains.max_by(|(_, a, _), (_, b, _)| a.saving.total_cmp(&b.saving))
+    }
+
+    /// The result in one sentence.
+    pub(super) fn sentence(&self) -> String {
+        let cut = match self.measured.interrupted {
+            true => format!(" (Interrupted after {} plays of each.)", self.measured.blocks()),
+            false => String::new(),
+        };
+        if self.measured.blocks() == 0 {
+            return format!("Nothing was measured.{cut}");
+        }
+        let text = match self.best() {
+            Some((candidate, cpu, memory)) => format!(
+                "With {}, the calls and pages of the program would need {}, and {}. Locality is not \
+                 estimated.",
+                candidate.name,
+                needs(cpu, "CPU time of the program"),
+                needs(memory, "memory of the heap")
+            ),
+            None => {
+                let most = self.cpu.candidates.iter().map(|c| c.high).fold(0.0, f64::max);
+                match self.is_open() {
+                    true => "No allocator was shown to save CPU time, but not all are measurable yet.".to_string(),
+                    false => format!(
+                        "No allocator saves CPU time of calls and pages: at most {} of the program. \
+                         Locality is not estimated.",
+                        percent(most)
+                    ),
+                }
+            }
+        };
+        text + &cut
+    }
+
+    /// Whether the CPU time of a candidate is not measurable yet.
+    fn is_open(&self) -> bool {
+        self.cpu.candidates.iter().any(|c| c.verdict == Verdict::NotMeasurable)
+    }
+
+    /// The command to type next.
+    pub(super) fn next(&self) -> String {
+        let program = arguments(self.trace).unwrap_or_else(|| "PROG ARGS".to_string());
+        let name = self.trace.folder().display();
+        match self.best() {
+            Some((candidate, ..)) if candidate.is_malloc => {
+                format!("mallard try --allocator {} -- {program}", candidate.name)
+            }
+            Some(_) => format!("mallard sites {name}, for the functions that a plan can name"),
+            None if self.measured.ran_out && self.is_open() => {
+                let seconds = self.command.timing.budget.as_secs().max(1) * 4;
+                format!("mallard replay {name} --budget {seconds}s")
+            }
+            None => format!("mallard sites {name}, which shows where it allocates"),
+        }
+    }
+}

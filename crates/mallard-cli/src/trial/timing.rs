@@ -1,0 +1,68 @@
+//! The options of every command that measures in turns.
+
+use super::blocks::{Measured, Plan};
+use super::subject::Runner;
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::output::progress::Work;
+use crate::parse::{duration, share};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The exit status of an interrupted command: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// How long and how exactly is measured, and how the result is shown.
+#[derive(clap::Args)]
+pub struct Timing {
+    /// The measurement ends after this time, or earlier if the differences are known to 1 %.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    pub budget: Duration,
+    /// The least difference that counts.
+    #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
+    pub min_gain: f64,
+    /// The beginning of the random order of runs, to repeat a measurement.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Shows no progress, and no notes.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl Timing {
+    /// A runner of plain programs, which stops when the user interrupts mallard.
+    pub fn runner(&self) -> Result<Runner, Failure> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, interrupted.clone()).map_err(|e| {
+                let what = format!("signals cannot be handled: {e}");
+                Failure::new(what, "nothing was started", "ulimit -a").with_status(MALLARD_FAILED)
+            })?;
+        }
+        Ok(Runner { interrupted, ..Runner::default() })
+    }
+
+    /// A measurement in which runs may differ in their output.
+    pub fn plan(&self) -> Plan {
+        Plan {
+            budget: self.budget,
+            ignores_output: true,
+            seed: self.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
+            progress: (!self.quiet).then(Work::begin),
+        }
+    }
+}
+
+/// The exit status of a command that is no gate.
+pub fn status(measured: &Measured) -> ExitCode {
+    match measured.interrupted {
+        true => ExitCode::from(INTERRUPTED),
+        false => ExitCode::SUCCESS,
+    }
+}
