@@ -106,7 +106,7 @@ fn a_malloc_that_takes_more_time_and_memory_has_two_losses() {
 #[ignore = "needs a C compiler; ./x test runs it"]
 fn a_malloc_that_changes_the_output_is_found() {
     let trial = Trial::new(USABLE);
-    let options = ["--budget", "2s", "-a", "mine=./libmine.so", "-a", "glibc:arenas=1"];
+    let options = ["--budget", "4s", "-a", "mine=./libmine.so", "-a", "glibc:arenas=1"];
     let result = trial.measured(&options, &["./program"]);
     let mine = candidate(&result, "mine");
     assert_eq!(mine["broken"], "line 2 of its output is '20', instead of '24'");
@@ -116,14 +116,14 @@ fn a_malloc_that_changes_the_output_is_found() {
     let text = trial.folder.mallard(&[
         "try",
         "--budget",
-        "1s",
+        "4s",
         "-a",
         "mine=./libmine.so",
         "--",
         "./program",
     ]);
     assert!(text.out().contains("mine breaks the program: line 2"), "{}", text.out());
-    let accepted = ["--ignore-output", "--budget", "1s", "-a", "mine=./libmine.so"];
+    let accepted = ["--ignore-output", "--budget", "4s", "-a", "mine=./libmine.so"];
     assert!(candidate(&trial.measured(&accepted, &["./program"]), "mine")["broken"].is_null());
 }
 
@@ -132,7 +132,7 @@ fn a_malloc_that_changes_the_output_is_found() {
 fn a_malloc_that_crashes_the_program_is_found() {
     let trial = Trial::new(BLOCKS);
     let result = trial.measured(
-        &["--budget", "1s", "--ignore-output", "-a", "mine=./libmine.so,WRONG=abort"],
+        &["--budget", "4s", "--ignore-output", "-a", "mine=./libmine.so,WRONG=abort"],
         &["./program"],
     );
     let broken = candidate(&result, "mine,WRONG=abort")["broken"].as_str().unwrap().to_string();
@@ -154,7 +154,7 @@ fn a_malloc_under_which_the_program_hangs_is_found() {
 fn a_malloc_in_ld_preload_is_the_base() {
     let trial = Trial::new(USABLE);
     let command =
-        ["try", "--json", "--budget", "1s", "--ignore-output", "-a", "glibc", "--", "./program"];
+        ["try", "--json", "--budget", "4s", "--ignore-output", "-a", "glibc", "--", "./program"];
     let ran = trial
         .folder
         .command(MALLARD)
@@ -253,7 +253,7 @@ fn stdin_is_the_same_in_each_run_and_otherwise_empty() {
     fs::write(folder.path("text"), "some text\n").unwrap();
     let script = "read line; test \"$line\" = 'some text'";
     let status = |options: &[&str]| {
-        let options = [&["try", "--json", "--budget", "0.5s", "-a", "glibc"], options].concat();
+        let options = [&["try", "--json", "--budget", "3s", "-a", "glibc"], options].concat();
         let ran = folder.mallard(&[&options[..], &["--", "sh", "-c", script]].concat());
         serde_json::from_str::<Value>(&ran.out()).unwrap()["notes"].to_string()
     };
@@ -267,7 +267,7 @@ fn the_setup_runs_before_each_run() {
     // Without its setup, the program fails the second time.
     let script = "mv fresh used && echo moved";
     let command =
-        ["try", "--json", "--budget", "0.5s", "-a", "glibc", "--setup", "touch fresh", "--"];
+        ["try", "--json", "--budget", "3s", "-a", "glibc", "--setup", "touch fresh", "--"];
     let ran = folder.mallard(&[&command[..], &["sh", "-c", script]].concat());
     let result: Value = serde_json::from_str(&ran.out()).unwrap();
     assert!(result["candidates"][0]["broken"].is_null(), "{result}");
@@ -283,7 +283,7 @@ fn a_program_that_prints_other_things_each_time_needs_ignore_output() {
     let refused = folder.mallard(&[&["try"], &program[..]].concat());
     refused.refuses(125, "two runs under the same malloc differ: line 1");
     assert!(refused.errors().contains("help: --ignore-output"), "{}", refused.errors());
-    let accepted = [&["try", "--budget", "0.5s", "--ignore-output"], &program[..]].concat();
+    let accepted = [&["try", "--budget", "3s", "--ignore-output"], &program[..]].concat();
     assert_eq!(folder.mallard(&accepted).status(), 0);
 }
 
@@ -313,7 +313,7 @@ fn a_recording_tells_how_much_any_malloc_could_save() {
     let program = ["--", "perl", "-e", "my %h; $h{$_} = $_ for 1..20000"];
     let recorded = folder.mallard(&[&["record", "-o", "run"], &program[..]].concat());
     assert_eq!(recorded.status(), 0, "{}", recorded.errors());
-    let command = ["try", "--json", "--budget", "1s", "-a", "glibc", "--trace", "run"];
+    let command = ["try", "--json", "--budget", "4s", "-a", "glibc", "--trace", "run"];
     let ran = folder.mallard(&[&command, &program[..]].concat());
     let result: Value =
         serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
