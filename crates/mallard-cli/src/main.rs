@@ -24,7 +24,7 @@ mod run;
 mod statistics;
 mod tables;
 mod trial;
-#[allow(dead_code)] // `mallard try` is to print the share that a replay explains
+mod turns;
 mod verdict;
 
 use clap::error::ErrorKind;

@@ -6,7 +6,7 @@ use crate::allocators::{self, probe, Allocator, Wanted};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
-use crate::trial::subject::Subject;
+use crate::turns::subject::Subject;
 use mallard_trace::replay::{compile, Compiled, Options, Plan, Strategy};
 use mallard_trace::Trace;
 use serde::{Deserialize, Serialize};

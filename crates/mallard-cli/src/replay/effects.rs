@@ -2,8 +2,8 @@
 
 use super::chosen::Chosen;
 use crate::error::Failure;
-use crate::trial::blocks::Measured;
-use crate::trial::subject::Figures;
+use crate::turns::blocks::Measured;
+use crate::turns::subject::Figures;
 use crate::verdict::Block;
 use mallard_trace::tables::schema::THREADS;
 use mallard_trace::Trace;

@@ -1,7 +1,7 @@
 //! The result of a replay as JSON.
 
 use super::report::{predicted, Report, Row};
-use crate::trial::subject::Figures;
+use crate::turns::subject::Figures;
 use serde_json::{json, Value};
 
 impl Report<'_> {

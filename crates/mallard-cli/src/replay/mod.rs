@@ -1,7 +1,7 @@
 //! `mallard replay`: what another allocator would change for a recorded program.
 //!
 //! `chosen` makes op streams of the trace, one for each plan, and lists what is compared. `player`
-//! is the program that plays op streams, `playing` one play as a subject of `trial`, and `effects`
+//! is the program that plays op streams, `playing` one play as a subject of `turns`, and `effects`
 //! computes what the plays say of the program. `report` shows the result, with `text` and `json`.
 
 mod chosen;
@@ -15,17 +15,21 @@ mod text;
 use crate::allocators::{Wanted, SYNTAX};
 use crate::error::Failure;
 use crate::look;
-use crate::trial::host::Host;
-use crate::trial::timing::Timing;
+use crate::turns::host::Host;
+use crate::turns::timing::Timing;
+use crate::verdict;
+use crate::verdict::paired::Differences;
 use chosen::Chosen;
-use effects::Program;
+use effects::{effects, Program};
 use mallard_trace::replay::Strategy;
 use mallard_trace::Trace;
 use player::Manner;
 use playing::Playing;
 use report::Report;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Replays a recording under other allocators, and says what each would change.
 ///
@@ -59,7 +63,7 @@ pub struct Command {
 }
 
 /// How op streams are made.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 struct Compiling {
     /// The process of the trace, by its number in the table `processes`. By default the one with the
     /// most events.
@@ -104,6 +108,37 @@ impl Command {
     fn strategies(&self) -> impl Iterator<Item = Strategy> + '_ {
         self.strategy.iter().flat_map(|list| list.0.iter().copied())
     }
+}
+
+/// What a replay finds for mallocs: the savings by their names, as shares of the program's CPU time.
+/// Has the mallocs that the replay could play. Empty if the user interrupts.
+pub fn savings(
+    trace: &Trace,
+    allocators: &[Wanted],
+    budget: Duration,
+    quiet: bool,
+) -> Result<BTreeMap<String, Differences>, Failure> {
+    let command = Command {
+        name: trace.folder().to_path_buf(),
+        allocator: allocators.to_vec(),
+        plan: Vec::new(),
+        strategy: Vec::new(),
+        manner: Manner::default(),
+        compiling: Compiling::default(),
+        timing: Timing::of(budget, quiet),
+    };
+    let player = player::find()?;
+    let folder = temporary_folder()?;
+    let chosen = Chosen::make(&command, trace, &player, folder.path())?;
+    let program = Program::of(trace, &chosen)?;
+    let (measured, _) =
+        Playing::new(&command.timing, &chosen, &program)?.measure(&command.timing, &chosen)?;
+    let effects = effects(&chosen, &program, &measured);
+    let all = effects.alive.iter().enumerate().filter_map(|(at, &index)| {
+        let name = chosen.candidates[index].name.clone();
+        Some((name, verdict::candidate(&effects.cpu, at)?))
+    });
+    Ok(all.collect())
 }
 
 /// A folder for op streams. It is removed at the end.

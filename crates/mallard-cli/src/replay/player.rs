@@ -22,7 +22,7 @@ pub fn find() -> Result<PathBuf, Failure> {
 }
 
 /// How op streams are played.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Manner {
     /// What is written to new blocks: nothing, a byte of each page, or all bytes.
     #[arg(long, value_enum, default_value = "page")]
@@ -36,14 +36,15 @@ pub struct Manner {
     litter: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Touch {
     None,
+    #[default]
     Page,
     All,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Pace(f64);
 
 fn pace(text: &str) -> Result<Pace, String> {

@@ -3,9 +3,9 @@
 use super::chosen::Chosen;
 use super::effects::{effects, Program};
 use crate::error::Failure;
-use crate::trial::blocks::{is_narrow, measure, Measured, Plan, Runs};
-use crate::trial::subject::{ending, Figures, Run, Runner, Stop, Subject};
-use crate::trial::timing::Timing;
+use crate::turns::blocks::{is_narrow, measure, Measured, Plan, Runs};
+use crate::turns::subject::{ending, Figures, Run, Runner, Stop, Subject};
+use crate::turns::timing::Timing;
 use serde::Deserialize;
 use std::time::Duration;
 

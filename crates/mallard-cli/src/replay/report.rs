@@ -6,9 +6,9 @@ use super::Command;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, plural, time};
-use crate::trial::blocks::Measured;
-use crate::trial::report::cells;
-use crate::trial::timing::{status, Timing};
+use crate::turns::blocks::Measured;
+use crate::turns::timing::{status, Timing};
+use crate::turns::words::cells;
 use crate::verdict::estimate::{Estimate, Part};
 use crate::verdict::{candidate, judge, Judged, Judgement, BLOCKS_MIN};
 use mallard_trace::Trace;
@@ -264,7 +264,7 @@ mod tests {
 
     fn judgement(low: f64, high: f64) -> Judgement {
         let saving = (low + high) / 2.0;
-        Judgement { saving, low, high, p: 0.0, verdict: Verdict::Gain, why: None }
+        Judgement { saving, low, high, p: 0.0, verdict: crate::verdict::Verdict::Gain, why: None }
     }
 
     #[test]

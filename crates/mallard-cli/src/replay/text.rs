@@ -5,7 +5,7 @@ use super::arguments;
 use super::chosen::Candidate;
 use super::report::Report;
 use crate::output::units::{bytes, count, percent, plural, time};
-use crate::trial::sentence::needs;
+use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
 
 impl Report<'_> {

@@ -1,33 +1,31 @@
 //! `mallard try`: runs a program under several mallocs in turns, and says which one it should use.
 //!
-//! `child` is one process, `subject` one run of a program, and `blocks` runs subjects in turns.
-//! `report` shows what was measured, `host` what disturbs measurements here. `verify` compares two
-//! programs in the same way.
+//! `report` shows what was measured, `sentence` says it in one. `verify` compares two programs in the
+//! same way.
 
-pub mod blocks;
-mod child;
-pub mod host;
 mod options;
-mod outputs;
-pub mod report;
-pub mod sentence;
-pub mod subject;
-pub mod timing;
+mod report;
+mod sentence;
 pub mod verify;
 
 use crate::allocators::{self, probe, Allocator, Wanted, SYNTAX};
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::record::{bound, find_program, names};
+use crate::replay;
 use crate::run::refuse_unswitchable;
-use host::Host;
+use crate::turns::host::Host;
+use crate::turns::subject::Subject;
+use mallard_trace::Trace;
 use options::Options;
 use report::{Report, Words};
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use subject::Subject;
+
+/// A replay beside a trial has this part of the budget.
+const REPLAY_PART: u32 = 4;
 
 /// Runs a program under several mallocs in turns, and says which one it should use.
 ///
@@ -43,7 +41,8 @@ pub struct Command {
     /// jemalloc,MALLOC_CONF=narenas:1
     #[arg(short, long, value_name = SYNTAX)]
     allocator: Vec<Wanted>,
-    /// A recording of the program: it tells how much any allocator could save at most.
+    /// A recording of the program. It tells how much any allocator could save at most. A replay of
+    /// it, which takes a quarter of the budget more, tells which share of the savings it finds.
     #[arg(long, value_name = "NAME")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -70,7 +69,8 @@ impl Command {
         let path = find_program(&self.program[0], "mallard try --")?;
         let mut notes: Vec<String> =
             refuse_unswitchable(&path)?.into_iter().map(|finding| finding.what).collect();
-        let bound = self.bound()?;
+        let trace =
+            self.trace.as_ref().map(|name| Trace::open(&names::trace_of(name))).transpose()?;
         let base = self.base(&path, &mut notes);
         let candidates = self.candidates(&base, &mut notes)?;
         let subject = |allocator: &Allocator| Subject {
@@ -87,7 +87,12 @@ impl Command {
         let mut report = Report::new(subject(&base), subjects, measured, &self.options, seed);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         report.words = Words { program: self.shown_program(), name, ..Words::default() };
-        report.bound = bound;
+        report.bound = trace.as_ref().and_then(|trace| bound(trace.manifest()));
+        if let Some(trace) = trace.filter(|_| !report.measured.interrupted) {
+            let timing = &self.options.timing;
+            let budget = timing.budget / REPLAY_PART;
+            report.explain(&replay::savings(&trace, &self.allocator, budget, timing.quiet)?);
+        }
         report.notes.extend(notes);
         report.next = self.next(&report);
         report.show(&self.options)?;
@@ -146,12 +151,6 @@ impl Command {
             notes.push(format!("not installed: {names}; mallard try --list tells how to get them"));
         }
         Ok(found)
-    }
-
-    fn bound(&self) -> Result<Option<f64>, Failure> {
-        let Some(name) = &self.trace else { return Ok(None) };
-        let trace = mallard_trace::Trace::open(&names::trace_of(name))?;
-        Ok(bound(trace.manifest()))
     }
 
     /// The command to type next.

@@ -1,10 +1,10 @@
 //! The options of `mallard try` and `mallard verify`, and a measurement with them.
 
-use super::blocks::{measure, Measured, Plan};
-use super::subject::{Runner, Subject};
-use super::timing::Timing;
 use crate::error::Failure;
 use crate::parse::duration;
+use crate::turns::blocks::{measure, Measured, Plan};
+use crate::turns::subject::{Runner, Subject};
+use crate::turns::timing::Timing;
 use std::path::PathBuf;
 use std::time::Duration;
 

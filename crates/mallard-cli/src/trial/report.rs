@@ -1,14 +1,17 @@
 //! Shows what was measured: as a table, a sentence and the next command, or as JSON.
 
-use super::blocks::{shown, Measured};
 use super::options::Options;
 use super::sentence::sentence;
-use super::subject::{Figures, Subject};
-use super::timing::status;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, time};
-use crate::verdict::{judge, Judged, Judgement, Verdict, BLOCKS_MIN};
+use crate::turns::blocks::{shown, Measured};
+use crate::turns::subject::{Figures, Subject};
+use crate::turns::timing::status;
+use crate::turns::words::cells;
+use crate::verdict::estimate::share_explained;
+use crate::verdict::paired::{Differences, Interval};
+use crate::verdict::{candidate, judge, Judged, Judgement, Verdict, BLOCKS_MIN};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -71,6 +74,8 @@ pub struct Report {
     pub words: Words,
     /// The share of CPU time that an allocator could save at most.
     pub bound: Option<f64>,
+    /// The shares of the real savings that a replay finds, by the names of the candidates.
+    explained: BTreeMap<String, Interval>,
     /// What the reader should know.
     pub notes: Vec<String>,
     /// The command to type next.
@@ -98,6 +103,7 @@ impl Report {
             is_server: options.is_server(),
             words: Words::default(),
             bound: None,
+            explained: BTreeMap::new(),
             notes: Vec::new(),
             next: String::new(),
         };
@@ -121,7 +127,7 @@ impl Report {
             notes.push(format!("the budget of {budget} was enough for {blocks} runs of each, and verdicts need {BLOCKS_MIN} or more"));
         }
         if measured.status != 0 && blocks > 0 {
-            let how = super::subject::ending(measured.status, &Default::default());
+            let how = crate::turns::subject::ending(measured.status, &Default::default());
             notes.push(format!("the program ends with {how} in every run"));
         }
         if blocks > 0 && measured.median(0, |f| f.peak_rss) < 1.1 * floor() {
@@ -132,6 +138,28 @@ impl Report {
             notes.push("CPU time, wall time and page faults are those of one load".to_string());
         }
         notes
+    }
+
+    /// Compares the savings with those that a replay found, and keeps the shares.
+    pub fn explain(&mut self, replayed: &BTreeMap<String, Differences>) {
+        let blocks = self.measured.metric(|f| f.cpu_ns);
+        let share = |(at, index): (usize, usize)| {
+            let name = &self.candidates[index].name;
+            let real = candidate(&blocks, at)?;
+            let share = share_explained(replayed.get(name)?, 1.0, &real)?;
+            Some((name.clone(), share))
+        };
+        self.explained = self.measured.alive().into_iter().enumerate().filter_map(share).collect();
+    }
+
+    /// Which shares of the real savings a replay finds.
+    fn explanations(&self) -> String {
+        let line = |(name, of): (&String, &Interval)| {
+            let [low, high] = [of.low, of.high].map(|end| percent(end).replace(" %", ""));
+            let share = percent(of.saving);
+            format!("  the replay finds {share} of what {name} changes ({low} to {high}): the rest is locality, or noise\n")
+        };
+        self.explained.iter().map(line).collect()
     }
 
     /// All candidates.
@@ -198,6 +226,7 @@ impl Report {
             }
         }
         text += &format!("{}\n", sentence(self));
+        text += &self.explanations();
         text.extend(self.reasons().iter().map(|reason| format!("  {reason}\n")));
         if !options.timing.quiet {
             text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
@@ -300,6 +329,7 @@ impl Report {
             let mut object = self.figures(&row.subject.name, row.index + 2);
             object["library"] = json!(row.subject.library);
             object["environment"] = variables.collect::<serde_json::Map<_, _>>().into();
+            object["explained"] = json!(self.explained.get(&row.subject.name));
             object["broken"] = json!(row.broken);
             object["cpu"] = json!(row.judged.map(|(cpu, _)| cpu));
             object["memory"] = json!(row.judged.map(|(_, memory)| memory));
@@ -347,18 +377,4 @@ fn floor() -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
     kib.unwrap_or(0.0) * 1024.0
-}
-
-/// The saving with its interval, and the verdict.
-pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
-    let verdict = match (column, of.verdict) {
-        (1, Verdict::NoDifference) => "control".to_string(),
-        (_, verdict) => verdict.to_string(),
-    };
-    if !of.saving.is_finite() {
-        return [String::new(), verdict];
-    }
-    let saved = percent(of.saving);
-    let [low, high] = [of.low, of.high].map(|end| percent(end).replace(" %", ""));
-    [format!("{saved} ({low} to {high})"), verdict]
 }

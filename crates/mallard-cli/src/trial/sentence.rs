@@ -2,6 +2,7 @@
 
 use super::report::Report;
 use crate::output::units::percent;
+use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
 
 /// Says what was found.
@@ -87,20 +88,6 @@ fn mallocs(report: &Report) -> String {
         ),
         None if open > 0 => format!("{time}."),
         None => format!("{time}, so keep the malloc that it has."),
-    }
-}
-
-/// `3.1 % less CPU time (2.5 to 3.6 %)`.
-pub fn needs(of: &Judgement, what: &str) -> String {
-    let size = |share: f64| percent(share.abs());
-    let range = |a: f64, b: f64| format!("{} to {}", size(a).replace(" %", ""), size(b));
-    match of.verdict {
-        Verdict::Gain => format!("{} less {what} ({})", size(of.saving), range(of.low, of.high)),
-        Verdict::Loss => format!("{} more {what} ({})", size(of.saving), range(of.high, of.low)),
-        Verdict::NoDifference => {
-            format!("as much {what} (within {})", size(of.low.abs().max(of.high.abs())))
-        }
-        Verdict::NotMeasurable => format!("{what} as yet unknown"),
     }
 }
 

@@ -1,11 +1,11 @@
 //! `mallard verify`: compares two programs, or a program before and after a change.
 
-use super::host::Host;
 use super::options::Options;
 use super::report::{Report, Words};
-use super::subject::Subject;
 use crate::error::Failure;
 use crate::record::find_program;
+use crate::turns::host::Host;
+use crate::turns::subject::Subject;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

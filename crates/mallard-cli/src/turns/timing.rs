@@ -36,6 +36,11 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// The default options, with another budget.
+    pub fn of(budget: Duration, quiet: bool) -> Timing {
+        Timing { budget, min_gain: 0.02, seed: None, json: false, quiet }
+    }
+
     /// A runner of plain programs, which stops when the user interrupts mallard.
     pub fn runner(&self) -> Result<Runner, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));

@@ -1,0 +1,13 @@
+//! Runs programs in turns, and measures each run.
+//!
+//! `child` is one process, `subject` one run of a program, and `blocks` runs subjects in turns.
+//! `timing` has the options of every command that measures so, `host` what disturbs measurements
+//! here, and `words` shows judgements.
+
+pub mod blocks;
+mod child;
+pub mod host;
+mod outputs;
+pub mod subject;
+pub mod timing;
+pub mod words;
