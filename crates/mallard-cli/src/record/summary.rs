@@ -135,6 +135,9 @@ impl Summary<'_> {
         if let Some(window) = &self.command.window {
             notes.insert("window".to_string(), shown_window(window).into());
         }
+        if let Some(why) = self.stopped() {
+            notes.insert("stopped".to_string(), why.into());
+        }
         notes
     }
 
@@ -174,6 +177,20 @@ impl Summary<'_> {
         text
     }
 
+    /// Why the recording stopped before the program ended.
+    fn stopped(&self) -> Option<String> {
+        match &self.outcome.write_error {
+            Some(error) => {
+                let error = error.to_string().to_lowercase();
+                Some(format!("the stream could not be written ({error})"))
+            }
+            None => self
+                .outcome
+                .reached_max_bytes
+                .then(|| format!("the stream had {}", bytes(self.command.max_size))),
+        }
+    }
+
     /// Events that are missing, by cause.
     fn losses(&self, manifest: &Manifest) -> String {
         let lost = &manifest.losses;
@@ -185,16 +202,12 @@ impl Summary<'_> {
             causes.push(format!("{} events of signal handlers", count(lost.nested)));
         }
         let unwritten = self.outcome.lost_written + lost.write;
-        if let Some(error) = &self.outcome.write_error {
-            causes.push(format!(
-                "all events after the stream could not be written ({}), {} of them seen",
-                error.to_string().to_lowercase(),
-                count(unwritten)
-            ));
-        }
-        if self.outcome.reached_max_bytes {
-            causes
-                .push(format!("all events after the stream had {}", bytes(self.command.max_size)));
+        if let Some(why) = self.stopped() {
+            let seen = match self.outcome.write_error {
+                Some(_) => format!(", {} of them seen", count(unwritten)),
+                None => String::new(),
+            };
+            causes.push(format!("all events after {why}{seen}"));
         }
         if manifest.counts.unknown_frees > 0
             && self.command.sample == 0

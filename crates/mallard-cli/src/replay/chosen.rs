@@ -7,7 +7,7 @@ use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::turns::subject::Subject;
-use mallard_trace::replay::{compile, Compiled, Options, Plan, Strategy};
+use mallard_trace::replay::{compile, Compiled, Plan, Strategy};
 use mallard_trace::Trace;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -130,14 +130,7 @@ impl Choosing<'_> {
             work.say("the calls are made into an op stream");
         }
         let path = self.folder.join(format!("{number}.ops"));
-        let compiling = &self.command.compiling;
-        let options = Options {
-            process: compiling.process,
-            allow_samples: compiling.allow_samples,
-            allow_escapes: compiling.r#unsafe,
-            ..Options::default()
-        };
-        let compiled = compile(self.trace, plan, &options, &path)?;
+        let compiled = compile(self.trace, plan, &self.command.compiling.options(), &path)?;
         let words = self.command.manner.words(&path, Mode::Account);
         let account: Account = ask(self.player, &words)?;
         let no_op = self.add(subject(self.command, self.player, own, &path, Mode::NoOp));

@@ -3,6 +3,7 @@
 //! `chosen` makes op streams of the trace, one for each plan, and lists what is compared. `player`
 //! is the program that plays op streams, `playing` one play as a subject of `turns`, and `effects`
 //! computes what the plays say of the program. `report` shows the result, with `text` and `json`.
+//! `write` keeps an op stream instead.
 
 mod chosen;
 mod effects;
@@ -11,6 +12,7 @@ mod player;
 mod playing;
 mod report;
 mod text;
+mod write;
 
 use crate::allocators::{Wanted, SYNTAX};
 use crate::error::Failure;
@@ -21,7 +23,7 @@ use crate::verdict;
 use crate::verdict::paired::Differences;
 use chosen::Chosen;
 use effects::{effects, Program};
-use mallard_trace::replay::Strategy;
+use mallard_trace::replay::{Options, Strategy};
 use mallard_trace::Trace;
 use player::Manner;
 use playing::Playing;
@@ -54,6 +56,10 @@ pub struct Command {
     /// Strategies of J. Lakos's talk for the whole program: all, or a list such as AS1,AS7.
     #[arg(long, value_name = "all|AS1,...", value_delimiter = ',', value_parser = strategies)]
     strategy: Vec<Strategies>,
+    /// Writes the op stream of the plan or the strategy, or without any of them that of the recorded
+    /// calls, to a file, and ends. `mallard-replay FILE` plays it once.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["allocator", "json"])]
+    write: Option<PathBuf>,
     #[command(flatten)]
     manner: Manner,
     #[command(flatten)]
@@ -77,6 +83,17 @@ struct Compiling {
     r#unsafe: bool,
 }
 
+impl Compiling {
+    fn options(&self) -> Options {
+        Options {
+            process: self.process,
+            allow_samples: self.allow_samples,
+            allow_escapes: self.r#unsafe,
+            ..Options::default()
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Strategies(Vec<Strategy>);
 
@@ -92,6 +109,9 @@ impl Command {
     /// Replays, and shows what was measured.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let trace = look::open(&self.name)?;
+        if let Some(file) = &self.write {
+            return self.write_stream(&trace, file);
+        }
         let player = player::find()?;
         let folder = temporary_folder()?;
         let chosen = Chosen::make(&self, &trace, &player, folder.path())?;
@@ -123,6 +143,7 @@ pub fn savings(
         allocator: allocators.to_vec(),
         plan: Vec::new(),
         strategy: Vec::new(),
+        write: None,
         manner: Manner::default(),
         compiling: Compiling::default(),
         timing: Timing::of(budget, quiet),

@@ -30,9 +30,9 @@ pub struct Manner {
     /// Waits between calls: none, the recorded ones (real), or these times a factor (x0.5).
     #[arg(long, value_name = "none|real|xF", value_parser = pace, default_value = "none")]
     pace: Pace,
-    /// Fills the heap before the replay, and frees all of that but this share, as in a program that
-    /// has run for long.
-    #[arg(long, value_name = "SHARE", value_parser = crate::parse::share, default_value = "0")]
+    /// Fills the heap before the replay, and frees all of that but this share (0.4, or 40%), as in a
+    /// program that has run for long.
+    #[arg(long, value_name = "SHARE", value_parser = litter, default_value = "0")]
     litter: f64,
 }
 
@@ -55,6 +55,17 @@ fn pace(text: &str) -> Result<Pace, String> {
     };
     let is_factor = |factor: &f64| factor.is_finite() && *factor >= 0.0;
     factor.filter(is_factor).map(Pace).ok_or("a pace is none, real, or x and a factor: x0.5".into())
+}
+
+/// A share from 0 to 1, or in per cent.
+fn litter(text: &str) -> Result<f64, String> {
+    let share = match text.contains('%') {
+        true => crate::parse::share(text).ok(),
+        false => text.parse().ok(),
+    };
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or("the litter is a share: 0.4, or 40%".into())
 }
 
 impl Manner {
@@ -120,4 +131,27 @@ pub fn ask<T: for<'a> Deserialize<'a>>(player: &Path, words: &[OsString]) -> Res
     }
     serde_json::from_slice(&ran.stdout)
         .map_err(|e| failed(format!("the player printed no result: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn litter_is_a_share_or_in_per_cent() {
+        assert_eq!((litter("0"), litter("0.4"), litter("40%")), (Ok(0.0), Ok(0.4), Ok(0.4)));
+        assert_eq!(litter("1"), Ok(1.0));
+        for wrong in ["1.5", "-0.1", "140%", "much", "", "NaN"] {
+            assert!(litter(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_pace_is_a_factor_of_the_recorded_waits() {
+        let factor = |text: &str| pace(text).map(|pace| pace.0);
+        assert_eq!((factor("none"), factor("real"), factor("x0.5")), (Ok(0.0), Ok(1.0), Ok(0.5)));
+        for wrong in ["x", "0.5", "x-1", "xinf", "fast"] {
+            assert!(factor(wrong).is_err(), "{wrong}");
+        }
+    }
 }

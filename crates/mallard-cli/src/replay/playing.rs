@@ -2,8 +2,9 @@
 
 use super::chosen::Chosen;
 use super::effects::{effects, Program};
+use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
-use crate::turns::blocks::{is_narrow, measure, Measured, Plan, Runs};
+use crate::turns::blocks::{is_narrow, measure, shown, Measured, Plan, Runs};
 use crate::turns::subject::{ending, Figures, Run, Runner, Stop, Subject};
 use crate::turns::timing::Timing;
 use serde::Deserialize;
@@ -55,6 +56,33 @@ impl Runs for Playing<'_> {
         limit: Duration,
         watches: bool,
     ) -> Result<Run, Stop> {
+        let played = self.play(subject, padding, limit, watches);
+        match played {
+            Err(stop) if std::ptr::eq(subject, &self.chosen.base) => {
+                Err(base_stops(stop, &subject.name, limit))
+            }
+            played => played,
+        }
+    }
+
+    fn is_known(&self, measured: &Measured) -> bool {
+        is_narrow(&effects(self.chosen, self.program, measured).cpu)
+    }
+
+    fn less_work(&self) -> &'static str {
+        "name fewer with --allocator, --plan or --strategy, or record a part of the run"
+    }
+}
+
+impl Playing<'_> {
+    /// Plays once.
+    fn play(
+        &self,
+        subject: &Subject,
+        padding: usize,
+        limit: Duration,
+        watches: bool,
+    ) -> Result<Run, Stop> {
         let mut run = self.runner.run(subject, padding, limit, watches)?;
         if run.status != 0 {
             return Err(Stop::Broken(ending(run.status, &run.output)));
@@ -74,8 +102,22 @@ impl Runs for Playing<'_> {
         };
         Ok(run)
     }
+}
 
-    fn is_known(&self, measured: &Measured) -> bool {
-        is_narrow(&effects(self.chosen, self.program, measured).cpu)
-    }
+/// Says of a play of the base why the replay cannot go on.
+fn base_stops(stop: Stop, base: &str, limit: Duration) -> Stop {
+    let (what, help) = match stop {
+        Stop::TooLong => (
+            format!("a play under {base} takes longer than {}", shown(limit)),
+            "--budget with some twenty times the time of a play, or record a part of the run: \
+             mallard record --window FROM..TO -o NAME -- PROGRAM",
+        ),
+        Stop::Broken(how) => (
+            format!("the replay fails under {base}: {how}"),
+            "mallard replay NAME --write FILE, and mallard-replay FILE, which plays it alone",
+        ),
+        stop => return stop,
+    };
+    let failure = Failure::new(what, "nothing was compared", help);
+    Stop::Failed(failure.with_status(MALLARD_FAILED))
 }

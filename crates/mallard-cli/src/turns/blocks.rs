@@ -102,6 +102,11 @@ pub trait Runs {
 
     /// Whether the differences are known well enough.
     fn is_known(&self, measured: &Measured) -> bool;
+
+    /// What makes the measurement shorter, for a message.
+    fn less_work(&self) -> &'static str {
+        "name fewer with --allocator, or give the program less work"
+    }
 }
 
 impl Runs for Runner {
@@ -200,7 +205,8 @@ impl Measurement<'_> {
             2 * runs + 4
         );
         let seconds = enough.as_secs() + 1;
-        let help = format!("--budget {seconds}s for {BLOCKS_GOOD} runs of each, or name fewer with --allocator, or give the program less work");
+        let less = self.runner.less_work();
+        let help = format!("--budget {seconds}s for {BLOCKS_GOOD} runs of each, or {less}");
         Err(Failure::new(what, "nothing was measured", help).with_status(MALLARD_FAILED))
     }
 

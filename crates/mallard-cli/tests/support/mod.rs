@@ -2,6 +2,8 @@
 //! ended.
 #![allow(dead_code)] // Each test file uses a part.
 
+pub mod replayed;
+
 use mallard_trace::tables::schema::{EVENTS, PROCESSES};
 use mallard_trace::Trace;
 use serde_json::Value;

@@ -63,6 +63,13 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     list.add(Cause::Ending, u64::from(ending != "complete"), &|_| {
         format!("the recording is not complete ({ending}): the replay ends where it does")
     });
+    let stopped = manifest.notes.get("stopped").and_then(|why| why.as_str());
+    list.add(Cause::Ending, u64::from(stopped.is_some()), &|_| {
+        format!(
+            "the recording stopped when {}: the replay ends there, and has no later frees",
+            stopped.unwrap_or_default()
+        )
+    });
     list.add(Cause::Sampled, manifest.stream.sample_bytes, &|n| {
         format!(
             "the trace has about one block for each {n} bytes: numbers of calls, times and memory are \

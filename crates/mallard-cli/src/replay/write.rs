@@ -1,0 +1,44 @@
+//! `mallard replay --write FILE`: keeps an op stream, to play it with `mallard-replay` alone.
+
+use super::Command;
+use crate::error::Failure;
+use crate::output::terminal::say;
+use crate::output::units::{bytes, count, plural};
+use mallard_trace::replay::{compile, Plan};
+use mallard_trace::Trace;
+use std::path::Path;
+use std::process::ExitCode;
+
+impl Command {
+    /// Writes the op stream of the only plan or strategy, or of the recorded calls.
+    pub(super) fn write_stream(&self, trace: &Trace, to: &Path) -> Result<ExitCode, Failure> {
+        let compiled = compile(trace, &self.only_plan()?, &self.compiling.options(), to)?;
+        let mut text = format!(
+            "{}: {} calls of {}, at most {} in use\n",
+            to.display(),
+            count(compiled.calls),
+            plural(u64::from(compiled.threads), "thread"),
+            bytes(compiled.live_peak)
+        );
+        if !self.timing.quiet {
+            text.extend(compiled.validity.iter().map(|v| format!("  note: {v}\n")));
+        }
+        say(&format!("{text}  next: mallard-replay {}\n", to.display()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The plan that the user has named, by its file or by a strategy.
+    fn only_plan(&self) -> Result<Plan, Failure> {
+        let mut strategies = self.strategies();
+        match (self.plan.as_slice(), strategies.next(), strategies.next()) {
+            ([], None, _) => Ok(Plan::default()),
+            ([], Some(strategy), None) => Ok(Plan::of_strategy(strategy)),
+            ([file], None, _) => Ok(Plan::read(file)?),
+            _ => Err(Failure::new(
+                "--write is for one plan or one strategy: an op stream has one",
+                "nothing was written",
+                "mallard replay NAME --plan FILE --write FILE",
+            )),
+        }
+    }
+}
