@@ -62,10 +62,11 @@ fn render_section(section: &Section) -> String {
 }
 
 /// The section with the commands and commits of all rows.
-fn measured(machine: &Machine) -> String {
+pub fn measured(machine: &Machine) -> String {
     let mut text = format!("\n### How it was measured\n\n{}\n", wrapped(&escaped(&machine.name)));
     text += "| suite | rows | command | commit |\n|---|---:|---|---|\n";
     for (suite, command, commit, rows) in runs(machine) {
+        let command = command.replace('|', "\\|");
         text += &format!("| {suite} | {rows} | `{command}` | {commit} |\n");
     }
     text
