@@ -1,4 +1,5 @@
 // mallard-bench runs every suite with every contender.
+#include <bench/calibration/programs.hpp>
 #include <bench/clock.hpp>
 #include <bench/keeper.hpp>
 #include <bench/report.hpp>
@@ -197,6 +198,8 @@ int run_all(arguments& asked, provenance const& origin)
 
 int main(int argc, char** argv)
 {
+    if (argc > 1 && std::string_view(argv[1]) == "commands") // for bench/calibration/run.py
+        return print_commands(std::span(argv + 2, argv + argc));
     arguments asked;
     if (int const status = parse(argc, argv, asked); status >= 0)
         return status;

@@ -41,6 +41,12 @@ void make_repository(temporary_folder const&, double share);
 /// Returns the command that starts a redis-server. The server listens in the folder.
 words redis_server(temporary_folder const&);
 
+/// Returns the command that sends requests to the redis-server of the folder.
+words redis_requests(temporary_folder const&, double share);
+
+/// Returns the command that asks the redis-server of the folder for a number that it has counted.
+words redis_question(temporary_folder const&);
+
 /// Sends requests to the redis-server of the folder, and stops it. Returns the wall time of the
 /// requests, and as output a number that the server has counted.
 run_result ask_redis_server(temporary_folder const&, double share);

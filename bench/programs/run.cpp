@@ -61,8 +61,19 @@ temporary_folder::temporary_folder()
     path_ = name;
 }
 
+temporary_folder::temporary_folder(std::filesystem::path path)
+    : path_(std::move(path)), is_kept_(true)
+{
+    std::error_code error;
+    std::filesystem::create_directories(path_, error);
+    if (error)
+        throw cannot_run("no folder can be made at " + path_.string());
+}
+
 temporary_folder::~temporary_folder()
 {
+    if (is_kept_)
+        return;
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
 }

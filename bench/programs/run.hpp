@@ -33,10 +33,13 @@ private:
 /// Returns the path of a program of the distribution. Throws `cannot_run` if it is not installed.
 std::string program_path(std::string const& name, std::string const& package);
 
-/// A temporary folder. It is removed when its last user is destroyed.
+/// A folder for the input of a program. A temporary folder is removed when its last user is
+/// destroyed.
 class temporary_folder {
 public:
     temporary_folder();
+    /// Makes a folder that is not removed. `path` is absolute.
+    explicit temporary_folder(std::filesystem::path path);
     temporary_folder(const temporary_folder&) = delete;
     temporary_folder& operator=(const temporary_folder&) = delete;
     ~temporary_folder();
@@ -49,6 +52,7 @@ public:
 
 private:
     std::filesystem::path path_;
+    bool is_kept_ = false;
 };
 
 } // namespace mallard::bench

@@ -102,13 +102,6 @@ program_function git(temporary_folder const& folder, double share)
     };
 }
 
-std::string ask_redis(std::string const& socket, std::vector<std::string> const& question)
-{
-    std::vector<std::string> words{program_path("redis-cli", "redis-tools"), "-s", socket};
-    words.insert(words.end(), question.begin(), question.end());
-    return running_program(words, "").wait().output;
-}
-
 void await(std::string const& socket)
 {
     for (int tries = 0; tries < 500; ++tries) {
@@ -160,18 +153,37 @@ words redis_server(temporary_folder const& where)
             "",     "--appendonly", "no", "--logfile",    "/dev/null"};
 }
 
-run_result ask_redis_server(temporary_folder const& where, double share)
+words redis_requests(temporary_folder const& where, double share)
 {
     std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));
+    return {program_path("redis-benchmark", "redis-tools"),
+            "-s",
+            where / "redis",
+            "-n",
+            requests,
+            "-P",
+            "16",
+            "-r",
+            "100000",
+            "-q",
+            "--csv",
+            "-t",
+            "set,lpush,lrange_100,sadd,hset",
+            "-d",
+            "100"};
+}
+
+words redis_question(temporary_folder const& where)
+{
+    return {program_path("redis-cli", "redis-tools"), "-s", where / "redis", "llen", "mylist"};
+}
+
+run_result ask_redis_server(temporary_folder const& where, double share)
+{
     std::string const socket = where / "redis";
     await(socket);
-    run_result asked =
-        running_program({program_path("redis-benchmark", "redis-tools"), "-s", socket, "-n",
-                         requests, "-P", "16", "-r", "100000", "-q", "--csv", "-t",
-                         "set,lpush,lrange_100,sadd,hset", "-d", "100"},
-                        "")
-            .wait();
-    asked.output = ask_redis(socket, {"llen", "mylist"});
+    run_result asked = running_program(redis_requests(where, share), "").wait();
+    asked.output = running_program(redis_question(where), "").wait().output;
     running_program({program_path("redis-cli", "redis-tools"), "-s", socket, "shutdown", "nosave"},
                     "")
         .wait();

@@ -49,6 +49,12 @@ words redis(temporary_folder const& folder, double)
     return redis_server(folder);
 }
 
+std::string redis_load(temporary_folder const& folder, double share)
+{
+    return "test -S " + folder / "redis" + " && " + shell_command(redis_requests(folder, share)) +
+           " >/dev/null && " + shell_command(redis_question(folder));
+}
+
 workload mix(std::size_t threads)
 {
     std::string const number = std::to_string(threads);
@@ -65,6 +71,14 @@ workload mix(std::size_t threads)
 }
 
 } // namespace
+
+std::string shell_command(words const& command)
+{
+    std::string text;
+    for (std::string const& word : command)
+        text += (text.empty() ? "'" : " '") + word + "'";
+    return text;
+}
 
 std::vector<workload> workloads()
 {
@@ -84,6 +98,7 @@ std::vector<workload> workloads()
                    .asks = "redis-server under redis-benchmark; seconds are the client's",
                    .command = redis,
                    .ask = ask_redis_server,
+                   .load = redis_load,
                    .in_brief = false});
     all.push_back({.name = "git",
                    .asks = "git log --stat of a repository made for it",

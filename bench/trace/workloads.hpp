@@ -14,6 +14,9 @@ struct workload {
     /// For a server: sends requests and stops it. Returns the wall time of the requests and an
     /// output. Null: the program ends by itself, and its output is what it prints.
     run_result (*ask)(temporary_folder const&, double share) = nullptr;
+    /// For a server: a shell command that sends the same requests, succeeds once the server answers
+    /// them, and prints an output. Somebody else stops the server.
+    std::string (*load)(temporary_folder const&, double share) = nullptr;
     int threads = 1;
     bool in_brief = true;
     bool is_python = false;
@@ -22,5 +25,8 @@ struct workload {
 };
 
 std::vector<workload> workloads();
+
+/// Returns a shell command that runs a program. No word may contain a quote.
+std::string shell_command(words const&);
 
 } // namespace mallard::bench

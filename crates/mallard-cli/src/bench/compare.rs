@@ -17,7 +17,8 @@ use std::process::ExitCode;
 ///
 /// The verdict on a row is a gain (B is lower) or a loss (B is higher) if the p10-p90 ranges do not
 /// overlap and the medians are further apart than the threshold, else no difference. The noise of a
-/// row of one run is unknown: its figures must be more than 10 % apart. The exit status is 0 if no
+/// row of one run is unknown: its figures must be more than 10 % apart. Rows of the suite calibration
+/// that are changes against glibc are left out: a change has no ratio to another change. The exit status is 0 if no
 /// row is a loss, 1 if a row is a loss, and 2 if nothing can be compared.
 #[derive(clap::Args)]
 pub struct Compare {
@@ -123,6 +124,7 @@ impl Compare {
         Ok(rows
             .all
             .into_iter()
+            .filter(|r| !r.is_change())
             .filter(|r| wanted(&self.contender, &r.contender) && wanted(&self.metric, &r.metric))
             .collect())
     }

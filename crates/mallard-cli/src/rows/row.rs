@@ -27,6 +27,9 @@ pub struct Row {
     pub variant: String,
     #[serde(default)]
     pub why: String,
+    /// In rows of changes: the verdict on the change, in words.
+    #[serde(default)]
+    pub verdict: String,
     #[serde(default)]
     pub commit: String,
     #[serde(default)]
@@ -59,6 +62,11 @@ impl Row {
     /// Whether the failure was computed without starting a process.
     pub fn failed_on_paper(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL, computed")
+    }
+    /// Whether the figure is a change against the baseline, which may be below zero.
+    pub fn is_change(&self) -> bool {
+        self.suite == "calibration"
+            && ["_cpu_percent", "_change_kib"].iter().any(|end| self.metric.ends_with(end))
     }
     /// Whether the row was measured in a tree with uncommitted changes.
     pub fn is_dirty(&self) -> bool {
@@ -171,6 +179,15 @@ impl Rows {
         }
     }
 
+    /// Takes the rows of a suite out of these rows.
+    pub fn take_suite(&mut self, suite: &str) -> Rows {
+        let (own, others) =
+            std::mem::take(&mut self.all).into_iter().partition(|row: &Row| row.suite == suite);
+        self.place.clear();
+        self.all = others;
+        Rows { all: own, ..Rows::default() }
+    }
+
     /// Prints the warnings on stderr.
     pub fn warn(&self) {
         for warning in &self.warnings {
@@ -195,7 +212,8 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
         }
     };
     let figures = [row.median, row.low, row.high];
-    if figures.iter().flatten().any(|f| *f < 0.0 || !f.is_finite()) {
+    let wrong = |f: &f64| !f.is_finite() || *f < 0.0 && !row.is_change();
+    if figures.into_iter().flatten().any(|f| wrong(&f)) {
         return Err("a figure is below zero".to_string());
     }
     Ok(Some(row))
@@ -302,6 +320,22 @@ mod tests {
         assert_eq!((rows.all.len(), rows.all[0].median), (1, Some(1.0)));
         assert!(rows.warnings[0].to_string().contains("2 rows were measured in a tree"));
         assert_eq!(Rows::read(&[file]).unwrap().all[0].median, Some(2.0));
+    }
+
+    #[test]
+    fn only_a_change_may_be_below_zero() {
+        let change = ROW
+            .replace("\"suite\":\"s\"", "\"suite\":\"calibration\"")
+            .replace("\"metric\":\"m\"", "\"metric\":\"real_cpu_percent\"")
+            .replace("\"low\":1", "\"low\":-1");
+        assert_eq!(read(&change).unwrap().all[0].low, Some(-1.0));
+        for other in [
+            change.replace("real_cpu_percent", "real_peak_kib"),
+            change.replace("calibration", "pool"),
+        ] {
+            let error = read(&format!("{other}\n{ROW}\n")).err().unwrap();
+            assert!(error.to_string().contains("a figure is below zero"), "{error}");
+        }
     }
 
     #[test]

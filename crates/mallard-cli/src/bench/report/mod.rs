@@ -1,6 +1,7 @@
 //! `mallard bench report`: writes rows as a Markdown page and an HTML page.
 
 mod answer;
+mod calibration;
 mod charts;
 mod markdown;
 mod page;
@@ -9,6 +10,8 @@ mod sections;
 use crate::error::Failure;
 use crate::output::terminal;
 use crate::rows::experiment::Machine;
+use crate::rows::published::Published;
+use crate::rows::row::Rows;
 use crate::rows::{history, locate};
 use charts::Charts;
 use std::fs;
@@ -16,7 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Writes docs/performance.md and performance.html from rows and published figures
+/// Writes docs/performance.md, docs/calibration.md and performance.html from rows and published figures
 #[derive(clap::Args)]
 pub struct Report {
     /// Files or folders of rows [default: results/]
@@ -36,41 +39,47 @@ pub struct Report {
 impl Report {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let root = locate::root()?;
-        let rows = locate::committed_rows(&root, &self.rows)?;
+        let mut rows = locate::committed_rows(&root, &self.rows)?;
         let published = locate::published(&root)?;
-        let mut machines = Machine::all(&rows);
-        for machine in &mut machines {
-            let named = machine.experiments.iter().flat_map(|e| &e.rows).map(|r| &*r.commit);
-            machine.lost_commits = history::unknown(&root, named);
-        }
-        if machines.is_empty() {
+        let count = rows.all.len();
+        if count == 0 {
             return Err(Failure::new(
                 "there are no rows",
                 "nothing was written",
                 "./x bench SUITE --json > results/MACHINE/SUITE.jsonl",
             ));
         }
-        let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, &published))).collect();
+        let calibrated = machines(&root, &rows.take_suite(calibration::SUITE));
+        let page = root.join("docs/calibration.md");
+        write(&page, &calibration::render(&calibrated, &published.reasons))?;
+        let mut shown = vec![page];
+        if !rows.all.is_empty() {
+            shown.extend(self.performance(&root, &machines(&root, &rows), &published)?);
+        }
+        let shown: Vec<_> = shown.iter().map(|page| page.display().to_string()).collect();
+        terminal::say(&format!("{count} rows: {}\n", shown.join(", ")))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Writes the pages of the other suites, and returns their paths.
+    fn performance(
+        &self,
+        root: &Path,
+        machines: &[Machine],
+        published: &Published,
+    ) -> Result<[PathBuf; 2], Failure> {
+        let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, published))).collect();
         for (_, sections) in all.iter_mut().skip(1) {
             sections.retain(|s| s.measured); // the first machine lists what was not measured
         }
         let library = self.library();
-        let page = page::render(&all, &Charts::of(&machines), library.as_deref());
+        let page = page::render(&all, &Charts::of(machines), library.as_deref());
 
-        let out = self.out.unwrap_or_else(|| root.join("build"));
-        write(
-            &root.join("docs/performance.md"),
-            &markdown::render(&sections::lead(&machines), &all),
-        )?;
-        write(&out.join("performance.html"), &page)?;
-        let shown = root.join("docs/performance.md");
-        terminal::say(&format!(
-            "{} rows: {}, {}\n",
-            rows.all.len(),
-            shown.display(),
-            out.join("performance.html").display()
-        ))?;
-        Ok(ExitCode::SUCCESS)
+        let out = self.out.clone().unwrap_or_else(|| root.join("build"));
+        let pages = [root.join("docs/performance.md"), out.join("performance.html")];
+        write(&pages[0], &markdown::render(&sections::lead(machines), &all))?;
+        write(&pages[1], &page)?;
+        Ok(pages)
     }
 
     /// The text of Chart.js. Without it the page has all tables, and a sentence in place of the curves.
@@ -88,6 +97,16 @@ impl Report {
         }
         text
     }
+}
+
+/// Groups rows by machine, and finds the commits that the repository does not have.
+fn machines(root: &Path, rows: &Rows) -> Vec<Machine> {
+    let mut machines = Machine::all(rows);
+    for machine in &mut machines {
+        let named = machine.experiments.iter().flat_map(|e| &e.rows).map(|r| &*r.commit);
+        machine.lost_commits = history::unknown(root, named);
+    }
+    machines
 }
 
 /// Writes a file atomically: a reader sees the old content or the new one.

@@ -1,0 +1,275 @@
+//! Tests the page docs/calibration.md: its counts, which were computed by hand, and its tables.
+
+mod fixture;
+
+use fixture::{line, row, section, Tree};
+use serde_json::{json, Value};
+
+const PAGE: &str = "docs/calibration.md";
+
+/// A figure with its 95 % interval and its verdict.
+type Change = (f64, f64, f64, &'static str);
+
+/// One pair of a program and an allocator.
+struct Pair {
+    program: &'static str,
+    allocator: &'static str,
+    real: Change,
+    replayed: Change,
+    predicted: (f64, f64),
+    /// Changes of peak memory in KiB, in reality and in the replay, and the real peak.
+    peak: (f64, f64, f64),
+}
+
+fn figure(pair: &Pair, metric: &str, (median, low, high, verdict): Change) -> Value {
+    let mut row = row("calibration", pair.program, pair.allocator, metric, median);
+    (row["low"], row["high"], row["verdict"]) = (json!(low), json!(high), json!(verdict));
+    row
+}
+
+fn rows_of(pair: &Pair) -> Vec<Value> {
+    let (low, high) = pair.predicted;
+    let (real_peak, replayed_peak, peak) = pair.peak;
+    let of_peak = |kib: f64| (kib, kib - 1.0, kib + 1.0, "loss");
+    vec![
+        figure(pair, "real_cpu_percent", pair.real),
+        figure(pair, "replayed_cpu_percent", pair.replayed),
+        figure(pair, "predicted_cpu_percent", ((low + high) / 2.0, low, high, "")),
+        figure(pair, "real_peak_change_kib", of_peak(real_peak)),
+        figure(pair, "replayed_peak_change_kib", of_peak(replayed_peak)),
+        row("calibration", pair.program, pair.allocator, "real_peak_kib", peak),
+    ]
+}
+
+fn glibc(program: &str, seconds: f64, recorded: f64) -> [Value; 3] {
+    [("real_cpu_seconds", seconds), ("replayed_cpu_seconds", recorded), ("real_peak_kib", 90000.0)]
+        .map(|(metric, value)| row("calibration", program, "glibc", metric, value))
+}
+
+/// Seven pairs. The comments say to which questions the answer is no.
+fn pairs() -> Vec<Pair> {
+    let pair = |program, allocator, real, replayed, predicted, peak| Pair {
+        program,
+        allocator,
+        real,
+        replayed,
+        predicted,
+        peak,
+    };
+    vec![
+        // All answers are yes: sign, call, interval, peak.
+        pair(
+            "perl",
+            "mallard",
+            (-10.0, -11.0, -9.0, "gain"),
+            (-8.0, -8.5, -7.5, "gain"),
+            (-20.0, -6.0),
+            (1000.0, 2000.0, 100000.0),
+        ),
+        // The sign is right, and the replay makes no call. The peak is 4000 KiB off, 4 % of it.
+        pair(
+            "perl",
+            "mimalloc",
+            (6.0, 5.0, 7.0, "loss"),
+            (1.0, -1.0, 3.0, "not measurable"),
+            (-2.0, 4.0),
+            (0.0, 4000.0, 100000.0),
+        ),
+        // A gain of 4 % is called a loss: the sign is wrong. The peak is 6000 KiB off, 6 % of it.
+        pair(
+            "perl",
+            "jemalloc",
+            (-4.0, -5.0, -3.0, "gain"),
+            (3.0, 2.5, 3.5, "loss"),
+            (1.0, 9.0),
+            (0.0, -6000.0, 100000.0),
+        ),
+        // A gain of 1.5 % is too small to be asked for its sign or a call.
+        pair(
+            "lua",
+            "mallard",
+            (-1.5, -1.9, -1.1, "gain"),
+            (1.0, 0.5, 1.5, "no difference"),
+            (-3.0, 3.0),
+            (0.0, 2048.0, 100.0),
+        ),
+        // Nothing changes, and the replay says so.
+        pair(
+            "lua",
+            "mimalloc",
+            (0.1, -0.5, 0.5, "no difference"),
+            (0.2, -0.1, 0.5, "no difference"),
+            (-1.0, 1.0),
+            (0.0, 2049.0, 100.0),
+        ),
+        // Nothing changes, and the replay says gain. The interval misses by 0.5 points, and that of
+        // the real change reaches into it.
+        pair(
+            "lua",
+            "jemalloc",
+            (0.0, -1.0, 1.0, "no difference"),
+            (-3.0, -3.5, -2.5, "gain"),
+            (-9.0, -0.5),
+            (0.0, 0.0, 100.0),
+        ),
+        // The real change is not measurable: only interval and peak are asked.
+        pair(
+            "git",
+            "mallard",
+            (-3.0, -9.0, 3.0, "not measurable"),
+            (-2.0, -3.0, -1.0, "gain"),
+            (-7.0, -1.0),
+            (0.0, 0.0, 100.0),
+        ),
+    ]
+}
+
+fn all_rows() -> Vec<Value> {
+    let mut rows: Vec<Value> = pairs().iter().flat_map(rows_of).collect();
+    rows.extend(glibc("perl", 1.0, 1.05));
+    rows.extend(glibc("lua", 1.0, 1.5));
+    rows
+}
+
+fn page(rows: &[Value]) -> String {
+    let tree = Tree::with(rows);
+    tree.run(&["report"]).ok();
+    tree.read(PAGE)
+}
+
+#[test]
+fn the_counts_are_those_computed_by_hand() {
+    let text = page(&all_rows());
+    let counts = section(&text, "How often the replay is right");
+    for (start, cells) in [
+        ("| a real change beyond noise and above 2 %", "| 3 | 2 | 66 % | 100 % |"),
+        ("| a real change beyond noise and above 5 %", "| 2 | 1 | 50 % | 95 % |"),
+        ("| really no difference", "| 2 | 1 | 50 % | 100 % |"),
+        ("| the real change lies in the predicted", "| 7 | 4 | 57 % | 80 % |"),
+        ("| the change of peak memory", "| 7 | 5 | 71 % | 80 % |"),
+    ] {
+        let found = line(counts, start);
+        assert!(found.ends_with(cells), "{found}");
+    }
+    let sentence = "Of 7 pairs of a program and a malloc, 4 have a real change of CPU time beyond noise, \
+                    2 really no difference, and 1 a change that is not measurable; 0 have no figure.";
+    assert!(counts.replace('\n', " ").contains(sentence), "{counts}");
+}
+
+#[test]
+fn a_cell_has_the_real_the_replayed_and_the_predicted_change() {
+    let text = page(&all_rows());
+    let cpu = line(section(&text, "CPU time"), "| perl");
+    assert!(cpu.contains("| **-10.0 / -8.0 (-20.0 to -6.0)** |"), "{cpu}");
+    assert!(cpu.contains("| **+6.0 / +1.0? (-2.0 to +4.0)** |"), "{cpu}");
+    let git = line(section(&text, "CPU time"), "| git");
+    assert_eq!(git, "| git | -3.0? / -2.0 (-7.0 to -1.0) |  |  |");
+    let memory = line(section(&text, "Peak memory"), "| perl");
+    assert!(memory.starts_with("| perl | **+1.0 / +2.0** | **0 / +3.9** |"), "{memory}");
+}
+
+#[test]
+fn pairs_that_miss_are_listed_with_what_is_known() {
+    let text = page(&all_rows());
+    let misses = section(&text, "Pairs that miss");
+    assert_eq!(misses.lines().filter(|l| l.starts_with("| ")).count() - 1, 4, "{misses}");
+    let unsigned = line(misses, "| perl | jemalloc |");
+    assert!(unsigned.contains("| sign, interval, peak memory |"), "{unsigned}");
+    assert!(unsigned.contains("the real change is 5.0 points outside"), "{unsigned}");
+    assert!(unsigned.contains("by 0 MiB to 97.7, in the replay by -5.9"), "{unsigned}");
+    let uncalled = line(misses, "| perl | mimalloc |");
+    assert!(uncalled.contains("| gain or loss, interval |"), "{uncalled}");
+    let called = line(misses, "| lua | jemalloc |");
+    assert!(called.contains("| no difference, interval |"), "{called}");
+    assert!(called.contains("reaches into the predicted one"), "{called}");
+    assert!(called.contains("takes 1.50 times its real CPU time"), "{called}");
+    let peak = line(misses, "| lua | mimalloc |");
+    assert!(peak.contains("| peak memory |") && !peak.contains("1.50 times"), "{peak}");
+}
+
+#[test]
+fn reasons_found_by_people_are_shown() {
+    let tree = Tree::with(&all_rows());
+    let reasons = "suite,part,reason,source\n\
+        calibration,perl/jemalloc,\"its arenas are \"\"far\"\" apart\",perf\n\
+        calibration,lua,something else,perf\n";
+    tree.write("bench/published/reasons.csv", reasons);
+    tree.run(&["report"]).ok();
+    let text = tree.read(PAGE);
+    let misses = section(&text, "Pairs that miss");
+    assert!(line(misses, "| perl | jemalloc |").contains("; its arenas are \"far\" apart |"));
+    assert!(line(misses, "| lua | jemalloc |").contains("; something else |"));
+    assert!(!line(misses, "| perl | mimalloc |").contains("arenas"));
+}
+
+#[test]
+fn a_pair_without_a_figure_is_listed_with_its_reason() {
+    let mut rows = all_rows();
+    let mut broken = row("calibration", "git", "jemalloc", "real_cpu_percent", f64::NAN);
+    broken["why"] = json!("broken: ended by signal 11 (SIGSEGV)");
+    rows.push(broken);
+    let text = page(&rows);
+    let missing = line(section(&text, "Pairs that miss"), "| git | jemalloc |");
+    assert!(missing.contains("| no figure | - | - |"), "{missing}");
+    assert!(missing.contains("real: broken: ended by signal 11 (SIGSEGV)"), "{missing}");
+    assert!(
+        section(&text, "How often the replay is right")
+            .replace('\n', " ")
+            .contains("1 have no figure"),
+        "{text}"
+    );
+}
+
+#[test]
+fn calibration_is_on_no_other_page() {
+    let tree = Tree::with(&[all_rows(), fixture::a_part()].concat());
+    tree.run(&["report"]).ok();
+    let (with, html) = (tree.read("docs/performance.md"), tree.read("build/performance.html"));
+    tree.write("results/test/rows.jsonl", &fixture::lines(&fixture::a_part()));
+    tree.run(&["report"]).ok();
+    assert_eq!(with, tree.read("docs/performance.md"));
+    assert_eq!(html, tree.read("build/performance.html"));
+}
+
+#[test]
+fn without_rows_the_page_says_how_to_measure() {
+    let text = page(&fixture::a_part());
+    assert!(text.starts_with("<!-- Generated from the rows"), "{text}");
+    assert!(text.contains("Nothing was measured yet."), "{text}");
+    assert!(text.contains("./x bench calibration --json"), "{text}");
+}
+
+#[test]
+fn each_machine_has_its_own_counts() {
+    let mut elsewhere = all_rows();
+    elsewhere.truncate(6);
+    for row in &mut elsewhere {
+        row["machine"] = json!("Other CPU, 2 CPUs, L1d 48 KiB");
+    }
+    let text = page(&[all_rows(), elsewhere].concat());
+    let other = text.split("\n## Other CPU, 2 CPUs\n").nth(1).unwrap();
+    assert!(line(other, "| a real change beyond noise and above 2 %")
+        .ends_with("| 1 | 1 | 100 % | 100 % |"));
+    assert!(section(other, "Pairs that miss").contains("None."), "{other}");
+}
+
+#[test]
+fn a_pattern_in_a_command_does_not_break_the_table() {
+    let mut rows = all_rows();
+    for row in &mut rows {
+        row["command"] = json!("./x bench calibration --case perl|lua");
+    }
+    let text = page(&rows);
+    let run = line(section(&text, "How it was measured"), "| calibration |");
+    assert!(run.contains("--case perl\\|lua` |"), "{run}");
+}
+
+#[test]
+fn changes_against_glibc_are_not_compared_by_ratio() {
+    let tree = Tree::new();
+    let (before, after) = (all_rows(), all_rows());
+    tree.write("a.jsonl", &fixture::lines(&before));
+    tree.write("b.jsonl", &fixture::lines(&after));
+    let text = tree.run(&["compare", "a.jsonl", "b.jsonl", "--json"]).ok();
+    assert!(!text.contains("cpu_percent") && !text.contains("change_kib"), "{text}");
+}
