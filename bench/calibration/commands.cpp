@@ -42,21 +42,31 @@ void add_command(json& line, workload const& w, std::filesystem::path const& par
     }
 }
 
+int refuse(std::string const& what)
+{
+    std::fprintf(stderr,
+                 "mallard-bench: %s\n"
+                 "  nothing was written\n"
+                 "  help: `mallard-bench commands FOLDER 0.3 [REGEX]`\n",
+                 what.c_str());
+    return 2;
+}
+
 } // namespace
 
 int print_commands(std::span<char* const> arguments)
 {
     double const share = arguments.size() > 1 ? std::atof(arguments[1]) : 0;
-    if (!arguments.empty() && !(share > 0 && share <= 1)) {
-        std::fputs("mallard-bench: commands takes a folder and a share of the work\n"
-                   "  nothing was written\n"
-                   "  help: `mallard-bench commands FOLDER 0.3 [REGEX]`\n",
-                   stderr);
-        return 2;
+    if (!arguments.empty() && !(share > 0 && share <= 1))
+        return refuse("commands takes a folder and a share of the work");
+    std::regex wanted;
+    try {
+        wanted = arguments.size() > 2 ? arguments[2] : "";
+    } catch (std::regex_error const& error) {
+        return refuse(std::string(arguments[2]) + " is no regular expression: " + error.what());
     }
     provenance const origin = describe_run("", 0, nullptr);
     std::puts(json{{"commit", origin.commit}, {"machine", origin.machine}}.dump().c_str());
-    std::regex const wanted(arguments.size() > 2 ? arguments[2] : "");
     for (workload const& w : calibrated_programs()) {
         if (!std::regex_search(w.name, wanted))
             continue;

@@ -345,7 +345,8 @@ def measure(line, mallard, folder, allocators, effort, origin, as_json):
     return 0
 
 
-try:
-    main()
-except KeyboardInterrupt: # the rows of each program were printed when it ended
-    sys.exit(130)
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt: # the rows of each program were printed when it ended
+        sys.exit(130)
