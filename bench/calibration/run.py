@@ -18,6 +18,8 @@ interval of a change.
     real_peak_kib               the peak RSS itself, also that of glibc
     real_cpu_seconds            of glibc alone: the CPU time of the program in reality,
     replayed_cpu_seconds        and the CPU time that the recording says the program takes
+    real_page_faults            of glibc alone: page faults of the program in reality,
+    replayed_page_faults        and those of the replay
 
 A row of a change has a `verdict`, and a `why` if something is known that makes it uncertain.
 """
@@ -221,6 +223,10 @@ def rows_of(program, replayed, real):
     if real["base"]["cpu_ns"] is not None:
         yield "glibc", "real_cpu_seconds", figures(real["base"]["cpu_ns"] / 1e9, None, None, real["blocks"])
         yield "glibc", "real_peak_kib", figures(real["base"]["peak_rss_bytes"] / 1024, None, None, real["blocks"])
+    for which, result in (("real", real), ("replayed", replayed)):
+        if result["base"]["page_faults"] is not None:
+            faults = figures(result["base"]["page_faults"], None, None, result["blocks"])
+            yield "glibc", f"{which}_page_faults", faults
     if replayed["program_cpu_ns"] is not None:
         yield "glibc", "replayed_cpu_seconds", figures(replayed["program_cpu_ns"] / 1e9, None, None, 1)
     known = ""

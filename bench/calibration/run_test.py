@@ -23,7 +23,7 @@ def judged(saving, low, high, verdict="gain", **more):
 
 def result(peak, candidate, **more):
     """What `mallard try` or `mallard replay` prints about glibc and one allocator."""
-    base = {"name": "glibc", "cpu_ns": 2e9, peak: 2048 * 1024}
+    base = {"name": "glibc", "cpu_ns": 2e9, peak: 2048 * 1024, "page_faults": 300}
     return {"base": base, "blocks": 9, "candidates": [{"name": "other", "broken": None, **candidate}], **more}
 
 
@@ -60,6 +60,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(all_rows["other", "replayed_peak_change_kib"]["median"], -512)
         self.assertEqual(all_rows["other", "real_peak_kib"]["median"], 3072)
         self.assertEqual(all_rows["glibc", "real_peak_kib"]["median"], 2048)
+        self.assertEqual(all_rows["glibc", "replayed_page_faults"]["median"], 300)
 
     def test_a_broken_allocator_has_a_reason_and_no_figure(self):
         all_rows = rows(replayed(), real(broken="ended by signal 11", cpu=None, memory=None))

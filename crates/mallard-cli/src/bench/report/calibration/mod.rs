@@ -7,6 +7,7 @@ mod pairs;
 
 use super::markdown::{measured, FIRST};
 use crate::output::markdown::{self, escaped, wrapped};
+use crate::output::units::count;
 use crate::rows::experiment::Machine;
 use crate::rows::published::Reason;
 use crate::tables::{number, Cell, Table};
@@ -163,12 +164,19 @@ fn memory(programs: &[Program], allocators: &[String], pairs: &[Pair]) -> Table 
 }
 
 fn of_programs(programs: &[Program]) -> Table {
-    let columns = ["threads", "CPU time in s", "the same from the recording", "peak in MiB"]
-        .map(String::from);
-    let mut table = Table::new("Programs", &["program"]).columns(columns);
+    let columns = [
+        "threads",
+        "CPU time in s",
+        "the same from the recording",
+        "peak in MiB",
+        "page faults",
+        "page faults of the replay",
+    ];
+    let mut table = Table::new("Programs", &["program"]).columns(columns.map(String::from));
     for p in programs {
         let peak = p.peak.map(|kib| kib / 1024.0);
-        let figures = [p.cpu_seconds, p.recorded_cpu_seconds, peak].map(Cell::figure);
+        let figures = [p.cpu_seconds, p.recorded_cpu_seconds, peak, p.faults, p.replayed_faults];
+        let figures = figures.map(Cell::figure);
         let threads = Cell::text(p.threads.to_string());
         table.line(vec![p.name.clone()], [vec![threads], figures.to_vec()].concat());
     }
@@ -223,7 +231,9 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
             (!why.is_empty()).then(|| format!("{source}: {why}"))
         });
         all.extend(whys);
-        all.extend(programs.iter().find(|p| p.name == pair.program).and_then(recorded_otherwise));
+        let program = programs.iter().find(|p| p.name == pair.program);
+        all.extend(program.and_then(recorded_otherwise));
+        all.extend(program.and_then(faults_otherwise));
     }
     let parts = [pair.program.clone(), format!("{}/{}", pair.program, pair.allocator)];
     let of_pair =
@@ -258,5 +268,15 @@ fn recorded_otherwise(program: &Program) -> Option<String> {
     let share = recorded / real;
     (!(0.9..=1.1).contains(&share)).then(|| {
         format!("the recording says that the program takes {share:.2} times its real CPU time")
+    })
+}
+
+/// Says that the replay under glibc has more page faults than the whole program, if that is so by a
+/// half and more.
+fn faults_otherwise(program: &Program) -> Option<String> {
+    let (real, replayed) = (program.faults?, program.replayed_faults?);
+    (replayed > 1.5 * real).then(|| {
+        let [real, replayed] = [real, replayed].map(|faults| count(faults as u64));
+        format!("the replay has {replayed} page faults under glibc, and the whole program {real}")
     })
 }

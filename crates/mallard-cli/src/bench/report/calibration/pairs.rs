@@ -58,6 +58,9 @@ pub struct Program {
     pub cpu_seconds: Option<f64>,
     /// The CPU time that the recording says the program takes.
     pub recorded_cpu_seconds: Option<f64>,
+    pub faults: Option<f64>,
+    /// Page faults of the replay.
+    pub replayed_faults: Option<f64>,
     pub peak: Option<f64>,
 }
 
@@ -87,6 +90,8 @@ impl<'a> Figures<'a> {
                 threads: e.threads,
                 cpu_seconds: glibc("real_cpu_seconds"),
                 recorded_cpu_seconds: glibc("replayed_cpu_seconds"),
+                faults: glibc("real_page_faults"),
+                replayed_faults: glibc("replayed_page_faults"),
                 peak: glibc("real_peak_kib"),
             });
         }
