@@ -76,7 +76,7 @@ std::string http_load(temporary_folder const& folder, double share)
 {
     words const sending{program_path("python3", "python3"), folder.write("client.py", client),
                         folder / "http",
-                        std::to_string(std::max(40, static_cast<int>(share * 4000)))};
+                        std::to_string(std::max(40, static_cast<int>(share * 2500)))};
     return "test -S " + folder / "http" + " && " + shell_command(sending);
 }
 

@@ -46,18 +46,14 @@ class Effort:
 
     def __init__(self, options):
         self.share = 0.3 if options.short else 1.0
-        self.blocks = 8 if options.short else 12 # that are enough for most verdicts
-        self.least, self.most = (10, 25) if options.short else (20, 120) # seconds of `mallard try`
-        self.replay = 20 if options.short else 40
+        self.blocks = 8 if options.short else 10 # verdicts on seven allocators need 9
+        self.least, self.most = (10, 30) if options.short else (15, 90) # seconds
         self.fixed = options.budget
 
-    def of_try(self, seconds, columns):
-        """The budget for a program that runs for some seconds, under some allocators in turns."""
-        needed = 1.2 * self.blocks * columns * seconds
+    def budget(self, seconds, columns):
+        """The seconds for a program that runs for some seconds, under some allocators in turns."""
+        needed = 1.1 * self.blocks * columns * seconds
         return self.fixed or round(min(max(needed, self.least), self.most))
-
-    def of_replay(self):
-        return self.fixed or self.replay
 
 
 def fail(what, state, help):
@@ -160,13 +156,13 @@ class Program:
 
     def measure(self, effort):
         """Returns what `mallard replay` and `mallard try` say."""
-        seconds = self.run(self.command)
+        budget = effort.budget(self.run(self.command), self.columns)
         self.record()
         try:
-            replayed = self.replay(effort.of_replay())
+            replayed = self.replay(budget)
         finally:
             shutil.rmtree(f"{self.trace}.mallard", ignore_errors=True)
-        return replayed, self.really_run(effort.of_try(seconds, self.columns))
+        return replayed, self.really_run(budget)
 
 
 def rounded(value):
