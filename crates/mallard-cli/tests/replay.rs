@@ -189,6 +189,19 @@ fn the_account_counts_the_bytes_that_the_play_counts() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn wink_out_takes_as_much_memory_as_frees_do() {
+    let replayed = Replayed::new(DOCUMENTS);
+    let peak = |strategy: &str| {
+        replayed.write("run.ops", &["--strategy", strategy]);
+        player(&replayed.folder, &["--account", "run.ops"])["counted"]["peak_bytes"].clone()
+    };
+    for (frees, winks) in [("AS3", "AS4"), ("AS7", "AS8"), ("AS11", "AS12")] {
+        assert_eq!(peak(frees), peak(winks), "{winks}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_plan_gives_a_region_a_site_and_a_call_stack_to_allocators() {
     let replayed = Replayed::new(DOCUMENTS);
     let config = replayed.stack_of(&["make_name", "load_config"]);

@@ -212,7 +212,7 @@ fn the_instances_of_a_drained_region_end_with_their_last_block() {
 }
 
 #[test]
-fn wink_out_drops_frees_and_closes_at_the_end() {
+fn wink_out_drops_the_frees_after_the_last_allocation_and_closes_at_the_end() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 40, PARSE).malloc(0, 0x20, 50, NODE);
     script.free(0, 0x10, PARSE).malloc(0, 0x30, 60, PARSE);
@@ -223,13 +223,14 @@ fn wink_out_drops_frees_and_closes_at_the_end() {
         "open target 1",
         "malloc 40 slot 0 target 1",
         "malloc 50 slot 1 target 1",
+        "free 40 slot 0 target 1",
         "malloc 60 slot 0 target 1",
         "close target 1",
         "malloc 70 slot 0",
         "end",
     ];
     assert_eq!(file.text(0), expected);
-    assert_eq!((compiled.virtual_calls, compiled.rules[0].winked_out), (3, 3));
+    assert_eq!((compiled.virtual_calls, compiled.rules[0].winked_out), (4, 2));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::emitter::Emitter;
 use super::format::{op as to, pack, Op, Sums};
 use super::numbers::Numbers;
 use super::plan::{bad, End, Plan, Rule, Scope};
-use super::regions::{Regions, NO_INSTANCE};
+use super::regions::{Held, Regions, NO_INSTANCE};
 use super::rows::{Row, Rows, Wanted, NULL};
 use super::selection::{Selection, NO_RULE};
 use super::strategy::Strategy;
@@ -213,6 +213,7 @@ impl<'a> Compiler<'a> {
                 self.regions.over(thread, rule, &mut self.emitter);
             }
         }
+        self.regions.give_back(&mut self.slots);
         self.call(row, thread)?;
         self.rows += 1;
         let (is_starting, now) = (self.selection.starts_thread(row.stack), self.rows);
@@ -316,6 +317,7 @@ impl<'a> Compiler<'a> {
             NO_RULE => NO_INSTANCE,
             rule => self.regions.enter(thread, rule, &mut self.emitter)?,
         };
+        self.regions.resume(instance, &mut self.emitter, &mut self.slots);
         let target = self.regions.target(instance);
         let taken = self.slots.take(thread, true).ok_or_else(too_many_blocks)?;
         if let Some((other, position)) = taken.after {
@@ -356,13 +358,12 @@ impl<'a> Compiler<'a> {
     fn free(&mut self, row: &Row, thread: usize, alloc: i64, kind: u8) -> Result<()> {
         let Some(block) = self.remove(alloc) else { return Ok(()) };
         let (instance, size) = (block.instance, block.size);
-        if self.regions.has_ended(instance) {
+        let has_ended = self.regions.has_ended(instance);
+        if has_ended {
             self.escape(&block, Some(thread));
         }
         if self.regions.winks_out(instance) {
-            // The slot is free for the thread that wrote it, which needs no edge.
-            self.slots.give(block.writer as usize, block.slot, block.at);
-            self.regions.freed(instance, thread, size, false, &mut self.emitter);
+            self.wink_out(thread, &block, kind, has_ended);
             return Ok(());
         }
         let gap = self.begin_call(row, thread);
@@ -372,8 +373,23 @@ impl<'a> Compiler<'a> {
         let at = self.emitter.call(thread, Op { what, slot: block.slot, gap });
         self.slots.give(thread, block.slot, at);
         self.used(instance, target, thread, at);
-        self.regions.freed(instance, thread, size, true, &mut self.emitter);
+        self.regions.count_free(instance, true);
+        self.regions.freed(instance, thread, size, &mut self.emitter);
         Ok(())
+    }
+
+    /// Compiles a free in an instance that ends by wink-out, or has ended so.
+    fn wink_out(&mut self, thread: usize, block: &Block, kind: u8, has_ended: bool) {
+        let (instance, writer, slot) = (block.instance, block.writer as usize, block.slot);
+        if has_ended {
+            self.slots.give(writer, slot, block.at);
+            self.regions.count_free(instance, false);
+        } else {
+            let what = pack(block.size, block.align, kind, self.regions.target(instance));
+            let op = Op { what, slot, gap: 0 };
+            self.regions.hold(instance, Held { by: thread, writer, at: block.at, op });
+        }
+        self.regions.freed(instance, thread, block.size, &mut self.emitter);
     }
 
     /// Compiles a free of null, which has no address, or of a block that was never seen.
@@ -425,6 +441,7 @@ impl<'a> Compiler<'a> {
             return self.revive(row, thread, block);
         }
         let size = row.size.max(1); // glibc frees a block by realloc to size 0
+        self.regions.resume(block.instance, &mut self.emitter, &mut self.slots);
         let op = self.realloc_ops(row, thread, &block, to::OP_REALLOC, size);
         let at = self.emitter.call(thread, op);
         let (instance, writer) = (block.instance, thread as u32);
@@ -468,7 +485,8 @@ impl<'a> Compiler<'a> {
         let size = row.size.max(1);
         let what = pack(size, NATURAL_ALIGN, to::OP_REALLOC, 0);
         let at = self.emitter.call(thread, Op { what, slot: block.slot, gap });
-        self.regions.freed(block.instance, thread, block.size, false, &mut self.emitter);
+        self.regions.count_free(block.instance, false);
+        self.regions.freed(block.instance, thread, block.size, &mut self.emitter);
         let (writer, instance) = (thread as u32, NO_INSTANCE);
         let align = NATURAL_ALIGN;
         self.insert(row.alloc, Block { size, at, writer, instance, align, ..block })

@@ -49,9 +49,21 @@ struct Instance {
     total_bytes: u64,
     has_ended: bool,
     is_closed: bool,
+    /// Under wink-out, the frees since the last allocation.
+    held: Vec<Held>,
     /// The positions of threads after their last op with this target: of the owner, and of others.
     owner_at: u64,
     others: NumberMap<u32, u64>,
+}
+
+/// A free that wink-out leaves out, unless its instance allocates again.
+pub(super) struct Held {
+    /// The thread that frees.
+    pub by: usize,
+    /// The thread that wrote the slot last, and its position after that.
+    pub writer: usize,
+    pub at: u64,
+    pub op: Op,
 }
 
 /// All instances and targets.
@@ -63,6 +75,8 @@ pub(super) struct Regions {
     /// For each thread the current instance of each rule.
     current: Vec<Vec<u32>>,
     targets: Vec<format::Target>,
+    /// Frees that wink-out has left out, whose slots are not given back yet.
+    left_out: Vec<Held>,
 }
 
 impl Regions {
@@ -80,6 +94,7 @@ impl Regions {
             free: Vec::new(),
             current: Vec::new(),
             targets: vec![format::Target::default()],
+            left_out: Vec::new(),
         }
     }
 
@@ -130,6 +145,7 @@ impl Regions {
             total_bytes: 0,
             has_ended: false,
             is_closed: false,
+            held: Vec::new(),
             owner_at,
             others: NumberMap::default(),
         };
@@ -221,8 +237,7 @@ impl Regions {
         let Some(of) = self.instances.get_mut(instance as usize) else { return };
         of.grow(from, to);
         self.rules[of.rule].result.bytes += to.saturating_sub(from);
-        let calls = if self.winks_out(instance) { 1 } else { 2 };
-        self.count_virtual(instance, calls);
+        self.count_virtual(instance, 2);
     }
 
     /// Notes that a thread has used the target of an instance, up to a position.
@@ -252,18 +267,55 @@ impl Regions {
         instance.is_some_and(|instance| self.rules[instance.rule].is_region())
     }
 
-    /// Counts the end of a block, which may be the end of its instance. `is_call` says whether the op
-    /// stream has a free of it.
-    pub fn freed(&mut self, instance: u32, by: usize, size: u64, is_call: bool, em: &mut Emitter) {
+    /// Counts a free. `is_call` says whether the op stream has it.
+    pub fn count_free(&mut self, instance: u32, is_call: bool) {
+        let Some(of) = self.instances.get(instance as usize) else { return };
+        if is_call {
+            self.count_virtual(instance, 1);
+        } else {
+            self.rules[of.rule].result.winked_out += 1;
+        }
+    }
+
+    /// Holds a free back until its instance allocates again, or ends. At the end of a structure the
+    /// program frees its blocks without an allocation in between: wink-out is in the place of these
+    /// frees alone. Blocks that a structure frees while it lives are freed under wink-out as well.
+    pub fn hold(&mut self, instance: u32, free: Held) {
+        self.instances[instance as usize].held.push(free);
+    }
+
+    /// Adds the frees of an instance that were held back: it is about to allocate.
+    #[inline]
+    pub fn resume(&mut self, instance: u32, emitter: &mut Emitter, slots: &mut Numbers) {
+        let held = self.instances.get_mut(instance as usize).map(|of| &mut of.held);
+        if let Some(held) = held.filter(|held| !held.is_empty()) {
+            let mut held = std::mem::take(held);
+            for free in held.drain(..) {
+                emitter.wait_for(free.by, free.writer, free.at);
+                let at = emitter.call(free.by, free.op);
+                slots.give(free.by, free.op.slot, at);
+                self.used(instance, free.by, at);
+                self.count_free(instance, true);
+            }
+            self.instances[instance as usize].held = held;
+        }
+    }
+
+    /// Gives back the slots of the blocks that ended by wink-out. A slot is free for the thread that
+    /// wrote it, which needs no edge.
+    #[inline]
+    pub fn give_back(&mut self, slots: &mut Numbers) {
+        for free in self.left_out.drain(..) {
+            slots.give(free.writer, free.op.slot, free.at);
+        }
+    }
+
+    /// Counts the end of a block, which may be the end of its instance.
+    pub fn freed(&mut self, instance: u32, by: usize, size: u64, em: &mut Emitter) {
         let Some(of) = self.instances.get_mut(instance as usize) else { return };
         of.live_blocks -= 1;
         of.live_bytes -= size;
         let (is_empty, has_ended, rule) = (of.live_blocks == 0, of.has_ended, of.rule);
-        if is_call {
-            self.count_virtual(instance, 1);
-        } else {
-            self.rules[rule].result.winked_out += 1;
-        }
         if is_empty && has_ended {
             self.close(instance, by, em);
             self.free.push(instance);
@@ -297,6 +349,8 @@ impl Regions {
         let state = &mut self.rules[of.rule];
         state.result.peaks.add(of.peak_bytes);
         state.result.totals.add(of.total_bytes);
+        state.result.winked_out += of.held.len() as u64;
+        self.left_out.append(&mut of.held);
         self.current[of.owner][of.rule] = NO_INSTANCE;
         let (owner, is_empty) = (of.owner, of.live_blocks == 0);
         if state.rule.strategy.winks_out() {
@@ -335,6 +389,7 @@ impl Regions {
             let state = &mut self.rules[of.rule];
             state.result.peaks.add(of.peak_bytes);
             state.result.totals.add(of.total_bytes);
+            state.result.winked_out += of.held.len() as u64;
             state.result.unfinished += u64::from(state.is_region());
             if state.rule.strategy.winks_out() || is_empty {
                 self.close(instance as u32, owner, emitter);
