@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Compares the strategies that `mallard replay` would choose with those that a measurement finds best.
+
+    bench/replay_strategies.py demo            the three workloads of the demo
+    bench/replay_strategies.py lakos1          DS1, DS4 and DS9 with 2^10 and 2^14 elements
+
+Each workload is recorded under AS1, the default heap, and replayed under all 14 strategies. Beside that
+the same program runs under each strategy. The table on stdout says for each strategy how much CPU time
+either saves against AS1, and at the end what was right; the exit status is 1 if anything was wrong.
+
+Needs `mallard`, its recorder and player (MALLARD, MALLARD_RECORDER and MALLARD_REPLAY have their paths)
+and the programs of `./x build demo` or `./x build bench` (--programs is their folder). Use a machine
+that does nothing else: other load moves both figures.
+
+A structure of these programs lives for one repetition, and its allocator with it. So the plan of a
+strategy is a region: the function of a repetition, or of all, with ends = "drained". An instance of it
+ends when no block is left, which is the end of a repetition.
+
+What a replay leaves out, it cannot find: the time that the program itself takes with the blocks of a
+strategy (locality). For lakos1 the rows are those of the variant `corrected`, in which all allocators
+take memory from one heap, and glibc returns none to the system. The replay gives glibc the same
+setting.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+STRATEGIES = [f"AS{number}" for number in range(1, 15)]
+KEEP_MEMORY = "glibc.malloc.trim_threshold=4611686018427387904:glibc.malloc.mmap_max=0"
+CLOSE = 0.03  # a choice may be this much from the fastest
+LARGE = 0.10  # a measured difference whose direction must be right
+ELEMENTS = 1 << 17  # of all repetitions of lakos1 together, at least
+
+
+def run(words, **options):
+    """Runs a program, and returns what it printed."""
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"replay_strategies: {words[0]} failed with status {done.returncode}\n"
+                 f"  nothing was compared\n  help: {' '.join(map(str, words))}")
+    return done.stdout
+
+
+class Replay:
+    """Records programs and replays them."""
+
+    def __init__(self, options):
+        self.mallard = os.environ.get("MALLARD", "mallard")
+        self.folder = pathlib.Path(options.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.budget = options.budget
+
+    def record(self, name, program, **options):
+        trace = self.folder / name
+        run([self.mallard, "record", "--quiet", "--force", "-o", trace, "--", *program], **options)
+        return trace
+
+    def functions(self, trace):
+        """The functions on call stacks, from the innermost to the outermost of each."""
+        sites = run([self.mallard, "sites", trace, "--json", "--top", "100000"])
+        for line in sites.splitlines():
+            yield [frame["function"] for frame in json.loads(line)["functions"]]
+
+    def strategies(self, trace, region, glibc=None):
+        """The saving of the calls under each strategy, as (share of the program, low, high, words)."""
+        plans = []
+        for strategy in STRATEGIES[1:]:
+            plan = self.folder / f"{strategy}.toml"
+            plan.write_text(f'[[rule]]\nregion = {json.dumps(region)}\nstrategy = "{strategy}"\n'
+                            'ends = "drained"\n')
+            plans += ["--plan", plan]
+        variables = dict(os.environ, **({"GLIBC_TUNABLES": glibc} if glibc else {}))
+        result = json.loads(run([self.mallard, "replay", trace, "--json", "--quiet", "--budget",
+                                 self.budget, *plans], env=variables))
+        return result, {row["name"]: row for row in result["candidates"]}
+
+
+def saving(row):
+    """The saving of a row with the cost of its virtual calls, as a share of the program, and its
+    verdict."""
+    if row["cpu"] is None:
+        return float("nan"), "broken"
+    return row["cpu"]["saving"], row["cpu"]["verdict"]
+
+
+def virtual_share(row, program_ns):
+    """The share of the program that virtual calls add, in the middle of the measured range."""
+    if not row["virtual_call_ns"]:
+        return 0.0
+    return row["virtual_calls"] * sum(row["virtual_call_ns"]) / 2 / program_ns
+
+
+def outermost(stacks, pattern):
+    """The function on most call stacks whose name matches, the outermost one of each stack."""
+    found = {}
+    for stack in stacks:
+        names = [name for name in stack if re.search(pattern, name)]
+        if names:
+            found[names[-1]] = found.get(names[-1], 0) + 1
+    if not found:
+        sys.exit(f"replay_strategies: no call stack has a function like {pattern}\n"
+                 "  nothing was compared\n  help: build the programs with ./x build")
+    return max(found, key=found.get)
+
+
+def print_rows(title, found, measured, program_ns):
+    print(f"\n{title}\n  strategy  replay saves  verdict            measured saves")
+    for strategy in STRATEGIES[1:]:
+        row = found.get(strategy)
+        if row is None or strategy not in measured:
+            continue
+        share, verdict = saving(row)
+        share -= virtual_share(row, program_ns)
+        print(f"  {strategy:8}  {share:11.1%}   {verdict:18} {measured[strategy]:12.1%}")
+
+
+def chosen(found, program_ns):
+    """The strategy with the greatest gain, or AS1."""
+    gains = {}
+    for name, row in found.items():
+        share, verdict = saving(row)
+        if verdict == "gain":
+            gains[name] = share - virtual_share(row, program_ns)
+    best = max(gains, key=gains.get, default="AS1")
+    return best if gains.get(best, 0) > 0 else "AS1"
+
+
+def corpus_of(demo, runs):
+    """Runs the demo, and returns its rows and the text that it gives to its processes."""
+    process = subprocess.Popen([str(demo), "--json", "--runs", str(runs)], stdout=subprocess.PIPE,
+                               text=True)
+    text = b""
+    while not text and process.poll() is None:
+        for descriptor in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+            if "memfd:mallard-demo" in os.readlink(descriptor):
+                size = -1
+                while size != os.stat(descriptor).st_size:  # the demo writes it at the beginning
+                    size = os.stat(descriptor).st_size
+                    time.sleep(0.2)
+                text = descriptor.read_bytes()
+        time.sleep(0.01)
+    rows = [json.loads(line) for line in process.communicate()[0].splitlines()]
+    if process.returncode != 0:
+        sys.exit("replay_strategies: the demo failed\n  nothing was compared\n  help: ./x demo")
+    return rows, text
+
+
+def demo(options):
+    """The three workloads of the demo. Returns whether the replay chose well."""
+    program = pathlib.Path(options.programs or "build/demo") / "bench/demo/mallard-demo"
+    replay = Replay(options)
+    rows, text = corpus_of(program, options.runs)
+    file = replay.folder / "corpus"
+    file.write_bytes(text)
+    suite_takes = {entry["case"]: entry["strategy"] for entry in rows[-1]["recommendation"]}
+    is_right = True
+    for workload in ["word-index", "parse-tree", "phrase-window"]:
+        seconds = {row["contender"].split("/")[1]: row["median"] for row in rows
+                   if row.get("metric") == "seconds" and row.get("case") == workload}
+        with open(file, "rb") as corpus:
+            rounds = max(1, min(1000, int(0.05 / seconds["AS1"])))
+            cell = [program, "--cell", workload, 1, rounds, corpus.fileno()]
+            trace = replay.record(workload, cell, pass_fds=[corpus.fileno()])
+        region = outermost(replay.functions(trace), r"demo::measure(_under)?<")
+        result, found = replay.strategies(trace, region)
+        program_ns = result["program_cpu_ns"] or result["base"]["calls_cpu_ns"]
+        measured = {name: 1 - value / seconds["AS1"] for name, value in seconds.items()}
+        print_rows(f"{workload}, {rounds} rounds, region {region}", found, measured, program_ns)
+        choice, fastest = chosen(found, program_ns), min(seconds, key=seconds.get)
+        beyond = seconds[choice] / seconds[fastest] - 1
+        good = beyond <= CLOSE or choice == suite_takes[workload] == "AS1"
+        is_right &= good
+        print(f"  the replay chooses {choice}, the suite {suite_takes[workload]}; the fastest is {fastest}, "
+              f"{beyond:.1%} from the choice: {'right' if good else 'WRONG'}")
+    return is_right
+
+
+def lakos1(options):
+    """Cells of lakos1. Returns whether all large differences have the right direction."""
+    program = pathlib.Path(options.programs or "build/bench") / "bench/mallard-bench-lab"
+    replay = Replay(options)
+    right = wrong = 0
+    for structure in [1, 4, 9]:
+        for exponent in [10, 14]:
+            size = 1 << exponent
+            inner = 128 if structure > 4 else 1
+            numbers = [structure, size, max(ELEMENTS, 4 * size * inner), 0, 0]
+            name = f"DS{structure}-{exponent}"
+            trace = replay.record(name, [program, "growth", "heap", 1, *numbers])
+            region = outermost(replay.functions(trace), r"lab::growth_run<.*>::once\(")
+            result, found = replay.strategies(trace, region, KEEP_MEMORY)
+            program_ns = result["program_cpu_ns"] or result["base"]["calls_cpu_ns"]
+            measured = measure_cell(program, numbers, options.runs)
+            print_rows(f"DS{structure}/2^{exponent}, region {region}", found, measured, program_ns)
+            for strategy, share in measured.items():
+                if strategy == "AS1" or abs(share) <= LARGE:
+                    continue
+                replayed = saving(found[strategy])[0] - virtual_share(found[strategy], program_ns)
+                if (replayed > 0) == (share > 0):
+                    right += 1
+                else:
+                    wrong += 1
+                    print(f"  WRONG: {strategy}: the replay {replayed:+.1%}, measured {share:+.1%}")
+    print(f"\nof {right + wrong} differences beyond {LARGE:.0%}, {right} have the right direction")
+    return wrong == 0
+
+
+def measure_cell(program, numbers, runs):
+    """The share of the time that each strategy saves against AS1, by interleaved runs."""
+    figures = {strategy: [] for strategy in STRATEGIES}
+    for _ in range(runs):
+        for strategy in STRATEGIES:
+            library = "heap" if strategy in ("AS1", "AS2") else "mallard"
+            said = run([program, "growth", library, strategy[2:], *numbers])
+            if not said.startswith("!"):
+                figures[strategy].append(float(said.split()[0]))
+    medians = {name: statistics.median(all) for name, all in figures.items() if all}
+    return {name: 1 - value / medians["AS1"] for name, value in medians.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("suite", choices=["demo", "lakos1"])
+    parser.add_argument("--programs", help="the folder of the build (build/demo, build/bench)")
+    parser.add_argument("--folder", default="build/replay", help="where traces are written")
+    parser.add_argument("--budget", default="60s", help="of each replay")
+    parser.add_argument("--runs", type=int, default=9, help="of each strategy in the measurement")
+    options = parser.parse_args()
+    ok = {"demo": demo, "lakos1": lakos1}[options.suite](options)
+    sys.exit(0 if ok else 1)
+
+
+if __name__ == "__main__":
+    main()
