@@ -367,3 +367,26 @@ fn a_call_stack_comes_before_a_site_and_a_site_before_a_region() {
     let chunks: Vec<u64> = file.targets.iter().map(|target| target.2).collect();
     assert_eq!(chunks.iter().filter(|&&bytes| bytes == 4096).count(), 1);
 }
+
+#[test]
+fn a_thread_waits_for_the_others_before_it_runs_ahead() {
+    let mut script = Script::new();
+    for turn in 0..4 {
+        script.malloc(0, 0x10 + turn, 1 << 20, MAIN);
+        script.malloc(1, 0x80 + turn, 16, MAIN).free(1, 0x80 + turn, MAIN);
+    }
+    let (file, _) = compiled(script, &Plan::default());
+    // Each large block ends a step. The last one waits for what thread 1 did two steps before.
+    let expected = [
+        "malloc 1048576 slot 0",
+        "start thread 1",
+        "malloc 1048576 slot 2",
+        "publish 3",
+        "malloc 1048576 slot 3",
+        "publish 4",
+        "wait 2 of thread 1",
+        "malloc 1048576 slot 4",
+        "end",
+    ];
+    assert_eq!(file.text(0), expected);
+}

@@ -173,7 +173,8 @@ fn every_order_of_threads_makes_the_calls_of_the_program() {
         let mut random = Random(seed);
         let (threads, steps) = (1 + random.below(8), 1 + random.below(1500));
         let (program, mut random) = program(seed, threads, steps);
-        check(program, &Plan::default(), &Options::default(), &mut random);
+        let options = Options { step_bytes: 1 << random.below(16), ..Options::default() };
+        check(program, &Plan::default(), &options, &mut random);
     }
 }
 
@@ -181,7 +182,8 @@ fn every_order_of_threads_makes_the_calls_of_the_program() {
 fn slots_of_other_threads_are_used_after_their_free() {
     for seed in 0..30 {
         let (program, mut random) = program(seed, 5, 1200);
-        let options = Options { spare_slots: random.below(8), ..Options::default() };
+        let step_bytes = 1 + random.below(20_000) as u64;
+        let options = Options { spare_slots: random.below(8), step_bytes, ..Options::default() };
         check(program, &Plan::default(), &options, &mut random);
     }
 }

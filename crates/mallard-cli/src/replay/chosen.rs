@@ -1,6 +1,6 @@
 //! What a replay compares: op streams, and the allocators under which they are played.
 
-use super::player::{ask, Mode};
+use super::player::{ask, Manner, Mode};
 use super::{name_of, Command};
 use crate::allocators::{self, probe, Allocator, Wanted};
 use crate::error::status::MALLARD_FAILED;
@@ -79,6 +79,8 @@ pub struct Chosen {
     pub candidates: Vec<Candidate>,
     /// What the reader should know.
     pub notes: Vec<String>,
+    /// What is written to new blocks.
+    pub touch: &'static str,
     /// What a virtual call costs here, in ns: the least and the most of several shapes. `None` if
     /// nothing has virtual calls.
     pub virtual_ns: Option<(f64, f64)>,
@@ -91,6 +93,7 @@ struct Choosing<'a> {
     player: &'a Path,
     folder: &'a Path,
     work: Option<Work>,
+    manner: Manner,
     out: Chosen,
 }
 
@@ -105,14 +108,16 @@ impl Chosen {
         let own = allocators::base();
         let out = Chosen {
             streams: Vec::new(),
-            base: subject(command, player, &own, &folder.join("0.ops"), Mode::Play),
+            base: subject(&command.manner, player, &own, &folder.join("0.ops"), Mode::Play),
             subjects: Vec::new(),
             candidates: Vec::new(),
             notes: Vec::new(),
+            touch: "",
             virtual_ns: None,
         };
         let work = (!command.timing.quiet).then(Work::begin);
-        let mut choosing = Choosing { command, trace, player, folder, work, out };
+        let manner = command.manner.clone();
+        let mut choosing = Choosing { command, trace, player, folder, work, manner, out };
         choosing.stream(&Plan::default(), &own)?;
         choosing.mallocs(&own)?;
         choosing.strategies(&own)?;
@@ -131,9 +136,12 @@ impl Choosing<'_> {
         }
         let path = self.folder.join(format!("{number}.ops"));
         let compiled = compile(self.trace, plan, &self.command.compiling.options(), &path)?;
-        let words = self.command.manner.words(&path, Mode::Account);
+        if number == 0 {
+            self.decide_touch(own, &path)?;
+        }
+        let words = self.manner.words(&path, Mode::Account);
         let account: Account = ask(self.player, &words)?;
-        let no_op = self.add(subject(self.command, self.player, own, &path, Mode::NoOp));
+        let no_op = self.add(subject(&self.manner, self.player, own, &path, Mode::NoOp));
         for validity in &compiled.validity {
             let note = validity.to_string();
             if !self.out.notes.contains(&note) {
@@ -142,6 +150,24 @@ impl Choosing<'_> {
         }
         self.out.streams.push(Stream { compiled, account, no_op });
         Ok(number)
+    }
+
+    /// Decides what plays write to new blocks, by a play of the recorded calls.
+    fn decide_touch(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        struct Faults {
+            minor_faults: f64,
+        }
+        let of_program = self.trace.manifest().notes.get("minor_faults").and_then(|n| n.as_f64());
+        let player = self.player;
+        let note = self.manner.decide(of_program, |manner| {
+            let played: Faults = ask(player, &manner.words(path, Mode::Play))?;
+            Ok(played.minor_faults)
+        })?;
+        self.out.notes.extend(note);
+        self.out.touch = self.manner.touch();
+        self.out.base = subject(&self.manner, self.player, own, path, Mode::Play);
+        Ok(())
     }
 
     fn add(&mut self, subject: Subject) -> usize {
@@ -156,7 +182,7 @@ impl Choosing<'_> {
     /// Adds the play of a stream under an allocator.
     fn play(&mut self, name: &str, stream: usize, allocator: &Allocator) -> usize {
         let path = self.path(stream);
-        let mut played = subject(self.command, self.player, allocator, &path, Mode::Play);
+        let mut played = subject(&self.manner, self.player, allocator, &path, Mode::Play);
         played.name = name.to_string();
         self.add(played)
     }
@@ -287,7 +313,7 @@ struct Shape {
 }
 
 fn subject(
-    command: &Command,
+    manner: &Manner,
     player: &Path,
     allocator: &Allocator,
     stream: &Path,
@@ -296,7 +322,7 @@ fn subject(
     Subject {
         name: allocator.name.clone(),
         path: player.to_path_buf(),
-        words: command.manner.words(stream, mode),
+        words: manner.words(stream, mode),
         variables: allocator.variables(),
         library: allocator.library.clone(),
     }

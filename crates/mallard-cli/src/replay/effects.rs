@@ -12,7 +12,7 @@ use mallard_trace::Trace;
 pub struct Program {
     /// Its CPU time without the recorder, in ns. `None` if the trace does not have it.
     pub cpu_ns: Option<f64>,
-    /// The most threads that it had at once.
+    /// The most threads that can have run at once.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
@@ -22,9 +22,12 @@ impl Program {
     /// Reads what the trace has of the program.
     pub fn of(trace: &Trace, chosen: &Chosen) -> Result<Program, Failure> {
         let process = chosen.streams[0].compiled.process;
+        // No more threads can have run at once than the recording machine had processors.
+        let recorded_cores = trace.manifest().notes.get("cores").and_then(|cores| cores.as_u64());
+        let cores = recorded_cores.filter(|&cores| cores > 0).map_or(usize::MAX, |c| c as usize);
         Ok(Program {
             cpu_ns: cpu_ns(trace),
-            threads: threads_at_once(trace, process)?,
+            threads: threads_at_once(trace, process)?.min(cores),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         })
     }

@@ -18,6 +18,7 @@ impl Report<'_> {
             "threads": self.program.threads,
             "cores": self.program.cores,
             "contention": if self.program.lacks_cores() { "not measurable" } else { "replayed" },
+            "touch": self.chosen.touch,
             "ops": compiled.ops,
             "calls": compiled.calls,
             "live_peak_bytes": compiled.live_peak,

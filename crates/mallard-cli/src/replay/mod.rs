@@ -130,14 +130,22 @@ impl Command {
     }
 }
 
-/// What a replay finds for mallocs: the savings by their names, as shares of the program's CPU time.
-/// Has the mallocs that the replay could play. Empty if the user interrupts.
+/// What a replay finds for mallocs.
+pub struct Savings {
+    /// The savings by the names of the mallocs that could be played, as shares of `program_ns`. None if
+    /// the user interrupts.
+    pub of: BTreeMap<String, Differences>,
+    /// The CPU time of the program, as the recording has it, in ns.
+    pub program_ns: f64,
+}
+
+/// Replays a recording under some mallocs.
 pub fn savings(
     trace: &Trace,
     allocators: &[Wanted],
     budget: Duration,
     quiet: bool,
-) -> Result<BTreeMap<String, Differences>, Failure> {
+) -> Result<Savings, Failure> {
     let command = Command {
         name: trace.folder().to_path_buf(),
         allocator: allocators.to_vec(),
@@ -159,7 +167,7 @@ pub fn savings(
         let name = chosen.candidates[index].name.clone();
         Some((name, verdict::candidate(&effects.cpu, at)?))
     });
-    Ok(all.collect())
+    Ok(Savings { of: all.collect(), program_ns: effects.program_ns })
 }
 
 /// A folder for op streams. It is removed at the end.

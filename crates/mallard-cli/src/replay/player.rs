@@ -2,6 +2,7 @@
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::output::units::count;
 use crate::record::find_beside;
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -21,11 +22,16 @@ pub fn find() -> Result<PathBuf, Failure> {
     })
 }
 
+/// A replay with this many times the page faults of the program writes to pages that the program does
+/// not write to.
+const MORE_FAULTS: f64 = 1.1;
+
 /// How op streams are played.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Manner {
-    /// What is written to new blocks: nothing, a byte of each page, or all bytes.
-    #[arg(long, value_enum, default_value = "page")]
+    /// What is written to new blocks: nothing, a byte of each page, or all bytes. auto: a byte of each
+    /// page, but nothing if that makes more page faults than the program had.
+    #[arg(long, value_enum, default_value = "auto")]
     touch: Touch,
     /// Waits between calls: none, the recorded ones (real), or these times a factor (x0.5).
     #[arg(long, value_name = "none|real|xF", value_parser = pace, default_value = "none")]
@@ -38,10 +44,21 @@ pub struct Manner {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Touch {
-    None,
     #[default]
+    Auto,
+    None,
     Page,
     All,
+}
+
+impl Touch {
+    fn word(self) -> &'static str {
+        match self {
+            Touch::None => "none",
+            Touch::Page | Touch::Auto => "page",
+            Touch::All => "all",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -69,16 +86,42 @@ fn litter(text: &str) -> Result<f64, String> {
 }
 
 impl Manner {
+    /// What is written to new blocks.
+    pub fn touch(&self) -> &'static str {
+        self.touch.word()
+    }
+
+    /// Decides what is written to new blocks, if the user leaves that open. `faults` plays the recorded
+    /// calls once, and returns the number of page faults. Returns a note if nothing is written.
+    ///
+    /// A program that allocates large buffers and writes to a part of them has fewer page faults than
+    /// a replay that writes to all pages.
+    pub fn decide(
+        &mut self,
+        of_program: Option<f64>,
+        faults: impl Fn(&Manner) -> Result<f64, Failure>,
+    ) -> Result<Option<String>, Failure> {
+        if self.touch != Touch::Auto {
+            return Ok(None);
+        }
+        self.touch = Touch::Page;
+        let (Some(of_program), replayed) = (of_program, faults(self)?) else { return Ok(None) };
+        if replayed <= MORE_FAULTS * of_program {
+            return Ok(None);
+        }
+        self.touch = Touch::None;
+        let [replayed, program] = [replayed, of_program].map(|faults| count(faults as u64));
+        Ok(Some(format!(
+            "the program writes to a part of its blocks alone: writing to all pages makes {replayed} \
+             page faults, the program had {program}; the replay writes to none (--touch page does)"
+        )))
+    }
+
     /// The words after the name of the player.
     pub fn words(&self, stream: &Path, mode: Mode) -> Vec<OsString> {
-        let touch = match self.touch {
-            Touch::None => "none",
-            Touch::Page => "page",
-            Touch::All => "all",
-        };
         let mut words: Vec<OsString> = vec!["mallard-replay".into()];
         words.extend(mode.word().map(OsString::from));
-        words.extend(["--touch", touch].map(OsString::from));
+        words.extend(["--touch", self.touch.word()].map(OsString::from));
         if self.pace.0 > 0.0 {
             words.extend(["--pace".into(), self.pace.0.to_string().into()]);
         }
@@ -136,6 +179,21 @@ pub fn ask<T: for<'a> Deserialize<'a>>(player: &Path, words: &[OsString]) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_written_if_pages_would_make_more_faults_than_the_program_had() {
+        let touch = |of_program, replayed| {
+            let mut manner = Manner::default();
+            let note = manner.decide(of_program, |_| Ok(replayed)).unwrap();
+            (manner.touch(), note.is_some())
+        };
+        assert_eq!(touch(Some(1000.0), 1000.0), ("page", false));
+        assert_eq!(touch(Some(1000.0), 2000.0), ("none", true));
+        assert_eq!(touch(None, 2000.0), ("page", false));
+        let mut all = Manner { touch: Touch::All, ..Manner::default() };
+        assert_eq!(all.decide(Some(1.0), |_| Ok(9.0)).unwrap(), None);
+        assert_eq!(all.touch(), "all");
+    }
 
     #[test]
     fn litter_is_a_share_or_in_per_cent() {

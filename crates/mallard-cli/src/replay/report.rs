@@ -255,7 +255,8 @@ pub(super) fn predicted(cpu: &Judgement) -> Option<(f64, f64)> {
     let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))
     });
-    Some((least - LOCALITY, most + LOCALITY))
+    // No program saves more CPU time than it takes.
+    Some(((least - LOCALITY).min(1.0), (most + LOCALITY).min(1.0)))
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use super::sentence::sentence;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, time};
+use crate::replay::Savings;
 use crate::turns::blocks::{shown, Measured};
 use crate::turns::subject::{Figures, Subject};
 use crate::turns::timing::status;
 use crate::turns::words::cells;
 use crate::verdict::estimate::share_explained;
-use crate::verdict::paired::{Differences, Interval};
+use crate::verdict::paired::Interval;
 use crate::verdict::{candidate, judge, Judged, Judgement, Verdict, BLOCKS_MIN};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -141,12 +142,14 @@ impl Report {
     }
 
     /// Compares the savings with those that a replay found, and keeps the shares.
-    pub fn explain(&mut self, replayed: &BTreeMap<String, Differences>) {
+    pub fn explain(&mut self, replayed: &Savings) {
+        // The replay's shares are of the CPU time that the recording has.
+        let scale = replayed.program_ns / self.measured.median(0, |f| f.cpu_ns);
         let blocks = self.measured.metric(|f| f.cpu_ns);
         let share = |(at, index): (usize, usize)| {
             let name = &self.candidates[index].name;
             let real = candidate(&blocks, at)?;
-            let share = share_explained(replayed.get(name)?, 1.0, &real)?;
+            let share = share_explained(replayed.of.get(name)?, scale, &real)?;
             Some((name.clone(), share))
         };
         self.explained = self.measured.alive().into_iter().enumerate().filter_map(share).collect();

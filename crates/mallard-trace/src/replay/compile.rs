@@ -7,6 +7,7 @@
 use super::compiled::{Compiled, RuleResult};
 use super::emitter::Emitter;
 use super::format::{op as to, pack, Op, Sums};
+use super::lead::Lead;
 use super::numbers::Numbers;
 use super::plan::{bad, End, Plan, Rule, Scope};
 use super::regions::{Held, Regions, NO_INSTANCE};
@@ -143,6 +144,7 @@ struct Compiler<'a> {
     /// Threads that have not started.
     coming: VecDeque<Recorded>,
     emitter: Emitter,
+    lead: Lead,
     regions: Regions,
     slots: Numbers,
     /// The blocks in use by their numbers.
@@ -174,6 +176,7 @@ impl<'a> Compiler<'a> {
             threads: Threads::default(),
             coming: process.threads.iter().copied().collect(),
             emitter: Emitter::new(Streams::new(spool)),
+            lead: Lead::new(options.step_bytes),
             regions: Regions::new(plan),
             slots: Numbers::new(options.spare_slots),
             live: NumberMap::default(),
@@ -208,6 +211,7 @@ impl<'a> Compiler<'a> {
             Some(thread) => thread,
             None => self.start_late(row)?,
         };
+        self.lead.hold_back(thread, &mut self.emitter);
         if row.stack >= 0 {
             for rule in self.selection.over(row.stack, row.fresh) {
                 self.regions.over(thread, rule, &mut self.emitter);
@@ -340,6 +344,7 @@ impl<'a> Compiler<'a> {
 
     fn insert(&mut self, alloc: i64, block: Block) -> Result<()> {
         self.live_bytes += block.size;
+        self.lead.allocated(block.size, self.sums.live_peak, &self.emitter);
         if self.live.insert(alloc as u64, block).is_some() {
             return Err(damaged(alloc));
         }

@@ -18,6 +18,7 @@ mod compile;
 mod compiled;
 mod emitter;
 pub mod format;
+mod lead;
 mod numbers;
 mod plan;
 mod regions;
@@ -46,10 +47,19 @@ pub struct Options {
     /// How many slots that other threads have freed a thread leaves alone, before it takes one of
     /// them and waits for its free. More slots mean fewer edges, and 8 bytes of the player for each.
     pub spare_slots: usize,
+    /// A thread waits before an op until the other threads have done what came this many allocated
+    /// bytes earlier in the recording, or a sixteenth of the peak if that is more.
+    pub step_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { process: None, allow_samples: false, allow_escapes: false, spare_slots: 1 << 20 }
+        Options {
+            process: None,
+            allow_samples: false,
+            allow_escapes: false,
+            spare_slots: 1 << 20,
+            step_bytes: 1 << 20,
+        }
     }
 }

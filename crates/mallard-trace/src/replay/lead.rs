@@ -1,0 +1,73 @@
+//! Keeps threads of a replay from running far ahead of the others.
+//!
+//! The queues and barriers of a program are unseen. Without them, a thread that only allocates would
+//! run ahead of the thread that frees, and the replay would have more blocks in use than the program.
+//! So the recording is cut into steps, and a thread begins a step when all others have reached the
+//! end of the step before the previous one.
+
+use super::emitter::Emitter;
+
+/// A step also has at least this part of the peak.
+const PEAK_PART: u64 = 16;
+
+/// The steps of a recording.
+#[derive(Default)]
+pub(super) struct Lead {
+    /// A step has at least this many allocated bytes.
+    step_bytes: u64,
+    /// The number of the step, and the bytes that were allocated in it.
+    step: u64,
+    bytes: u64,
+    /// For each thread, the last step in which it has waited.
+    waited: Vec<u64>,
+    /// Positions of all threads at the end of the previous step, and of the step before.
+    last: Vec<u64>,
+    older: Vec<u64>,
+    /// The threads that moved in the step before the previous one, with their positions at its end.
+    before: Vec<(usize, u64)>,
+}
+
+impl Lead {
+    /// Steps with at least this many allocated bytes.
+    pub fn new(step_bytes: u64) -> Lead {
+        Lead { step_bytes, ..Lead::default() }
+    }
+
+    /// Counts the bytes of an allocation. May end the step.
+    #[inline]
+    pub fn allocated(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
+        self.bytes += bytes;
+        if self.bytes >= self.step_bytes.max(peak / PEAK_PART) {
+            self.end_step(emitter);
+        }
+    }
+
+    #[cold]
+    fn end_step(&mut self, emitter: &Emitter) {
+        self.bytes = 0;
+        self.step += 1;
+        let threads = emitter.streams.threads();
+        let now = (0..threads).map(|thread| emitter.streams.position(thread)).collect();
+        let last = std::mem::replace(&mut self.last, now);
+        let oldest = std::mem::replace(&mut self.older, last);
+        let moved = |&(thread, &position): &(usize, &u64)| {
+            position > oldest.get(thread).copied().unwrap_or(0)
+        };
+        let moved = self.older.iter().enumerate().filter(moved);
+        self.before = moved.map(|(thread, &position)| (thread, position)).collect();
+    }
+
+    /// Makes a thread wait before its first op in a step.
+    #[inline]
+    pub fn hold_back(&mut self, thread: usize, emitter: &mut Emitter) {
+        if self.waited.len() <= thread {
+            self.waited.resize(thread + 1, 0);
+        }
+        if self.waited[thread] != self.step {
+            self.waited[thread] = self.step;
+            for &(other, position) in &self.before {
+                emitter.wait_for(thread, other, position);
+            }
+        }
+    }
+}
