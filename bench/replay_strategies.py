@@ -36,7 +36,7 @@ STRATEGIES = [f"AS{number}" for number in range(1, 15)]
 KEEP_MEMORY = "glibc.malloc.trim_threshold=4611686018427387904:glibc.malloc.mmap_max=0"
 CLOSE = 0.03  # a choice may be this much from the fastest
 LARGE = 0.10  # a measured difference whose direction must be right
-ELEMENTS = 1 << 17  # of all repetitions of lakos1 together, at least
+ELEMENTS = {1: 1 << 23, 4: 1 << 18, 9: 1 << 22}  # of all repetitions together: a run takes 0.02 s or more
 
 
 def run(words, **options):
@@ -69,7 +69,7 @@ class Replay:
             yield [frame["function"] for frame in json.loads(line)["functions"]]
 
     def strategies(self, trace, region, glibc=None):
-        """The saving of the calls under each strategy, as (share of the program, low, high, words)."""
+        """Replays a trace under all strategies. Returns the result, and its rows by their strategy."""
         plans = []
         for strategy in STRATEGIES[1:]:
             plan = self.folder / f"{strategy}.toml"
@@ -82,19 +82,18 @@ class Replay:
         return result, {row["name"]: row for row in result["candidates"]}
 
 
-def saving(row):
-    """The saving of a row with the cost of its virtual calls, as a share of the program, and its
-    verdict."""
+def saving(row, program_ns):
+    """The share of the program's CPU time that a row saves. The cost of virtual calls, which rows do
+    not have, is that in the middle of the measured range."""
     if row["cpu"] is None:
-        return float("nan"), "broken"
-    return row["cpu"]["saving"], row["cpu"]["verdict"]
+        return float("nan")
+    virtual_ns = sum(row["virtual_call_ns"] or [0, 0]) / 2
+    return row["cpu"]["saving"] - row["virtual_calls"] * virtual_ns / program_ns
 
 
-def virtual_share(row, program_ns):
-    """The share of the program that virtual calls add, in the middle of the measured range."""
-    if not row["virtual_call_ns"]:
-        return 0.0
-    return row["virtual_calls"] * sum(row["virtual_call_ns"]) / 2 / program_ns
+def verdict(row):
+    """The verdict on a row, without its virtual calls."""
+    return "broken" if row["cpu"] is None else row["cpu"]["verdict"]
 
 
 def outermost(stacks, pattern):
@@ -116,20 +115,28 @@ def print_rows(title, found, measured, program_ns):
         row = found.get(strategy)
         if row is None or strategy not in measured:
             continue
-        share, verdict = saving(row)
-        share -= virtual_share(row, program_ns)
-        print(f"  {strategy:8}  {share:11.1%}   {verdict:18} {measured[strategy]:12.1%}")
+        share = saving(row, program_ns)
+        print(f"  {strategy:8}  {share:11.1%}   {verdict(row):18} {measured[strategy]:12.1%}")
 
 
 def chosen(found, program_ns):
     """The strategy with the greatest gain, or AS1."""
-    gains = {}
-    for name, row in found.items():
-        share, verdict = saving(row)
-        if verdict == "gain":
-            gains[name] = share - virtual_share(row, program_ns)
+    gains = {name: saving(row, program_ns) for name, row in found.items() if verdict(row) == "gain"}
     best = max(gains, key=gains.get, default="AS1")
     return best if gains.get(best, 0) > 0 else "AS1"
+
+
+def shared_text(pid):
+    """The text that a running demo shares with its processes; empty as long as it writes the text."""
+    try:
+        for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            if "memfd:mallard-demo" in os.readlink(descriptor):
+                before = os.stat(descriptor).st_size
+                time.sleep(0.5)
+                return descriptor.read_bytes() if os.stat(descriptor).st_size == before else b""
+    except FileNotFoundError:  # it has closed a file, or has ended
+        pass
+    return b""
 
 
 def corpus_of(demo, runs):
@@ -138,14 +145,8 @@ def corpus_of(demo, runs):
                                text=True)
     text = b""
     while not text and process.poll() is None:
-        for descriptor in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
-            if "memfd:mallard-demo" in os.readlink(descriptor):
-                size = -1
-                while size != os.stat(descriptor).st_size:  # the demo writes it at the beginning
-                    size = os.stat(descriptor).st_size
-                    time.sleep(0.2)
-                text = descriptor.read_bytes()
-        time.sleep(0.01)
+        time.sleep(0.05)
+        text = shared_text(process.pid)
     rows = [json.loads(line) for line in process.communicate()[0].splitlines()]
     if process.returncode != 0:
         sys.exit("replay_strategies: the demo failed\n  nothing was compared\n  help: ./x demo")
@@ -172,7 +173,7 @@ def demo(options):
         result, found = replay.strategies(trace, region)
         program_ns = result["program_cpu_ns"] or result["base"]["calls_cpu_ns"]
         measured = {name: 1 - value / seconds["AS1"] for name, value in seconds.items()}
-        print_rows(f"{workload}, {rounds} rounds, region {region}", found, measured, program_ns)
+        print_rows(f"{workload}, {rounds} rounds, region {region[:100]}", found, measured, program_ns)
         choice, fastest = chosen(found, program_ns), min(seconds, key=seconds.get)
         beyond = seconds[choice] / seconds[fastest] - 1
         good = beyond <= CLOSE or choice == suite_takes[workload] == "AS1"
@@ -191,18 +192,18 @@ def lakos1(options):
         for exponent in [10, 14]:
             size = 1 << exponent
             inner = 128 if structure > 4 else 1
-            numbers = [structure, size, max(ELEMENTS, 4 * size * inner), 0, 0]
+            numbers = [structure, size, max(ELEMENTS[structure], 4 * size * inner), 0, 0]
             name = f"DS{structure}-{exponent}"
             trace = replay.record(name, [program, "growth", "heap", 1, *numbers])
             region = outermost(replay.functions(trace), r"lab::growth_run<.*>::once\(")
             result, found = replay.strategies(trace, region, KEEP_MEMORY)
             program_ns = result["program_cpu_ns"] or result["base"]["calls_cpu_ns"]
             measured = measure_cell(program, numbers, options.runs)
-            print_rows(f"DS{structure}/2^{exponent}, region {region}", found, measured, program_ns)
+            print_rows(f"DS{structure}/2^{exponent}, region {region[:100]}", found, measured, program_ns)
             for strategy, share in measured.items():
                 if strategy == "AS1" or abs(share) <= LARGE:
                     continue
-                replayed = saving(found[strategy])[0] - virtual_share(found[strategy], program_ns)
+                replayed = saving(found[strategy], program_ns)
                 if (replayed > 0) == (share > 0):
                     right += 1
                 else:
