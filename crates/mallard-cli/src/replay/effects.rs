@@ -12,6 +12,8 @@ use mallard_trace::Trace;
 pub struct Program {
     /// Its CPU time without the recorder, in ns. `None` if the trace does not have it.
     pub cpu_ns: Option<f64>,
+    /// The least and the most that this may be, as shares of it.
+    pub cpu_range: (f64, f64),
     /// The most threads that can have run at once.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
@@ -25,8 +27,11 @@ impl Program {
         // No more threads can have run at once than the recording machine had processors.
         let recorded_cores = trace.manifest().notes.get("cores").and_then(|cores| cores.as_u64());
         let cores = recorded_cores.filter(|&cores| cores > 0).map_or(usize::MAX, |c| c as usize);
+        let cpu = cpu_ns(trace);
         Ok(Program {
-            cpu_ns: cpu_ns(trace),
+            cpu_ns: cpu.map(|(_, likely, _)| likely),
+            cpu_range: cpu
+                .map_or((1.0, 1.0), |(least, likely, most)| (least / likely, most / likely)),
             threads: threads_at_once(trace, process)?.min(cores),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         })
@@ -38,13 +43,23 @@ impl Program {
     }
 }
 
-/// The CPU time of the program, without what recording took.
-fn cpu_ns(trace: &Trace) -> Option<f64> {
+/// What recording takes of the CPU time of a program, as multiples of what the recorder has measured in
+/// its own code: least, likely and most. The rest is in the program, whose data the recorder drives out
+/// of the caches; and the time of a part of the calls stands for all. In 12 programs on two processors
+/// it was 0.45 to 1.93 times what was measured, with a median of 1.2.
+const RECORDING: (f64, f64, f64) = (0.5, 1.2, 1.9);
+/// The largest part of the CPU time that recording is taken to have.
+const RECORDING_MAX: f64 = 0.9;
+
+/// The CPU time of the program without what recording took: least, likely and most.
+fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     let manifest = trace.manifest();
     let note = |name: &str| manifest.notes.get(name).and_then(|value| value.as_f64());
     let all = note("user_ns")? + note("system_ns")?;
     let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
-    Some((all - recording).max(all * 0.05)).filter(|ns| *ns > 0.0)
+    let without = |factor: f64| (all - factor * recording).max(all * (1.0 - RECORDING_MAX));
+    let (least, likely, most) = RECORDING;
+    (all > 0.0).then(|| (without(most), without(likely), without(least)))
 }
 
 /// The most threads of a process that existed at once.

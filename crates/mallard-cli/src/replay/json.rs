@@ -15,6 +15,7 @@ impl Report<'_> {
             "trace": self.trace.folder().to_string_lossy(),
             "process": compiled.process,
             "program_cpu_ns": self.program.cpu_ns,
+            "program_cpu_range": self.program.cpu_range,
             "threads": self.program.threads,
             "cores": self.program.cores,
             "contention": if self.program.lacks_cores() { "not measurable" } else { "replayed" },
@@ -45,7 +46,8 @@ impl Report<'_> {
         object["cpu"] = json!(row.judged.as_ref().map(|(cpu, ..)| cpu));
         object["memory"] = json!(row.judged.as_ref().map(|(_, memory, _)| memory));
         object["parts"] = json!(row.judged.as_ref().map(|(.., parts)| parts));
-        let predicted = row.judged.as_ref().and_then(|(cpu, ..)| predicted(cpu));
+        let predicted =
+            row.judged.as_ref().and_then(|(cpu, ..)| predicted(cpu, self.program.cpu_range));
         object["predicted"] = json!(predicted.map(|(low, high)| json!({"low": low, "high": high})));
         object["virtual_calls"] = json!(candidate.virtual_calls);
         object["virtual_call_ns"] =

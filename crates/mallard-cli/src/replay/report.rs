@@ -219,7 +219,9 @@ impl<'a> Report<'a> {
             Some(Part::Saves(of)) => percent(of.saving),
             _ => String::new(),
         };
-        let expected = row.and_then(|row| row.judged.as_ref()).and_then(|(cpu, ..)| predicted(cpu));
+        let expected = row
+            .and_then(|row| row.judged.as_ref())
+            .and_then(|(cpu, ..)| predicted(cpu, self.program.cpu_range));
         let expected = expected.map_or(String::new(), |(low, high)| {
             format!("{} to {}", percent(low).replace(" %", ""), percent(high))
         });
@@ -245,13 +247,20 @@ impl<'a> Report<'a> {
 }
 
 /// The saving that the program itself is expected to show, locality included: the least and the
-/// most. `None` if the replay has no figure.
-pub(super) fn predicted(cpu: &Judgement) -> Option<(f64, f64)> {
+/// most. `range`: the least and the most CPU time that the program may take, as shares of what it is
+/// taken to. `None` if the replay has no figure.
+pub(super) fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {
     let (low, high) = (cpu.low, cpu.high);
     if !(low.is_finite() && high.is_finite()) {
         return None;
     }
-    let all = [low, high].into_iter().flat_map(|end| [end / EXPLAINED.1, end / EXPLAINED.0]);
+    // A saving is a larger share of a program that takes less.
+    let (least, most) = range;
+    let all = [low, high].into_iter().flat_map(|end| {
+        [EXPLAINED.0, EXPLAINED.1].into_iter().flat_map(move |explained| {
+            [least, most].into_iter().map(move |share| end / explained / share)
+        })
+    });
     let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))
     });
@@ -270,12 +279,16 @@ mod tests {
 
     #[test]
     fn a_prediction_allows_for_locality() {
-        let (low, high) = predicted(&judgement(0.04, 0.06)).unwrap();
+        let (low, high) = predicted(&judgement(0.04, 0.06), (1.0, 1.0)).unwrap();
         assert!(
             (low - (0.04 / 1.1 - 0.01)).abs() < 1e-9 && (high - (0.06 / 0.4 + 0.01)).abs() < 1e-9
         );
-        let (low, high) = predicted(&judgement(-0.02, 0.01)).unwrap();
+        let (low, high) = predicted(&judgement(-0.02, 0.01), (1.0, 1.0)).unwrap();
         assert!((low - (-0.06)).abs() < 1e-9 && (high - 0.035).abs() < 1e-9);
-        assert_eq!(predicted(&judgement(f64::NAN, 1.0)), None);
+        let (low, high) = predicted(&judgement(0.04, 0.06), (0.5, 2.0)).unwrap();
+        assert!(
+            (low - (0.02 / 1.1 - 0.01)).abs() < 1e-9 && (high - (0.12 / 0.4 + 0.01)).abs() < 1e-9
+        );
+        assert_eq!(predicted(&judgement(f64::NAN, 1.0), (1.0, 1.0)), None);
     }
 }
