@@ -51,6 +51,14 @@ pub struct CountedRule {
     pub chunks: u64,
 }
 
+/// What is asked of the first play.
+#[derive(Deserialize)]
+struct First {
+    minor_faults: f64,
+    start_rss_kib: f64,
+    own_kib: f64,
+}
+
 /// One row of the result.
 pub struct Candidate {
     /// The name in tables.
@@ -81,6 +89,9 @@ pub struct Chosen {
     pub notes: Vec<String>,
     /// What is written to new blocks.
     pub touch: &'static str,
+    /// The memory of a process of the player under the malloc of the base, before its first call and
+    /// without the tables of the player. What another malloc has more than that belongs to its heap.
+    pub start_kib: f64,
     /// What a virtual call costs here, in ns: the least and the most of several shapes. `None` if
     /// nothing has virtual calls.
     pub virtual_ns: Option<(f64, f64)>,
@@ -113,6 +124,7 @@ impl Chosen {
             candidates: Vec::new(),
             notes: Vec::new(),
             touch: "",
+            start_kib: 0.0,
             virtual_ns: None,
         };
         let work = (!command.timing.quiet).then(Work::begin);
@@ -137,7 +149,7 @@ impl Choosing<'_> {
         let path = self.folder.join(format!("{number}.ops"));
         let compiled = compile(self.trace, plan, &self.command.compiling.options(), &path)?;
         if number == 0 {
-            self.decide_touch(own, &path)?;
+            self.play_first(own, &path)?;
         }
         let words = self.manner.words(&path, Mode::Account);
         let account: Account = ask(self.player, &words)?;
@@ -152,21 +164,16 @@ impl Choosing<'_> {
         Ok(number)
     }
 
-    /// Decides what plays write to new blocks, by a play of the recorded calls.
-    fn decide_touch(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
-        #[derive(Deserialize)]
-        struct Faults {
-            minor_faults: f64,
-        }
-        let of_program = self.trace.manifest().notes.get("minor_faults").and_then(|n| n.as_f64());
+    /// Plays the recorded calls once, to learn what an empty process has in memory and what plays are
+    /// to write to new blocks.
+    fn play_first(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
         let player = self.player;
-        let note = self.manner.decide(of_program, |manner| {
-            let played: Faults = ask(player, &manner.words(path, Mode::Play))?;
-            Ok(played.minor_faults)
-        })?;
-        self.out.notes.extend(note);
+        let first: First = ask(player, &self.manner.words(path, Mode::Play))?;
+        self.out.start_kib = first.start_rss_kib - first.own_kib;
+        let of_program = self.trace.manifest().notes.get("minor_faults").and_then(|n| n.as_f64());
+        self.out.notes.extend(self.manner.decide(of_program, first.minor_faults));
         self.out.touch = self.manner.touch();
-        self.out.base = subject(&self.manner, self.player, own, path, Mode::Play);
+        self.out.base = subject(&self.manner, player, own, path, Mode::Play);
         Ok(())
     }
 

@@ -91,30 +91,23 @@ impl Manner {
         self.touch.word()
     }
 
-    /// Decides what is written to new blocks, if the user leaves that open. `faults` plays the recorded
-    /// calls once, and returns the number of page faults. Returns a note if nothing is written.
+    /// Decides what is written to new blocks, if the user leaves that open. `replayed`: the page faults of
+    /// a play that writes to all pages. Returns a note if nothing is written.
     ///
     /// A program that allocates large buffers and writes to a part of them has fewer page faults than
     /// a replay that writes to all pages.
-    pub fn decide(
-        &mut self,
-        of_program: Option<f64>,
-        faults: impl Fn(&Manner) -> Result<f64, Failure>,
-    ) -> Result<Option<String>, Failure> {
+    pub fn decide(&mut self, of_program: Option<f64>, replayed: f64) -> Option<String> {
         if self.touch != Touch::Auto {
-            return Ok(None);
+            return None;
         }
         self.touch = Touch::Page;
-        let (Some(of_program), replayed) = (of_program, faults(self)?) else { return Ok(None) };
-        if replayed <= MORE_FAULTS * of_program {
-            return Ok(None);
-        }
+        let of_program = of_program.filter(|program| replayed > MORE_FAULTS * program)?;
         self.touch = Touch::None;
         let [replayed, program] = [replayed, of_program].map(|faults| count(faults as u64));
-        Ok(Some(format!(
+        Some(format!(
             "the program writes to a part of its blocks alone: writing to all pages makes {replayed} \
              page faults, the program had {program}; the replay writes to none (--touch page does)"
-        )))
+        ))
     }
 
     /// The words after the name of the player.
@@ -184,14 +177,14 @@ mod tests {
     fn nothing_is_written_if_pages_would_make_more_faults_than_the_program_had() {
         let touch = |of_program, replayed| {
             let mut manner = Manner::default();
-            let note = manner.decide(of_program, |_| Ok(replayed)).unwrap();
+            let note = manner.decide(of_program, replayed);
             (manner.touch(), note.is_some())
         };
         assert_eq!(touch(Some(1000.0), 1000.0), ("page", false));
         assert_eq!(touch(Some(1000.0), 2000.0), ("none", true));
         assert_eq!(touch(None, 2000.0), ("page", false));
         let mut all = Manner { touch: Touch::All, ..Manner::default() };
-        assert_eq!(all.decide(Some(1.0), |_| Ok(9.0)).unwrap(), None);
+        assert_eq!(all.decide(Some(1.0), 9.0), None);
         assert_eq!(all.touch(), "all");
     }
 

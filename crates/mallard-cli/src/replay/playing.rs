@@ -16,7 +16,7 @@ struct Played {
     seconds: f64,
     cpu_seconds: f64,
     system_seconds: f64,
-    start_rss_kib: f64,
+    own_kib: f64,
     peak_rss_kib: f64,
     minor_faults: f64,
     major_faults: f64,
@@ -75,6 +75,11 @@ impl Runs for Playing<'_> {
 }
 
 impl Playing<'_> {
+    /// The most memory of the heap, with all that the malloc itself brings.
+    fn heap_kib(&self, played: &Played) -> f64 {
+        played.peak_rss_kib - played.own_kib - self.chosen.start_kib
+    }
+
     /// Plays once.
     fn play(
         &self,
@@ -97,7 +102,7 @@ impl Playing<'_> {
             cpu_ns: played.cpu_seconds * 1e9,
             system_ns: played.system_seconds * 1e9,
             wall_ns: played.seconds * 1e9,
-            peak_rss: (played.peak_rss_kib - played.start_rss_kib).max(0.0) * 1024.0,
+            peak_rss: self.heap_kib(&played).max(0.0) * 1024.0,
             faults: played.minor_faults + played.major_faults,
         };
         Ok(run)
