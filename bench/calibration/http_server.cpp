@@ -3,7 +3,8 @@
 namespace mallard::bench {
 namespace {
 
-// Keeps the last 2000 documents, and answers with words that it counted in them. SIGTERM ends it.
+// A server that keeps the last 2000 documents, and answers with the counts of their words. SIGTERM
+// ends it.
 const char* const server = R"(import asyncio, collections, json, signal, sys
 
 documents = collections.OrderedDict()

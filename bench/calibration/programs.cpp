@@ -7,7 +7,7 @@
 namespace mallard::bench {
 namespace {
 
-// Compresses all objects anew, in one process. The name of the pack is printed.
+// Compresses all objects again, in one process. The name of the pack is printed.
 words git_pack(temporary_folder const& folder, double share)
 {
     make_repository(folder, share * 0.5);

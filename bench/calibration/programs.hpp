@@ -6,7 +6,7 @@
 namespace mallard::bench {
 
 /// Returns the programs of the suite `trace` that do enough work, and more programs of several
-/// threads and servers. `in_brief` programs run also with --short.
+/// threads and servers. Programs with `in_brief` run also with --short.
 std::vector<workload> calibrated_programs();
 
 /// A server of HTTP in Python without Python's own allocator.

@@ -227,7 +227,7 @@ def rows_of(program, replayed, real):
         yield "glibc", "replayed_cpu_seconds", figures(replayed["program_cpu_ns"] / 1e9, None, None, 1)
     known = ""
     if replayed["contention"] == "not measurable":
-        known = f"{replayed['threads']} threads on {replayed['cores']} processors: contention is not measurable"
+        known = f"{replayed['threads']} threads on {replayed['cores']} processor{'s' if replayed['cores'] != 1 else ''}: contention is not measurable"
     of_replay = {candidate["name"]: candidate for candidate in replayed["candidates"]}
     for candidate in real["candidates"]:
         name = candidate["name"]

@@ -49,7 +49,7 @@ class Rows(unittest.TestCase):
         change = rows(replayed(), real())["other", "real_cpu_percent"]
         self.assertEqual(change, {"median": -5, "low": -7, "high": -4, "runs": 9, "verdict": "gain"})
 
-    def test_a_prediction_has_its_middle(self):
+    def test_the_median_of_a_prediction_is_the_middle_of_its_interval(self):
         change = rows(replayed(), real())["other", "predicted_cpu_percent"]
         self.assertEqual((change["low"], change["median"], change["high"]), (-11, -6, -1))
 
@@ -73,7 +73,7 @@ class Rows(unittest.TestCase):
         change = rows(replayed(), real(memory=judged(None, None, None)))["other", "real_peak_change_kib"]
         self.assertEqual((change["median"], change["why"]), (None, "the saving has no figure"))
 
-    def test_what_makes_a_change_uncertain_is_kept(self):
+    def test_a_row_says_why_its_change_is_uncertain(self):
         vague = judged(0.03, -0.02, 0.08, "not measurable", why="more runs are needed")
         all_rows = rows(replayed(contention="not measurable", threads=8), real(cpu=vague))
         self.assertEqual(all_rows["other", "real_cpu_percent"]["why"], "more runs are needed")

@@ -113,8 +113,8 @@ void account::allocate(op const& o) noexcept
     failures_ += slots_[o.slot] == nullptr && mallard_replay_size(o.what) != 0;
 }
 
-/// The allocator has both blocks while a local realloc copies, but the program asked for one. The
-/// bytes are not copied, since nobody reads them.
+/// Reallocates a local block by allocate and deallocate. The allocator holds both blocks meanwhile,
+/// but only the new one counts as requested. The bytes are not copied, because nothing reads them.
 void account::reallocate(op const& from, op const& o) noexcept
 {
     if (from.what == 0)

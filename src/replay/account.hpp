@@ -18,9 +18,9 @@ struct requested_bytes {
     void take(std::uint64_t bytes) noexcept { now -= bytes; }
 };
 
-/// Does the ops of the local targets, with the real allocators, on one thread and in the order of a
-/// `walk`. Ops of target 0 are only added up. No block is written to, so pages are touched only
-/// where an allocator does so.
+/// Makes the calls of the local targets to the real allocators, on one thread and in the order of a
+/// `walk`. For ops of target 0, only the bytes are added up. Nothing is written to the blocks, so
+/// only the allocators themselves touch pages.
 class account {
 public:
     account(stream const& of, windows& memory) noexcept;
@@ -29,7 +29,8 @@ public:
 
     /// The local targets, as they are after the last op.
     local_targets const& targets() const noexcept { return targets_; }
-    /// What the program asks of a target; of all targets together, for `target` 0, malloc included.
+    /// Returns what the program asks of a target. For `target` 0, returns what the program asks of
+    /// malloc and of all local targets together.
     requested_bytes const& requested(std::size_t target) const noexcept
     {
         return requested_[target];
@@ -48,7 +49,7 @@ private:
     windows& memory_;
     local_targets targets_;
     table<void*> slots_;
-    table<op> from_; // of each thread, the realloc_from before its next op, or zeros
+    table<op> from_; // for each thread: a realloc_from that waits for its realloc
     table<requested_bytes> requested_;
     std::uint64_t failures_ = 0;
 };

@@ -31,8 +31,9 @@ public:
         return std::realloc(block, bytes);
     }
     static void free(void* block) noexcept { std::free(block); }
-    /// glibc 2.36 has no free_sized. Nearly all recorded calls with a size are those of operator
-    /// delete, which has fast paths for sizes in some mallocs.
+    /// Calls the operator delete with a size, because glibc 2.36 has no free_sized. Nearly all
+    /// recorded frees with a size are operator deletes, and some mallocs have a shorter path for
+    /// them.
     static void free_sized(void* block, std::size_t bytes) noexcept
     {
         ::operator delete(block, bytes);
@@ -95,8 +96,8 @@ private:
     std::uint64_t hash_ = 0;
 };
 
-/// The allocator of `--no-op`: every block is one page, which belongs to the thread. So what is
-/// left of a play is the cost of the player, and of its writes to a page in the cache.
+/// The allocator of `--no-op`: every block is the same page, one page for each thread. Such a play
+/// costs only what the player itself does, with its writes to a page in the cache.
 class no_calls {
 public:
     no_calls(play& of, playing_thread& self) noexcept
@@ -196,9 +197,9 @@ public:
     static void pause(op const&) noexcept {}
 };
 
-/// Waits as long as the program did, times a factor. Gaps are added up until they are worth a
-/// sleep, since a sleep takes 50 us at least. What a sleep takes too long is taken from the next
-/// one.
+/// Waits as long as the program did, times a factor. Gaps are added up until they reach 100 us,
+/// because even the shortest sleep takes about 50 us. If a sleep takes longer than wanted, the next
+/// one is shorter by the difference.
 class recorded_pace {
 public:
     explicit recorded_pace(double factor) noexcept : factor_(factor) {}

@@ -15,8 +15,9 @@ struct target_state {
     std::uint32_t owner; ///< the thread that opened the target
 };
 
-/// The visitor of a check. A slot has the layout and target of its block. The bits of the kind have
-/// the number of the instance, which is never 0: a slot of 0 is empty.
+/// Visits each op of a check. `slots_` has a word for each slot, packed like `op::what`: size,
+/// alignment and target of the block, with the number of the instance in the bits of the kind. That
+/// number is never 0, so a word of 0 is an empty slot.
 class checker {
 public:
     checker(stream const& of, check_result& result) noexcept
@@ -91,7 +92,8 @@ private:
         stream_.damaged("op %ju of thread %u has %s", std::uintmax_t{index_}, thread_, why);
     }
 
-    /// The target of the op, which must be open, and open for this thread.
+    /// Returns the target of the op. Fails unless this thread may use the target: it must be open,
+    /// and opened by this thread or shared.
     target_state const& open_target() const noexcept
     {
         unsigned const target = mallard_replay_target_of(o_->what);
@@ -105,7 +107,7 @@ private:
         return t;
     }
 
-    /// What the slot of the op must have while the block of the op is in use.
+    /// Returns the word that `slots_` must have for the slot of the op while its block is in use.
     std::uint64_t occupied() const noexcept
     {
         std::uint64_t const instance = open_target().instance;
@@ -114,7 +116,7 @@ private:
                target << mallard_replay_target_shift;
     }
 
-    /// The slot of an op that uses a block.
+    /// Returns the slot of an op that uses a block. Fails if the slot does not have that block.
     std::uint32_t block(const char* verb) const noexcept
     {
         std::uint64_t const expected = occupied();
@@ -140,7 +142,8 @@ private:
         sample(mallard_replay_size(o_->what));
     }
 
-    /// Keeps each size with the same probability (reservoir sampling).
+    /// Takes a size into the sample. Each size is kept with the same probability (reservoir
+    /// sampling).
     void sample(std::uint64_t size) noexcept
     {
         std::uint64_t const at = result_.allocations < check_result::samples
@@ -201,10 +204,10 @@ private:
     check_result& result_;
     table<std::uint64_t> slots_;
     table<target_state> targets_;
-    table<op> from_; // of each thread, the realloc_from before its next op, or zeros
+    table<op> from_; // for each thread: a realloc_from that waits for its realloc
     random_numbers random_;
     std::uint64_t calls_ = 0;
-    std::uint32_t thread_ = 0; // of the op that is visited
+    std::uint32_t thread_ = 0; // the thread whose op is visited
     std::uint64_t index_ = 0;
     op const* o_ = nullptr;
 };
@@ -220,8 +223,8 @@ void check(stream const& of, windows& memory, check_result& result) noexcept
     });
     result.threads_peak = all.live_peak();
     if (checks.calls() != of.header().calls)
-        of.damaged("it has %ju calls, and the header says %ju", std::uintmax_t{checks.calls()},
-                   std::uintmax_t{of.header().calls});
+        of.damaged("the number of its calls is %ju, and the header says %ju",
+                   std::uintmax_t{checks.calls()}, std::uintmax_t{of.header().calls});
 }
 
 } // namespace mallard::replay

@@ -23,11 +23,12 @@ struct check_result {
 /// Visits all ops, and ends the process if one of them cannot be played:
 ///   - a slot, thread, target, kind or alignment does not exist;
 ///   - an op frees a block that is not in its slot, or with another layout, target or instance;
-///   - an op allocates to a slot whose block is in use, unless the block is a local one, whose free
-///     the plan has dropped;
-///   - a target is used while it is closed, or, without being shared, by two threads;
-///   - a thread ends early, is not started once, or waits in vain (see `walk`).
-/// Edges are not checked: whether each use of a block has an edge to its allocation.
+///   - an op allocates to a slot that has a block of malloc (a slot with a local block is allowed,
+///     because wink-out may have dropped the free of that block);
+///   - a target is used while it is closed, or by two threads although it is not shared;
+///   - a thread ends early, is not started exactly once, or waits for ever (see `walk`).
+/// A missing edge is not found: the check does not know whether each use of a block has an edge to
+/// the allocation of the block.
 void check(stream const& of, windows& memory, check_result& result) noexcept;
 
 } // namespace mallard::replay

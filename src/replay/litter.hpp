@@ -1,4 +1,4 @@
-// Blocks that lie about in the heap before a play begins.
+// Fills the heap with blocks and gaps before a play begins.
 #pragma once
 
 #include "check.hpp"
@@ -13,10 +13,10 @@ struct litter_left {
     std::uint64_t bytes = 0; ///< bytes of the blocks that were not freed
 };
 
-/// Makes gaps in the heap, since a fresh heap flatters every malloc: allocates as many blocks as
-/// the recorded program had at its peak, with sizes of the recording, and frees all but a share of
-/// them, chosen at random. The blocks are the same in every run. The idea is that of litterer
-/// (https://github.com/nicovank/litterer).
+/// Makes gaps in the heap, because a fresh heap makes every malloc look better than in a program
+/// that has run for long. Allocates as many blocks as the recorded program had at its peak, with
+/// sizes of the recording, and frees all but a share of them, chosen at random. The blocks are the
+/// same in every run. The idea is that of litterer (https://github.com/nicovank/litterer).
 litter_left make_litter(stream const& of, check_result const& known,
                         options const& chosen) noexcept;
 

@@ -11,10 +11,10 @@
 
 namespace mallard::replay {
 
-/// The heap, with chunks that begin at a multiple of a cache line. How many blocks fit into a chunk
-/// depends on where the chunk begins, if the blocks are aligned to more than 16 bytes. With this
-/// heap the same chunks are taken in every play and under every malloc, as long as no block is
-/// aligned to more than a cache line.
+/// A heap whose chunks begin at a multiple of a cache line. If blocks are aligned to more than 16
+/// bytes, the number of blocks that fit into a chunk depends on the address of the chunk. With this
+/// heap, local allocators take the same chunks in every play and under every malloc, as long as no
+/// block is aligned to more than a cache line.
 class line_heap {
 public:
     static constexpr bool any_thread = true;
@@ -30,14 +30,14 @@ private:
 };
 
 /// The heap of all targets, of the targets of one rule, and of one target. Each counts the bytes of
-/// the chunks that are in use. Only chunks are counted, so that the counts cost next to nothing.
+/// the chunks that are in use. Chunks are taken rarely, so that the counts cost next to nothing.
 using heap_of_all = counted<line_heap, sync::lock_free>;
 using heap_of_rule = counted<ref<heap_of_all>, sync::lock_free>;
 using heap_of_target = counted<ref<heap_of_rule>>;
 
-/// One target. Its heap stays when an instance is closed, so that its peak is that of all
-/// instances. An instance is made by `open`, with the allocators that a user would take, and
-/// destroyed by `close`.
+/// One target. `open` makes an instance, with the allocator that a user would take, and `close`
+/// destroys it. The heap stays when an instance is closed, so that the peak is counted over all
+/// instances.
 class local_target {
 public:
     local_target(mallard_replay_target const& description, heap_of_rule& from) noexcept
@@ -80,7 +80,8 @@ private:
 
     enum class kind { closed, is_arena, is_multipool, is_sized_multipool, is_layered };
 
-    /// The growth of an arena: the default one with the first chunk of the plan.
+    /// The growth of an arena: the default, but with the size of the first chunk that the plan
+    /// gives.
     growth arena_growth() const noexcept
     {
         growth rule = arena_options{}.grow;
@@ -111,7 +112,7 @@ private:
     kind open_ = kind::closed;
     heap_of_target heap_;
     std::mutex lock_;
-    union { // the member that `open_` names exists
+    union { // `open_` says which member exists
         char none_ = 0;
         arena_type arena_;
         multipool_type multipool_;
@@ -128,7 +129,7 @@ public:
 
     /// The target with this number, which is not 0.
     local_target& operator[](std::uint64_t target) const noexcept { return targets_[target]; }
-    /// The number of targets, with target 0.
+    /// The number of targets, target 0 included.
     std::size_t count() const noexcept { return targets_.count(); }
     /// The number of the last rule.
     std::size_t last_rule() const noexcept { return rules_.count() - 1; }

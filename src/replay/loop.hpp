@@ -12,7 +12,7 @@ namespace mallard::replay {
 /// the processor predicts the two tests better than a jump. (For ten mallocs and ten frees in turn,
 /// an op took about half the CPU time that it took without the tests.) With --no-op, an op of
 /// malloc or free takes 12 instructions, and 17.5 with --touch=page, on average and by callgrind.
-/// What happens rarely is in functions of its own, which are not inlined.
+/// Rare cases are in separate functions, which are not inlined.
 template <class Calls, class Touch, class Pace>
 class loop {
 public:
@@ -107,15 +107,16 @@ private:
         Touch::template part<Calls>(block, 0, bytes_of(o));
     }
 
-    /// Counts a call that has failed. malloc(0) may return null.
+    /// Counts a call that has returned null, unless its size is 0: malloc(0) may return null.
     [[gnu::noinline, gnu::cold]] void failed(op const& o) noexcept
     {
         if (bytes_of(o) != 0)
             ++self_.failures;
     }
 
-    /// realloc with malloc. Only a block that `realloc_from` has named exists: a slot may still
-    /// have the address of a block whose free was dropped. If realloc fails, the old block stays.
+    /// Calls realloc. Without a `realloc_from` before it there is no old block, even if the slot
+    /// has an address: that of a block whose free was dropped. If realloc fails, the old block
+    /// stays.
     [[gnu::noinline]] void reallocate(op const& o) noexcept
     {
         std::uint64_t const from = std::exchange(from_, 0);
@@ -153,7 +154,8 @@ private:
         }
     }
 
-    /// Ends a call that failed when it was recorded. Frees its block, if there is one.
+    /// Handles the result of a call that failed when it was recorded. If the call has returned a
+    /// block now, counts the call and frees the block.
     void fail(void* block) noexcept
     {
         if (!Calls::can_fail || block == nullptr)
@@ -220,7 +222,7 @@ private:
         }
     }
 
-    /// realloc with a local allocator, which is what a user of the allocator would write.
+    /// Reallocates a block of a local allocator as a user would: allocate, copy, deallocate.
     [[gnu::noinline]] void reallocate_local(local_target& at, op const& o, layout l) noexcept
     {
         std::uint64_t const from = std::exchange(from_, 0);

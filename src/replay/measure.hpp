@@ -16,7 +16,8 @@ inline std::uint64_t now(clockid_t clock) noexcept
            static_cast<std::uint64_t>(at.tv_nsec);
 }
 
-/// Time that is not part of a play: a thread reads its next ops, or makes a window.
+/// Time that is not part of a play: a thread reads its next ops, joins threads that have ended, or
+/// prepares a thread that it starts.
 struct time_off {
     std::uint64_t wall_ns = 0;
     std::uint64_t cpu_ns = 0;
@@ -58,15 +59,15 @@ struct memory_use {
     static memory_use read() noexcept; ///< allocates nothing
 };
 
-/// Makes the memory that the process has now its peak. Does nothing on a system without
-/// /proc/self/clear_refs, where the peak is that since the start of the process.
+/// Sets the recorded peak of memory back to the memory in use now. Does nothing on a system without
+/// /proc/self/clear_refs: there the peak is counted from the start of the process.
 void forget_peak() noexcept;
 
 /// What the process has used since its start.
 struct process_use {
     std::uint64_t wall_ns = 0;
     std::uint64_t cpu_ns = 0;
-    std::uint64_t system_ns = 0; ///< the part of cpu_ns that the system itself has used
+    std::uint64_t system_ns = 0; ///< the part of cpu_ns in the kernel
     std::uint64_t minor_faults = 0;
     std::uint64_t major_faults = 0;
 

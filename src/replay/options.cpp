@@ -28,8 +28,8 @@ Makes the calls of an op stream, and prints what they cost as JSON.
 constexpr const char* unchanged = "nothing was played";
 constexpr const char* show_usage = "mallard-replay --help";
 
-/// The value of an option: the part behind `=`, or the next argument. Null: `argument` is another
-/// option.
+/// Returns the value of an option: the part behind `=`, or the next argument. Returns null if the
+/// argument is another option.
 const char* value_of(const char* name, int count, char** arguments, int& at) noexcept
 {
     const char* const argument = arguments[at];

@@ -13,7 +13,7 @@ namespace {
 
 /// Small stacks, since the loop of a thread needs little and mallocs not much more.
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
-/// How often a waiting thread looks before it sleeps: some microseconds.
+/// How often a waiting thread looks at a position before it sleeps. This takes some microseconds.
 constexpr unsigned spins_max = 200;
 
 } // namespace
@@ -100,8 +100,7 @@ void play::join_ended() noexcept
     }
 }
 
-/// Joins all threads. If another thread has joined some of them, that thread itself ends later and
-/// wakes this one.
+/// Joins all threads. A thread that joins others ends later itself, and so wakes this one again.
 void play::join_all() noexcept
 {
     for (;;) {

@@ -24,16 +24,17 @@ struct alignas(64) playing_thread {
     std::uint64_t hash = 0;      ///< of the calls, with mode::hash
 };
 
-/// What a play has measured. Times leave out the reading of ops: of the wall time, the time that
-/// one thread has read at most; of the CPU time, the time of all threads.
+/// What a play has measured. `used` includes the time that does not belong to the play, as when a
+/// thread reads its next ops. The report subtracts the `off` time of all threads from the CPU time,
+/// and `off_wall_max` from the wall time.
 struct play_result {
     process_use used{};
     time_off off{};                 ///< of all threads
-    std::uint64_t off_wall_max = 0; ///< of the thread that has read longest
+    std::uint64_t off_wall_max = 0; ///< the most wall time that one thread was off
     std::uint64_t start_rss_kib = 0;
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0;
-    std::uint64_t own_bytes = 0; ///< tables and windows of the player, all of them in memory
+    std::uint64_t own_bytes = 0; ///< tables and windows of the player, all of them resident
     std::uint64_t failures = 0;
     std::uint64_t successes = 0;
 };

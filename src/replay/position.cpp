@@ -45,7 +45,7 @@ void position::wait_longer(std::uint64_t at, unsigned spins) noexcept
     for (;;) {
         std::uint32_t const seen = wakes_.load();
         ask_for(at);
-        // Without the system call, a publish may be missed, and the sleep has to be short.
+        // Without membarrier, this thread may miss a publish, so the sleep has to be short.
         bool const has_barrier = os::barrier_in_all_threads();
         if (position_.load(std::memory_order_acquire) >= at)
             return;

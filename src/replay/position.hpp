@@ -22,7 +22,8 @@ namespace mallard::replay {
 /// if the publisher takes `wanted_` away from a waiter that is not asleep yet, the waiter does not
 /// fall asleep. tests/models/replay_position.pml checks this protocol.
 ///
-/// There is no deadlock, since all waits lead back in one order of all ops: see `walk`.
+/// There is no deadlock, because all ops have one order in which each publish is before its waits:
+/// see `walk`.
 class alignas(64) position {
 public:
     /// Publishes a position, which is larger than the last one.

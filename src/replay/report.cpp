@@ -73,8 +73,8 @@ void print_counts(const char* name, std::size_t index, call_counts const& of) no
                 of.bytes_peak, of.bytes_live(), of.allocations);
 }
 
-/// Prints the bytes that local targets hold in chunks: of all together, of each rule, of each
-/// target. With an account, prints beside them what the program asked for.
+/// Prints the bytes that local targets hold in chunks: all targets together, each rule, and each
+/// target. With an account, also prints what the program asked for.
 void print_counted(local_targets const& targets, account const* counted) noexcept
 {
     std::printf("\"counted\":{\"peak_bytes\":%zu,\"bytes\":%td,\"rules\":[",
@@ -105,8 +105,8 @@ double seconds(std::uint64_t ns) noexcept
 
 void print_times(play_result const& r) noexcept
 {
-    // The reading of ops is nearly all in the system. The system counts its part of the CPU time
-    // less exactly than the CPU time.
+    // Nearly all of the time for reading ops is in the kernel, so it is subtracted from the system
+    // time too. The kernel counts the system time less exactly than the CPU time.
     std::uint64_t const cpu = r.used.cpu_ns - std::min(r.used.cpu_ns, r.off.cpu_ns);
     std::uint64_t const system =
         std::min(cpu, r.used.system_ns - std::min(r.used.system_ns, r.off.cpu_ns));

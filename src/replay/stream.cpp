@@ -32,7 +32,7 @@ stream::stream(const char* path) noexcept : path_(path), file_(::open(path, O_RD
         fail(status_unreadable, "nothing was played", make_again, "%s is not a file", path);
     auto const bytes = static_cast<std::uint64_t>(of.st_size);
     if (bytes < sizeof header_)
-        damaged("the file has %ju bytes, and a header has 80", std::uintmax_t{bytes});
+        damaged("the file ends at byte %ju, and a header has 80 bytes", std::uintmax_t{bytes});
     read(&header_, sizeof header_, 0);
     check_header(bytes);
     threads_ = table<mallard_replay_thread>(header_.threads, "the table of threads");
@@ -87,14 +87,15 @@ void stream::check_header(std::uint64_t bytes) const noexcept
     if (h.header_bytes != sizeof h || h.op_bytes != sizeof(op) || bytes % 8 != 0)
         damaged("the sizes in the header are wrong");
     if (h.threads == 0 || h.targets == 0 || h.targets > mallard_replay_targets_max)
-        damaged("the header has %u threads and %u targets", h.threads, h.targets);
+        damaged("the numbers of threads and targets in the header are %u and %u", h.threads,
+                h.targets);
     std::uint64_t const tables =
         sizeof h + h.threads * sizeof threads_[0] + h.targets * sizeof targets_[0];
     if (tables > bytes || h.ops != (bytes - tables) / sizeof(op))
-        damaged(
-            "the file has %ju bytes, which is not enough for %u threads and %ju ops, or too much",
-            std::uintmax_t{bytes}, h.threads, std::uintmax_t{h.ops});
-    // Every slot is written by an op, so damage cannot ask for more memory than the file warrants.
+        damaged("the size of the file, %ju bytes, does not fit its header: threads %u, ops %ju",
+                std::uintmax_t{bytes}, h.threads, std::uintmax_t{h.ops});
+    // An op writes at most one slot. So a damaged header cannot ask for more memory than the ops of
+    // the file need.
     if (h.slots > h.ops || h.blocks_peak > h.ops || h.calls > h.ops)
         damaged("the header has more slots, blocks or calls than ops");
 }
@@ -114,8 +115,8 @@ void stream::check_threads(std::uint64_t bytes) const noexcept
             break;
     }
     if (ops != header_.ops)
-        damaged("the threads have %ju ops or more, and the header says %ju", std::uintmax_t{ops},
-                std::uintmax_t{header_.ops});
+        damaged("the ops of the threads are %ju or more, and the header says %ju",
+                std::uintmax_t{ops}, std::uintmax_t{header_.ops});
 }
 
 void stream::check_targets() const noexcept

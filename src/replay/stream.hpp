@@ -58,12 +58,12 @@ private:
     table<mallard_replay_target> targets_;
 };
 
-/// A kind that no file has. It stands behind the last op of a window, so that the loop of a player
-/// has no test for the end of the window.
+/// The kind of the op behind the last op of a window. No file has this kind. With it, the loop of a
+/// player needs no test for the end of the window.
 constexpr unsigned window_end = 31;
 
-/// A piece of memory into which ops of one thread are read. Behind it lies a page for the player
-/// with the no-op allocator.
+/// Memory into which ops of one thread are read. The page after it serves as the block of all
+/// allocations with --no-op.
 struct window {
     op* ops = nullptr; ///< room for `windows::ops_max()` ops and one of the kind window_end
 
@@ -71,10 +71,10 @@ struct window {
 };
 
 /// The windows of all threads that exist. Windows of threads that have ended are used again. Any
-/// thread may call.
+/// thread may call the members.
 class windows {
 public:
-    /// Windows for the threads of a stream: small ones if there are many threads.
+    /// Makes windows for the threads of a stream: small ones if there are many threads.
     explicit windows(std::size_t threads) noexcept
         : bytes_(threads <= 256 ? std::size_t{1} << 16 : std::size_t{1} << 12)
     {

@@ -13,7 +13,7 @@
 namespace mallard::replay {
 namespace {
 
-/// Hides from the compiler which object a pointer names.
+/// Hides from the compiler which object a pointer points to.
 template <class T>
 T* hidden(T* pointer) noexcept
 {
@@ -74,7 +74,7 @@ private:
     std::tuple<resource<Number>...> all_;
 };
 
-/// Memory that pushes everything else out of the first two caches.
+/// Memory that evicts everything else from the first two caches.
 class other_memory {
 public:
     void walk() noexcept
@@ -93,8 +93,8 @@ double median(std::array<double, repetitions>& of) noexcept
     return of[repetitions / 2];
 }
 
-/// The median time of `f` in nanoseconds, for one of its `count` calls. Calls `before` off the
-/// clock.
+/// Returns the median time in nanoseconds of one of the `count` calls that `f` makes. `before` is
+/// called before each `f`, and is not measured.
 template <class Before, class F>
 double time_of(std::size_t count, Before before, F f) noexcept
 {
@@ -124,7 +124,7 @@ call_cost one_target() noexcept
     return cost;
 }
 
-/// Four objects of four types. Their order is random for the virtual calls: this is the cost of one
+/// Measures calls of four objects of four types. The virtual calls are in random order: so is a
 /// place in a program from which several allocators are called.
 call_cost alternating() noexcept
 {
@@ -147,7 +147,7 @@ call_cost alternating() noexcept
     return cost;
 }
 
-/// One call of each of 32 objects, after other memory was used.
+/// Measures one call of each of 32 objects whose data and code are no longer in the first caches.
 call_cost cold() noexcept
 {
     using many = resources<std::make_integer_sequence<int, 32>>;

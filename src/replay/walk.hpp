@@ -5,13 +5,13 @@
 
 namespace mallard::replay {
 
-/// A walk over the ops of all threads. A thread is visited until it waits for a position that its
-/// wait names and that is not published yet. So the order is the same in every walk of a stream.
+/// A walk over the ops of all threads. The ops of a thread are visited until the thread waits for a
+/// position that is not published yet. The order is the same in every walk of a stream.
 ///
 ///     walk(ops, memory, [&](std::uint32_t thread, std::uint64_t index, op const& o) { ... });
 ///
-/// The walk ends the process if a thread ends early, is not started once, or waits in vain: a
-/// stream that a walk can end can be played without a deadlock. The reason is that the walk is a
+/// The walk ends the process if a thread ends early, is not started exactly once, or waits for
+/// ever. A stream whose walk comes to its end can be played without a deadlock: the walk is a
 /// linear order of all ops in which each publish is before its waits. In a play, the thread with
 /// the earliest op in that order can always go on.
 class walk {

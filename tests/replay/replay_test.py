@@ -70,8 +70,7 @@ def random_stream(seed, targets, instances=20, ops=200):
 
 
 def crossing(threads, blocks):
-    """Each thread allocates blocks that the next thread frees, one by one. The slots pass on with the
-    blocks: a thread uses the slot again that it has freed."""
+    """Each thread allocates blocks that the next thread frees, one by one. The slots move with the blocks: the thread that frees a block uses its slot again."""
     s = Stream()
     all_threads = [s.thread() for _ in range(threads)]
     for i in range(1, threads):

@@ -11,14 +11,14 @@ use std::process::ExitCode;
 
 /// Runs a program under another malloc.
 ///
-/// The program is not rebuilt. It replaces this command, so it has the terminal, signals and exit
-/// status as usual. The status is 125 if the allocator is missing or does not work, 126 if PROG
-/// cannot run under another malloc, and 127 if there is no PROG.
+/// The program is not rebuilt. It replaces this process, so terminal, signals and exit status are
+/// those of the program. The status is 125 if the allocator is missing or does not work, 126 if
+/// PROG cannot run under another malloc, and 127 if there is no PROG.
 #[derive(clap::Args)]
 pub struct Command {
-    /// The allocator: glibc, mallard, mimalloc, jemalloc, tcmalloc and others of
-    /// spec/allocators.csv, or any library with a malloc. Variables of the environment may follow:
-    /// jemalloc,MALLOC_CONF=narenas:1
+    /// The allocator: one that `mallard try --list` names, such as glibc, mallard, mimalloc,
+    /// jemalloc or tcmalloc, or any library with a malloc (NAME=LIBRARY). Variables of the
+    /// environment may follow: jemalloc,MALLOC_CONF=narenas:1
     #[arg(short, long, value_name = SYNTAX)]
     allocator: Wanted,
     /// Writes nothing but errors.
@@ -53,7 +53,8 @@ impl Command {
     }
 }
 
-/// Refuses a program into which no malloc can be preloaded. Returns what else is known of it.
+/// Refuses a program into which no malloc can be preloaded. Returns the other findings about the
+/// program.
 pub fn refuse_unswitchable(path: &Path) -> Result<Vec<Finding>, Failure> {
     // If the file is unreadable, the start of the program fails and says why.
     let findings = examine(path).unwrap_or_default();

@@ -52,7 +52,7 @@ fn glibc(program: &str, seconds: f64, recorded: f64, faults: f64) -> [Value; 5] 
     .map(|(metric, value)| row("calibration", program, "glibc", metric, value))
 }
 
-/// Seven pairs. The comments say to which questions the answer is no.
+/// Seven pairs. The comment of each says which questions of the page it answers with yes or no.
 fn pairs() -> Vec<Pair> {
     let pair = |program, allocator, real, replayed, predicted, peak| Pair {
         program,
@@ -72,7 +72,7 @@ fn pairs() -> Vec<Pair> {
             (-20.0, -6.0),
             (1000.0, 2000.0, 100000.0),
         ),
-        // The sign is right, and the replay makes no call. The peak is 4000 KiB off, 4 % of it.
+        // The sign is right, but the replay has no verdict. The peak is 4000 KiB off, 4 % of it.
         pair(
             "perl",
             "mimalloc",
@@ -90,7 +90,7 @@ fn pairs() -> Vec<Pair> {
             (1.0, 9.0),
             (0.0, -6000.0, 100000.0),
         ),
-        // A gain of 1.5 % is too small to be asked for its sign or a call.
+        // A gain of 1.5 %. The page asks for sign and verdict only above 2 %.
         pair(
             "lua",
             "mallard",
@@ -108,8 +108,8 @@ fn pairs() -> Vec<Pair> {
             (-1.0, 1.0),
             (0.0, 2049.0, 100.0),
         ),
-        // Nothing changes, and the replay says gain. The interval misses by 0.5 points, and that of
-        // the real change reaches into it.
+        // Nothing changes, and the replay says gain. The predicted interval misses the real change
+        // by 0.5 points, but the interval of the real change overlaps it.
         pair(
             "lua",
             "jemalloc",
@@ -118,7 +118,7 @@ fn pairs() -> Vec<Pair> {
             (-9.0, -0.5),
             (0.0, 0.0, 100.0),
         ),
-        // The real change is not measurable: only interval and peak are asked.
+        // The real change is not measurable: the page asks only about interval and peak.
         pair(
             "git",
             "mallard",
@@ -175,7 +175,7 @@ fn a_cell_has_the_real_the_replayed_and_the_predicted_change() {
 }
 
 #[test]
-fn pairs_that_miss_are_listed_with_what_is_known() {
+fn missed_pairs_are_listed_with_their_known_causes() {
     let text = page(&all_rows());
     let misses = section(&text, "Pairs that miss");
     assert_eq!(misses.lines().filter(|l| l.starts_with("| ")).count() - 1, 4, "{misses}");

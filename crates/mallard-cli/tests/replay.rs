@@ -122,7 +122,7 @@ fn all_strategies_are_rows_of_one_table() {
         let name = format!(" AS{number} ");
         assert_eq!(ran.out().matches(&name).count(), 1, "{name} in {}", ran.out());
     }
-    assert!(ran.out().contains("calls through the abstract base are not in its row"));
+    assert!(ran.out().contains("virtual calls through the abstract base"));
     assert!(ran.out().contains("  next: mallard "), "{}", ran.out());
 }
 
@@ -249,7 +249,7 @@ fn an_allocator_that_crashes_in_the_replay_leaves_the_others_their_figures() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn an_interruption_shows_what_was_measured() {
     let replayed = Replayed::new(DOCUMENTS);
-    // A malloc that writes a line for each process in which it is.
+    // A malloc that writes a character to a file when a process loads it.
     let log = "#include <fcntl.h>\n#include <unistd.h>\n\
         __attribute__((constructor)) static void note(void) {\n\
         int file = open(\"plays\", O_WRONLY | O_CREAT | O_APPEND, 0600);\n\

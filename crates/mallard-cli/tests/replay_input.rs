@@ -18,7 +18,7 @@ fn region(function: &str, strategy: &str, ends: &str) -> String {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn plans_that_name_what_is_not_there_are_refused() {
+fn plans_that_do_not_fit_the_trace_are_refused() {
     let replayed = Replayed::new(DOCUMENTS);
     let refuse = |plan: &str, what: &str, help: &str| {
         let ran = replayed.replay(&["--plan", &replayed.plan(plan)]);
@@ -49,7 +49,7 @@ fn a_plan_that_winks_out_blocks_in_use_is_refused_unless_the_user_insists() {
     // One name of the configuration is never freed.
     let plan = replayed.plan(&region("load_config", "AS4", "drained"));
     let refused = replayed.replay(&["--plan", &plan]);
-    refused.refuses(3, "winks out 1 blocks of the region load_config that are used afterwards");
+    refused.refuses(3, "winks out 1 block of the region load_config that is used afterwards");
     assert!(refused.errors().contains("for example of make_name"), "{}", refused.errors());
     assert!(refused.errors().contains("help: take AS3"), "{}", refused.errors());
     let result = replayed.json(&["--plan", &plan, "--unsafe"]);
@@ -69,11 +69,11 @@ fn a_region_that_never_ends_is_replayed_with_a_note() {
     };
     // `main` has a block in use at the end, so it is never drained. Its thread ends for sure.
     let (drained, sure) = (result("drained"), result("sure"));
-    assert!(drained.contains("do not end before the recording does"), "{drained}");
-    assert!(!sure.contains("do not end before the recording does"), "{sure}");
+    assert!(drained.contains("not end before the recording does"), "{drained}");
+    assert!(!sure.contains("not end before the recording does"), "{sure}");
 }
 
-/// Allocates before, in and after a pause, and frees a block of before it.
+/// Allocates 1000 blocks before a pause and 1000 after the pause, and then frees all of them.
 const PAUSE: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -126,7 +126,7 @@ fn samples_are_refused_unless_the_user_allows_them() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn what_cannot_be_played_is_refused() {
+fn allocators_files_and_players_that_cannot_be_used_are_refused() {
     let replayed = Replayed::new(DOCUMENTS);
     let folder = &replayed.folder;
     let refuse = |options: &[&str], status, what: &str| {
@@ -187,7 +187,7 @@ fn a_replay_that_runs_out_of_memory_says_so() {
     let replayed = Replayed::new(source);
     let script = format!("ulimit -v 4000000; exec {MALLARD} replay recorded -a glibc:arenas=1");
     let ran = Ran(replayed.folder.command("sh").args(["-c", &script]).output().unwrap());
-    ran.refuses(125, "1 calls fail that succeeded in the program");
+    ran.refuses(125, "1 call fails that succeeded in the program");
 }
 
 #[test]

@@ -31,7 +31,7 @@ int main(void) {
 }
 "#;
 
-/// Prints the size that malloc has for 24 bytes.
+/// Prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of the tests.
 const USABLE: &str = r#"
 #include <malloc.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ impl Trial {
     }
 }
 
-/// The candidate with a name.
+/// Returns the candidate with this name.
 fn candidate<'a>(result: &'a Value, name: &str) -> &'a Value {
     let all = result["candidates"].as_array().unwrap();
     all.iter().find(|c| c["name"] == name).unwrap_or_else(|| panic!("{name} is not in {result}"))
@@ -356,7 +356,7 @@ fn a_server_is_measured_while_a_load_uses_it() {
     let once = measured(&["--budget", "12s"]);
     assert!(once["base"]["cpu_ns"].as_f64().unwrap() > 0.0, "{once}");
     assert!(once["candidates"][0]["broken"].is_null(), "{once}");
-    // The start of the server is shared by several loads.
+    // With several loads, each has only a part of the start of the server.
     let repeated = measured(&["--budget", "20s", "--for", "500ms"]);
     assert!(
         repeated["base"]["cpu_ns"].as_f64() < once["base"]["cpu_ns"].as_f64(),

@@ -57,7 +57,7 @@ fn a_region_that_never_ends_is_not_winked_out() {
         script
     };
     let error = error(script(), &region("parse_document", "AS4", "drained"));
-    assert!(error.what().ends_with("(1 of its instances never end)"), "{error}");
+    assert!(error.what().ends_with("(1 of its instances never ends)"), "{error}");
     let (file, compiled) = compiled(script(), &region("parse_document", "AS3", "drained"));
     assert!(!file.text(0).contains(&"close target 1".to_string()));
     let finding = &compiled.validity[0];

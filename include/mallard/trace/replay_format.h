@@ -86,8 +86,8 @@ enum mallard_replay_op_kind {
     mallard_replay_op_free_aligned = 7, /**< free_aligned_sized or operator delete with both */
     mallard_replay_op_free_null = 8,    /**< free(NULL); no slot */
 
-    /* Calls that failed when they were recorded. If one succeeds in the replay, the player frees
-     * the block, or for realloc keeps it, and counts the call. */
+    /* Calls that failed when they were recorded. If one succeeds in the replay, the player counts
+     * the call and frees the block, but keeps a block that malloc has reallocated. */
     mallard_replay_op_malloc_failed = 9,
     mallard_replay_op_calloc_failed = 10,
     mallard_replay_op_aligned_failed = 11,
@@ -123,9 +123,9 @@ static inline uint64_t mallard_replay_pack(uint64_t size, unsigned align_log2, u
            target_bits << mallard_replay_target_shift;
 }
 
-/** Adds a word to a checksum. The checksum of a file is 0, to which all words of 8 bytes after the
- * header are added, in the order of the file, and then the words of the header before `checksum`.
- * A changed word always changes the checksum, since each step is a bijection.
+/** Adds a word to a checksum. To compute the checksum of a file, begin with 0, and add all words of
+ * 8 bytes after the header in the order of the file, then the words of the header before
+ * `checksum`. A changed word always changes the checksum, since each step is a bijection.
  */
 static inline uint64_t mallard_replay_mix(uint64_t checksum, uint64_t word)
 {
@@ -133,7 +133,7 @@ static inline uint64_t mallard_replay_mix(uint64_t checksum, uint64_t word)
     return product ^ product >> 32;
 }
 
-/** The size in `what`, in bytes, or the position or time: see the kinds. */
+/** The size in `what`: bytes, or a position or a time, as the kind says. */
 static inline uint64_t mallard_replay_size(uint64_t what)
 {
     return what & ((UINT64_C(1) << mallard_replay_align_shift) - 1);

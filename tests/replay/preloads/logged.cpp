@@ -3,9 +3,10 @@
 //
 //     NAME SIZE ALIGN MARKED
 //
-// MARKED is the number of bytes with the value 1 in a block that is freed or reallocated; blocks
-// are cleared when they are allocated. SIZE of a free is that of the block. Only blocks of
-// LOG_FROM bytes or more are logged. Calls for FAIL_FROM bytes or more fail.
+// MARKED is the number of bytes with the value 1 in a block that is freed or reallocated. New
+// blocks are filled with zeros, so these are the bytes that the player has written. SIZE of a free
+// is that of the block. Only blocks of LOG_FROM bytes or more are logged. Calls for FAIL_FROM bytes
+// or more fail.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

@@ -116,7 +116,8 @@ fn up(levels: usize) -> PathBuf {
     program().ancestors().nth(levels).unwrap_or(Path::new("/")).to_path_buf()
 }
 
-/// The paths of a library in the folders of a checkout in which this program was built.
+/// Returns where a library may be in the build folders of the checkout in which this program was
+/// built.
 fn from_build<'a>(folder: &'a str, library: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     let presets = ["release", "bench", "demo", "dev"];
     presets.into_iter().map(move |preset| up(3).join(preset).join(folder).join(library))
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_library_is_refused() {
+    fn a_file_that_cannot_be_preloaded_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("libtext.so");
         std::fs::write(&text, "text").unwrap();

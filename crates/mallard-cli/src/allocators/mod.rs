@@ -79,7 +79,7 @@ pub struct Allocator {
     pub library: Option<PathBuf>,
     /// Further variables of the environment.
     pub environment: Vec<(String, String)>,
-    /// Whether LD_PRELOAD stays as the user has set it.
+    /// Whether LD_PRELOAD stays as the user has set it: the base of a comparison.
     pub as_started: bool,
 }
 
@@ -104,7 +104,7 @@ impl Allocator {
         })
     }
 
-    /// The variables of the environment under which a program has this malloc.
+    /// Returns the variables of the environment that give a program this malloc.
     pub fn variables(&self) -> Vec<(OsString, Option<OsString>)> {
         let mut variables: Vec<(OsString, Option<OsString>)> = Vec::new();
         if !self.as_started {
@@ -134,7 +134,7 @@ impl Allocator {
     }
 }
 
-/// The libraries that the user preloads, without one that brings a malloc.
+/// The libraries in the user's LD_PRELOAD, except the one that has a malloc.
 fn others_preloaded() -> &'static [PathBuf] {
     static OTHERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     OTHERS.get_or_init(|| {
@@ -167,8 +167,8 @@ fn shown(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The allocators of the list that are installed and work, and for each other one the reason why it
-/// is left out.
+/// Returns the allocators of the list that are installed and work, and for each of the others the
+/// reason why it is left out.
 pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
     let mut found = Vec::new();
     let mut missing = Vec::new();

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Longer than any allocator takes to serve a few blocks.
+/// How long the small program may run. No working allocator needs that long for a few blocks.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Prints the path of the library whose malloc this process calls.
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct WhoseMalloc {}
 
 impl WhoseMalloc {
-    /// Prints the path, after some work with that malloc.
+    /// Does some work with that malloc, and then prints the path.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(work)).collect();
         for thread in threads {
@@ -75,7 +75,8 @@ pub fn malloc_as_started() -> Option<PathBuf> {
     FOUND.get_or_init(|| run(|_| {}).ok().map(|answer| answer.0)).clone()
 }
 
-/// Checks that the malloc of an allocator is called where its library is preloaded.
+/// Checks that a program calls the malloc of an allocator if the library of the allocator is
+/// preloaded.
 pub fn check(allocator: &Allocator) -> Result<(), Failure> {
     let (found, errors) = run(|command| allocator.apply(command)).map_err(|why| {
         let what = format!("a small program under {} {why}", allocator.name);
@@ -150,7 +151,7 @@ const LINKER: &str = if cfg!(target_arch = "aarch64") {
     "/lib64/ld-linux-x86-64.so.2"
 };
 
-/// The library with a malloc that a program is linked with.
+/// Returns the library with a malloc that a program is linked with, if there is one.
 pub fn linked_malloc(program: &Path) -> Option<String> {
     // Lists the libraries without running the program.
     let output = Command::new(LINKER).arg("--list").arg(program).output().ok()?;
@@ -164,7 +165,7 @@ pub fn linked_malloc(program: &Path) -> Option<String> {
     names.find(|name| is_malloc(name)).map(str::to_string)
 }
 
-/// A name in GLIBC_TUNABLES that the C library does not know, and would ignore.
+/// Returns a setting in GLIBC_TUNABLES that the C library does not know and would ignore.
 fn unknown_setting(allocator: &Allocator) -> Option<String> {
     let (_, wanted) = allocator.environment.iter().find(|(name, _)| name == "GLIBC_TUNABLES")?;
     let output = Command::new(LINKER).arg("--list-tunables").output().ok()?;

@@ -43,8 +43,8 @@ impl FromStr for Wanted {
     }
 }
 
-/// Parses VAR=VALUE,VAR=VALUE. A part without an equals sign belongs to the value before it, since
-/// such values are lists: MALLOC_CONF=narenas:1,tcache:false.
+/// Parses VAR=VALUE,VAR=VALUE. A part without an equals sign continues the value before it, because
+/// a value may be a list: MALLOC_CONF=narenas:1,tcache:false.
 fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut variables: Vec<(String, String)> = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -75,7 +75,8 @@ impl Wanted {
         Ok(allocator)
     }
 
-    /// The entry of the list with the name, or with the name and a version if there is one alone.
+    /// Returns the entry of the list with this name, or the entry with this name and a version if
+    /// there is only one.
     fn entry(&self) -> Result<&'static Entry, Failure> {
         if let Some(entry) = list().iter().find(|entry| entry.name == self.name) {
             return Ok(entry);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_of_glibc_is_a_name_and_no_library() {
+    fn a_setting_of_glibc_is_not_taken_for_a_library() {
         assert_eq!(parsed("glibc:arenas=1").2, None);
         assert_eq!(
             "glibc:arenas=1".parse::<Wanted>().unwrap().find().unwrap().environment.len(),

@@ -16,16 +16,17 @@ use std::path::{Path, PathBuf};
 pub struct Stream {
     /// What is known of it.
     pub compiled: Compiled,
-    /// The memory of its local allocators, exactly.
+    /// The exact memory of its local allocators.
     pub account: Account,
-    /// The subject that plays it to the allocator that does nothing.
+    /// The subject that plays the stream under the allocator that does nothing. Its time is that of
+    /// the player.
     pub no_op: usize,
 }
 
 /// The memory that local allocators hold, in an exact account (level L0).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Account {
-    /// Most bytes in use at once that malloc serves, as requested.
+    /// The most requested bytes in use at once, of malloc and the local allocators together.
     pub requested_peak_bytes: u64,
     /// The local allocators.
     pub counted: Counted,
@@ -34,9 +35,9 @@ pub struct Account {
 /// Bytes that local allocators take from malloc.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Counted {
-    /// Most at once.
+    /// The most bytes held at once.
     pub peak_bytes: u64,
-    /// The same for each rule of the plan.
+    /// The bytes for each rule of the plan.
     pub rules: Vec<CountedRule>,
 }
 
@@ -45,13 +46,13 @@ pub struct Counted {
 pub struct CountedRule {
     /// The number of the rule, from 1.
     pub rule: usize,
-    /// Most at once.
+    /// The most bytes that the rule holds at once.
     pub peak_bytes: u64,
     /// Chunks that were taken.
     pub chunks: u64,
 }
 
-/// What is asked of the first play.
+/// The figures of the first play that are used.
 #[derive(Deserialize)]
 struct First {
     minor_faults: f64,
@@ -63,13 +64,13 @@ struct First {
 pub struct Candidate {
     /// The name in tables.
     pub name: String,
-    /// What is played for it: a subject, or the base if `None`.
+    /// The subject that is measured for this row; `None` if it is the base.
     pub measured: Option<usize>,
     /// The op stream.
     pub stream: usize,
     /// Calls through an abstract base, which no replay makes: their cost is shown apart.
     pub virtual_calls: u64,
-    /// The candidate with the same calls, if that one is measured in the place of this.
+    /// The name of a candidate with the same calls that is measured instead of this one.
     pub measured_as: Option<String>,
     /// Whether only the malloc differs, so that `mallard try` can check the result.
     pub is_malloc: bool,
@@ -81,7 +82,7 @@ pub struct Chosen {
     pub streams: Vec<Stream>,
     /// The recorded calls under glibc's malloc, or under that of LD_PRELOAD.
     pub base: Subject,
-    /// What is played beside the base, plays to the allocator that does nothing included.
+    /// What is played beside the base, including each stream under the allocator that does nothing.
     pub subjects: Vec<Subject>,
     /// The rows of the result.
     pub candidates: Vec<Candidate>,
@@ -89,15 +90,15 @@ pub struct Chosen {
     pub notes: Vec<String>,
     /// What is written to new blocks.
     pub touch: &'static str,
-    /// The memory of a process of the player under the malloc of the base, before its first call and
-    /// without the tables of the player. What another malloc has more than that belongs to its heap.
+    /// The resident memory of the player under the malloc of the base, before the first op and
+    /// without the player's own tables. The heap of a malloc is what a play has beyond that.
     pub start_kib: f64,
     /// What a virtual call costs here, in ns: the least and the most of several shapes. `None` if
     /// nothing has virtual calls.
     pub virtual_ns: Option<(f64, f64)>,
 }
 
-/// Makes `Chosen`.
+/// Builds a `Chosen`.
 struct Choosing<'a> {
     command: &'a Command,
     trace: &'a Trace,
@@ -140,11 +141,12 @@ impl Chosen {
 }
 
 impl Choosing<'_> {
-    /// Compiles the op stream of a plan, and adds its play to the allocator that does nothing.
+    /// Compiles the op stream of a plan, and adds a subject that plays it under the allocator that
+    /// does nothing.
     fn stream(&mut self, plan: &Plan, own: &Allocator) -> Result<usize, Failure> {
         let number = self.out.streams.len();
         if let Some(work) = &self.work {
-            work.say("the calls are made into an op stream");
+            work.say("compiling the recorded calls");
         }
         let path = self.folder.join(format!("{number}.ops"));
         let compiled = compile(self.trace, plan, &self.command.compiling.options(), &path)?;
@@ -164,8 +166,8 @@ impl Choosing<'_> {
         Ok(number)
     }
 
-    /// Plays the recorded calls once, to learn what an empty process has in memory and what plays are
-    /// to write to new blocks.
+    /// Plays the recorded calls once, to learn how much memory the player has before the first op,
+    /// and what plays should write to new blocks.
     fn play_first(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
         let player = self.player;
         let first: First = ask(player, &self.manner.words(path, Mode::Play))?;
@@ -194,7 +196,8 @@ impl Choosing<'_> {
         self.add(played)
     }
 
-    /// The mallocs that the user has named, or all that are installed if nothing was named.
+    /// Adds the mallocs that the user has named, or all that are installed if the user has named no
+    /// malloc, plan or strategy.
     fn mallocs(&mut self, own: &Allocator) -> Result<(), Failure> {
         let named = &self.command.allocator;
         let names_others = !self.command.plan.is_empty() || !self.command.strategy.is_empty();
@@ -226,8 +229,8 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    /// The strategies that the user has named. A strategy with an abstract base makes the same calls
-    /// as the one with the type parameter: the latter is played for both.
+    /// Adds the strategies that the user has named. A strategy with an abstract base makes the same
+    /// calls as the strategy with a type parameter, so only the latter is played.
     fn strategies(&mut self, own: &Allocator) -> Result<(), Failure> {
         let mut played: Vec<(Strategy, Option<usize>, usize)> = Vec::new();
         for strategy in self.command.strategies() {

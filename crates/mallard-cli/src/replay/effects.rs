@@ -1,4 +1,5 @@
-//! What plays say of the program: the time of its calls, put in the place of the recorded ones.
+//! Computes what plays say of the program: its CPU time with the calls of a candidate instead of
+//! its own.
 
 use super::chosen::Chosen;
 use crate::error::Failure;
@@ -12,9 +13,10 @@ use mallard_trace::Trace;
 pub struct Program {
     /// Its CPU time without the recorder, in ns. `None` if the trace does not have it.
     pub cpu_ns: Option<f64>,
-    /// The least and the most that this may be, as shares of it.
+    /// The least and the most that `cpu_ns` may be, as shares of `cpu_ns`.
     pub cpu_range: (f64, f64),
-    /// The most threads that can have run at once.
+    /// The most threads that can have run at once: those that existed at once, but no more than the
+    /// recording machine had processors.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
@@ -37,18 +39,19 @@ impl Program {
         })
     }
 
-    /// Whether threads that ran beside each other must take turns here.
+    /// Whether this machine has fewer processors than the program had threads at once, so that
+    /// threads take turns here.
     pub fn lacks_cores(&self) -> bool {
         self.threads > self.cores
     }
 }
 
-/// What recording takes of the CPU time of a program, as multiples of what the recorder has measured in
-/// its own code: least, likely and most. The rest is in the program, whose data the recorder drives out
-/// of the caches; and the time of a part of the calls stands for all. In 12 programs on two processors
-/// it was 0.45 to 1.93 times what was measured, with a median of 1.2.
+/// The CPU time that recording adds to a program, as a multiple of what the recorder measures in
+/// its own code: least, likely and most. The two differ because the recorder evicts data of the
+/// program from the caches, and because the recorder measures only a part of the calls. In 12
+/// programs on two processors the multiple was 0.45 to 1.93, with a median of 1.2.
 const RECORDING: (f64, f64, f64) = (0.5, 1.2, 1.9);
-/// The largest part of the CPU time that recording is taken to have.
+/// The largest share of the CPU time that is ascribed to recording.
 const RECORDING_MAX: f64 = 0.9;
 
 /// The CPU time of the program without what recording took: least, likely and most.
@@ -83,18 +86,19 @@ fn threads_at_once(trace: &Trace, process: i32) -> Result<usize, Failure> {
     Ok(usize::try_from(counts.max().unwrap_or(1)).unwrap_or(1).max(1))
 }
 
-/// The plays of all candidates as blocks for verdicts: of CPU time those of the whole program, of
-/// memory those of the heap.
+/// The plays of all candidates as blocks for verdicts. Blocks of CPU time are about the whole
+/// program, blocks of memory about the heap.
 pub struct Effects {
-    /// CPU time of the program, with the calls of each candidate in the place of its own.
+    /// CPU time of the program, with the calls of each candidate instead of its own.
     pub cpu: Vec<Block>,
-    /// The part of it that is in the system, mostly for new pages.
+    /// The part of the CPU time in the kernel, mostly for new pages.
     pub pages: Vec<Block>,
-    /// The other part: the work of the allocator.
+    /// The part of the CPU time outside of the kernel: the work of the allocator.
     pub allocator: Vec<Block>,
     /// Most bytes of the heap in memory.
     pub memory: Vec<Block>,
-    /// For each block of the list above, the place of its candidate among the candidates.
+    /// The candidates that the blocks above have, as places in `Chosen::candidates`: those that are
+    /// not broken.
     pub alive: Vec<usize>,
     /// The CPU time of the program, of which savings are shares.
     pub program_ns: f64,
@@ -102,9 +106,9 @@ pub struct Effects {
 
 /// Computes the effects of what was played.
 ///
-/// A play takes the time of the calls plus that of the player, which the allocator that does nothing
-/// shows for each op stream. If the trace does not have the CPU time of the program, savings are
-/// shares of the time of its calls.
+/// A play takes the time of the calls plus the time of the player. The latter is measured by
+/// playing each op stream under the allocator that does nothing, and is subtracted. If the trace
+/// does not have the CPU time of the program, savings are shares of the time of its calls.
 pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effects {
     let cpu = |f: &Figures| f.cpu_ns;
     let calls = measured.median(0, cpu) - measured.median(chosen.streams[0].no_op + 2, cpu);
@@ -142,7 +146,8 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
     let rest = program_ns - calls;
     let system = |f: &Figures| f.system_ns;
     let user = |f: &Figures| f.cpu_ns - f.system_ns;
-    // The rest is such that all parts are shares of the whole program.
+    // Adds what is missing to the CPU time of the program, so that each part is a share of the
+    // whole program.
     let rest_of = |figure: &dyn Fn(&Figures) -> f64| {
         let own = measured.median(0, figure) - measured.median(chosen.streams[0].no_op + 2, figure);
         if own.is_finite() {

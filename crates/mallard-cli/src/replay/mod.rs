@@ -1,9 +1,9 @@
 //! `mallard replay`: what another allocator would change for a recorded program.
 //!
 //! `chosen` makes op streams of the trace, one for each plan, and lists what is compared. `player`
-//! is the program that plays op streams, `playing` one play as a subject of `turns`, and `effects`
-//! computes what the plays say of the program. `report` shows the result, with `text` and `json`.
-//! `write` keeps an op stream instead.
+//! finds and runs the program that plays op streams, `playing` measures plays in turns, and
+//! `effects` computes what the plays say of the program. `report` shows the result, with `text` and
+//! `json`. `write` keeps an op stream instead.
 
 mod chosen;
 mod effects;
@@ -35,18 +35,20 @@ use std::time::Duration;
 
 /// Replays a recording under other allocators, and says what each would change.
 ///
-/// Makes the calls of the recorded program again, with its threads, in a process of its own for each
-/// run: under glibc's malloc, under other mallocs (--allocator), and with local allocators in the
-/// place of malloc (--plan, --strategy). An allocator that does nothing is played too; what it takes
-/// is left out. The result is the part of the program's CPU time that another allocator would save,
-/// apart from locality: where blocks lie also changes the time of the program's own accesses, and a
-/// replay has none. `mallard try` measures all of it, but for mallocs alone.
+/// Makes the calls of the recorded program again, with its threads, in a process of its own for
+/// each run: under glibc's malloc, under other mallocs (--allocator), and with local allocators
+/// instead of malloc (--plan, --strategy). An allocator that does nothing is played too, and its
+/// time is subtracted, since it is that of the replay itself. The result is the share of the
+/// program's CPU time that another allocator would save, without locality: where blocks lie also
+/// changes the time of the program's own accesses, which a replay does not make. `mallard try`
+/// measures locality too, but only for mallocs.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace.
     #[arg(value_name = "NAME")]
     name: PathBuf,
-    /// A malloc; may be repeated. Without --allocator, --plan and --strategy all that are installed.
+    /// A malloc; may be repeated. Without --allocator, --plan and --strategy, all that are
+    /// installed are compared.
     #[arg(short, long, value_name = SYNTAX)]
     allocator: Vec<Wanted>,
     /// A file with rules that give call sites or regions of the program to local allocators; may be
@@ -56,8 +58,8 @@ pub struct Command {
     /// Strategies of J. Lakos's talk for the whole program: all, or a list such as AS1,AS7.
     #[arg(long, value_name = "all|AS1,...", value_delimiter = ',', value_parser = strategies)]
     strategy: Vec<Strategies>,
-    /// Writes the op stream of the plan or the strategy, or without any of them that of the recorded
-    /// calls, to a file, and ends. `mallard-replay FILE` plays it once.
+    /// Only writes an op stream to a file: that of the plan or the strategy, or else that of the
+    /// recorded calls. `mallard-replay FILE` plays it once.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["allocator", "json"])]
     write: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +77,7 @@ struct Compiling {
     /// most events.
     #[arg(long, value_name = "NUMBER")]
     process: Option<i32>,
-    /// Replays a sampled trace too, though it has a small part of the calls.
+    /// Replays a sampled trace too, although it has a small part of the calls.
     #[arg(long)]
     allow_samples: bool,
     /// Replays a plan that frees blocks while the program still uses them.
@@ -130,10 +132,10 @@ impl Command {
     }
 }
 
-/// What a replay finds for mallocs.
+/// The savings that a replay finds for mallocs.
 pub struct Savings {
-    /// The savings by the names of the mallocs that could be played, as shares of `program_ns`. None if
-    /// the user interrupts.
+    /// The savings of each malloc that could be played, as shares of `program_ns`, by name. Empty
+    /// if nothing was measured.
     pub of: BTreeMap<String, Differences>,
     /// The CPU time of the program, as the recording has it, in ns.
     pub program_ns: f64,

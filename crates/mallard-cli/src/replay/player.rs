@@ -22,8 +22,8 @@ pub fn find() -> Result<PathBuf, Failure> {
     })
 }
 
-/// A replay with this many times the page faults of the program writes to pages that the program does
-/// not write to.
+/// If a replay has more than this many times the page faults of the program, it writes to pages
+/// that the program does not write to.
 const MORE_FAULTS: f64 = 1.1;
 
 /// How op streams are played.
@@ -36,8 +36,8 @@ pub struct Manner {
     /// Waits between calls: none, the recorded ones (real), or these times a factor (x0.5).
     #[arg(long, value_name = "none|real|xF", value_parser = pace, default_value = "none")]
     pace: Pace,
-    /// Fills the heap before the replay, and frees all of that but this share (0.4, or 40%), as in a
-    /// program that has run for long.
+    /// Fills the heap before the replay, and frees all blocks but this share (0.4, or 40%): the
+    /// heap then has gaps, as in a program that has run for long.
     #[arg(long, value_name = "SHARE", value_parser = litter, default_value = "0")]
     litter: f64,
 }
@@ -91,8 +91,9 @@ impl Manner {
         self.touch.word()
     }
 
-    /// Decides what is written to new blocks, if the user leaves that open. `replayed`: the page faults of
-    /// a play that writes to all pages. Returns a note if nothing is written.
+    /// Decides what is written to new blocks, if the user leaves that open. `of_program` are the
+    /// page faults of the program, `replayed` those of a play that writes to all pages. Returns a
+    /// note if nothing is to be written.
     ///
     /// A program that allocates large buffers and writes to a part of them has fewer page faults than
     /// a replay that writes to all pages.
@@ -105,12 +106,12 @@ impl Manner {
         self.touch = Touch::None;
         let [replayed, program] = [replayed, of_program].map(|faults| count(faults as u64));
         Some(format!(
-            "the program writes to a part of its blocks alone: writing to all pages makes {replayed} \
+            "the program writes only to a part of its blocks: writing to all pages makes {replayed} \
              page faults, the program had {program}; the replay writes to none (--touch page does)"
         ))
     }
 
-    /// The words after the name of the player.
+    /// The command line of the player.
     pub fn words(&self, stream: &Path, mode: Mode) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["mallard-replay".into()];
         words.extend(mode.word().map(OsString::from));
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_written_if_pages_would_make_more_faults_than_the_program_had() {
+    fn a_replay_with_too_many_page_faults_writes_to_no_block() {
         let touch = |of_program, replayed| {
             let mut manner = Manner::default();
             let note = manner.decide(of_program, replayed);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn litter_is_a_share_or_in_per_cent() {
+    fn litter_may_be_a_fraction_or_a_percentage() {
         assert_eq!((litter("0"), litter("0.4"), litter("40%")), (Ok(0.0), Ok(0.4), Ok(0.4)));
         assert_eq!(litter("1"), Ok(1.0));
         for wrong in ["1.5", "-0.1", "140%", "much", "", "NaN"] {

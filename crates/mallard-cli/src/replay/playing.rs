@@ -1,9 +1,10 @@
-//! Plays op streams in turns: what a play prints are the figures of a run.
+//! Plays op streams in turns. The figures of a run are those that the player prints.
 
 use super::chosen::Chosen;
 use super::effects::{effects, Program};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::output::units::plural;
 use crate::turns::blocks::{is_narrow, measure, shown, Measured, Plan, Runs};
 use crate::turns::subject::{ending, Figures, Run, Runner, Stop, Subject};
 use crate::turns::timing::Timing;
@@ -75,7 +76,7 @@ impl Runs for Playing<'_> {
 }
 
 impl Playing<'_> {
-    /// The most memory of the heap, with all that the malloc itself brings.
+    /// The peak of the heap, with what the malloc itself brings beyond the malloc of the base.
     fn heap_kib(&self, played: &Played) -> f64 {
         played.peak_rss_kib - played.own_kib - self.chosen.start_kib
     }
@@ -95,8 +96,10 @@ impl Playing<'_> {
         let played: Played = serde_json::from_slice(&run.output.begin)
             .map_err(|e| Stop::Broken(format!("the player printed no result: {e}")))?;
         if played.failures > 0 {
-            let calls = played.failures;
-            return Err(Stop::Broken(format!("{calls} calls fail that succeeded in the program")));
+            let calls = plural(played.failures, "call");
+            let fail = if played.failures == 1 { "fails" } else { "fail" };
+            let how = format!("{calls} {fail} that succeeded in the program");
+            return Err(Stop::Broken(how));
         }
         run.figures = Figures {
             cpu_ns: played.cpu_seconds * 1e9,
@@ -109,7 +112,8 @@ impl Playing<'_> {
     }
 }
 
-/// Says of a play of the base why the replay cannot go on.
+/// Turns the failure of a play of the base into an error, because nothing can be compared without
+/// the base.
 fn base_stops(stop: Stop, base: &str, limit: Duration) -> Stop {
     let (what, help) = match stop {
         Stop::TooLong => (

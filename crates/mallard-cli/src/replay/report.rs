@@ -17,16 +17,16 @@ use std::process::ExitCode;
 /// The share of a real saving that a replay finds, at least and at most, in measurements of perl,
 /// python3 and git under mimalloc, jemalloc and tcmalloc.
 const EXPLAINED: (f64, f64) = (0.4, 1.1);
-/// What locality changes in a program whose calls take the same time, as a share of its CPU time.
+/// How much locality alone can change, as a share of the program's CPU time.
 const LOCALITY: f64 = 0.01;
 
 /// What one candidate showed.
 pub(super) struct Row<'a> {
     pub(super) candidate: &'a Candidate,
-    /// CPU time and memory, and the parts of the CPU time. `None`: it is broken, or nothing was
-    /// measured.
+    /// The judgements on CPU time and memory, and the parts of the saving of CPU time. `None` if
+    /// the candidate is broken or nothing was measured.
     pub(super) judged: Option<(&'a Judgement, &'a Judgement, Estimate)>,
-    /// Why it has no figures.
+    /// How the candidate is broken, if it is.
     pub(super) broken: Option<&'a str>,
 }
 
@@ -84,15 +84,17 @@ impl<'a> Report<'a> {
         }
         if self.program.lacks_cores() {
             notes.push(format!(
-                "the program had {} threads at once, and the replay has {} processors: contention is \
-                 not measurable here",
-                self.program.threads, self.program.cores
+                "the program had {} at once, and the replay has {}: contention is not measurable \
+                 here",
+                plural(self.program.threads as u64, "thread"),
+                plural(self.program.cores as u64, "processor")
             ));
         }
         let blocks = self.measured.blocks();
         if self.measured.ran_out && blocks < BLOCKS_MIN {
             notes.push(format!(
-                "the budget was enough for {blocks} plays of each, and verdicts need {BLOCKS_MIN} or more"
+                "the budget was enough for {} of each, and verdicts need {BLOCKS_MIN} or more",
+                plural(blocks as u64, "play")
             ));
         }
         notes
@@ -246,15 +248,14 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The saving that the program itself is expected to show, locality included: the least and the
-/// most. `range`: the least and the most CPU time that the program may take, as shares of what it is
-/// taken to. `None` if the replay has no figure.
+/// The least and the most that the program itself is expected to save, locality included. `range`
+/// is `Program::cpu_range`. `None` if the replay has no figure.
 pub(super) fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {
     let (low, high) = (cpu.low, cpu.high);
     if !(low.is_finite() && high.is_finite()) {
         return None;
     }
-    // A saving is a larger share of a program that takes less.
+    // If the program takes less CPU time than assumed, the same saving is a larger share.
     let (least, most) = range;
     let all = [low, high].into_iter().flat_map(|end| {
         [EXPLAINED.0, EXPLAINED.1].into_iter().flat_map(move |explained| {

@@ -4,7 +4,7 @@
 use super::arguments;
 use super::chosen::Candidate;
 use super::report::Report;
-use crate::output::units::{bytes, count, percent, plural, time};
+use crate::output::units::{bytes, percent, plural, time};
 use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
 
@@ -41,17 +41,17 @@ impl Report<'_> {
         text
     }
 
-    /// The cost of virtual calls, which no row has.
+    /// The cost of virtual calls, which is in no row of the table.
     pub(super) fn virtual_calls(&self) -> String {
         let Some((least, most)) = self.chosen.virtual_ns else { return String::new() };
         let mut text = String::new();
         for candidate in self.chosen.candidates.iter().filter(|c| c.virtual_calls > 0) {
             let calls = candidate.virtual_calls as f64;
             text += &format!(
-                "{}: {} calls through the abstract base are not in its row; here they take {} to {} \
-                 more, {} to {} of the program\n",
+                "{}: its row is without {} through the abstract base: {} to {} more here, {} to {} \
+                 of the program\n",
                 candidate.name,
-                count(candidate.virtual_calls),
+                plural(candidate.virtual_calls, "virtual call"),
                 time((least * calls).max(0.0)),
                 time((most * calls).max(0.0)),
                 percent((least * calls / self.effects.program_ns).max(0.0)).replace(" %", ""),
@@ -74,7 +74,10 @@ impl Report<'_> {
     /// The result in one sentence.
     pub(super) fn sentence(&self) -> String {
         let cut = match self.measured.interrupted {
-            true => format!(" (Interrupted after {} plays of each.)", self.measured.blocks()),
+            true => {
+                let plays = plural(self.measured.blocks() as u64, "play");
+                format!(" (Interrupted after {plays} of each.)")
+            }
             false => String::new(),
         };
         if self.measured.blocks() == 0 {

@@ -1,7 +1,7 @@
 //! `mallard try`: runs a program under several mallocs in turns, and says which one it should use.
 //!
-//! `report` shows what was measured, `sentence` says it in one. `verify` compares two programs in the
-//! same way.
+//! `report` shows what was measured, `sentence` says the result in one sentence. `verify` compares
+//! two programs in the same way.
 
 mod options;
 mod report;
@@ -24,25 +24,25 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A replay beside a trial has this part of the budget.
+/// The budget of a replay beside a trial is that of the trial divided by this.
 const REPLAY_PART: u32 = 4;
 
 /// Runs a program under several mallocs in turns, and says which one it should use.
 ///
-/// The program is not rebuilt. It runs many times, with its output read and compared: an allocator
-/// whose output differs from the first run's is reported. stdin is empty unless --stdin is given.
-/// CPU time includes processes that the program waits for. Peak RSS is that of the largest process.
-/// A difference counts from --min-gain on; CPU time and memory have a verdict each: gain, loss, no
-/// difference or not measurable.
+/// The program is not rebuilt. It runs many times, and its output is compared with that of the
+/// first run: an allocator under which the output differs is reported. stdin is empty unless
+/// --stdin is given. CPU time includes processes that the program waits for. Peak RSS is that of
+/// the largest process. A difference counts from --min-gain on; CPU time and memory have a verdict
+/// each: gain, loss, no difference or not measurable.
 #[derive(clap::Args)]
 pub struct Command {
-    /// An allocator to try; may be repeated. By default all that are installed: see
-    /// spec/allocators.csv. Variables of the environment may follow:
-    /// jemalloc,MALLOC_CONF=narenas:1
+    /// An allocator to try; may be repeated. By default all that are installed: see --list.
+    /// Variables of the environment may follow: jemalloc,MALLOC_CONF=narenas:1
     #[arg(short, long, value_name = SYNTAX)]
     allocator: Vec<Wanted>,
-    /// A recording of the program. It tells how much any allocator could save at most. A replay of
-    /// it, which takes a quarter of the budget more, tells which share of the savings it finds.
+    /// A recording of the program. The recording tells how much CPU time any allocator could save
+    /// at most. The recording is also replayed, which takes a quarter of the budget in addition, to
+    /// tell which share of the measured savings a replay would have found.
     #[arg(long, value_name = "NAME")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -99,7 +99,7 @@ impl Command {
         Ok(report.status())
     }
 
-    /// What the user has typed after `--`, in short.
+    /// A short form of the command line after `--`.
     fn shown_program(&self) -> String {
         let words: Vec<_> =
             self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();

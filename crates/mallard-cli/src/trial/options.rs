@@ -24,10 +24,10 @@ pub struct Options {
     /// of the program.
     #[arg(long, value_name = "CMD")]
     load: Option<String>,
-    /// Repeats the load for this time in each run. Figures are then those of one CMD.
+    /// Repeats the load for this time in each run. The figures are divided by the number of loads.
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "load")]
     repeated_for: Option<Duration>,
-    /// Accepts runs with different output and status, for programs that print times or random
+    /// Accepts runs whose output or status differs, for programs that print times or random
     /// numbers.
     #[arg(long)]
     ignore_output: bool,

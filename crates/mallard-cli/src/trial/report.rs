@@ -4,7 +4,7 @@ use super::options::Options;
 use super::sentence::sentence;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
-use crate::output::units::{bytes, count, percent, time};
+use crate::output::units::{bytes, count, percent, plural, time};
 use crate::replay::Savings;
 use crate::turns::blocks::{shown, Measured};
 use crate::turns::subject::{Figures, Subject};
@@ -18,18 +18,18 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A program that ends within this time mostly starts.
+/// A run that is shorter than this is mostly the start of a process.
 const SHORT: Duration = Duration::from_millis(10);
 
-/// The words in which a comparison is reported.
+/// The words that differ between reports of `mallard try` and of `mallard verify`.
 pub struct Words {
-    /// What a row of the table is.
+    /// The title of the first column: what the rows are.
     pub kind: &'static str,
     /// The program with its arguments, as the user typed it.
     pub program: String,
     /// The program in short.
     pub name: String,
-    /// What a candidate does that behaves in another way than the base.
+    /// What is said of a candidate whose output or status differs from that of the base.
     pub breaks: &'static str,
     /// Whether two programs are compared, instead of mallocs.
     pub is_pair: bool,
@@ -53,9 +53,10 @@ pub struct Row<'a> {
     pub subject: &'a Subject,
     /// Its place among the candidates.
     pub index: usize,
-    /// CPU time and memory; `None` if it is broken or nothing was measured.
+    /// The judgements on CPU time and memory. `None` if the candidate is broken or nothing was
+    /// measured.
     pub judged: Option<(&'a Judgement, &'a Judgement)>,
-    /// How it breaks the program.
+    /// How the candidate breaks the program, if it does.
     pub broken: Option<&'a str>,
 }
 
@@ -112,7 +113,7 @@ impl Report {
         report
     }
 
-    /// What the measurement itself shows.
+    /// The notes that the measurement itself gives rise to.
     fn own_notes(&self, options: &Options) -> Vec<String> {
         let mut notes = Vec::new();
         let measured = &self.measured;
@@ -125,7 +126,8 @@ impl Report {
         }
         if measured.ran_out && blocks < BLOCKS_MIN {
             let budget = shown(options.timing.budget);
-            notes.push(format!("the budget of {budget} was enough for {blocks} runs of each, and verdicts need {BLOCKS_MIN} or more"));
+            let runs = plural(blocks as u64, "run");
+            notes.push(format!("the budget of {budget} was enough for {runs} of each, and verdicts need {BLOCKS_MIN} or more"));
         }
         if measured.status != 0 && blocks > 0 {
             let how = crate::turns::subject::ending(measured.status, &Default::default());
@@ -155,7 +157,7 @@ impl Report {
         self.explained = self.measured.alive().into_iter().enumerate().filter_map(share).collect();
     }
 
-    /// Which shares of the real savings a replay finds.
+    /// One line for each malloc: the share of its real saving that a replay finds.
     fn explanations(&self) -> String {
         let line = |(name, of): (&String, &Interval)| {
             let [low, high] = [of.low, of.high].map(|end| percent(end).replace(" %", ""));
@@ -238,7 +240,8 @@ impl Report {
         say(&text)
     }
 
-    /// Why CPU time or memory is not measurable, with the candidates of which that is true.
+    /// The reasons why CPU time or memory is not measurable, each with the candidates that it
+    /// applies to.
     fn reasons(&self) -> Vec<String> {
         let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
         let rows = self.rows();
@@ -267,7 +270,7 @@ impl Report {
         if !self.is_open() {
             return None;
         }
-        // Half of the interval needs four times the runs.
+        // An interval of half the width needs four times the runs.
         let blocks = self.measured.blocks().max(1);
         let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
         let seconds = options.timing.budget.as_secs().max(1) * times as u64;
@@ -373,8 +376,8 @@ impl Report {
     }
 }
 
-/// The memory that a process has between fork and exec, which counts for its peak: the memory of
-/// this process that belongs to no file.
+/// The smallest peak that can be measured. Between fork and exec, a process has a copy of the
+/// memory of this process that belongs to no file, and that counts for its peak.
 fn floor() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

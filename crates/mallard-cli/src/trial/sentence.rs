@@ -1,7 +1,7 @@
 //! The result of a comparison in one sentence.
 
 use super::report::Report;
-use crate::output::units::percent;
+use crate::output::units::{percent, plural};
 use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
 
@@ -16,7 +16,10 @@ pub fn sentence(report: &Report) -> String {
         };
     }
     let cut = match report.measured.interrupted {
-        true => format!(" (Interrupted after {} runs of each.)", report.measured.blocks()),
+        true => {
+            let runs = plural(report.measured.blocks() as u64, "run");
+            format!(" (Interrupted after {runs} of each.)")
+        }
         false => String::new(),
     };
     let text = if report.words.is_pair { pair(report) } else { mallocs(report) };

@@ -12,10 +12,12 @@ use std::process::ExitCode;
 /// Compares CPU time and memory of a program before and after a change.
 ///
 /// Both commands run in turns, as `mallard try` runs a program under several mallocs. The status is
-/// 0 if AFTER loses nothing, and 1 if it has a loss in CPU time or memory, or another output.
+/// 1 if AFTER has a loss in CPU time or memory, or another output or status than BEFORE, and
+/// otherwise 0.
 #[derive(clap::Args)]
 pub struct Command {
-    /// The command before the change. A shell runs it if it has characters of shells.
+    /// The command before the change. A shell runs the command if it has quotes, variables, pipes
+    /// or other shell syntax.
     #[arg(long, value_name = "CMD")]
     before: String,
     /// The command after the change.
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_runs_only_what_needs_one() {
+    fn a_shell_runs_only_commands_with_shell_syntax() {
         let words = |command| subject("after", command).unwrap().words;
         assert_eq!(words("true  a -b"), ["true", "a", "-b"]);
         assert_eq!(words("true | cat")[..2], ["/bin/sh", "-c"]);

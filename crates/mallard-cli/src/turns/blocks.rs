@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 /// The number of blocks after which the measurement may end before its budget does.
 const BLOCKS_GOOD: usize = 15;
-/// More blocks make no interval noticeably narrower.
+/// The most blocks: further ones would make no interval noticeably narrower.
 const BLOCKS_MAX: usize = 400;
-/// An interval of this half-width is narrow enough, as a share of the base.
+/// An interval is narrow enough if its half-width is at most this share of the base.
 const NARROW: f64 = 0.01;
-/// An interval is also narrow enough if its half-width is this share of the difference.
+/// An interval is also narrow enough if its half-width is at most this share of the difference.
 const NARROW_SHARE: f64 = 0.2;
 /// The longest variable that moves the stack. It is longer than a page.
 const PADDING_MAX: usize = 4096 + 256;
-/// A run that takes this many times as long as the first one hangs.
+/// A run is taken to hang if it takes this many times as long as the first run.
 const PATIENCE: u32 = 10;
-/// A run that takes less than this does not hang.
+/// A run that takes less time than this is never taken to hang.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
 
 /// How measurements are made.
@@ -32,9 +32,9 @@ pub struct Plan {
     pub budget: Duration,
     /// Whether outputs and statuses may differ.
     pub ignores_output: bool,
-    /// The beginning of the random numbers.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Shows progress.
+    /// Shows progress; `None` if nothing is shown.
     pub progress: Option<Work>,
 }
 
@@ -43,7 +43,7 @@ pub struct Plan {
 pub struct Measured {
     /// The runs of each column in whole blocks: the base, the base again, and each candidate.
     pub columns: Vec<Vec<Figures>>,
-    /// Why a candidate was left out.
+    /// For each candidate, why it was left out; `None` if it was not.
     pub broken: Vec<Option<String>>,
     /// The status of the base, as `wait` returns it.
     pub status: i32,
@@ -90,8 +90,8 @@ impl Measured {
 
 /// Runs subjects, and says when enough is known.
 pub trait Runs {
-    /// Runs a subject once. `padding` is the length of a variable that moves the stack. `watches`:
-    /// looks for the library of the subject in the memory of the process.
+    /// Runs a subject once. `padding` is the length of a variable that moves the stack. With
+    /// `watches`, looks for the library of the subject in the memory of the process.
     fn run(
         &self,
         subject: &Subject,
@@ -103,7 +103,7 @@ pub trait Runs {
     /// Whether the differences are known well enough.
     fn is_known(&self, measured: &Measured) -> bool;
 
-    /// What makes the measurement shorter, for a message.
+    /// What the user can do to make the measurement shorter, for a message.
     fn less_work(&self) -> &'static str {
         "name fewer with --allocator, or give the program less work"
     }
@@ -179,7 +179,7 @@ pub fn measure(
     Ok(measurement.out)
 }
 
-/// What is known before the first run.
+/// The empty result, before the first run.
 fn nothing(candidates: &[Subject]) -> Measured {
     Measured {
         columns: vec![Vec::new(); candidates.len() + 2],
@@ -350,8 +350,8 @@ impl Measurement<'_> {
     }
 }
 
-/// Whether every interval is narrow enough. What an interval contains does not matter: a measurement
-/// that ends as soon as it shows a difference finds differences that are not there.
+/// Whether every interval is narrow enough. Only the widths decide: a measurement that ends as soon
+/// as it shows a difference finds differences that are not there.
 pub fn is_narrow(blocks: &[Block]) -> bool {
     let columns = blocks.first().map_or(0, |block| block.candidates.len());
     (0..columns).all(|index| {

@@ -20,9 +20,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// This much of an output is kept, to show what differs.
+/// How many bytes of an output are kept, to show what differs.
 const KEPT_BYTES: usize = 1 << 20;
-/// This much of the end of stderr is kept, for messages.
+/// How many bytes of the end of stderr are kept, for messages.
 const ERRORS_BYTES: usize = 4096;
 /// How long a process is watched for its library.
 const WATCH: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ pub struct Start {
     pub stdin: Option<PathBuf>,
     /// Whether stdout and stderr are read; otherwise they are discarded.
     pub captures: bool,
-    /// A library that shall be mapped: it is looked for while the process runs.
+    /// A library that the process should map. The library is looked for while the process runs.
     pub library: Option<PathBuf>,
 }
 
@@ -57,7 +57,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Takes a piece of stdout.
+    /// Adds a piece of stdout.
     pub fn add(&mut self, piece: &[u8]) {
         self.hash.write(piece);
         self.bytes += piece.len() as u64;
@@ -182,15 +182,16 @@ impl Child {
         }
     }
 
-    /// Whether the process has ended. Waits for that at most `pause`, and reads its output.
+    /// Returns whether the process has ended. Waits at most `pause` for the end, and reads the
+    /// output meanwhile.
     pub fn poll(&mut self, pause: Duration) -> io::Result<bool> {
-        // Without a descriptor of the end, asks every millisecond.
+        // Without a descriptor that tells when the process ends, asks every millisecond.
         let pause = if self.end.is_some() { pause } else { pause.min(Duration::from_millis(1)) };
         let end = self.end.as_ref().map(AsFd::as_fd);
         let pipes = self.pipes.iter().flatten().map(AsFd::as_fd);
         let mut wanted: Vec<PollFd> = end.into_iter().chain(pipes).map(readable).collect();
         let pause = pause.as_nanos().div_ceil(1_000_000) as u16;
-        let _ = poll(&mut wanted, PollTimeout::from(pause)); // a signal ends it
+        let _ = poll(&mut wanted, PollTimeout::from(pause)); // a signal ends the wait early
         self.read();
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         Ok(waitid(Id::Pid(self.process), flags)? != WaitStatus::StillAlive)
@@ -272,9 +273,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(what, "the program did not run", format!("ls -l {shown}"))
 }
 
-/// Lets the process be killed when mallard ends. The function between fork and exec has a second
-/// purpose: with it, the standard library starts the process by fork. After a vfork, the kernel
-/// would count the memory of mallard as the peak of the process.
+/// Makes the kernel kill the process when mallard ends. The function between fork and exec has a
+/// second purpose: with it, the standard library starts the process by fork. After a vfork, the
+/// kernel would count the memory of mallard as the peak of the process.
 #[allow(unsafe_code)]
 fn die_with_parent(command: &mut Command) {
     let set = || {
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_loaded_is_missed() {
+    fn a_library_that_is_not_loaded_is_reported() {
         let mut child = started("sleep 1.2; :", Some("/proc/self/exe"));
         assert!(matches!(wait(&mut child, 60), End::Ended(..)));
         assert_eq!(child.seen, Seen::No);

@@ -1,12 +1,12 @@
 //! What disturbs measurements on this machine.
 
-use crate::output::units::bytes;
+use crate::output::units::{bytes, plural};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A share of a core that other processes may use without a note.
+/// The largest load average of other processes that needs no note.
 const LOAD_MAX: f64 = 0.7;
-/// A change of the frequency of a core that deserves a note.
+/// A change of the processor's frequency, as a share, from which on a note is written.
 const FREQUENCY_CHANGE: f64 = 0.1;
 
 /// The state of the machine when a measurement began.
@@ -27,7 +27,9 @@ impl Host {
         let mut notes = Vec::new();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
-            notes.push("one core: mallard and other processes run in between".to_string());
+            notes.push(
+                "one core: the program shares it with mallard and other processes".to_string(),
+            );
         }
         if let Some(load) = self.load.filter(|&load| load > LOAD_MAX) {
             notes.push(format!(
@@ -35,10 +37,8 @@ impl Host {
             ));
         }
         if let Some(cores) = quota() {
-            let times = throttled().saturating_sub(self.throttled);
-            notes.push(format!(
-                "the cgroup may use {cores:.1} cores, and was stopped {times} times"
-            ));
+            let times = plural(throttled().saturating_sub(self.throttled), "time");
+            notes.push(format!("the cgroup may use {cores:.1} cores, and was stopped {times}"));
         }
         if let Some(limit) = memory_limit() {
             notes.push(format!("the cgroup may use {} of memory", bytes(limit)));
@@ -47,7 +47,7 @@ impl Host {
         let randomize = fs::read_to_string("/proc/sys/kernel/randomize_va_space");
         if randomize.is_ok_and(|text| text.trim() == "0") {
             notes.push(
-                "addresses are not random here: the intervals do not show what they change"
+                "addresses are not random here: the intervals do not include what addresses change"
                     .to_string(),
             );
         }

@@ -14,7 +14,8 @@ pub fn difference(first: &Output, now: &Output) -> Option<String> {
             (None, None) => break,
             (a, b) => {
                 let (now, first) = (shown(b), shown(a));
-                // Lines that differ in their end alone.
+                // The lines look the same: they differ only in how they end, or behind the part
+                // that is shown.
                 let end = if now == first { " with another end" } else { "" };
                 return Some(format!(
                     "line {number} of its output is {now}{end}, instead of {first}"
@@ -64,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_after_what_is_kept_is_found() {
+    fn a_difference_behind_the_kept_bytes_is_found() {
         let long = "x\n".repeat(1 << 20);
         let found = difference(&output(&long), &output(&format!("{long}y\n"))).unwrap();
         assert!(found.contains("differs after 1 MiB"), "{found}");
     }
 
     #[test]
-    fn a_line_that_lacks_its_end_differs() {
+    fn a_missing_newline_at_the_end_is_a_difference() {
         assert!(difference(&output("a\n"), &output("a")).is_some());
     }
 }

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a program gets until its load succeeds for the first time.
+/// How long a server may take until its load succeeds for the first time.
 const START: Duration = Duration::from_secs(10);
-/// How long a program gets to end after SIGTERM.
+/// How long a server may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What is compared: a program in an environment.
@@ -32,16 +32,16 @@ pub struct Subject {
     pub library: Option<PathBuf>,
 }
 
-/// What one run needs.
+/// The CPU time, memory and faults of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     /// CPU time of the program and of the processes that it waited for, in nanoseconds.
     pub cpu_ns: f64,
-    /// The part of it that is in the system.
+    /// The part of the CPU time in the kernel.
     pub system_ns: f64,
     /// Wall time in nanoseconds.
     pub wall_ns: f64,
-    /// The most resident bytes of one of these processes.
+    /// The peak of resident bytes of the largest of these processes.
     pub peak_rss: f64,
     /// Page faults.
     pub faults: f64,
@@ -180,7 +180,8 @@ impl Runner {
         }
         self.alive(&mut server)?;
         let ended = terminate(&mut server)?;
-        // The first load has no time of its own: the program was starting.
+        // The first load includes the start of the program, so the time of a load is that of the
+        // others.
         let wall = if count > 1 {
             (last - begin) * count as u32 / (count as u32 - 1)
         } else {

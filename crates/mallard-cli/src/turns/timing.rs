@@ -18,13 +18,15 @@ const INTERRUPTED: u8 = 130;
 /// How long and how exactly is measured, and how the result is shown.
 #[derive(clap::Args)]
 pub struct Timing {
-    /// The measurement ends after this time, or earlier if the differences are known to 1 %.
+    /// The measurement ends after this time, or earlier if each difference is known to 1 % of the
+    /// base or to a fifth of itself.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     pub budget: Duration,
     /// The least difference that counts.
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
     pub min_gain: f64,
-    /// The beginning of the random order of runs, to repeat a measurement.
+    /// The seed of the random order of runs. With the same seed, a measurement has the same order
+    /// again.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Writes one JSON object.

@@ -3,7 +3,7 @@
 use super::paired::{Differences, Interval};
 use serde::{Serialize, Serializer};
 
-/// The number of equally likely values that stand for a distribution.
+/// How many equally likely values stand for a distribution.
 const VALUES: usize = 200;
 
 /// What a change would save, in three parts that have different causes and are never summed: the
@@ -14,7 +14,7 @@ pub struct Estimate {
     pub allocator_work: Part,
     /// The work of the kernel for pages that are touched.
     pub pages: Part,
-    /// What the program's own accesses gain or lose, because its blocks lie elsewhere.
+    /// What the program's own accesses gain or lose because blocks are at other addresses.
     pub locality: Part,
 }
 
@@ -36,13 +36,14 @@ impl Serialize for Part {
     }
 }
 
-/// The share of a real saving that a replay finds, with its 95 % interval: at 0.8 the real saving is
-/// 1 / 0.8 of that of the replay. `None` if the interval of the real saving contains 0, since then
-/// there is nothing to explain.
+/// The share of a real saving that a replay finds, with its 95 % interval. If the share is 0.8, the
+/// replay shows 8 % where the program saves 10 %. `None` if the interval of the real saving
+/// contains 0, because then there is no saving to explain.
 ///
-/// A replay makes only the allocations of a program, so its saving is a share of less time:
-/// `replayed` is the figure of the replay's base divided by that of the program's. Replay and program
-/// ran independently, so each median of one may meet each median of the other.
+/// The savings of replay and program are shares of two different times. `replayed` is the time of
+/// the replay's base divided by the time of the program's base, and converts one into the other.
+/// Replay and program ran independently, so each likely median of the replay is divided by each
+/// likely median of the program.
 pub fn share_explained(
     replay: &Differences,
     replayed: f64,

@@ -20,9 +20,10 @@ use std::fmt;
 
 /// The probability below which chance does not explain a difference.
 const SIGNIFICANT: f64 = 0.05;
-/// The fewest blocks whose sign-flip test can be significant: the smallest p of n blocks is 2 / 2^n.
+/// The fewest blocks with which the sign-flip test can be significant: the smallest p that n blocks
+/// can give is 2 / 2^n.
 pub const BLOCKS_MIN: usize = 6;
-/// Absorbs rounding: 2.0000000000000018 % is not more than 2 %.
+/// A tolerance for rounding: 2.0000000000000018 % is not more than 2 %.
 const ROUNDING: f64 = 1e-9;
 
 /// What a comparison shows. A lower figure is better.
@@ -65,7 +66,7 @@ impl Serialize for Verdict {
 /// Why a difference is not measurable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// A figure is missing, negative or not a number.
+    /// A figure is missing, negative, infinite or not a number.
     NoFigure,
     /// There are fewer blocks than a verdict needs.
     TooFewBlocks {
@@ -169,7 +170,7 @@ pub struct Judged {
 /// 5. otherwise: not measurable.
 ///
 /// The verdict must stay the same when the interval is widened by the noise that the control shows
-/// (see `Rule`); otherwise it is not measurable.
+/// (see `Rule`); otherwise the verdict is not measurable.
 pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
     let Some(control) = Differences::of(blocks.iter().map(|b| (b.base, b.control))) else {
         let none = Judgement::without_figure();
@@ -216,8 +217,8 @@ fn columns(blocks: &[Block]) -> usize {
     blocks.iter().map(|b| b.candidates.len()).max().unwrap_or(0)
 }
 
-/// Adjusts probabilities for their number (Holm 1979): the smallest is multiplied by the number of
-/// tests, the next by one less, and none becomes smaller than the one before.
+/// Corrects probabilities for the number of tests (Holm 1979): the smallest is multiplied by the
+/// number of tests, the next by one less, and none becomes smaller than the one before.
 fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -232,11 +233,12 @@ fn holm(p: &[f64]) -> Vec<f64> {
 
 /// The rule that turns differences into a verdict.
 ///
-/// A verdict on a candidate counts only if the interval gives the same verdict when both of its ends
-/// are moved outwards by a margin. If the control's interval contains 0, the margin is what it
-/// reaches beyond `min_gain`: 0 on a quiet machine. If the control's interval excludes 0, base and
-/// control differ although they are the same program, and the margin is all that they may differ by.
-/// So a large change is still called on a noisy machine, and a small one is not.
+/// A verdict on a candidate counts only if the interval gives the same verdict when both of its
+/// ends are moved outwards by a margin. If the control's interval contains 0, the margin is how far
+/// that interval reaches beyond `min_gain`: 0 on a quiet machine. If the control's interval
+/// excludes 0, base and control differ although they are the same program, and the margin is the
+/// larger distance of the interval's ends from 0. So on a noisy machine a large change still has a
+/// verdict, and a small one is not measurable.
 struct Rule {
     min_gain: f64,
     margin: f64,

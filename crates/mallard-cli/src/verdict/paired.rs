@@ -11,7 +11,8 @@ const PAIRS_MAX: usize = 200;
 pub struct Differences {
     /// The savings as shares of the base, in ascending order.
     savings: Vec<f64>,
-    /// The savings as shares of the larger figure: exchanging base and candidate changes the sign.
+    /// The savings as shares of the larger figure, so that exchanging base and candidate changes
+    /// only the sign.
     signed: Vec<f64>,
     blocks: usize,
     interval: Interval,
@@ -44,7 +45,7 @@ impl Interval {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// The distance from 0 of the end that is further away.
+    /// The distance from 0 of the end that is further away from 0.
     pub fn reach(&self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
@@ -93,7 +94,7 @@ impl Differences {
     pub fn p(&self) -> f64 {
         let (ranks, observed) = signed_ranks(&self.signed);
         let total: usize = ranks.iter().sum();
-        // Chances of each sum of the ranks with a positive sign, rank by rank.
+        // The probability of each sum of positive ranks, computed rank by rank.
         let mut chances = vec![0.0; total + 1];
         chances[0] = 1.0;
         let mut largest = 0;
@@ -146,8 +147,9 @@ fn middle(below: f64, above: f64) -> f64 {
     }
 }
 
-/// Twice the rank of each difference that is not 0, by its size, and the sum of the positive ones.
-/// Equal sizes share the mean of their ranks, and twice the mean is a whole number.
+/// Ranks the differences that are not 0 by size. Returns twice each rank, and the sum of those of
+/// positive differences. Differences of equal size share the mean of their ranks; twice the mean is
+/// a whole number.
 fn signed_ranks(signed: &[f64]) -> (Vec<usize>, usize) {
     let mut by_size: Vec<f64> = signed.iter().copied().filter(|d| *d != 0.0).collect();
     by_size.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -169,13 +171,15 @@ fn interval(medians: &Medians, sorted: &[f64]) -> Interval {
     }
 }
 
-/// The medians of all resamples of some figures with repetition, n of n, each with its probability.
+/// The distribution of the median over all resamples of n figures. A resample is n draws with
+/// repetition.
 ///
-/// A bootstrap draws some thousand resamples at random. For a median the result of drawing without
-/// end is known (Efron 1979), so nothing is drawn: the interval is the same each time.
+/// A bootstrap draws some thousand resamples at random. For a median, the limit for endlessly many
+/// resamples can be computed (Efron 1979). So nothing is drawn, and the interval is the same each
+/// time.
 #[derive(Clone, Debug)]
 pub struct Medians {
-    /// Values in ascending order, and the probability of a median up to each of them.
+    /// Values in ascending order, each with the probability that a median is at most this value.
     up_to: Vec<(f64, f64)>,
 }
 
@@ -192,15 +196,17 @@ impl Medians {
         Medians { up_to: medians }
     }
 
-    /// The least value that a median exceeds with a probability of at most 1 - `share`.
+    /// Returns the smallest value such that a median is at most this value with a probability of at
+    /// least `share`.
     pub fn quantile(&self, share: f64) -> f64 {
         let index = self.up_to.partition_point(|(_, chance)| *chance < share - 1e-12);
         self.up_to[index.min(self.up_to.len() - 1)].0
     }
 }
 
-/// The median of an odd number of figures is one of them. The median of a resample is at most the
-/// k-th figure if more than half of the n draws are among the first k.
+/// Returns the possible medians of a resample of an odd number of figures, each with its
+/// probability. The median is one of the figures. It is at most the k-th figure if more than half
+/// of the n draws are among the first k figures.
 fn odd(sorted: &[f64]) -> Vec<(f64, f64)> {
     let n = sorted.len();
     let ways = ways(n);
@@ -208,9 +214,11 @@ fn odd(sorted: &[f64]) -> Vec<(f64, f64)> {
     (0..n).map(|k| (sorted[k], up_to[k + 1] - up_to[k])).collect()
 }
 
-/// The median of an even number of figures is the middle of two of them, i and j. They are the middle
-/// draws of a resample if n / 2 draws are at most i, one of them i itself, and n / 2 are at least j,
-/// one of them j itself. If i and j are the same figure, the chance is what is left of that of i.
+/// Returns the possible medians of a resample of an even number of figures, each with its
+/// probability. The median is the middle of two figures i and j. They are the two middle draws if n
+/// / 2 draws are at most i, at least one of them i itself, and n / 2 draws are at least j, at least
+/// one of them j itself. The probability that both middle draws are i is what remains of the
+/// probability that the lower one is i.
 fn even(sorted: &[f64]) -> Vec<(f64, f64)> {
     let n = sorted.len();
     let ways = ways(n);

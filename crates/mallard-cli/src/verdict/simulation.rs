@@ -1,7 +1,7 @@
 //! Simulates comparisons under several kinds of noise, and counts right and wrong verdicts.
 //!
 //! `cargo test -p mallard-cli verdict::simulation -- --ignored --nocapture` prints the tables of
-//! decision 43. The other tests hold its bounds with fewer rounds.
+//! decision 43. The other tests check bounds of these error rates, with fewer rounds.
 
 use super::*;
 
@@ -37,7 +37,7 @@ const ALL: [Noise; 9] = [
     Noise::Biased,
 ];
 
-/// A sum of 12 uniform values has a standard deviation of 1, and is almost normal.
+/// Returns an almost normal value with a standard deviation of 1: the sum of 12 uniform values.
 fn normal(random: &mut fastrand::Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
@@ -100,8 +100,8 @@ fn measure(
     blocks
 }
 
-/// The rule of the design without what `Rule` adds: a control whose interval excludes 0 or is wider
-/// than the least gain makes everything not measurable.
+/// A stricter rule, for comparison: if the interval of the control excludes 0 or is wider than the
+/// least gain, nothing is measurable.
 fn strict(judged: &Judged, index: usize) -> Verdict {
     let (control, of) = (&judged.control, &judged.candidates[index]);
     let differs = control.low > 0.0 || control.high < 0.0;
@@ -156,7 +156,7 @@ fn simulate(noise: Noise, length: Length, changes: &[f64], rounds: usize) -> ([C
 }
 
 #[test]
-fn runs_of_one_program_are_seldom_called_different() {
+fn runs_of_one_program_are_rarely_called_different() {
     for noise in ALL {
         for length in [Length::Blocks(15), Length::UntilSure] {
             let (counts, _) = simulate(noise, length, &[0.0], 100);

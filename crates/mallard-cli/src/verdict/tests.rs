@@ -28,8 +28,9 @@ fn with_control(mut blocks: Vec<Block>, savings: &[f64]) -> Vec<Block> {
     blocks
 }
 
-/// The sign-flip test by brute force: the sum of positive ranks is the number of pairs of
-/// differences, each with itself too, with a positive sum (Tukey 1949). A sum of 0 counts half.
+/// The sign-flip test by brute force. The sum of positive ranks is computed in another way: as the
+/// number of pairs of differences whose sum is positive, pairs of a difference with itself included
+/// (Tukey 1949). A sum of 0 counts half.
 fn p_by_enumeration(differences: &[f64]) -> f64 {
     let d: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     let statistic = |signs: u32| {
@@ -127,7 +128,7 @@ fn holm_multiplies_by_the_number_that_is_left() {
 }
 
 #[test]
-fn less_beyond_chance_is_a_gain_and_more_is_a_loss() {
+fn a_significant_saving_is_a_gain_and_a_significant_excess_is_a_loss() {
     let gain = first(&blocks(&[5.0, 4.0, 6.0, 5.0, 5.5, 4.5]));
     assert_eq!((gain.verdict, gain.why, gain.saving), (Verdict::Gain, None, 0.05));
     let loss = first(&blocks(&[-5.0, -4.0, -6.0, -5.0, -5.5, -4.5]));
@@ -236,7 +237,7 @@ fn zero_is_a_figure() {
 }
 
 #[test]
-fn what_is_no_figure_is_not_measurable() {
+fn a_missing_negative_or_infinite_figure_is_not_measurable() {
     for bad in [f64::NAN, f64::INFINITY, -1.0] {
         let mut one = blocks(&[5.0; 8]);
         one.iter_mut().for_each(|b| b.candidates.push(95.0));
@@ -290,7 +291,8 @@ fn words_are_the_same_in_json_and_in_print() {
 
 #[test]
 fn a_replay_explains_a_share_of_the_real_saving() {
-    // The replay makes 40 % of the program's CPU time, and saves a fifth of it: 8 % of the program.
+    // The replay takes 40 % of the program's CPU time and saves a fifth of that: 8 % of the
+    // program.
     let (replay, real) = (of(&[0.2; 9]), of(&[0.1; 9]));
     let share = share_explained(&replay, 0.4, &real).unwrap();
     for found in [share.saving, share.low, share.high] {

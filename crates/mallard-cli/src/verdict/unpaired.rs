@@ -1,5 +1,5 @@
-//! Compares rows that have only a median and a range: runs of one did not take turns with runs of the
-//! other, so there are no pairs and no probabilities.
+//! Compares rows of benchmarks that have only a median and a range. Their runs did not take turns,
+//! so there are no pairs and no probabilities.
 
 use super::Verdict;
 use crate::rows::row::Row;
@@ -9,7 +9,7 @@ use crate::rows::row::Row;
 pub struct Bounds {
     /// The bound if both rows have a spread and the spreads do not overlap.
     pub percent: f64,
-    /// The bound if a row is of one run: the noise of one run is unknown.
+    /// The bound if a row comes from one run, whose noise is unknown.
     pub single_run_percent: f64,
 }
 

@@ -1,25 +1,26 @@
-//! What each thread knows of the others: which of their ops are done before its next op.
+//! Vector clocks: which ops of the other threads are certainly done before the next op of a thread.
 //!
-//! These are vector clocks, cut short: a thread remembers only the threads that it waited for last.
-//! A clock that has forgotten something makes one more wait, which changes nothing else.
+//! The clocks are cut short: a thread remembers only the threads that it waited for last. What a
+//! clock has forgotten costs one more wait, and changes nothing else.
 
 /// How many other threads a thread remembers.
 const OTHERS_MAX: usize = 32;
-/// How many positions it remembers of each of them.
+/// How many positions a thread remembers of each other thread.
 const PAST_MAX: usize = 8;
 
 /// What a thread knows of another one.
 struct Known {
     other: usize,
-    /// Pairs, the oldest first: from its position `.0` on, the thread knows that the other thread
-    /// has reached the position `.1`. Both grow.
+    /// Pairs of positions, the oldest first: from its own position `.0` on, the thread knows that
+    /// the other thread has reached the position `.1`. Both grow from pair to pair.
     past: Vec<(u64, u64)>,
 }
 
 /// The clocks of all threads.
 #[derive(Default)]
 pub(super) struct Clocks {
-    /// For each thread, what it knows of others, the one that it waited for last at the end.
+    /// For each thread, what it knows of other threads. The thread that it waited for last comes
+    /// last.
     threads: Vec<Vec<Known>>,
 }
 
@@ -29,7 +30,7 @@ impl Clocks {
         self.threads.push(Vec::new());
     }
 
-    /// Whether the next op of `thread` comes after `other` has reached `position` in any case.
+    /// Whether `other` has certainly reached `position` before the next op of `thread`.
     pub fn knows(&self, thread: usize, other: usize, position: u64) -> bool {
         let known = self.threads[thread].iter().rev().find(|known| known.other == other);
         known.and_then(|known| known.past.last()).is_some_and(|&(_, value)| value >= position)
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_not_known() {
+    fn a_forgotten_position_is_not_known() {
         let mut clocks = clocks(OTHERS_MAX + 2);
         for other in 1..OTHERS_MAX + 2 {
             clocks.wait(0, other as u64, other, 1);

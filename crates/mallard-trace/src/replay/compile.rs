@@ -64,7 +64,7 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
     compiler.write(trace.manifest(), file, to)
 }
 
-/// Fails if the plan has regions whose ends no trace has.
+/// Fails if the plan has a region with `ends = "exact"`: no trace records such ends.
 fn check_ends(plan: &Plan) -> Result<()> {
     match plan.rules.iter().position(|rule| rule.ends == Some(End::Exact)) {
         None => Ok(()),
@@ -118,7 +118,7 @@ fn damaged(alloc: i64) -> Error {
 /// A block in use.
 struct Block {
     size: u64,
-    /// The position of `writer` after the op that wrote the slot last.
+    /// The position of `writer` after the latest op that wrote the slot.
     at: u64,
     writer: u32,
     slot: u32,
@@ -131,7 +131,7 @@ struct Block {
 /// The alignment of what malloc returns, as an exponent.
 const NATURAL_ALIGN: u8 = 4;
 
-/// A longer gap is cut: 19 hours, in nanoseconds.
+/// The longest gap between two calls, in nanoseconds: 19 hours. Longer gaps are cut to this.
 const GAP_MAX: u64 = 1 << 46;
 
 struct Compiler<'a> {
@@ -147,7 +147,7 @@ struct Compiler<'a> {
     lead: Lead,
     regions: Regions,
     slots: Numbers,
-    /// The blocks in use by their numbers.
+    /// The blocks in use, with their numbers in the trace as keys.
     live: NumberMap<u64, Block>,
     live_bytes: u64,
     sums: Sums,
@@ -232,7 +232,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Starts the threads that have started by now.
+    /// Starts the threads whose recorded start is not after `now`.
     #[inline]
     fn start_threads(&mut self, now: i64) -> Result<()> {
         while let Some(&thread) = self.coming.front() {
@@ -245,7 +245,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Starts a thread whose start is unknown or later than its first event.
+    /// Starts a thread at its first event, because its start is unknown or recorded later than
+    /// that.
     #[cold]
     fn start_late(&mut self, row: &Row) -> Result<usize> {
         let place = self.coming.iter().position(|thread| thread.tid == row.tid);
@@ -291,7 +292,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Adds a pause if the thread did not call for long. Returns the gap before the call.
+    /// Returns the gap before a call. Adds pauses first if the gap is too long for an op.
     fn begin_call(&mut self, row: &Row, thread: usize) -> u32 {
         let is_free = row.op >= op::FREE;
         let dur = i64::from(row.dur_ns.max(0));
@@ -383,7 +384,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Compiles a free in an instance that ends by wink-out, or has ended so.
+    /// Compiles a free of a block whose instance ends by wink-out, or has already ended.
     fn wink_out(&mut self, thread: usize, block: &Block, kind: u8, has_ended: bool) {
         let (instance, writer, slot) = (block.instance, block.writer as usize, block.slot);
         if has_ended {
@@ -445,7 +446,8 @@ impl<'a> Compiler<'a> {
         if self.regions.has_ended(block.instance) && self.regions.winks_out(block.instance) {
             return self.revive(row, thread, block);
         }
-        let size = row.size.max(1); // glibc frees a block by realloc to size 0
+        // An op stream has no realloc to size 0: glibc would free the block.
+        let size = row.size.max(1);
         self.regions.resume(block.instance, &mut self.emitter, &mut self.slots);
         let op = self.realloc_ops(row, thread, &block, to::OP_REALLOC, size);
         let at = self.emitter.call(thread, op);
@@ -456,8 +458,8 @@ impl<'a> Compiler<'a> {
         self.insert(row.alloc, block)
     }
 
-    /// Compiles a realloc that failed. Should it succeed in the replay, this thread has written the
-    /// slot.
+    /// Compiles a realloc that failed. This thread becomes the writer of the slot, because the
+    /// realloc may succeed in the replay.
     fn fail_to_resize(&mut self, row: &Row, thread: usize) -> Result<()> {
         let Some(block) = self.remove(row.old_alloc) else { return Ok(()) };
         let instance = block.instance;
@@ -470,7 +472,7 @@ impl<'a> Compiler<'a> {
         self.insert(row.old_alloc, Block { at, writer: thread as u32, ..block })
     }
 
-    /// Adds the first op of a realloc, and returns the second.
+    /// Adds the `realloc_from` of a realloc, and returns the second op, which has the kind `kind`.
     fn realloc_ops(&mut self, row: &Row, thread: usize, block: &Block, kind: u8, size: u64) -> Op {
         let gap = self.begin_call(row, thread);
         self.emitter.wait_for(thread, block.writer as usize, block.at);
@@ -481,8 +483,8 @@ impl<'a> Compiler<'a> {
         Op { what: pack(size, NATURAL_ALIGN, kind, target), slot, gap }
     }
 
-    /// Compiles a realloc of a block that is gone by wink-out: the malloc of the process allocates
-    /// it anew. Only a caller who insists sees the result.
+    /// Compiles a realloc of a block that wink-out has already freed: the malloc of the process
+    /// allocates a new block. Such an op stream is only kept with `Options::allow_escapes`.
     fn revive(&mut self, row: &Row, thread: usize, block: Block) -> Result<()> {
         self.escape(&block, Some(thread));
         let gap = self.begin_call(row, thread);
@@ -506,7 +508,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Counts the blocks in use at the end that belong to a region: they have outlived it.
+    /// Counts the blocks of regions that are in use at the end of the recording: they have outlived
+    /// their region.
     fn count_left_blocks(&mut self) {
         let of_region = |(_, block): &(&u64, &Block)| self.regions.is_of_region(block.instance);
         let mut left: Vec<u64> = self.live.iter().filter(of_region).map(|(&id, _)| id).collect();
@@ -593,19 +596,21 @@ fn escapes(number: usize, rule: &Rule, result: &RuleResult) -> Error {
     let from = result.escape_from.as_deref().unwrap_or("?");
     let foreign = match result.foreign_escapes {
         0 => String::new(),
-        n => format!(", {n} of them freed by other threads"),
+        n => format!(", {n} freed by another thread"),
     };
     let unfinished = match result.unfinished {
         0 => String::new(),
+        1 => " (1 of its instances never ends)".to_string(),
         n => format!(" ({n} of its instances never end)"),
     };
+    let (blocks, are) = if result.escapes == 1 { ("block", "is") } else { ("blocks", "are") };
     let normal = Strategy::new(rule.strategy.number() - 1).map_or(String::new(), |s| s.to_string());
     Error::new(
         ErrorKind::Refused,
         format!(
-            "rule {number} of the plan winks out {} blocks of {} that are used afterwards{foreign}, \
-             for example of {from}{unfinished}",
-            result.escapes, rule.scope
+            "rule {number} of the plan winks out {} {} of {} that {} used afterwards{foreign}, for \
+             example of {from}{unfinished}",
+            result.escapes, blocks, rule.scope, are
         ),
         "nothing was replayed",
         format!("take {normal}, which frees each block, or a larger region; --unsafe replays it"),

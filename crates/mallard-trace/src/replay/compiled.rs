@@ -1,4 +1,4 @@
-//! What is known of an op stream after it was compiled.
+//! The result of compiling: what is known of an op stream.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct Compiled {
     pub live_peak: u64,
     /// Most blocks in use at once.
     pub blocks_peak: u64,
-    /// Calls that a program with this plan makes through an abstract base.
+    /// Calls that a program with this plan would make through an abstract base.
     pub virtual_calls: u64,
     /// The edges between threads: waits, and starts of threads.
     pub edges: u64,
@@ -50,9 +50,9 @@ pub struct RuleResult {
     pub bytes: u64,
     /// Blocks that outlived their instance, those that were never freed included.
     pub escapes: u64,
-    /// How many of them another thread freed.
+    /// How many of the escaped blocks another thread than that of the region freed.
     pub foreign_escapes: u64,
-    /// A function that allocated such a block.
+    /// A function that allocated an escaped block.
     pub escape_from: Option<String>,
     /// Frees that the op stream does not have, because of wink-out.
     pub winked_out: u64,
@@ -68,7 +68,7 @@ pub struct RuleResult {
     pub virtual_calls: u64,
 }
 
-/// A number of each instance of a rule: which values there are, and how often.
+/// The distribution of a number over the instances of a rule: how often each value occurs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spread {
     counts: BTreeMap<u64, u64>,
@@ -80,8 +80,8 @@ impl Spread {
         *self.counts.entry(value).or_default() += 1;
     }
 
-    /// The smallest value that at least this share of the instances does not exceed. 0 without
-    /// instances.
+    /// The smallest value such that at least this share of the instances is at or below it; 0 if
+    /// there are no instances.
     pub fn quantile(&self, share: f64) -> u64 {
         let all: u64 = self.counts.values().sum();
         let wanted = (share * all as f64).ceil().max(1.0) as u64;
@@ -93,12 +93,12 @@ impl Spread {
         self.counts.iter().find(reaches).map_or(0, |(&value, _)| value)
     }
 
-    /// The median. 0 without instances.
+    /// The median; 0 if there are no instances.
     pub fn median(&self) -> u64 {
         self.quantile(0.5)
     }
 
-    /// The largest value. 0 without instances.
+    /// The largest value; 0 if there are no instances.
     pub fn max(&self) -> u64 {
         self.counts.last_key_value().map_or(0, |(&value, _)| value)
     }
@@ -111,7 +111,7 @@ pub enum Cause {
     Losses,
     /// The recording ends early, or is damaged.
     Ending,
-    /// The trace has chosen blocks alone.
+    /// The trace is a sample: it has a part of the blocks.
     Sampled,
     /// The trace does not begin with the program, or pauses.
     Window,
@@ -125,13 +125,13 @@ pub enum Cause {
     TracedAllocators,
     /// The trace has other processes.
     OtherProcesses,
-    /// Instances of regions whose end was not seen.
+    /// The end of some instances of regions was not seen.
     UnfinishedRegions,
     /// A rule applies to no block.
     IdleRules,
     /// Frees have no call stacks, so regions may seem to end later.
     NoFreeStacks,
-    /// Blocks are used after wink-out, and the caller insisted.
+    /// Blocks are used after wink-out, and the caller allowed this.
     Escapes,
 }
 

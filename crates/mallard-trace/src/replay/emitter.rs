@@ -32,7 +32,8 @@ impl Emitter {
         thread
     }
 
-    /// Makes a thread wait until another one has reached a position, if that is not certain anyway.
+    /// Makes a thread wait until another one has reached a position, unless earlier waits already
+    /// imply that.
     ///
     /// The other thread has reached the position already, in the order of the recording. So all
     /// edges lead forward in this order, and a replay cannot wait for itself.

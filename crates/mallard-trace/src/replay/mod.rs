@@ -1,5 +1,5 @@
-//! Makes op streams of traces: the calls of a recorded program with the allocators of a plan, in the
-//! form in which `mallard-replay` makes them again.
+//! Compiles traces into op streams. An op stream has the calls of a recorded program, with the
+//! allocators of a plan, in the form that `mallard-replay` plays.
 //!
 //! ```no_run
 //! use mallard_trace::replay::{compile, Options, Plan, Strategy};
@@ -39,13 +39,14 @@ pub use strategy::{Allocator, Strategy};
 pub struct Options {
     /// The process; without it, the one with the most events.
     pub process: Option<i32>,
-    /// Whether a sampled trace is compiled, though its numbers of calls are too small.
+    /// Whether a sampled trace is compiled, although it has only a part of the calls.
     pub allow_samples: bool,
-    /// Whether a plan is compiled that winks out blocks which are used afterwards. Their frees are
-    /// left out.
+    /// Whether a plan is compiled although it winks out blocks that are used afterwards. The frees
+    /// of such blocks are left out.
     pub allow_escapes: bool,
-    /// How many slots that other threads have freed a thread leaves alone, before it takes one of
-    /// them and waits for its free. More slots mean fewer edges, and 8 bytes of the player for each.
+    /// How many free slots of other threads may lie idle before a thread takes one of them, which
+    /// needs a wait for the thread that freed the slot. More idle slots mean fewer waits, and cost
+    /// the player 8 bytes each.
     pub spare_slots: usize,
     /// A thread waits before an op until the other threads have done what came this many allocated
     /// bytes earlier in the recording, or a sixteenth of the peak if that is more.

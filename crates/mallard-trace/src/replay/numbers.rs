@@ -1,9 +1,9 @@
 //! Numbers that are used again: those of slots and of targets.
 //!
-//! A thread takes the number that it gave back last. Then everything that the number stood for
-//! before is over without a wait. The numbers that other threads gave back are taken only if there
-//! are more of them than `spare`, the oldest first, and after a wait for the thread that gave the
-//! number back. So at any time
+//! A thread takes the number that it gave back last. This needs no wait, because the thread itself
+//! has ended whatever had the number before. The numbers that other threads gave back are taken
+//! only if there are more of them than `spare`, the oldest first, and after a wait for the thread
+//! that gave the number back. So at any time
 //!
 //! ```text
 //! numbers  <=  numbers in use  +  spare  +  1
@@ -45,7 +45,8 @@ impl Numbers {
         self.count
     }
 
-    /// Takes a number for a thread. If none is free and there may be no more of them, returns none.
+    /// Takes a number for a thread. Returns `None` if no number is free and `may_grow` forbids a
+    /// new one, or if all 2^32 are in use.
     pub fn take(&mut self, thread: usize, may_grow: bool) -> Option<Taken> {
         if let Some((number, _)) = self.free.get_mut(thread).and_then(VecDeque::pop_back) {
             self.free_count -= 1;
@@ -59,8 +60,8 @@ impl Numbers {
         Some(Taken { number, after: None, is_new: true })
     }
 
-    /// Takes the oldest number of another thread: of the one that it took from last, or of the one
-    /// that has the most.
+    /// Takes the oldest free number of the thread from which a number was taken last. If that
+    /// thread has none, takes it from the thread that has the most.
     fn take_from_other(&mut self) -> Taken {
         if self.free[self.victim].is_empty() {
             let most = self.free.iter().enumerate().max_by_key(|(_, free)| free.len());

@@ -30,7 +30,7 @@ pub struct Plan {
 /// A malloc.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malloc {
-    /// Its name. `malloc` is the one that the system has.
+    /// Its name. `malloc` means the malloc of the system.
     pub name: String,
     /// Its library, if the plan names one.
     pub library: Option<String>,
@@ -70,7 +70,8 @@ pub enum Scope {
 pub enum End {
     /// A mark of the program. Traces have no marks yet, so plans with it are refused.
     Exact,
-    /// An event of the thread whose call stack lacks the function, or has another call of it.
+    /// An event of the thread whose call stack lacks the function, or has another call of the
+    /// function; or the last event of the thread.
     Sure,
     /// The end of the last block in use of the instance.
     Drained,

@@ -11,7 +11,7 @@ use crate::hash::NumberMap;
 
 /// A block without a rule, or a rule without an instance.
 pub(super) const NO_INSTANCE: u32 = u32::MAX;
-/// How many closed targets of other threads a rule leaves alone before it takes one of them.
+/// How many closed targets of other threads a rule leaves idle before it uses one of them again.
 const SPARE_TARGETS: usize = 64;
 
 /// A rule while the trace is compiled.
@@ -20,7 +20,7 @@ struct RuleState {
     numbers: Numbers,
     /// The targets of the rule by their numbers in `numbers`.
     targets: Vec<u16>,
-    /// The instance of a rule that is for no region.
+    /// The only instance, if the rule is not for a region.
     whole: u32,
     result: RuleResult,
 }
@@ -38,7 +38,7 @@ impl RuleState {
 /// An instance of a region, or the one instance of another rule.
 struct Instance {
     rule: usize,
-    /// The thread of the region; thread 0 for rules that are for no region.
+    /// The thread that runs the region; thread 0 for rules without a region.
     owner: usize,
     /// The target, 0 for the malloc of the process, and its number in `RuleState::numbers`.
     target: u16,
@@ -51,12 +51,13 @@ struct Instance {
     is_closed: bool,
     /// Under wink-out, the frees since the last allocation.
     held: Vec<Held>,
-    /// The positions of threads after their last op with this target: of the owner, and of others.
+    /// The position of the owner after its last op with this target. `others` has the positions of
+    /// the other threads.
     owner_at: u64,
     others: NumberMap<u32, u64>,
 }
 
-/// A free that wink-out leaves out, unless its instance allocates again.
+/// A free under wink-out. The op stream has the free only if the instance allocates again.
 pub(super) struct Held {
     /// The thread that frees.
     pub by: usize,
@@ -98,7 +99,7 @@ impl Regions {
         }
     }
 
-    /// Adds a thread. The first one opens the targets of rules that are for no region.
+    /// Adds a thread. The first thread opens the targets of rules without a region.
     pub fn add_thread(&mut self, thread: usize, emitter: &mut Emitter) -> Result<()> {
         self.current.push(vec![NO_INSTANCE; self.rules.len()]);
         if thread == 0 {
@@ -111,7 +112,8 @@ impl Regions {
         Ok(())
     }
 
-    /// The instance in which a thread allocates by a rule. Begins one if there is none.
+    /// Returns the instance in which a thread allocates under a rule. Begins an instance if there
+    /// is none.
     #[inline]
     pub fn enter(&mut self, thread: usize, rule: usize, emitter: &mut Emitter) -> Result<u32> {
         let whole = self.rules[rule].whole;
@@ -161,7 +163,8 @@ impl Regions {
         }
     }
 
-    /// Opens a target for a rule. Returns it, its number, and the position of the thread.
+    /// Opens a target for a rule. Returns the target, its number in `RuleState::numbers`, and the
+    /// position of the thread after the op.
     fn open(&mut self, thread: usize, rule: usize, em: &mut Emitter) -> Result<(u16, u32, u64)> {
         let may_grow = self.targets.len() < TARGETS_MAX as usize;
         let state = &mut self.rules[rule];
@@ -277,14 +280,15 @@ impl Regions {
         }
     }
 
-    /// Holds a free back until its instance allocates again, or ends. At the end of a structure the
-    /// program frees its blocks without an allocation in between: wink-out is in the place of these
-    /// frees alone. Blocks that a structure frees while it lives are freed under wink-out as well.
+    /// Holds a free back until the instance allocates again or ends. Wink-out replaces only the
+    /// frees at the end of a structure, which have no allocation between them. The blocks that a
+    /// structure frees earlier are freed under wink-out too.
     pub fn hold(&mut self, instance: u32, free: Held) {
         self.instances[instance as usize].held.push(free);
     }
 
-    /// Adds the frees of an instance that were held back: it is about to allocate.
+    /// Adds the frees of an instance that were held back, because the instance is about to
+    /// allocate.
     #[inline]
     pub fn resume(&mut self, instance: u32, emitter: &mut Emitter, slots: &mut Numbers) {
         let held = self.instances.get_mut(instance as usize).map(|of| &mut of.held);
@@ -301,8 +305,8 @@ impl Regions {
         }
     }
 
-    /// Gives back the slots of the blocks that ended by wink-out. A slot is free for the thread that
-    /// wrote it, which needs no edge.
+    /// Gives back the slots of the blocks that ended by wink-out. Each slot goes to the thread that
+    /// wrote it, so that no wait is needed.
     #[inline]
     pub fn give_back(&mut self, slots: &mut Numbers) {
         for free in self.left_out.drain(..) {
@@ -310,7 +314,7 @@ impl Regions {
         }
     }
 
-    /// Counts the end of a block, which may be the end of its instance.
+    /// Counts the end of a block. If it was the last block, ends or closes the instance.
     pub fn freed(&mut self, instance: u32, by: usize, size: u64, em: &mut Emitter) {
         let Some(of) = self.instances.get_mut(instance as usize) else { return };
         of.live_blocks -= 1;
@@ -324,7 +328,7 @@ impl Regions {
         }
     }
 
-    /// Takes note that a region of a thread is over.
+    /// Ends the current instance of a region on a thread.
     #[inline]
     pub fn over(&mut self, thread: usize, rule: usize, emitter: &mut Emitter) {
         let instance = self.current[thread][rule];
@@ -333,7 +337,7 @@ impl Regions {
         }
     }
 
-    /// Takes note of the last event of a thread.
+    /// Ends the instances with sure ends of a thread that has had its last event.
     pub fn end_thread(&mut self, thread: usize, emitter: &mut Emitter) {
         for rule in 0..self.rules.len() {
             if self.rules[rule].rule.ends == Some(End::Sure) {
@@ -378,7 +382,7 @@ impl Regions {
         self.rules[of.rule].numbers.give(by, of.number, position);
     }
 
-    /// Ends what the end of the recording ends.
+    /// Counts and closes the instances that did not end before the recording did.
     pub fn finish(&mut self, emitter: &mut Emitter) {
         for instance in 0..self.instances.len() {
             let of = &self.instances[instance];
@@ -397,8 +401,9 @@ impl Regions {
         }
     }
 
-    /// The targets and the results. A rule is one type in a program, so one instance that several
-    /// threads use makes all targets of its rule shared.
+    /// Returns the targets of the op stream and the result of each rule. If several threads use one
+    /// instance, all targets of its rule are shared: in a program, a rule is one type, and the type
+    /// decides whether there is a lock.
     pub fn into_results(mut self) -> (Vec<format::Target>, Vec<RuleResult>) {
         for state in &mut self.rules {
             state.result.targets = state.targets.len() as u32;
@@ -411,7 +416,7 @@ impl Regions {
 }
 
 impl Instance {
-    /// Counts bytes of a block that had `from` bytes before.
+    /// Counts a block that had `from` bytes before and has `to` bytes now.
     #[inline]
     fn grow(&mut self, from: u64, to: u64) {
         self.live_bytes = self.live_bytes - from + to;

@@ -1,4 +1,4 @@
-//! The rows of the table `events`, one row group at a time, and of it only the columns that are
+//! Reads the rows of the table `events`, one row group at a time, and only the columns that are
 //! needed.
 
 use super::format::SIZE_MAX;
@@ -55,7 +55,7 @@ pub(super) struct Row {
     /// The call stack, or -1 if it is not known.
     pub stack: i32,
     pub fresh: u16,
-    /// Whether the row has an address. True as well if the column was not read.
+    /// Whether the row has an address; also true if the column of addresses was not read.
     pub has_addr: bool,
 }
 

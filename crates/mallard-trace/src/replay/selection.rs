@@ -18,21 +18,21 @@ pub(super) struct Selection {
     depths: Vec<u16>,
     /// Whether the stack belongs to a call that starts a thread.
     starts: Vec<bool>,
-    /// The rule for all nodes without another one, and for unknown call stacks.
+    /// The rule for unknown call stacks and for all nodes that have no other rule.
     everything: Option<usize>,
-    /// For each rule whose regions end for sure: the rule, and for each node the depth of the
-    /// outermost frame of its function, 0 if there is none.
+    /// The rules with `ends = "sure"`. With each rule, for each node: the depth of the outermost
+    /// frame of the region's function, or 0 if the function is not on the call stack.
     sure: Vec<(usize, Vec<u16>)>,
 }
 
 impl Selection {
-    /// The selection of a plan that needs no call stacks.
+    /// Makes the selection of a plan that needs no call stacks.
     pub fn without_stacks(plan: &Plan) -> Self {
         let everything = plan.rules.iter().position(|rule| rule.scope == Scope::Everything);
         Selection { everything, ..Selection::default() }
     }
 
-    /// Looks the functions of a plan up. `allocating` has the call stacks that allocate, and `name` is
+    /// Looks up the functions of a plan. `allocating` has the call stacks that allocate; `name` is
     /// what errors call the plan.
     pub fn new(plan: &Plan, stacks: &Stacks, allocating: &[i64], name: &str) -> Result<Self> {
         let mut names = Names::new(plan);
@@ -76,11 +76,12 @@ impl Selection {
         !self.sure.is_empty()
     }
 
-    /// The rules whose regions are certainly over, on a thread that has an event with a known call
-    /// stack, `fresh` frames of which differ from the event before.
+    /// Returns the rules whose regions are certainly over on a thread. `node` is the call stack of
+    /// an event of the thread, and `fresh` is how many of its frames differ from the event before.
     ///
-    /// The pair of stack slot and address of a frame says which call of the *next inner* function it
-    /// made. So the call of a function is the same as before only if the frame outside of it is.
+    /// A frame is a return address and the place of that address on the stack. They tell which call
+    /// of the *next inner* function is running. So a function is in the same call as before only if
+    /// the frame outside of it has not changed.
     pub fn over(&self, node: i32, fresh: u16) -> impl Iterator<Item = usize> + '_ {
         let index = node as usize;
         let depth = self.depths.get(index).copied().unwrap_or(0);
@@ -141,7 +142,7 @@ fn starts_thread(function: &str) -> bool {
     name.starts_with("pthread_create") || name.starts_with("thrd_create")
 }
 
-/// The names of forms in which a plan may write a function: in full, as `mallard sites` shows it,
+/// Returns the forms in which a plan may write a function: in full, as `mallard sites` shows it,
 /// and without result and arguments.
 fn forms(function: &str) -> [String; 3] {
     let shown = short(function);
@@ -208,7 +209,7 @@ impl<'a> Names<'a> {
         rules.into_iter()
     }
 
-    /// Fails if a name of the plan is that of no function.
+    /// Fails if the plan has a name that no function has.
     fn check(&self, plan: &Plan, name: &str) -> Result<()> {
         for (rule, wanted) in self.sites.iter().chain(&self.regions) {
             if self.found.contains(rule) {
@@ -223,7 +224,7 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// What to write instead of a name that is unknown.
+    /// Returns advice for a name that was not found: what to write instead.
     fn advice(&self, wanted: &str) -> String {
         let inner = format!("::{wanted}");
         let plain: BTreeSet<&str> = self.known.values().map(|forms| forms[2].as_str()).collect();
@@ -295,7 +296,7 @@ impl<'a> Tree<'a> {
         });
     }
 
-    /// Notes in which regions a node is. Returns the rule of the one that began last.
+    /// Notes in which regions a node is. Returns the rule of the region that began last.
     fn enter_regions(&mut self, node: usize, parent: usize, frame: usize, is_root: bool) -> u16 {
         let (mut last, mut rule) = (0, NONE);
         for (number, entries) in &mut self.entries {

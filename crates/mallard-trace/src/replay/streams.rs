@@ -1,7 +1,7 @@
 //! The ops of all threads, while they are compiled.
 //!
-//! The ops wait in a temporary file, in chunks of one thread each, since a file of ops has all ops
-//! of a thread side by side. Memory: at most 64 KiB a thread, and one bit for each op of a thread
+//! The ops wait in a temporary file, in chunks of one thread each, because an op stream needs all
+//! ops of a thread together. Memory: at most 64 KiB a thread, and one bit for each op of a thread
 //! whose blocks other threads use.
 
 use super::format::{self, op, Op, Sums, Target, Thread, HEADER_BYTES, OP_BYTES};
@@ -155,7 +155,7 @@ impl Stream {
         self.write_ops(&self.last, &mut position, to)
     }
 
-    /// Writes ops, and the op `publish` after those that need it.
+    /// Writes ops, with an op `publish` after each op whose position is published.
     fn write_ops(&self, ops: &[u8], position: &mut u64, to: &mut Summing) -> io::Result<()> {
         // The ops of 64 positions share a word of `published`. A chunk begins with a new word.
         for ops in ops.chunks(64 * OP_BYTES) {

@@ -19,15 +19,14 @@ pub(super) struct Recorded {
 pub(super) struct Process {
     /// Its number, if the trace has it.
     pub number: Option<i32>,
-    /// Its threads with events, those that started first at the front.
+    /// Its threads that have events, in the order of their starts.
     pub threads: Vec<Recorded>,
     /// How many other processes have events.
     pub others: u64,
 }
 
 impl Process {
-    /// Reads the threads of a process: of the one that is asked for, or of the one with the most
-    /// events.
+    /// Reads the threads of the process `wanted`, or else of the process with the most events.
     pub fn read(trace: &Trace, wanted: Option<i32>) -> Result<Process> {
         let table = trace.table(&THREADS)?;
         let (tids, processes) = (table.i64s("tid")?, table.i64s("proc")?);
@@ -69,7 +68,7 @@ impl Process {
 pub(super) struct ThreadState {
     /// The end of its last call, in nanoseconds.
     pub end_of_call: i64,
-    /// The row of its last event that belongs to a call that starts a thread.
+    /// The row of its latest event inside a call that starts a thread.
     pub starts_at: Option<u64>,
     /// Events that are still to come.
     pub events_left: u64,

@@ -5,7 +5,7 @@ use super::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::Manifest;
 
-/// What the compiler counted of events that an op stream cannot have.
+/// Counts of what the compiler found in a trace or a plan that an op stream cannot have.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Oddities {
     pub unknown_blocks: u64,
@@ -18,7 +18,7 @@ pub(super) struct Oddities {
     pub frees_without_stack: u64,
 }
 
-/// Fails if a sampled trace would be replayed and the caller does not insist.
+/// Fails if the trace is sampled, unless the caller allows samples.
 pub(super) fn check_samples(manifest: &Manifest, options: &Options) -> Result<()> {
     if manifest.stream.sample_bytes == 0 || options.allow_samples {
         return Ok(());
@@ -29,6 +29,11 @@ pub(super) fn check_samples(manifest: &Manifest, options: &Options) -> Result<()
         "nothing was replayed",
         "record without --sample: mallard record -o NAME -- PROGRAM",
     ))
+}
+
+/// A count with the words that fit it: `1 event is`, `2 events are`.
+fn counted(n: u64, one: &str, more: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { more })
 }
 
 /// The reasons so far.
@@ -55,8 +60,9 @@ pub(super) fn of(manifest: &Manifest, odd: &Oddities) -> Vec<Validity> {
 fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     list.add(Cause::Losses, manifest.losses.all(), &|n| {
         format!(
-            "{n} events are missing: a lost free leaves a block in use until the end, and the frees \
-             of a block whose allocation was lost are left out"
+            "{} missing: a lost free leaves a block in use until the end, and the frees of a block \
+             whose allocation was lost are left out",
+            counted(n, "event is", "events are")
         )
     });
     let ending = &manifest.stream.ending;
@@ -85,39 +91,46 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
         )
     });
     list.add(Cause::UnknownBlocks, odd.unknown_blocks, &|n| {
-        format!(
-            "{n} frees and reallocs of blocks whose allocation is not in the trace are left out"
-        )
+        let calls = counted(n, "free or realloc of a block", "frees and reallocs of blocks");
+        format!("{calls} whose allocation is not in the trace: left out")
     });
     list.add(Cause::MissedFrees, manifest.counts.missed_frees, &|n| {
-        format!("{n} blocks were freed without an event: in the replay they stay in use")
+        let blocks = counted(n, "block was", "blocks were");
+        format!("{blocks} freed without an event: such a block stays in use in the replay")
     });
     list.add(Cause::CutSizes, odd.cut_sizes, &|n| {
-        format!("{n} blocks are larger than 2^40 - 2 bytes, and have that size in the replay")
+        let blocks = counted(n, "block is", "blocks are");
+        format!("{blocks} larger than 2^40 - 2 bytes: the replay allocates that many instead")
     });
     list.add(Cause::TracedAllocators, odd.traced, &|n| {
-        format!("{n} events are of traced allocators, not of malloc, and are left out")
+        let events = counted(n, "event is", "events are");
+        format!("{events} of traced allocators, not of malloc: left out")
     });
     list.add(Cause::OtherProcesses, odd.other_processes, &|n| {
-        format!("the trace has {n} other processes with events: the replay has one process")
+        let others = counted(n, "other process", "other processes");
+        format!("the trace has {others} with events: the replay has one process")
     });
 }
 
 /// Adds the reasons that lie in the plan.
 fn add_of_plan(list: &mut List, odd: &Oddities) {
     list.add(Cause::UnfinishedRegions, odd.unfinished, &|n| {
-        format!("{n} instances of regions do not end before the recording does")
+        let instances = counted(n, "instance of a region does", "instances of regions do");
+        format!("{instances} not end before the recording does")
     });
     list.add(Cause::IdleRules, odd.idle_rules, &|n| {
-        format!("{n} rules of the plan apply to no block of the recording")
+        let rules = counted(n, "rule of the plan applies", "rules of the plan apply");
+        format!("{rules} to no block of the recording")
     });
     list.add(Cause::NoFreeStacks, odd.frees_without_stack, &|n| {
         format!(
-            "{n} frees have no call stack: a region of ends = \"sure\" ends at the next allocation \
-             outside of it"
+            "{} no call stack: a region with ends = \"sure\" ends at the next allocation outside of \
+             it",
+            counted(n, "free has", "frees have")
         )
     });
     list.add(Cause::Escapes, odd.escapes, &|n| {
-        format!("{n} blocks are used after wink-out: a program with this plan would be wrong")
+        let blocks = counted(n, "block is", "blocks are");
+        format!("{blocks} used after wink-out: a program with this plan would be wrong")
     });
 }
