@@ -137,7 +137,8 @@ pub struct Savings {
     /// The savings of each malloc that could be played, as shares of `program_ns`, by name. Empty
     /// if nothing was measured.
     pub of: BTreeMap<String, Differences>,
-    /// The CPU time of the program, as the recording has it, in ns.
+    /// The CPU time of the program in ns, as the replay takes it: that of the recording without
+    /// what recording took.
     pub program_ns: f64,
 }
 

@@ -145,7 +145,7 @@ impl Report {
 
     /// Compares the savings with those that a replay found, and keeps the shares.
     pub fn explain(&mut self, replayed: &Savings) {
-        // The replay's shares are of the CPU time that the recording has.
+        // The savings of the replay are shares of another CPU time: that of the recording.
         let scale = replayed.program_ns / self.measured.median(0, |f| f.cpu_ns);
         let blocks = self.measured.metric(|f| f.cpu_ns);
         let share = |(at, index): (usize, usize)| {
