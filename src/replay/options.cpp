@@ -40,7 +40,7 @@ const char* value_of(const char* name, int count, char** arguments, int& at) noe
         return argument + length + 1;
     if (argument[length] != '\0')
         return nullptr;
-    if (at + 1 >= count)
+    if (at + 1 >= count || arguments[at + 1] == nullptr)
         fail(status_usage, unchanged, show_usage, "%s has no value", name);
     return arguments[++at];
 }

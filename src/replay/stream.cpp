@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -154,9 +155,8 @@ window windows::take() noexcept
 {
     std::lock_guard const held(lock_);
     if (idle_ != nullptr) {
-        op* const taken = idle_;
-        std::memcpy(&idle_, taken, sizeof idle_);
-        return {taken};
+        idle_window* const taken = std::exchange(idle_, idle_->next);
+        return {reinterpret_cast<op*>(taken)};
     }
     std::size_t const bytes = bytes_ + page_bytes;
     std::byte* const at = map_or_fail(bytes, "the ops of a thread");
@@ -168,8 +168,7 @@ window windows::take() noexcept
 void windows::give(window idle) noexcept
 {
     std::lock_guard const held(lock_);
-    std::memcpy(static_cast<void*>(idle.ops), &idle_, sizeof idle_);
-    idle_ = idle.ops;
+    idle_ = new (static_cast<void*>(idle.ops)) idle_window{idle_};
 }
 
 } // namespace mallard::replay

@@ -93,9 +93,14 @@ public:
     std::size_t bytes() const noexcept { return mapped_; }
 
 private:
+    /// An idle window has the address of the next one in its first word.
+    struct idle_window {
+        idle_window* next;
+    };
+
     std::size_t bytes_;
     std::size_t mapped_ = 0;
-    op* idle_ = nullptr; // the first word of an idle window is the address of the next one
+    idle_window* idle_ = nullptr;
     std::mutex lock_;
 };
 
