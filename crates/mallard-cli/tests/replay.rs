@@ -309,7 +309,10 @@ fn contention_is_not_measurable_with_fewer_cores_than_threads() {
     let ran = on_one_core(&["--json"]);
     let result: Value =
         serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
-    assert_eq!((&result["threads"], &result["cores"]), (&5.into(), &1.into()));
+    // Five threads exist at once, and each processor of the recording ran one at a time.
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(result["threads"], 5.min(processors));
+    assert_eq!(result["cores"], 1);
     assert_eq!(result["contention"], "not measurable");
     assert!(result["base"]["wall_ns"].is_null(), "{result}");
     assert!(result["candidates"][0]["wall_ns"].is_null(), "{result}");

@@ -38,7 +38,7 @@ impl Question {
         let (real, replayed) = (pair.real.as_ref()?, pair.replayed.as_ref()?);
         let above = |percent: f64| real.is_different() && real.median.abs() > percent;
         match self {
-            Question::Sign => above(SIGN_PERCENT).then(|| real.median * replayed.median > 0.0),
+            Question::Sign => above(SIGN_PERCENT).then_some(real.median * replayed.median > 0.0),
             Question::Call => above(CALL_PERCENT).then(|| real.verdict == replayed.verdict),
             _ => (real.verdict == Some(Verdict::NoDifference)).then(|| !replayed.is_different()),
         }
