@@ -6,7 +6,7 @@ use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::units::plural;
 use crate::turns::blocks::{is_narrow, measure, shown, Measured, Plan, Runs};
-use crate::turns::subject::{ending, Figures, Run, Runner, Stop, Subject};
+use crate::turns::subject::{ending, Figures, Run, Runner, Stop, Subject, Turn};
 use crate::turns::timing::Timing;
 use serde::Deserialize;
 use std::time::Duration;
@@ -50,17 +50,11 @@ impl<'a> Playing<'a> {
 }
 
 impl Runs for Playing<'_> {
-    fn run(
-        &self,
-        subject: &Subject,
-        padding: usize,
-        limit: Duration,
-        watches: bool,
-    ) -> Result<Run, Stop> {
-        let played = self.play(subject, padding, limit, watches);
+    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
+        let played = self.play(subject, turn);
         match played {
             Err(stop) if std::ptr::eq(subject, &self.chosen.base) => {
-                Err(base_stops(stop, &subject.name, limit))
+                Err(base_stops(stop, &subject.name, turn.limit))
             }
             played => played,
         }
@@ -82,14 +76,8 @@ impl Playing<'_> {
     }
 
     /// Plays once.
-    fn play(
-        &self,
-        subject: &Subject,
-        padding: usize,
-        limit: Duration,
-        watches: bool,
-    ) -> Result<Run, Stop> {
-        let mut run = self.runner.run(subject, padding, limit, watches)?;
+    fn play(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
+        let mut run = self.runner.run_once(subject, turn)?;
         if run.status != 0 {
             return Err(Stop::Broken(ending(run.status, &run.output)));
         }

@@ -2,7 +2,7 @@
 
 use super::child::Seen;
 use super::outputs;
-use super::subject::{ending, Figures, Run, Runner, Stop, Subject};
+use super::subject::{ending, Figures, Run, Runner, Stop, Subject, Turn};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
@@ -90,15 +90,8 @@ impl Measured {
 
 /// Runs subjects, and says when enough is known.
 pub trait Runs {
-    /// Runs a subject once. `padding` is the length of a variable that moves the stack. With
-    /// `watches`, looks for the library of the subject in the memory of the process.
-    fn run(
-        &self,
-        subject: &Subject,
-        padding: usize,
-        limit: Duration,
-        watches: bool,
-    ) -> Result<Run, Stop>;
+    /// Runs a subject once.
+    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop>;
 
     /// Whether the differences are known well enough.
     fn is_known(&self, measured: &Measured) -> bool;
@@ -110,14 +103,8 @@ pub trait Runs {
 }
 
 impl Runs for Runner {
-    fn run(
-        &self,
-        subject: &Subject,
-        padding: usize,
-        limit: Duration,
-        watches: bool,
-    ) -> Result<Run, Stop> {
-        self.run_once(subject, padding, limit, watches)
+    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
+        self.run_once(subject, turn)
     }
 
     fn is_known(&self, measured: &Measured) -> bool {
@@ -155,7 +142,8 @@ pub fn measure(
     if let Some(progress) = &plan.progress {
         progress.say(&format!("the first run of {}", base.name));
     }
-    let first = match runner.run(base, rng.usize(..PADDING_MAX), plan.budget, true) {
+    let turn = Turn { padding: rng.usize(..PADDING_MAX), limit: plan.budget, watches: true };
+    let first = match runner.run(base, turn) {
         Ok(first) => first,
         Err(Stop::Interrupted) => {
             return Ok(Measured { interrupted: true, ..nothing(candidates) });
@@ -278,7 +266,7 @@ impl Measurement<'_> {
         let subject = if column < 2 { self.base } else { &self.candidates[column - 2] };
         let limit = (self.first.took * PATIENCE).max(PATIENCE_MIN);
         let padding = self.rng.usize(..PADDING_MAX);
-        let run = self.runner.run(subject, padding, limit, watches)?;
+        let run = self.runner.run(subject, Turn { padding, limit, watches })?;
         self.took[column] = run.took;
         Ok(run)
     }

@@ -103,6 +103,18 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// How a subject is run this time.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The length of a variable that moves the stack: the place of the stack alone can change the time
+    /// of a program by some per cent.
+    pub padding: usize,
+    /// A run that takes longer is killed.
+    pub limit: Duration,
+    /// Whether the library of the subject is looked for in the memory of the process.
+    pub watches: bool,
+}
+
 /// Runs subjects.
 #[derive(Default)]
 pub struct Runner {
@@ -119,31 +131,24 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Runs a subject once, after the setup. `padding` is the length of a variable that moves the
-    /// stack: the place of the stack alone can change the time of a program by some per cent.
-    pub fn run_once(
-        &self,
-        subject: &Subject,
-        padding: usize,
-        limit: Duration,
-        watches: bool,
-    ) -> Result<Run, Stop> {
+    /// Runs a subject once, after the setup.
+    pub fn run_once(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
         let begin = Instant::now();
         self.set_up()?;
         let mut variables = subject.variables.clone();
-        variables.push(("MALLARD_PADDING".into(), Some("x".repeat(padding).into())));
+        variables.push(("MALLARD_PADDING".into(), Some("x".repeat(turn.padding).into())));
         let start = Start {
             path: subject.path.clone(),
             words: subject.words.clone(),
             variables,
             stdin: self.stdin.clone(),
             captures: self.load.is_none(),
-            library: subject.library.clone().filter(|_| watches),
+            library: subject.library.clone().filter(|_| turn.watches),
         };
         let child = Child::start(&start)?;
         let mut run = match &self.load {
-            Some(load) => self.serve(child, load, limit)?,
-            None => self.finish(child, limit)?,
+            Some(load) => self.serve(child, load, turn.limit)?,
+            None => self.finish(child, turn.limit)?,
         };
         run.took = begin.elapsed();
         Ok(run)
