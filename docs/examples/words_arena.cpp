@@ -1,0 +1,33 @@
+// The different words of each file in a folder. Each call counts in an arena of its own.
+#include <mallard/pmr.hpp>
+#include <mallard/winked.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+
+// Returns how many different words a file has.
+std::size_t different_words(const std::filesystem::path& path)
+{
+    mallard::pmr_resource<mallard::arena<>> memory;
+    mallard::winked<std::pmr::map<std::pmr::string, int>> counted(memory);
+    auto& count = *counted;
+    std::ifstream file(path);
+    for (std::pmr::string word(&memory); file >> word;)
+        ++count[word];
+    return count.size();
+}
+
+// Counts in the folder of the system's headers of C, or in the given folder.
+int main(int arguments, char** argument)
+{
+    const std::filesystem::path folder = arguments > 1 ? argument[1] : "/usr/include/linux";
+    std::size_t sum = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+        if (entry.is_regular_file())
+            sum += different_words(entry.path());
+    std::cout << sum << "\n";
+    return sum > 0 ? 0 : 1;
+}
