@@ -1,16 +1,14 @@
 #!/usr/bin/python3
 """Tests a page of `mallard bench report` in a headless Chromium. `page.py PAGE [SCREENSHOTS]`
 
-Each check is a function whose name states what it checks. A failure is printed with its traceback,
-and makes the status 1. If a folder is given, screenshots are written to it: wide and narrow, light
-and dark. The program needs Debian's chromium, chromium-driver and python3-selenium.
+chromium.py says what a promise is. A promise that is not kept makes the status 1. If a folder is
+given, screenshots are written to it: wide and narrow, light and dark.
 """
 import sys
-import traceback
 from pathlib import Path
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+import chromium
+from chromium import luminance, pixel, run
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
@@ -18,30 +16,8 @@ page = Path(sys.argv[1]).resolve()
 shots = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 
 
-def start():
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-    driver.set_script_timeout(60)
-    return driver
-
-
-def media(driver, scheme):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-
-
 def open_page(driver, width=1280, scheme="light"):
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
-    media(driver, scheme)
-    driver.get(page.as_uri())
-
-
-def run(driver, script, *arguments):
-    return driver.execute_script(script, *arguments)
+    chromium.open_file(driver, page, width, scheme)
 
 
 def choose(driver, control, value):
@@ -52,24 +28,6 @@ def shown_titles(driver):
     """Returns the titles of the tables that the selectors show."""
     return run(driver, """return [...document.querySelectorAll('.machine:not([hidden]) .t:not([hidden]) h4')]
         .map(h => h.textContent)""")
-
-
-def luminance(driver, element, kind):
-    """Returns the lightness of an element's computed colour, from 0 for black to 1 for white."""
-    text = run(driver, f"return getComputedStyle(document.querySelector('{element}')).{kind}")
-    numbers = text[text.index("(") + 1:-1].replace(",", " ").split()[:3]
-    return sum(float(n) for n in numbers) / 3 / 255
-
-
-def pixel(driver, x, y):
-    """Returns red, green and blue of a pixel of the painted page."""
-    return driver.execute_async_script("""const [data, x, y, done] = arguments;
-        createImageBitmap(new Blob([Uint8Array.from(atob(data), c => c.charCodeAt(0))])).then((image) => {
-          const canvas = new OffscreenCanvas(image.width, image.height);
-          const context = canvas.getContext('2d');
-          context.drawImage(image, 0, 0);
-          done([...context.getImageData(x, y, 1, 1).data].slice(0, 3));
-        });""", driver.get_screenshot_as_base64(), x, y)
 
 
 promises = []
@@ -111,10 +69,7 @@ def the_console_stays_empty(driver):
 
 @promise
 def nothing_is_loaded_from_the_network(driver):
-    driver.get_log("performance")
-    open_page(driver)
-    asked = [e["message"] for e in driver.get_log("performance") if '"Network.requestWillBeSent"' in e["message"]]
-    assert all(page.as_uri() in m or '"url":"data:' in m for m in asked), asked
+    assert chromium.asked_of_network(driver, page) == []
 
 
 @promise
@@ -239,46 +194,21 @@ def the_button_changes_the_theme(driver):
 def tables_scroll_sideways_and_the_page_does_not(driver):
     for width in (390, 320, 1280):
         open_page(driver, width)
-        run(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
-        inner, full = run(driver, "return [innerWidth, document.documentElement.scrollWidth]")
-        assert inner == width and full <= width, (width, inner, full)
+        assert not chromium.is_too_wide(driver, width), width
 
 
 @promise
 def every_control_has_a_name(driver):
     open_page(driver)
-    nameless = run(driver, """return [...document.querySelectorAll('input, select, button')]
-        .filter(c => !c.labels?.length && !c.textContent.trim() && !c.ariaLabel).map(c => c.outerHTML)""")
-    assert nameless == [], nameless
-
-
-def take_screenshots(driver):
-    shots.mkdir(parents=True, exist_ok=True)
-    for width in (1280, 390):
-        for scheme in ("light", "dark"):
-            open_page(driver, width, scheme)
-            height = run(driver, "return document.documentElement.scrollHeight")
-            for number, top in enumerate(range(0, min(height, 16000), 1800)):
-                driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-                    "width": width, "height": 1800, "deviceScaleFactor": 1, "mobile": False})
-                run(driver, "scrollTo(0, arguments[0])", top)
-                driver.save_screenshot(str(shots / f"{width}-{scheme}-{number}.png"))
+    assert chromium.nameless_controls(driver) == []
 
 
 def main():
-    driver, failed = start(), 0
+    driver = chromium.start()
     try:
-        for check in promises:
-            try:
-                check(driver)
-                run(driver, "localStorage.clear()")
-                print("ok    ", check.__name__)
-            except Exception:
-                failed += 1
-                print("FAILED", check.__name__)
-                traceback.print_exc(file=sys.stdout)
+        failed = chromium.keep(driver, promises)
         if shots:
-            take_screenshots(driver)
+            chromium.take_screenshots(driver, page, shots)
     finally:
         driver.quit()
     return failed > 0

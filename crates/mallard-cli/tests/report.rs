@@ -295,15 +295,6 @@ fn the_page_is_one_file_that_loads_nothing() {
 }
 
 #[test]
-fn without_chart_js_the_page_has_tables_and_a_sentence() {
-    let tree = Tree::with(&a_part());
-    let ran = tree.run(&["report", "--plot-library", "missing.js"]);
-    assert_eq!(ran.status(), 0);
-    assert!(ran.err().contains("no Chart.js at missing.js"), "{}", ran.err());
-    assert!(tree.read("build/performance.html").contains("Which one, and what it gains"));
-}
-
-#[test]
 fn names_from_rows_cannot_break_the_page() {
     let mut hostile =
         row("pool", "pair/</script><script>alert(1)</script>|x", "mallard/<b>", "ns_per_op", 1.0);

@@ -1,19 +1,9 @@
-//! Renders tables as HTML, and provides what every HTML page needs. No page loads anything from the
-//! network.
+//! Renders the tables of the page of benchmarks as HTML.
 
 use crate::rows::experiment::Kind;
 use crate::tables::{Cell, Table};
 use maud::{html, Markup};
 use std::collections::BTreeSet;
-
-/// The content security policy of a page: neither the page nor a script in it may load anything.
-pub const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
-
-/// Makes a script safe inside a `<script>` element: the result does not contain the closing tag.
-pub fn inert(script: &str) -> String {
-    script.replace("</script", "<\\/script")
-}
 
 /// The contenders of a page, sorted. Contender number 7 has the CSS class `c7`, which the page's
 /// filter hides.
@@ -105,14 +95,4 @@ fn one_cell(cell: &Cell, table: &Table, place: usize, names: &Contenders) -> Mar
 
 fn not_empty(text: &str) -> Option<&str> {
     Some(text).filter(|t| !t.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_script_contains_no_closing_tag() {
-        assert!(!inert("x</script>y").contains("</script"));
-    }
 }

@@ -2,6 +2,7 @@
 
 pub mod html;
 pub mod markdown;
+pub mod page;
 pub mod progress;
 pub mod terminal;
 pub mod units;

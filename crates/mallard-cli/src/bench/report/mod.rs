@@ -8,6 +8,7 @@ mod page;
 mod sections;
 
 use crate::error::Failure;
+use crate::output::page::chart_js;
 use crate::output::terminal;
 use crate::rows::experiment::Machine;
 use crate::rows::published::Published;
@@ -27,13 +28,6 @@ pub struct Report {
     /// Folder for performance.html [default: build]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Chart.js file, for the curves
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "/usr/share/javascript/chart.js/chart.min.js"
-    )]
-    plot_library: PathBuf,
 }
 
 impl Report {
@@ -72,30 +66,13 @@ impl Report {
         for (_, sections) in all.iter_mut().skip(1) {
             sections.retain(|s| s.measured); // the first machine lists what was not measured
         }
-        let library = self.library();
-        let page = page::render(&all, &Charts::of(machines), library.as_deref());
+        let page = page::render(&all, &Charts::of(machines), chart_js());
 
         let out = self.out.clone().unwrap_or_else(|| root.join("build"));
         let pages = [root.join("docs/performance.md"), out.join("performance.html")];
         write(&pages[0], &markdown::render(&sections::lead(machines), &all))?;
         write(&pages[1], &page)?;
         Ok(pages)
-    }
-
-    /// The text of Chart.js. Without it the page has all tables, and a sentence in place of the curves.
-    fn library(&self) -> Option<String> {
-        let text = fs::read_to_string(&self.plot_library).ok();
-        if text.is_none() {
-            eprintln!(
-                "{}",
-                Failure::new(
-                    format!("no Chart.js at {}", self.plot_library.display()),
-                    "the page has all tables, and no curves",
-                    "apt-get install libjs-chart.js, or --plot-library FILE",
-                )
-            );
-        }
-        text
     }
 }
 

@@ -3,65 +3,58 @@
 use super::charts::Charts;
 use super::markdown::{lost_commits, runs, READING};
 use super::sections::{Block, Section, Where};
-use crate::output::html::{self, inert, Contenders, POLICY};
+use crate::output::html::{self, Contenders};
+use crate::output::page::{theme_button, Page};
 use crate::rows::cases::FACETS;
 use crate::rows::experiment::Machine;
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use maud::{html, Markup};
 
+const TITLE: &str = "Mallard: performance";
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
+
+/// Makes the page. `chart_js` is the text of Chart.js; without it the page has tables and no curves.
 pub fn render(
     machines: &[(&Machine, Vec<Section>)],
     charts: &Charts,
-    library: Option<&str>,
+    chart_js: Option<&str>,
 ) -> String {
     let tables =
         machines.iter().flat_map(|(_, sections)| sections).flat_map(Section::tables_of_page);
     let names = Contenders::of(tables);
-    let title = "Mallard: performance";
+    let data = serde_json::json!({"contenders": names.0, "charts": charts}).to_string();
+    Page {
+        title: TITLE,
+        made_by: "mallard bench report",
+        styles: &[STYLE],
+        class: "published",
+        body: body(machines, &names),
+        data: &data,
+        chart_js,
+        scripts: &[SCRIPT],
+    }
+    .render()
+}
+
+fn body(machines: &[(&Machine, Vec<Section>)], names: &Contenders) -> Markup {
     html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                link rel="icon" href="data:,";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-                style id="filtered" {}
+        style id="filtered" {}
+        header {
+            h1 { (TITLE) }
+            p { "Which allocator for which situation, what it gains, and when it does not: computed from measurements." }
+            details {
+                summary { "How to read this page" }
+                @for paragraph in READING { p { (paragraph.replace(['`', '*'], "")) } }
+                p { "In tables: blue is better than glibc (or, without it, than the best peer), orange worse; a bold figure is the best of its line. A title sorts." }
             }
-            body.published {
-                header {
-                    h1 { (title) }
-                    p { "Which allocator for which situation, what it gains, and when it does not: computed from measurements." }
-                    details {
-                        summary { "How to read this page" }
-                        @for paragraph in READING { p { (paragraph.replace(['`', '*'], "")) } }
-                        p { "In tables: blue is better than glibc (or, without it, than the best peer), orange worse; a bold figure is the best of its line. A title sorts." }
-                    }
-                }
-                (controls(machines))
-                main {
-                    @for (index, (machine, sections)) in machines.iter().enumerate() {
-                        (one(index, machine, sections, &names))
-                    }
-                }
-                script id="data" type="application/json" { (PreEscaped(data(&names, charts))) }
-                @if let Some(library) = library {
-                    script { (PreEscaped(inert(library))) }
-                }
-                script { (PreEscaped(SCRIPT)) }
+        }
+        (controls(machines))
+        main {
+            @for (index, (machine, sections)) in machines.iter().enumerate() {
+                (one(index, machine, sections, names))
             }
         }
     }
-    .into_string()
-}
-
-fn data(names: &Contenders, charts: &Charts) -> String {
-    let json = serde_json::json!({"contenders": names.0, "charts": charts});
-    // A script must not contain a tag. In JSON, `<` can occur only in strings, where it can be escaped.
-    json.to_string().replace('<', "\\u003c")
 }
 
 fn controls(machines: &[(&Machine, Vec<Section>)]) -> Markup {
@@ -86,7 +79,7 @@ fn controls(machines: &[(&Machine, Vec<Section>)]) -> Markup {
             label { input id="published" type="checkbox" checked; " published" }
             label { input id="ratio" type="checkbox"; " ratio" }
             label { input id="spread" type="checkbox"; " spread" }
-            button id="theme" type="button" { "dark / light" }
+            (theme_button())
         }
     }
 }
@@ -140,7 +133,7 @@ fn chart(name: &str) -> Markup {
         div.chart data-chart=(name) {
             label { "show " select {} }
             div.canvas { canvas role="img" aria-label=(name) {} }
-            p.missing hidden { "There is no drawing: Chart.js was not there when this page was made, or nothing is to be drawn in this choice." }
+            p.missing hidden { "There is no drawing: Chart.js was not there when mallard was built, or nothing is to be drawn in this choice." }
             details { summary { "the figures" } div.scroll tabindex="0" role="region" aria-label="the figures" { table {} } }
         }
     }
@@ -162,5 +155,17 @@ fn measured(index: usize, machine: &Machine) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_without_chart_js_is_whole() {
+        let text = render(&[], &Charts::default(), None);
+        assert!(text.contains("</html>") && !text.contains("chart-js"), "{text}");
+        assert!(render(&[], &Charts::default(), Some("of Chart.js")).contains("of Chart.js"));
     }
 }

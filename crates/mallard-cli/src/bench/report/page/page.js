@@ -1,265 +1,160 @@
-"use strict";
-// The page contains all tables. The selectors only show and hide them.
-(() => {
-  const byId = (id) => document.getElementById(id);
-  const data = JSON.parse(byId("data").textContent);
-  const root = document.documentElement;
-  const machine = () => byId("machine").value;
-  const chosen = () => document.querySelector(`.machine[data-machine="${machine()}"]`);
+// The page of benchmarks contains all tables. The selectors only show and hide them.
 
-  // --- showing and hiding ----------------------------------------------------
+const data = JSON.parse(byId("data").textContent);
+const machine = () => byId("machine").value;
+const chosen = () => document.querySelector(`.machine[data-machine="${machine()}"]`);
 
-  // Returns a test for names of contenders: a name passes if it matches any word of the filter. A word
-  // that is not a valid regular expression is compared as text.
-  function wanted() {
-    const words = byId("filter").value.split(/\s+/).filter(Boolean).map((word) => {
-      try {
-        return new RegExp(word, "i");
-      } catch {
-        return { test: (name) => name.includes(word) };
-      }
-    });
-    return (name) => words.length === 0 || words.some((word) => word.test(name));
-  }
+// --- showing and hiding ----------------------------------------------------
 
-  function filter() {
-    const is = wanted();
-    const hidden = data.contenders.map((name, i) => (is(name) ? "" : ".c" + i)).filter(Boolean);
-    byId("filtered").textContent = hidden.length ? hidden.join() + "{display:none}" : "";
-  }
-
-  function choose() {
-    const variant = byId("variant").value;
-    const kind = byId("kind").value;
-    for (const one of document.querySelectorAll(".machine")) one.hidden = one !== chosen();
-    for (const table of document.querySelectorAll(".t")) {
-      const other = (of, value) => of !== undefined && of !== value;
-      table.hidden = other(table.dataset.variant, variant) || other(table.dataset.kind, kind);
-    }
-    for (const section of document.querySelectorAll(".section")) {
-      const tables = [...section.querySelectorAll(".t")];
-      const none = section.querySelector(":scope > .none");
-      if (none) none.hidden = tables.length === 0 || tables.some((table) => !table.hidden);
-    }
-  }
-
-  // --- sorting ---------------------------------------------------------------
-
-  // Returns the sort key of a cell: figures first, then FAIL, then words, then empty cells.
-  function value(cell) {
-    const text = (cell?.firstChild?.textContent ?? "").trim();
-    const power = text.match(/^(\d+)\^(\d+)/);
-    if (power) return [0, Number(power[1]) ** Number(power[2]), text];
-    const figure = parseFloat(text);
-    if (!Number.isNaN(figure)) return [0, figure, text];
-    return [text === "" ? 3 : text === "FAIL" ? 1 : 2, 0, text];
-  }
-
-  function compare(a, b) {
-    return a[0] - b[0] || a[1] - b[1] || a[2].localeCompare(b[2]);
-  }
-
-  function sort(head) {
-    const place = [...head.parentNode.children].indexOf(head);
-    const body = head.closest("table").tBodies[0];
-    const down = head.getAttribute("aria-sort") === "ascending";
-    for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const lines = [...body.rows].map((line) => [value(line.children[place]), line]);
-    lines.sort(([a], [b]) => (down && a[0] === 0 && b[0] === 0 ? compare(b, a) : compare(a, b)));
-    body.append(...lines.map(([, line]) => line));
-  }
-
-  function sortBy(event) {
-    const head = event.target.closest("thead th");
-    if (head && (event.type === "click" || event.key === "Enter")) sort(head);
-  }
-
-  // --- charts ----------------------------------------------------------------
-
-  const drawn = new Map(); // maps a canvas to its chart
-  const palette = ["#2f7fd1", "#e8833a", "#2a9d6f", "#b04fc4", "#c9a100", "#d1495b",
-    "#00a0b0", "#7a6ff0", "#8a8d2f", "#a0522d"];
-  const shapes = ["circle", "rect", "triangle", "rectRot", "star", "crossRot"];
-
-  function colour(name) {
-    const probe = document.createElement("i");
-    probe.style.color = `var(--${name})`;
-    document.body.append(probe);
-    const found = getComputedStyle(probe).color;
-    probe.remove();
-    return found;
-  }
-
-  // Returns the style of a contender; Mallard's lines are thick. `place` counts all contenders of the
-  // chart, so that a filter changes no colour.
-  function look(contender, place) {
-    const hue = palette[place % palette.length];
-    const ours = contender.startsWith("mallard/");
-    return {
-      label: contender, borderColor: hue, backgroundColor: hue, borderWidth: ours ? 3 : 1.5,
-      borderDash: ours ? [] : [5, 3], pointStyle: shapes[(place + Math.floor(place / palette.length)) % shapes.length],
-      pointRadius: ours ? 6 : 4, pointHoverRadius: 8,
-    };
-  }
-
-  // Returns a logarithmic axis with a margin. Values that are close together get a linear axis, which
-  // has more ticks.
-  function span(values) {
-    const [least, most] = [Math.min(...values), Math.max(...values)];
-    return { type: most / least < 3 ? "linear" : "logarithmic", min: least / 1.1, max: most * 1.1 };
-  }
-
-  function axis(title, range) {
-    const line = colour("line");
-    const text = colour("text");
-    return {
-      ...range, title: { display: true, text: title, color: text },
-      grid: { color: line, borderColor: line },
-      // A logarithmic axis has more ticks than there is room for.
-      ticks: { color: text, autoSkip: true, maxTicksLimit: 9, maxRotation: 0, callback: (v) => String(Number(Number(v).toPrecision(3))) },
-    };
-  }
-
-  function options(x, y, label) {
-    return {
-      responsive: true, maintainAspectRatio: false, animation: false, scales: { x, y },
-      plugins: {
-        legend: { position: "bottom", labels: { color: colour("text"), usePointStyle: true, boxWidth: 10 } },
-        tooltip: { callbacks: { label } },
-      },
-    };
-  }
-
-  const kinds = {
-    scaling: {
-      all: () => data.charts.curves.filter((c) =>
-        (c.variant === "" || c.variant === byId("variant").value) && c.kind === byId("kind").value),
-      title: (curve) => curve.title,
-      chart(curve, is) {
-        const unit = curve.title.split(", ").pop();
-        const series = curve.series.map((s, i) => ({ ...s, look: look(s.contender, i) })).filter((s) => is(s.contender));
-        const figures = series.flatMap((s) => s.points.map((p) => p[1]));
-        return {
-          type: "line",
-          data: { datasets: series.map((s) => ({
-            ...s.look, data: s.points.map((p) => ({ x: p[0], y: p[1], low: p[2], high: p[3] })) })) },
-          options: options(axis("threads", { type: "linear" }), axis(unit, span(figures)),
-            (item) => `${item.dataset.label}: ${item.raw.y} (${item.raw.low}-${item.raw.high})`),
-        };
-      },
-      table(curve, is) {
-        const series = curve.series.filter((s) => is(s.contender));
-        const threads = [...new Set(series.flatMap((s) => s.points.map((p) => p[0])))].sort((a, b) => a - b);
-        const at = (s, t) => s.points.find((p) => p[0] === t)?.[1] ?? "";
-        return [["contender", ...threads.map((t) => t + " threads")],
-          ...series.map((s) => [s.contender, ...threads.map((t) => at(s, t))])];
-      },
-    },
-    memory: {
-      all: () => data.charts.clouds.filter((c) => c.variant === "" || c.variant === byId("variant").value),
-      title: (cloud) => cloud.suite,
-      chart(cloud, is) {
-        const points = cloud.points.map((p, i) => [...p, look(p[0], i)]).filter((p) => is(p[0]));
-        const of = (place) => span(points.map((p) => p[place]));
-        return {
-          type: "scatter",
-          data: { datasets: points.map((p) => ({ ...p[4], data: [{ x: p[1], y: p[2] }] })) },
-          options: options(axis(`time, ${cloud.of} = 1`, of(1)), axis(`peak RSS, ${cloud.of} = 1`, of(2)),
-            (item) => `${item.dataset.label}: ${item.raw.x} of the time, ${item.raw.y} of the memory`),
-        };
-      },
-      table(cloud, is) {
-        return [["contender", "time", "peak RSS", "cells"], ...cloud.points.filter((p) => is(p[0]))];
-      },
-    },
-  };
-
-  function tabulate(table, lines) {
-    const row = (cells, kind) => {
-      const line = document.createElement("tr");
-      for (const [i, text] of cells.entries()) {
-        const cell = document.createElement(kind === "th" || i === 0 ? "th" : "td");
-        if (cell.tagName === "TH") cell.scope = kind === "th" ? "col" : "row";
-        cell.textContent = text;
-        line.append(cell);
-      }
-      return line;
-    };
-    table.replaceChildren(document.createElement("thead"), document.createElement("tbody"));
-    table.tHead.append(row(lines[0], "th"));
-    table.tBodies[0].append(...lines.slice(1).map((line) => row(line, "td")));
-  }
-
-  function draw(box) {
-    const kind = kinds[box.dataset.chart];
-    const [select, canvas] = [box.querySelector("select"), box.querySelector("canvas")];
-    const all = kind.all().filter((one) => String(one.machine) === machine());
-    const before = select.value;
-    select.replaceChildren(...all.map((one) => new Option(kind.title(one))));
-    if (all.some((one) => kind.title(one) === before)) select.value = before;
-    const one = all[Math.max(0, select.selectedIndex)];
-    const missing = !one || typeof Chart === "undefined";
-    drawn.get(canvas)?.destroy();
-    drawn.delete(canvas);
-    box.querySelector(".canvas").hidden = missing;
-    box.querySelector(".missing").hidden = !missing;
-    box.querySelector("details").hidden = !one;
-    if (one) tabulate(box.querySelector("table"), kind.table(one, wanted()));
-    if (missing) return;
-    canvas.setAttribute("aria-label", kind.title(one));
-    drawn.set(canvas, new Chart(canvas, kind.chart(one, wanted())));
-  }
-
-  function drawAll() {
-    for (const box of chosen().querySelectorAll(".chart")) draw(box);
-  }
-
-  // --- events ----------------------------------------------------------------
-
-  function themed(theme) {
-    if (theme) root.dataset.theme = theme;
-    drawAll();
-  }
-
-  // A page opened from a file may have no storage.
-  const stored = (task) => {
+// Returns a test for names of contenders: a name passes if it matches any word of the filter. A word
+// that is not a valid regular expression is compared as text.
+function wanted() {
+  const words = byId("filter").value.split(/\s+/).filter(Boolean).map((word) => {
     try {
-      return task();
+      return new RegExp(word, "i");
     } catch {
-      return undefined;
+      return { test: (name) => name.includes(word) };
     }
+  });
+  return (name) => words.length === 0 || words.some((word) => word.test(name));
+}
+
+function filter() {
+  const is = wanted();
+  const hidden = data.contenders.map((name, i) => (is(name) ? "" : ".c" + i)).filter(Boolean);
+  byId("filtered").textContent = hidden.length ? hidden.join() + "{display:none}" : "";
+}
+
+function choose() {
+  const variant = byId("variant").value;
+  const kind = byId("kind").value;
+  for (const one of document.querySelectorAll(".machine")) one.hidden = one !== chosen();
+  for (const table of document.querySelectorAll(".t")) {
+    const other = (of, value) => of !== undefined && of !== value;
+    table.hidden = other(table.dataset.variant, variant) || other(table.dataset.kind, kind);
+  }
+  for (const section of document.querySelectorAll(".section")) {
+    const tables = [...section.querySelectorAll(".t")];
+    const none = section.querySelector(":scope > .none");
+    if (none) none.hidden = tables.length === 0 || tables.some((table) => !table.hidden);
+  }
+}
+
+// --- charts ----------------------------------------------------------------
+
+const palette = ["#2f7fd1", "#e8833a", "#2a9d6f", "#b04fc4", "#c9a100", "#d1495b",
+  "#00a0b0", "#7a6ff0", "#8a8d2f", "#a0522d"];
+const shapes = ["circle", "rect", "triangle", "rectRot", "star", "crossRot"];
+
+// Returns the style of a contender; Mallard's lines are thick. `place` counts all contenders of the
+// chart, so that a filter changes no colour.
+function look(contender, place) {
+  const hue = palette[place % palette.length];
+  const ours = contender.startsWith("mallard/");
+  return {
+    label: contender, borderColor: hue, backgroundColor: hue, borderWidth: ours ? 3 : 1.5,
+    borderDash: ours ? [] : [5, 3], pointStyle: shapes[(place + Math.floor(place / palette.length)) % shapes.length],
+    pointRadius: ours ? 6 : 4, pointHoverRadius: 8,
   };
+}
 
-  byId("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    const theme = dark ? "light" : "dark";
-    stored(() => localStorage.setItem("theme", theme));
-    themed(theme);
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => themed());
-  for (const id of ["machine", "variant", "kind"]) {
-    byId(id).addEventListener("change", () => { choose(); drawAll(); });
-  }
-  byId("filter").addEventListener("input", () => { filter(); drawAll(); });
-  for (const id of ["published", "ratio", "spread"]) {
-    byId(id).addEventListener("change", (event) => document.body.classList.toggle(id, event.target.checked));
-  }
-  for (const box of document.querySelectorAll(".chart")) {
-    box.querySelector("select").addEventListener("change", () => draw(box));
-  }
-  document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
-  document.addEventListener("click", sortBy);
-  document.addEventListener("keydown", sortBy);
-  // A link to a closed section opens it.
-  addEventListener("hashchange", () => {
-    const target = document.getElementById(location.hash.slice(1));
-    if (target?.tagName === "DETAILS") target.open = true;
-  });
+// Returns a logarithmic axis with a margin. Values that are close together get a linear axis, which
+// has more ticks.
+function span(values) {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  return { type: most / least < 3 ? "linear" : "logarithmic", min: least / 1.1, max: most * 1.1 };
+}
 
-  // A browser may restore the selection after a reload.
-  for (const id of ["published", "ratio", "spread"]) document.body.classList.toggle(id, byId(id).checked);
-  choose();
-  filter();
-  themed(stored(() => localStorage.getItem("theme")));
-})();
+const axis = (title, range) => chartAxis(title, range, (value) => String(Number(value.toPrecision(3))));
+
+const kinds = {
+  scaling: {
+    all: () => data.charts.curves.filter((c) =>
+      (c.variant === "" || c.variant === byId("variant").value) && c.kind === byId("kind").value),
+    title: (curve) => curve.title,
+    chart(curve, is) {
+      const unit = curve.title.split(", ").pop();
+      const series = curve.series.map((s, i) => ({ ...s, look: look(s.contender, i) })).filter((s) => is(s.contender));
+      const figures = series.flatMap((s) => s.points.map((p) => p[1]));
+      return {
+        type: "line",
+        data: { datasets: series.map((s) => ({
+          ...s.look, data: s.points.map((p) => ({ x: p[0], y: p[1], low: p[2], high: p[3] })) })) },
+        options: chartOptions(axis("threads", { type: "linear" }), axis(unit, span(figures)),
+          (item) => `${item.dataset.label}: ${item.raw.y} (${item.raw.low}-${item.raw.high})`),
+      };
+    },
+    table(curve, is) {
+      const series = curve.series.filter((s) => is(s.contender));
+      const threads = [...new Set(series.flatMap((s) => s.points.map((p) => p[0])))].sort((a, b) => a - b);
+      const at = (s, t) => s.points.find((p) => p[0] === t)?.[1] ?? "";
+      return [["contender", ...threads.map((t) => t + " threads")],
+        ...series.map((s) => [s.contender, ...threads.map((t) => at(s, t))])];
+    },
+  },
+  memory: {
+    all: () => data.charts.clouds.filter((c) => c.variant === "" || c.variant === byId("variant").value),
+    title: (cloud) => cloud.suite,
+    chart(cloud, is) {
+      const points = cloud.points.map((p, i) => [...p, look(p[0], i)]).filter((p) => is(p[0]));
+      const of = (place) => span(points.map((p) => p[place]));
+      return {
+        type: "scatter",
+        data: { datasets: points.map((p) => ({ ...p[4], data: [{ x: p[1], y: p[2] }] })) },
+        options: chartOptions(axis(`time, ${cloud.of} = 1`, of(1)), axis(`peak RSS, ${cloud.of} = 1`, of(2)),
+          (item) => `${item.dataset.label}: ${item.raw.x} of the time, ${item.raw.y} of the memory`),
+      };
+    },
+    table(cloud, is) {
+      return [["contender", "time", "peak RSS", "cells"], ...cloud.points.filter((p) => is(p[0]))];
+    },
+  },
+};
+
+function draw(box) {
+  const kind = kinds[box.dataset.chart];
+  const [select, canvas] = [box.querySelector("select"), box.querySelector("canvas")];
+  const all = kind.all().filter((one) => String(one.machine) === machine());
+  const before = select.value;
+  select.replaceChildren(...all.map((one) => new Option(kind.title(one))));
+  if (all.some((one) => kind.title(one) === before)) select.value = before;
+  const one = all[Math.max(0, select.selectedIndex)];
+  const missing = !one || !hasChartJs();
+  box.querySelector(".canvas").hidden = missing;
+  box.querySelector(".missing").hidden = !missing;
+  box.querySelector("details").hidden = !one;
+  if (one) tabulate(box.querySelector("table"), kind.table(one, wanted()));
+  if (one) canvas.setAttribute("aria-label", kind.title(one));
+  drawChart(canvas, missing ? undefined : kind.chart(one, wanted()));
+}
+
+function drawAll() {
+  for (const box of chosen().querySelectorAll(".chart")) draw(box);
+}
+
+// --- events ----------------------------------------------------------------
+
+for (const id of ["machine", "variant", "kind"]) {
+  byId(id).addEventListener("change", () => { choose(); drawAll(); });
+}
+byId("filter").addEventListener("input", () => { filter(); drawAll(); });
+for (const id of ["published", "ratio", "spread"]) {
+  byId(id).addEventListener("change", (event) => document.body.classList.toggle(id, event.target.checked));
+}
+for (const box of document.querySelectorAll(".chart")) {
+  box.querySelector("select").addEventListener("change", () => draw(box));
+}
+document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
+onTitle(document, sortTable);
+// A link to a closed section opens it.
+addEventListener("hashchange", () => {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target?.tagName === "DETAILS") target.open = true;
+});
+
+// A browser may restore the selection after a reload.
+for (const id of ["published", "ratio", "spread"]) document.body.classList.toggle(id, byId(id).checked);
+choose();
+filter();
+useTheme(drawAll);
+drawAll();

@@ -1,0 +1,36 @@
+// Curves, drawn by Chart.js. A page without Chart.js shows its tables.
+
+const hasChartJs = () => typeof Chart !== "undefined";
+
+// Returns an axis in the colours of the theme. `write` turns a figure into the text of a tick.
+function chartAxis(title, range, write) {
+  const line = colour("line");
+  const text = colour("text");
+  return {
+    ...range, title: { display: true, text: title, color: text },
+    grid: { color: line, borderColor: line },
+    // A logarithmic axis has more ticks than there is room for.
+    ticks: { color: text, autoSkip: true, maxTicksLimit: 9, maxRotation: 0, callback: (value) => write(Number(value)) },
+  };
+}
+
+// Returns the options of a chart with two axes. `label` says in words what is at a point.
+function chartOptions(x, y, label) {
+  return {
+    responsive: true, maintainAspectRatio: false, animation: false, scales: { x, y },
+    plugins: {
+      legend: { position: "bottom", labels: { color: colour("text"), usePointStyle: true, boxWidth: 10 } },
+      tooltip: { callbacks: { label } },
+    },
+  };
+}
+
+const chartOf = new Map(); // maps a canvas to its chart
+
+// Draws a chart in a canvas, in place of the chart that was there. Without a chart the canvas is
+// empty afterwards.
+function drawChart(canvas, chart) {
+  chartOf.get(canvas)?.destroy();
+  chartOf.delete(canvas);
+  if (chart) chartOf.set(canvas, new Chart(canvas, chart));
+}

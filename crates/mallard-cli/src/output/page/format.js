@@ -1,0 +1,57 @@
+// Figures with units, in the manner of the command: 1.5 KiB, 3.2 ms, 4,600,000, 12 %.
+
+// One decimal below 10, otherwise no decimals.
+function short(figure) {
+  const rounded = Math.abs(figure) < 0.05 ? 0 : figure; // not -0.0
+  return rounded.toFixed(Math.abs(rounded) < 9.95 ? 1 : 0);
+}
+
+function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let figure = count;
+  let unit = 0;
+  while (Math.abs(figure) >= 1023.95 && unit + 1 < units.length) {
+    figure /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? Math.round(count) : short(figure)} ${units[unit]}`;
+}
+
+function time(ns) {
+  if (ns < 1e3) return `${Math.round(ns)} ns`;
+  if (ns < 1e6) return `${short(ns / 1e3)} us`;
+  if (ns < 1e9) return `${short(ns / 1e6)} ms`;
+  if (ns < 120e9) return `${short(ns / 1e9)} s`;
+  return `${Math.floor(ns / 60e9)} min ${Math.round((ns % 60e9) / 1e9)} s`;
+}
+
+// The text of a large round figure without its unit: 1.25 s among ticks of 0.25 s.
+function seconds(ns) {
+  return `${Number((ns / 1e9).toPrecision(3))} s`;
+}
+
+function count(number) {
+  return Math.round(number).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+// A count as people say it: 4.6 million.
+function roughly(number) {
+  const units = [[1e9, " billion"], [1e6, " million"]];
+  const [scale, unit] = units.find(([least]) => number >= least) ?? [1, ""];
+  return unit ? short(number / scale) + unit : count(number);
+}
+
+function plural(number, word) {
+  return number === 1 ? `1 ${word}` : `${count(number)} ${word}s`;
+}
+
+function percent(share) {
+  if (share > 0 && share < 0.0005) return "< 0.1 %";
+  return `${short(share * 100)} %`;
+}
+
+// A measured figure with three digits: 0.734, 12.5, 3,210.
+function figure(number) {
+  if (Math.abs(number) >= 1000) return count(number);
+  return String(Number(number.toPrecision(3)));
+}

@@ -1,0 +1,75 @@
+// Tables: how rows are ordered and shown. A title sorts, by mouse and by keyboard.
+
+// Returns the places in the order of `compare`. `rank` says what comes first whatever the direction:
+// only places of rank 0, the figures, are reversed.
+function ordered(places, rank, compare, down) {
+  return places.sort((a, b) => {
+    const [first, second] = [rank(a), rank(b)];
+    if (first !== second) return first - second;
+    return down && first === 0 ? compare(b, a) : compare(a, b);
+  });
+}
+
+// Calls `sort` with a title when the reader clicks the title, or presses Enter on the title.
+function onTitle(root, sort) {
+  const chosen = (event) => {
+    const title = event.target.closest?.("thead th[tabindex]");
+    if (title && (event.type === "click" || event.key === "Enter")) sort(title);
+  };
+  root.addEventListener("click", chosen);
+  root.addEventListener("keydown", chosen);
+}
+
+// Shows on a title that its column is sorted.
+function markSorted(title, down) {
+  for (const other of title.parentNode.children) other.removeAttribute("aria-sort");
+  title.setAttribute("aria-sort", down ? "descending" : "ascending");
+}
+
+// Returns the sort key of a cell: figures first, then FAIL, then words, then empty cells. The key of
+// a cell is its `data-key`, if the cell has one.
+function cellKey(cell) {
+  const own = cell?.dataset.key;
+  if (own !== undefined) return [own === "" ? 3 : 0, Number(own), ""];
+  const text = (cell?.firstChild?.textContent ?? "").trim();
+  const power = text.match(/^(\d+)\^(\d+)/);
+  if (power) return [0, Number(power[1]) ** Number(power[2]), text];
+  const figure = parseFloat(text);
+  if (!Number.isNaN(figure)) return [0, figure, text];
+  return [text === "" ? 3 : text === "FAIL" ? 1 : 2, 0, text];
+}
+
+// Sorts the rows of a table by the column of a title.
+function sortTable(title) {
+  const place = [...title.parentNode.children].indexOf(title);
+  const body = title.closest("table").tBodies[0];
+  const down = title.getAttribute("aria-sort") === "ascending";
+  markSorted(title, down);
+  const rows = [...body.rows];
+  const keys = rows.map((row) => cellKey(row.children[place]));
+  const compare = (a, b) => keys[a][1] - keys[b][1] || keys[a][2].localeCompare(keys[b][2]);
+  const order = ordered(rows.map((_, i) => i), (i) => keys[i][0], compare, down);
+  body.append(...order.map((i) => rows[i]));
+}
+
+function tableRow(cells, isHead) {
+  const row = document.createElement("tr");
+  for (const [i, content] of cells.entries()) {
+    const cell = document.createElement(isHead || i === 0 ? "th" : "td");
+    if (cell.tagName === "TH") cell.scope = isHead ? "col" : "row";
+    if (isHead) cell.tabIndex = 0;
+    // A cell is a text, or a text and the figure by which to sort.
+    const [text, key] = Array.isArray(content) ? content : [content];
+    cell.textContent = text;
+    if (key !== undefined) cell.dataset.key = key;
+    row.append(cell);
+  }
+  return row;
+}
+
+// Fills a table with lines of cells. The first line has the titles.
+function tabulate(table, lines) {
+  table.replaceChildren(document.createElement("thead"), document.createElement("tbody"));
+  table.tHead.append(tableRow(lines[0], true));
+  table.tBodies[0].append(...lines.slice(1).map((line) => tableRow(line, false)));
+}

@@ -1,0 +1,42 @@
+// Every page: how a script finds elements, and the theme.
+
+const byId = (id) => document.getElementById(id);
+const pageRoot = document.documentElement;
+
+// A page opened from a file may have no storage.
+function stored(task) {
+  try {
+    return task();
+  } catch {
+    return undefined;
+  }
+}
+
+function isDark() {
+  const chosen = pageRoot.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+// Shows the theme that the reader chose before, or the theme of the system. `changed` is called
+// whenever the theme changes, because a canvas has to be drawn again.
+function useTheme(changed) {
+  const before = stored(() => localStorage.getItem("theme"));
+  if (before) pageRoot.dataset.theme = before;
+  byId("theme").addEventListener("click", () => {
+    const theme = isDark() ? "light" : "dark";
+    stored(() => localStorage.setItem("theme", theme));
+    pageRoot.dataset.theme = theme;
+    changed();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+}
+
+// Returns the colour that a variable of the theme has now.
+function colour(name) {
+  const probe = document.createElement("i");
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
