@@ -20,8 +20,10 @@ struct target_state {
 /// number is never 0, so a word of 0 is an empty slot.
 class checker {
 public:
-    checker(stream const& of, check_result& result) noexcept
-        : stream_(of), result_(result), slots_(of.header().slots, "the slots of the check"),
+    /// A checker of a walk in which the thread `last` comes last, or none.
+    checker(stream const& of, check_result& result, std::uint32_t last) noexcept
+        : stream_(of), result_(result), last_(last),
+          slots_(of.header().slots, "the slots of the check"),
           targets_(of.targets().count(), "the targets of the check"),
           from_(of.threads().count(), "the threads of the check")
     {
@@ -89,7 +91,20 @@ private:
 
     [[noreturn, gnu::cold]] void bad(const char* why) const noexcept
     {
+        if (last_ != walk::none)
+            stream_.lacks_edge("op %ju of thread %u has %s if thread %u is slow",
+                               std::uintmax_t{index_}, thread_, why, last_);
         stream_.damaged("op %ju of thread %u has %s", std::uintmax_t{index_}, thread_, why);
+    }
+
+    [[noreturn, gnu::cold]] void lacks_block(const char* verb) const noexcept
+    {
+        if (last_ != walk::none)
+            stream_.lacks_edge("op %ju of thread %u %s a block that is not in slot %u if thread %u "
+                               "is slow",
+                               std::uintmax_t{index_}, thread_, verb, o_->slot, last_);
+        stream_.damaged("op %ju of thread %u %s a block that is not in slot %u",
+                        std::uintmax_t{index_}, thread_, verb, o_->slot);
     }
 
     /// Returns the target of the op. Fails unless this thread may use the target: it must be open,
@@ -123,8 +138,7 @@ private:
         if (o_->slot >= slots_.count())
             bad("a slot that does not exist");
         if (slots_[o_->slot] != expected)
-            stream_.damaged("op %ju of thread %u %s a block that is not in slot %u",
-                            std::uintmax_t{index_}, thread_, verb, o_->slot);
+            lacks_block(verb);
         return o_->slot;
     }
 
@@ -202,6 +216,7 @@ private:
 
     stream const& stream_;
     check_result& result_;
+    std::uint32_t last_;
     table<std::uint64_t> slots_;
     table<target_state> targets_;
     table<op> from_; // for each thread: a realloc_from that waits for its realloc
@@ -212,19 +227,81 @@ private:
     op const* o_ = nullptr;
 };
 
+/// The order in which ops use each slot, as a hash for each thread.
+class slot_order {
+public:
+    explicit slot_order(stream const& of) noexcept
+        : last_(of.header().slots, "the last ops of the slots"),
+          hashes_(of.threads().count(), "the hashes of the threads")
+    {
+    }
+
+    /// Adds an op. Two orders in which each op comes after the same op of its slot have the same
+    /// hashes.
+    void visit(std::uint32_t thread, std::uint64_t index, op const& o) noexcept
+    {
+        unsigned const kind = mallard_replay_op_of(o.what);
+        bool const has_slot =
+            (kind >= mallard_replay_op_malloc && kind <= mallard_replay_op_free_aligned) ||
+            kind == mallard_replay_realloc_from;
+        if (!has_slot)
+            return;
+        std::uint64_t& last = last_[o.slot];
+        hashes_[thread] = mallard_replay_mix(hashes_[thread], last);
+        last = mallard_replay_mix(thread, index + 1);
+    }
+
+    std::uint64_t hash_of(std::size_t thread) const noexcept { return hashes_[thread]; }
+
+private:
+    table<std::uint64_t> last_; // for each slot a number of the last op that used it
+    table<std::uint64_t> hashes_;
+};
+
+/// Checks all ops in the order in which the thread `last` comes last, or in the usual order.
+/// Returns the number of calls.
+std::uint64_t check_order(stream const& of, windows& memory, check_result& result,
+                          std::uint32_t last, slot_order* slots) noexcept
+{
+    checker checks(of, result, last);
+    walk all(of, memory, last);
+    all.run([&](std::uint32_t thread, std::uint64_t index, op const& o) noexcept {
+        checks.visit(thread, index, o);
+        if (slots != nullptr)
+            slots->visit(thread, index, o);
+    });
+    result.threads_peak = all.live_peak();
+    return checks.calls();
+}
+
 } // namespace
 
 void check(stream const& of, windows& memory, check_result& result) noexcept
 {
-    checker checks(of, result);
-    walk all(of, memory);
-    all.run([&](std::uint32_t thread, std::uint64_t index, op const& o) noexcept {
-        checks.visit(thread, index, o);
-    });
-    result.threads_peak = all.live_peak();
-    if (checks.calls() != of.header().calls)
-        of.damaged("the number of its calls is %ju, and the header says %ju",
-                   std::uintmax_t{checks.calls()}, std::uintmax_t{of.header().calls});
+    std::uint64_t const calls = check_order(of, memory, result, walk::none, nullptr);
+    if (calls != of.header().calls)
+        of.damaged("the number of its calls is %ju, and the header says %ju", std::uintmax_t{calls},
+                   std::uintmax_t{of.header().calls});
+}
+
+std::size_t check_edges(stream const& of, windows& memory) noexcept
+{
+    if (of.threads().count() == 1)
+        return 1; // the usual order is the only one
+    static check_result unused;
+    std::size_t const threads = of.threads().count();
+    slot_order usual(of);
+    check_order(of, memory, unused, walk::none, &usual);
+    for (std::uint32_t last = 0; last < threads; ++last) {
+        slot_order other(of);
+        check_order(of, memory, unused, last, &other);
+        for (std::size_t thread = 0; thread < threads; ++thread) {
+            if (other.hash_of(thread) != usual.hash_of(thread))
+                of.lacks_edge("thread %zu finds another block in a slot if thread %u is slow",
+                              thread, last);
+        }
+    }
+    return threads;
 }
 
 } // namespace mallard::replay

@@ -27,8 +27,14 @@ struct check_result {
 ///     because wink-out may have dropped the free of that block);
 ///   - a target is used while it is closed, or by two threads although it is not shared;
 ///   - a thread ends early, is not started exactly once, or waits for ever (see `walk`).
-/// A missing edge is not found: the check does not know whether each use of a block has an edge to
-/// the allocation of the block.
+/// The ops are visited in one order, so a missing edge between threads may not be found.
 void check(stream const& of, windows& memory, check_result& result) noexcept;
+
+/// Checks a stream, which `check` has found playable, once more for each thread, with an order in
+/// which that thread comes last. Ends the process if an op cannot be played in such an order, or if
+/// it comes after another op of its slot than usual. So every missing edge is found: if an op needs
+/// one of thread T, and no edge makes it wait, then it is visited first in the order in which T
+/// comes last. Returns the number of orders.
+std::size_t check_edges(stream const& of, windows& memory) noexcept;
 
 } // namespace mallard::replay

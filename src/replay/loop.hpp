@@ -53,6 +53,8 @@ private:
             if (handler == mallard_replay_op_free) {
                 if (void* const block = *slot) [[likely]]
                     calls_.free(block);
+                else
+                    free_nothing();
                 continue;
             }
             if (handler >= handlers_of_malloc) {
@@ -75,10 +77,14 @@ private:
             case mallard_replay_op_free_sized:
                 if (void* const block = *slot) [[likely]]
                     calls_.free_sized(block, bytes_of(o));
+                else
+                    free_nothing();
                 continue;
             case mallard_replay_op_free_aligned:
                 if (void* const block = *slot) [[likely]]
                     calls_.free_aligned(block, bytes_of(o), align_of(o.what));
+                else
+                    free_nothing();
                 continue;
             case mallard_replay_publish:
                 play_.position_of(self_.number).publish(bytes_of(o));
@@ -110,9 +116,11 @@ private:
     /// Counts a call that has returned null, unless its size is 0: malloc(0) may return null.
     [[gnu::noinline, gnu::cold]] void failed(op const& o) noexcept
     {
-        if (bytes_of(o) != 0)
-            ++self_.failures;
+        ++(bytes_of(o) != 0 ? self_.failures : self_.empty_blocks);
     }
+
+    /// Counts a free of an empty slot.
+    [[gnu::noinline, gnu::cold]] void free_nothing() noexcept { ++self_.empty_frees; }
 
     /// Calls realloc. Without a `realloc_from` before it there is no old block, even if the slot
     /// has an address: that of a block whose free was dropped. If realloc fails, the old block

@@ -16,6 +16,8 @@ void run(options const& chosen) noexcept
     windows memory(ops.threads().count());
     static check_result known;
     check(ops, memory, known);
+    if (chosen.mode == mode::check)
+        return print_checked(ops, check_edges(ops, memory));
     if (chosen.mode == mode::account) {
         account counted(ops, memory);
         counted.run();
@@ -24,6 +26,10 @@ void run(options const& chosen) noexcept
     litter_left const litter = make_litter(ops, known, chosen);
     play played(ops, memory, chosen);
     play_result const result = played.run();
+    if (result.has_freed_early())
+        fail(status_unreadable, "the play has no result", "mallard-replay --check FILE",
+             "an edge is missing in %.100s: a free came before its allocation %ju times",
+             chosen.file, std::uintmax_t{result.empty_frees});
     print(ops, chosen, played, result, litter);
 }
 

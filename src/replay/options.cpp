@@ -22,6 +22,8 @@ Makes the calls of an op stream, and prints what they cost as JSON.
   --no-op                allocates nothing: what the player itself costs
   --hash                 prints a hash of the calls of each thread
   --account              counts the memory of the local allocators, without timing
+  --check                plays nothing, and finds out whether an op can come before an op of
+                         another thread that it needs
   --virtual-call         measures what a virtual call through std::pmr costs on this machine
 )";
 
@@ -92,6 +94,7 @@ bool is_mode(const char* argument, options& o) noexcept
     constexpr named modes[] = {{"--no-op", mode::no_op},
                                {"--hash", mode::hash},
                                {"--account", mode::account},
+                               {"--check", mode::check},
                                {"--virtual-call", mode::virtual_call}};
     for (named const& m : modes) {
         if (std::strcmp(argument, m.name) != 0)

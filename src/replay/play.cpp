@@ -142,6 +142,8 @@ play_result play::result_of(process_use const& before) noexcept
         result.off_wall_max = std::max(result.off_wall_max, t.off.wall_ns);
         result.failures += t.failures;
         result.successes += t.successes;
+        result.empty_blocks += t.empty_blocks;
+        result.empty_frees += t.empty_frees;
     }
     return result;
 }

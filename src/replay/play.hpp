@@ -19,9 +19,11 @@ struct alignas(64) playing_thread {
     pthread_t handle{};
     reader from{};
     time_off off{};
-    std::uint64_t failures = 0;  ///< calls that failed, but succeeded when they were recorded
-    std::uint64_t successes = 0; ///< calls that succeeded, but failed when they were recorded
-    std::uint64_t hash = 0;      ///< of the calls, with mode::hash
+    std::uint64_t failures = 0;     ///< calls that failed, but succeeded when they were recorded
+    std::uint64_t successes = 0;    ///< calls that succeeded, but failed when they were recorded
+    std::uint64_t empty_blocks = 0; ///< calls for no bytes that have returned null
+    std::uint64_t empty_frees = 0;  ///< frees of slots that had no block
+    std::uint64_t hash = 0;         ///< of the calls, with mode::hash
 };
 
 /// What a play has measured. `used` includes the time that does not belong to the play, as when a
@@ -37,6 +39,15 @@ struct play_result {
     std::uint64_t own_bytes = 0; ///< tables and windows of the player, all of them resident
     std::uint64_t failures = 0;
     std::uint64_t successes = 0;
+    std::uint64_t empty_blocks = 0;
+    std::uint64_t empty_frees = 0;
+
+    /// Whether a free found no block in its slot, although every call has returned a block: then
+    /// another thread had not allocated the block yet.
+    bool has_freed_early() const noexcept
+    {
+        return empty_frees != 0 && failures == 0 && empty_blocks == 0;
+    }
 };
 
 class play;

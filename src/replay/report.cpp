@@ -47,6 +47,8 @@ const char* name_of(mode of) noexcept
         return "hash";
     case mode::account:
         return "account";
+    case mode::check:
+        return "check";
     case mode::virtual_call:
         return "virtual-call";
     }
@@ -166,6 +168,12 @@ void print(stream const& of, account const& counted) noexcept
                 number{counted.requested(0).now});
     print_counted(counted.targets(), &counted);
     std::printf("}\n");
+}
+
+void print_checked(stream const& of, std::size_t orders) noexcept
+{
+    print_stream(of, mode::check);
+    std::printf("\"orders\":%zu}\n", orders);
 }
 
 void print(virtual_call_cost const& cost) noexcept

@@ -18,4 +18,7 @@ void print(stream const& of, account const& counted) noexcept;
 /// Prints the cost of virtual calls.
 void print(virtual_call_cost const& cost) noexcept;
 
+/// Prints in how many orders a stream was checked.
+void print_checked(stream const& of, std::size_t orders) noexcept;
+
 } // namespace mallard::replay

@@ -75,6 +75,17 @@ void stream::damaged(const char* format, ...) const noexcept
          "%.100s is not a whole op stream: %s", path_, what);
 }
 
+void stream::lacks_edge(const char* format, ...) const noexcept
+{
+    char what[384];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    fail(status_unreadable, "nothing was played, and the file is unchanged", make_again,
+         "an edge is missing in %.100s: %s", path_, what);
+}
+
 void stream::check_header(std::uint64_t bytes) const noexcept
 {
     mallard_replay_header const& h = header_;

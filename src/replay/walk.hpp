@@ -8,7 +8,11 @@ namespace mallard::replay {
 /// A walk over the ops of all threads. The ops of a thread are visited until the thread waits for a
 /// position that is not published yet. The order is the same in every walk of a stream.
 ///
-///     walk(ops, memory, [&](std::uint32_t thread, std::uint64_t index, op const& o) { ... });
+///     walk(ops, memory).run([&](std::uint32_t thread, std::uint64_t index, op const& o) { ... });
+///
+/// One thread may come last: it goes on only while all others wait, and only until another one can
+/// go on. If such a walk visits an op of that thread before an op of another thread, then every
+/// play does these two in that order.
 ///
 /// The walk ends the process if a thread ends early, is not started exactly once, or waits for
 /// ever. A stream whose walk comes to its end can be played without a deadlock: the walk is a
@@ -16,9 +20,12 @@ namespace mallard::replay {
 /// the earliest op in that order can always go on.
 class walk {
 public:
-    /// A walk of `of`, with windows from `memory`.
-    walk(stream const& of, windows& memory) noexcept
-        : stream_(of), memory_(memory), threads_(of.threads().count(), "the threads of a walk")
+    static constexpr std::uint32_t none = UINT32_MAX; ///< no thread
+
+    /// A walk of `of`, with windows from `memory`. Thread `last` comes last.
+    walk(stream const& of, windows& memory, std::uint32_t last = none) noexcept
+        : stream_(of), memory_(memory), last_(last),
+          threads_(of.threads().count(), "the threads of a walk")
     {
         for (thread_state& t : threads_)
             t.first_waiting = t.waits_for = none;
@@ -29,11 +36,8 @@ public:
     void run(Visit visit) noexcept
     {
         start(0, 0, 0);
-        while (ready_ != none) {
-            std::uint32_t const thread = ready_;
-            ready_ = threads_[thread].next;
-            go_on(thread, visit);
-        }
+        while (ready_ != none || is_last_ready_)
+            go_on(take_ready(), visit);
         if (ended_ != threads_.count())
             report_deadlock();
     }
@@ -43,8 +47,6 @@ public:
     std::size_t bytes() const noexcept { return threads_.bytes(); }
 
 private:
-    static constexpr std::uint32_t none = UINT32_MAX;
-
     struct thread_state {
         reader from;
         op const* at;                ///< the next op
@@ -65,16 +67,31 @@ private:
 
     void push_ready(std::uint32_t thread) noexcept
     {
+        if (thread == last_) {
+            is_last_ready_ = true;
+            return;
+        }
         threads_[thread].next = ready_;
         ready_ = thread;
     }
 
-    /// Visits ops of a thread until it waits or ends.
+    std::uint32_t take_ready() noexcept
+    {
+        if (ready_ == none) {
+            is_last_ready_ = false;
+            return last_;
+        }
+        return std::exchange(ready_, threads_[ready_].next);
+    }
+
+    /// Visits ops of a thread until it waits or ends, or comes last and another one is ready.
     template <class Visit>
     void go_on(std::uint32_t thread, Visit& visit) noexcept
     {
         thread_state& self = threads_[thread];
         for (;; ++self.index, ++self.at) {
+            if (ready_ != none && thread == last_)
+                return push_ready(thread);
             if (self.at == self.from.end)
                 refill(self, thread);
             op const& o = *self.at;
@@ -104,8 +121,10 @@ private:
 
     stream const& stream_;
     windows& memory_;
+    std::uint32_t last_;
     table<thread_state> threads_;
-    std::uint32_t ready_ = none;
+    std::uint32_t ready_ = none; ///< list of threads that can go on, without `last_`
+    bool is_last_ready_ = false; ///< whether `last_` can go on
     std::size_t ended_ = 0;
     std::size_t live_ = 0;
     std::size_t live_peak_ = 0;

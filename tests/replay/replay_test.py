@@ -327,6 +327,48 @@ class Replay(unittest.TestCase):
         self.assertGreaterEqual(self.play(s, "--pace=real")["seconds"], 0.295)
         self.assertGreaterEqual(self.play(s, "--pace=0.5")["seconds"], 0.145)
 
+    def test_a_missing_edge_is_found_in_some_order_of_the_threads(self):
+        for threads in (2, 3):
+            s = crossing(threads, 6)
+            self.assertEqual(self.play(s, "--check")["orders"], threads)
+            edges = [(t, i) for t in range(threads) for i, op in enumerate(s.threads[t].ops)
+                     if op[0] >> 46 & 31 == op_stream.kinds["wait"]]
+            self.assertEqual(len(edges), 6 * threads)
+            for t, i in edges:
+                s = crossing(threads, 6)
+                del s.threads[t].ops[i]
+                done = self.run_player("--check", s.write(self.file))
+                self.assertRegex(done.stderr, "an edge is missing|not in slot")
+                self.check_message(done, 3, "")
+
+    def test_a_stream_whose_edges_imply_each_other_is_whole(self):
+        s = Stream()
+        a, b, c = s.thread(), s.thread(), s.thread()
+        a.malloc(0, 8)
+        a.start(1)
+        b.start(2)
+        b.wait(0, 1)
+        b.publish(size=1)
+        c.wait(1, 1)
+        c.free(0, 8)  # after the start of b, which is after the allocation
+        a.publish(size=1)
+        self.assertEqual(self.play(s, "--check")["orders"], 3)
+
+    @not_sanitized
+    def test_a_free_that_comes_before_its_allocation_is_noticed(self):
+        s = Stream()
+        a, b = s.thread(), s.thread()
+        a.start(1)
+        a.pause(size=100_000_000)
+        a.malloc(0, 8, gap=100_000)
+        b.free(0, 8)
+        self.check_message(self.run_player("--check", s.write(self.file)), 3, "an edge is missing")
+        self.check_message(self.run_player("--pace=real", self.file), 3, "came before its allocation 1 times")
+
+    def test_a_stream_of_one_thread_has_one_order(self):
+        self.assertEqual(self.play(random_stream(3, [Target(arena)]), "--check")["orders"], 1)
+        self.assertEqual(self.play(spec / "replay_format.golden", "--check")["orders"], 2)
+
     # --- what is reported ---
 
     def test_the_account_counts_what_a_play_takes_from_the_heap(self):
