@@ -25,8 +25,7 @@ fn wink_out_of_blocks_that_are_used_afterwards_is_refused() {
     let plan = region("parse_document", "AS8", "sure");
     let error = error(escaping(), &plan);
     assert_eq!(error.kind(), ErrorKind::Refused);
-    let expected =
-        "rule 1 of the plan winks out 2 blocks of the region parse_document that are used \
+    let expected = "a plan: rule 1 winks out 2 blocks of the region parse_document that are used \
                     afterwards, for example of make_node(int)";
     assert_eq!(error.what(), expected);
     assert!(error.help().starts_with("take AS7"), "{error}");
@@ -81,9 +80,13 @@ fn a_plan_that_does_not_fit_the_trace_is_refused() {
         ("site = 'main'", "no call stack has an allocation of main", "write region = \"main\""),
         ("site = 'build'", "no call stack has an allocation of build", "\"app::build\""),
         ("region = 'zzz'\nends = 'sure'", "no call stack has the function zzz", "mallard sites"),
-        ("stack = 99", "rule 1: the trace does not have the call stack 99", "mallard sites"),
+        (
+            "stack = 99",
+            "a plan: rule 1: the trace does not have the call stack 99",
+            "mallard sites",
+        ),
         ("stack = 0", "rule 1: the trace does not have the call stack 0", "mallard sites"),
-        ("region = 'main'\nends = 'exact'", "rule 1 of the plan needs exact ends", "\"drained\""),
+        ("region = 'main'\nends = 'exact'", "a plan: rule 1 needs exact ends", "\"drained\""),
         (
             "site = 'make_node'\n[[rule]]\nstrategy = 'AS4'\nsite = 'make_node(int)'",
             "rules 1 and 2 are both for the site make_node(int)",
@@ -105,7 +108,7 @@ fn more_instances_than_targets_are_refused() {
         script.malloc(0, 0x10 + 0x10 * block, 8, PARSE).malloc(0, 0x90_0000 + block, 1, MAIN);
     }
     let error = error(script, &region("parse_document", "AS3", "sure"));
-    assert!(error.what().contains("rule 1 of the plan has too many instances"), "{error}");
+    assert!(error.what().contains("a plan: rule 1 has too many instances"), "{error}");
 }
 
 /// Changes the manifest of a trace.

@@ -30,9 +30,10 @@ mod threads;
 mod validity;
 
 pub use compile::compile;
-pub use compiled::{Cause, Compiled, RuleResult, Spread, Validity};
+pub use compiled::{Compiled, RuleResult, Spread};
 pub use plan::{End, Malloc, Plan, Rule, Scope};
 pub use strategy::{Allocator, Strategy};
+pub use validity::{Cause, Validity};
 
 /// How a trace is compiled.
 #[derive(Debug, Clone)]

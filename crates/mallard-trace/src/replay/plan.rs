@@ -21,6 +21,8 @@ use toml::{Table, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// What errors call the plan: its file, or its strategy.
+    pub name: String,
     /// The malloc of the process.
     pub default: Malloc,
     /// The rules. Rule 1 is the first.
@@ -83,7 +85,7 @@ impl Plan {
     /// The whole program under one strategy, with one instance that lives as long as the program.
     pub fn of_strategy(strategy: Strategy) -> Plan {
         let rule = Rule { scope: Scope::Everything, strategy, ends: None, first_chunk: 0 };
-        Plan { rules: vec![rule], ..Plan::default() }
+        Plan { name: strategy.to_string(), rules: vec![rule], ..Plan::default() }
     }
 
     /// Reads a plan from a file.
@@ -107,7 +109,7 @@ impl Plan {
             let why = error.message().lines().next().unwrap_or_default();
             bad(format!("{name}:{line} is no TOML: {why}"), "see https://toml.io")
         })?;
-        let mut plan = Plan::default();
+        let mut plan = Plan { name: name.to_string(), ..Plan::default() };
         for (key, value) in &table {
             match (key.as_str(), value) {
                 ("default", Value::String(malloc)) => plan.default = Malloc::parse(malloc, name)?,
@@ -152,7 +154,8 @@ impl Plan {
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { default: Malloc { name: "malloc".to_string(), library: None }, rules: Vec::new() }
+        let malloc = Malloc { name: "malloc".to_string(), library: None };
+        Plan { name: "the plan".to_string(), default: malloc, rules: Vec::new() }
     }
 }
 

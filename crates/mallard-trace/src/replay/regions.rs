@@ -69,6 +69,8 @@ pub(super) struct Held {
 
 /// All instances and targets.
 pub(super) struct Regions {
+    /// What errors call the plan.
+    plan: String,
     rules: Vec<RuleState>,
     instances: Vec<Instance>,
     /// Instances that are over, whose places can be used again.
@@ -90,6 +92,7 @@ impl Regions {
             result: RuleResult::default(),
         };
         Regions {
+            plan: plan.name.clone(),
             rules: plan.rules.iter().map(state).collect(),
             instances: Vec::new(),
             free: Vec::new(),
@@ -170,7 +173,7 @@ impl Regions {
         let state = &mut self.rules[rule];
         let Some(taken) = state.numbers.take(thread, may_grow) else {
             return Err(bad(
-                format!("rule {} of the plan has too many instances at a time", rule + 1),
+                format!("{}: rule {} has too many instances at a time", self.plan, rule + 1),
                 format!("an op stream has at most {TARGETS_MAX} targets: choose an inner region"),
             ));
         };

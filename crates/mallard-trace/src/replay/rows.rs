@@ -1,10 +1,8 @@
-//! Reads the rows of the table `events`, one row group at a time, and only the columns that are
-//! needed.
+//! Reads the rows of the table `events`, some at a time, and only the columns that are needed.
 
 use super::format::SIZE_MAX;
 use crate::error::Result;
-use crate::tables::{Column, Table, Values};
-use rayon::prelude::*;
+use crate::tables::{Column, Pieces, Table, Values};
 
 /// A column that may be left out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,7 +60,30 @@ pub(super) struct Row {
 /// The value of a column that is null.
 pub(super) const NULL: i64 = i64::MIN;
 
-/// The rows of a row group. A column that was left out is empty.
+/// How many rows are in memory at a time.
+const ROWS: usize = 1 << 17;
+
+/// The rows of a row group, some at a time.
+pub(super) struct Reader {
+    pieces: Pieces,
+    wanted: Wanted,
+}
+
+impl Reader {
+    /// Opens a row group of the table `events`.
+    pub fn open(events: &Table, group: (usize, usize), wanted: Wanted) -> Result<Reader> {
+        let columns = wanted.columns().into_iter().filter(|(_, is_wanted)| *is_wanted);
+        let names: Vec<&str> = columns.map(|(name, _)| name).collect();
+        Ok(Reader { pieces: events.pieces(group, &names)?, wanted })
+    }
+
+    /// Reads the next rows. `None` at the end.
+    pub fn next(&mut self) -> Result<Option<Rows>> {
+        Ok(self.pieces.next(ROWS)?.map(|columns| Rows::of(columns, self.wanted)))
+    }
+}
+
+/// Some rows. A column that was left out is empty.
 pub(super) struct Rows {
     proc: Vec<i32>,
     tid: Vec<i32>,
@@ -80,16 +101,16 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Reads a row group of the table `events`.
-    pub fn read(events: &Table, group: (usize, usize), wanted: Wanted) -> Result<Rows> {
-        let read = |(name, is_wanted): (&str, bool)| {
-            is_wanted.then(|| events.group_column(group, name)).transpose()
-        };
-        let columns = wanted.columns().into_par_iter().map(read).collect::<Result<Vec<_>>>()?;
+    /// Takes the columns that were wanted.
+    fn of(columns: Vec<Column>, wanted: Wanted) -> Rows {
         let mut columns = columns.into_iter();
-        let mut next = || columns.next().flatten();
+        let mut all = wanted.columns().into_iter();
+        let mut next = || match all.next() {
+            Some((_, true)) => columns.next(),
+            _ => None,
+        };
         // The members are in the order of `Wanted::columns`.
-        Ok(Rows {
+        Rows {
             proc: i32s(next()),
             tid: i32s(next()),
             t_ns: i64s(next()),
@@ -103,7 +124,7 @@ impl Rows {
             stack: i32s(next()),
             fresh: i32s(next()),
             addr: i64s(next()),
-        })
+        }
     }
 
     /// Number of rows.

@@ -32,9 +32,9 @@ impl Selection {
         Selection { everything, ..Selection::default() }
     }
 
-    /// Looks up the functions of a plan. `allocating` has the call stacks that allocate; `name` is
-    /// what errors call the plan.
-    pub fn new(plan: &Plan, stacks: &Stacks, allocating: &[i64], name: &str) -> Result<Self> {
+    /// Looks up the functions of a plan. `allocating` has the call stacks that allocate.
+    pub fn new(plan: &Plan, stacks: &Stacks, allocating: &[i64]) -> Result<Self> {
+        let name = &plan.name;
         let mut names = Names::new(plan);
         let frames = Frames::new(&mut names, stacks, name)?;
         let mut selection = Selection::without_stacks(plan);

@@ -1,9 +1,57 @@
 //! Says how a replay differs from the recorded program.
 
-use super::compiled::{Cause, Validity};
 use super::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::Manifest;
+use std::fmt;
+
+/// A reason why a replay differs from the recorded program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Events were lost.
+    Losses,
+    /// The recording ends early, or is damaged.
+    Ending,
+    /// The trace is a sample: it has a part of the blocks.
+    Sampled,
+    /// The trace does not begin with the program, or pauses.
+    Window,
+    /// Blocks were freed or reallocated whose allocation is not in the trace.
+    UnknownBlocks,
+    /// The address of a block in use was allocated again.
+    MissedFrees,
+    /// Sizes are larger than a trace can hold.
+    CutSizes,
+    /// Events are those of traced allocators, not of malloc.
+    TracedAllocators,
+    /// The trace has other processes.
+    OtherProcesses,
+    /// The end of some instances of regions was not seen.
+    UnfinishedRegions,
+    /// A rule applies to no block.
+    IdleRules,
+    /// Frees have no call stacks, so regions may seem to end later.
+    NoFreeStacks,
+    /// Blocks are used after wink-out, and the caller allowed this.
+    Escapes,
+}
+
+/// How a replay differs from the recorded program, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validity {
+    /// The reason.
+    pub cause: Cause,
+    /// How many events, blocks, processes, instances or rules are concerned.
+    pub count: u64,
+    /// A sentence about it.
+    pub sentence: String,
+}
+
+impl fmt::Display for Validity {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
 
 /// Counts of what the compiler found in a trace or a plan that an op stream cannot have.
 #[derive(Debug, Clone, Copy, Default)]

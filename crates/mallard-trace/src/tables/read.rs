@@ -1,12 +1,13 @@
 //! Reads tables. A damaged file gives an error.
 
 use super::column::{Column, Values};
+use super::pieces::Pieces;
 use super::schema::{Kind, Schema};
 use super::write::file_of;
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
-use parquet::column::reader::{get_typed_column_reader, ColumnReader};
-use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
@@ -82,11 +83,30 @@ impl Table {
             let group = reader.get_row_group(group)?;
             let rows = rows_of(group.metadata());
             let is_optional = self.schema.fields[index].is_optional;
-            let column = read_column(group.get_column_reader(index)?, rows, is_optional)?;
+            let column = read_column(&mut group.get_column_reader(index)?, rows, is_optional)?;
             if column.rows() != rows {
                 return Err(ParquetError::General(format!("column {name} ends early")));
             }
             Ok(column)
+        })
+    }
+
+    /// Opens some columns of one row group, which are read piece by piece.
+    ///
+    /// # Panics
+    ///
+    /// If the schema has no such column or the table no such group.
+    pub fn pieces(&self, (file, group): (usize, usize), names: &[&str]) -> Result<Pieces> {
+        let (path, reader) = &self.files[file];
+        guarded(path, || {
+            let group = reader.get_row_group(group)?;
+            let open = |name: &&str| {
+                let index = self.index(name);
+                let is_optional = self.schema.fields[index].is_optional;
+                Ok::<_, ParquetError>((group.get_column_reader(index)?, is_optional))
+            };
+            let columns = names.iter().map(open).collect::<std::result::Result<Vec<_>, _>>()?;
+            Ok(Pieces::new(path, columns, rows_of(group.metadata())))
         })
     }
 
@@ -159,27 +179,17 @@ fn rows_of(group: &RowGroupMetaData) -> usize {
     group.num_rows().max(0) as usize
 }
 
-fn read_column(
-    reader: ColumnReader,
+pub(super) fn read_column(
+    reader: &mut ColumnReader,
     rows: usize,
     is_optional: bool,
 ) -> std::result::Result<Column, ParquetError> {
     Ok(match reader {
-        ColumnReader::Int32ColumnReader(_) => {
-            typed::<Int32Type>(reader, rows, is_optional, Values::I32)?
-        }
-        ColumnReader::Int64ColumnReader(_) => {
-            typed::<Int64Type>(reader, rows, is_optional, Values::I64)?
-        }
-        ColumnReader::DoubleColumnReader(_) => {
-            typed::<DoubleType>(reader, rows, is_optional, Values::F64)?
-        }
-        ColumnReader::BoolColumnReader(_) => {
-            typed::<BoolType>(reader, rows, is_optional, Values::Bool)?
-        }
-        ColumnReader::ByteArrayColumnReader(_) => {
-            typed::<ByteArrayType>(reader, rows, is_optional, Values::Text)?
-        }
+        ColumnReader::Int32ColumnReader(of) => typed(of, rows, is_optional, Values::I32)?,
+        ColumnReader::Int64ColumnReader(of) => typed(of, rows, is_optional, Values::I64)?,
+        ColumnReader::DoubleColumnReader(of) => typed(of, rows, is_optional, Values::F64)?,
+        ColumnReader::BoolColumnReader(of) => typed(of, rows, is_optional, Values::Bool)?,
+        ColumnReader::ByteArrayColumnReader(of) => typed(of, rows, is_optional, Values::Text)?,
         _ => {
             return Err(ParquetError::General(
                 "a column has a type that Mallard does not write".into(),
@@ -189,12 +199,11 @@ fn read_column(
 }
 
 fn typed<T: DataType>(
-    reader: ColumnReader,
+    reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     is_optional: bool,
     wrap: fn(Vec<T::T>) -> Values,
 ) -> std::result::Result<Column, ParquetError> {
-    let mut reader = get_typed_column_reader::<T>(reader);
     let mut values = Vec::new();
     let mut present = Vec::new();
     let mut done = 0;
@@ -256,7 +265,7 @@ impl Read for UpToEnd {
 }
 
 /// Turns the errors of the Parquet library, and its panics, into errors.
-fn guarded<T>(
+pub(super) fn guarded<T>(
     path: &Path,
     read: impl FnOnce() -> std::result::Result<T, ParquetError>,
 ) -> Result<T> {

@@ -1,0 +1,93 @@
+//! The errors of a compilation.
+
+use super::super::compiled::RuleResult;
+use super::super::plan::{bad, End, Plan, Rule};
+use super::super::strategy::Strategy;
+use super::super::threads::Process;
+use crate::error::{Error, ErrorKind, Result};
+use crate::trace::Trace;
+use std::io;
+use std::path::Path;
+
+/// Fails if the plan has a region with `ends = "exact"`: no trace records such ends.
+pub(super) fn check_ends(plan: &Plan) -> Result<()> {
+    match plan.rules.iter().position(|rule| rule.ends == Some(End::Exact)) {
+        None => Ok(()),
+        Some(rule) => Err(bad(
+            format!("{}: rule {} needs exact ends, and no trace has them", plan.name, rule + 1),
+            "write ends = \"drained\", or ends = \"sure\"",
+        )),
+    }
+}
+
+/// The error of a trace without events, or without events of a process.
+pub(super) fn no_events(trace: &Trace, process: Option<i32>) -> Result<Error> {
+    let name = trace.folder().display();
+    let (what, help) = match process {
+        Some(process) => (
+            format!("the trace {name} has no events of the process {process}"),
+            format!("the processes are {}", Process::list(trace)?),
+        ),
+        None => (
+            format!("the trace {name} has no events"),
+            "record a program that allocates: mallard record -o NAME -- PROGRAM".to_string(),
+        ),
+    };
+    Ok(Error::new(ErrorKind::Missing, what, "nothing was replayed", help))
+}
+
+/// The error of a file that cannot be written.
+pub(super) fn refused(to: &Path, error: &io::Error) -> Error {
+    Error::new(
+        ErrorKind::System,
+        format!("cannot write the op stream {}: {error}", to.display()),
+        "nothing was replayed; the trace is as it was",
+        "make room on the disk: an op stream has 16 bytes for each event",
+    )
+}
+
+/// The error of two blocks with one number.
+pub(super) fn damaged(alloc: i64) -> Error {
+    Error::new(
+        ErrorKind::Damaged,
+        format!("the trace is damaged: two blocks have the number {alloc}"),
+        "nothing was replayed",
+        "copy the trace again, or record again: mallard record -o NAME -- PROGRAM",
+    )
+}
+
+/// The error of a rule that would free blocks that are used afterwards.
+pub(super) fn escapes(plan: &str, number: usize, rule: &Rule, result: &RuleResult) -> Error {
+    let from = result.escape_from.as_deref().unwrap_or("?");
+    let foreign = match result.foreign_escapes {
+        0 => String::new(),
+        n => format!(", {n} freed by another thread"),
+    };
+    let unfinished = match result.unfinished {
+        0 => String::new(),
+        1 => " (1 of its instances never ends)".to_string(),
+        n => format!(" ({n} of its instances never end)"),
+    };
+    let (blocks, are) = if result.escapes == 1 { ("block", "is") } else { ("blocks", "are") };
+    let normal = Strategy::new(rule.strategy.number() - 1).map_or(String::new(), |s| s.to_string());
+    Error::new(
+        ErrorKind::Refused,
+        format!(
+            "{plan}: rule {number} winks out {} {} of {} that {} used afterwards{foreign}, for \
+             example of {from}{unfinished}",
+            result.escapes, blocks, rule.scope, are
+        ),
+        "nothing was replayed",
+        format!("take {normal}, which frees each block, or a larger region; --unsafe replays it"),
+    )
+}
+
+/// The error of a trace with more blocks than an op stream has slots.
+pub(super) fn too_many_blocks() -> Error {
+    Error::new(
+        ErrorKind::Refused,
+        "the trace has more than 2^32 blocks in use at once",
+        "nothing was replayed",
+        "record a part of the run: mallard record --window FROM..TO -o NAME -- PROGRAM",
+    )
+}
