@@ -173,6 +173,60 @@ fn a_malloc_in_ld_preload_is_the_base() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
+fn the_best_of_several_is_measured_again_by_fresh_runs() {
+    let trial = Trial::new(BLOCKS);
+    let measure = |candidates: &[&str], format: &[&str]| {
+        let options = [&["try", "--budget", "20s"], candidates, format].concat();
+        let mut command = trial.folder.command(MALLARD);
+        command.args([&options[..], &["--", "./program"]].concat()).env("WRONG", "slow");
+        Ran(command.env("LD_PRELOAD", trial.folder.path("libmine.so")).output().unwrap())
+    };
+    let several = ["-a", "glibc", "-a", "mine=./libmine.so,WRONG=no"];
+    let ran = measure(&several, &["--json"]);
+    let result: Value =
+        serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
+    let fresh = |name| &candidate(&result, name)["fresh"];
+    for name in ["glibc", "mine,WRONG=no"] {
+        assert_eq!(fresh(name)["verdict"], "gain", "{result}");
+        assert!(fresh(name)["blocks"].as_u64().unwrap() >= 7, "{result}");
+    }
+    let saving = |name| candidate(&result, name)["cpu"]["saving"].as_f64().unwrap();
+    let best =
+        ["glibc", "mine,WRONG=no"].into_iter().max_by(|a, b| saving(a).total_cmp(&saving(b)));
+    let says = result["sentence"].as_str().unwrap();
+    assert!(says.starts_with(&format!("Under {}, program needs", best.unwrap())), "{says}");
+    let text = measure(&several, &[]).out();
+    assert!(text.contains(" fresh runs of each, which had no part in the choice: "), "{text}");
+
+    // Nothing was chosen from one candidate.
+    let text = measure(&["-a", "glibc"], &[]).out();
+    assert!(!text.contains("fresh runs"), "{text}");
+}
+
+#[test]
+fn a_program_that_fails_for_lack_of_a_terminal_or_of_input_is_refused() {
+    let folder = Folder::new();
+    let run = |options: &[&str], script: &str| {
+        let options = [&["try", "--budget", "3s", "-a", "glibc"], options].concat();
+        folder.mallard(&[&options[..], &["--", "sh", "-c", script]].concat())
+    };
+    let terminal = "test -t 1 || { echo 'stdout is not a terminal' >&2; exit 1; }";
+    let refused = run(&[], terminal);
+    refused
+        .refuses(125, "the program needs a terminal, and has none here: stdout is not a terminal");
+    assert!(refused.errors().contains("script -qec"), "{}", refused.errors());
+    assert_eq!(run(&["--ignore-output"], terminal).status(), 0);
+
+    let input = "read line || { echo 'nothing on standard input' >&2; exit 1; }";
+    let refused = run(&[], input);
+    refused.refuses(125, "the program fails without input, and stdin is empty: nothing on");
+    assert!(refused.errors().contains("--stdin FILE"), "{}", refused.errors());
+    fs::write(folder.path("text"), "some text\n").unwrap();
+    assert_eq!(run(&["--stdin", "text"], input).status(), 0);
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
 fn programs_and_allocators_that_cannot_be_used_are_refused() {
     let trial = Trial::new(BLOCKS);
     let folder = &trial.folder;

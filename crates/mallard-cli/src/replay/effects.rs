@@ -3,9 +3,10 @@
 
 use super::chosen::Chosen;
 use crate::error::Failure;
-use crate::turns::blocks::Measured;
+use crate::turns::measured::Measured;
 use crate::turns::subject::Figures;
-use crate::verdict::Block;
+use crate::verdict::fresh::{self, Confirmed};
+use crate::verdict::{Block, Judged};
 use mallard_trace::tables::schema::THREADS;
 use mallard_trace::Trace;
 
@@ -102,6 +103,27 @@ pub struct Effects {
     pub alive: Vec<usize>,
     /// The CPU time of the program, of which savings are shares.
     pub program_ns: f64,
+}
+
+/// What fresh plays of the best candidates say, judged for themselves.
+pub fn confirm(
+    chosen: &Chosen,
+    program: &Program,
+    measured: &Measured,
+    cpu: &mut Judged,
+    min_gain: f64,
+) -> Confirmed {
+    let Some(fresh) = &measured.fresh else { return Confirmed::new() };
+    let all = effects(chosen, program, measured).alive;
+    let again = effects(chosen, program, fresh);
+    // Without the candidates that make the calls of the base: they count as alive, but were not
+    // chosen.
+    let is_fresh = |&place: &usize| chosen.candidates[again.alive[place]].measured.is_some();
+    let places: Vec<usize> = (0..again.alive.len()).filter(is_fresh).collect();
+    let blocks: Vec<Block> = again.cpu.iter().map(|block| block.of(&places)).collect();
+    let who = |&place: &usize| all.iter().position(|&alive| alive == again.alive[place]);
+    let who: Option<Vec<usize>> = places.iter().map(who).collect();
+    who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &blocks, &who, min_gain))
 }
 
 /// Computes the effects of what was played.

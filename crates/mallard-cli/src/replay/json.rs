@@ -44,6 +44,7 @@ impl Report<'_> {
         object["broken"] = json!(row.broken);
         object["measured_as"] = json!(candidate.measured_as);
         object["cpu"] = json!(row.judged.as_ref().map(|(cpu, ..)| cpu));
+        object["fresh"] = json!(self.fresh(candidate));
         object["memory"] = json!(row.judged.as_ref().map(|(_, memory, _)| memory));
         object["parts"] = json!(row.judged.as_ref().map(|(.., parts)| parts));
         let predicted =

@@ -5,10 +5,14 @@ use super::effects::{effects, Program};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::units::plural;
-use crate::turns::blocks::{is_narrow, measure, shown, Measured, Plan, Runs};
+use crate::turns::blocks::{is_narrow, measure, shown, Plan};
+use crate::turns::measured::Measured;
+use crate::turns::runs::Runs;
 use crate::turns::subject::{ending, Figures, Run, Runner, Stop, Subject, Turn};
 use crate::turns::timing::Timing;
+use crate::verdict::{fresh, judge};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What the player prints of a play.
@@ -62,6 +66,36 @@ impl Runs for Playing<'_> {
 
     fn is_known(&self, measured: &Measured) -> bool {
         is_narrow(&effects(self.chosen, self.program, measured).cpu)
+    }
+
+    fn compared(&self, measured: &Measured) -> usize {
+        let is_alive = |subject: usize| measured.broken[subject].is_none();
+        let subjects = self.chosen.candidates.iter().filter_map(|candidate| candidate.measured);
+        subjects.filter(|&subject| is_alive(subject)).collect::<BTreeSet<_>>().len()
+    }
+
+    /// The subjects of the candidates with a gain. Candidates with the same calls share a subject.
+    fn winners(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
+        let effects = effects(self.chosen, self.program, measured);
+        let places = fresh::winners(&judge(&effects.cpu, min_gain));
+        let subject = |place: usize| self.chosen.candidates[effects.alive[place]].measured;
+        let mut winners = Vec::new();
+        for subject in places.into_iter().filter_map(subject) {
+            if !winners.contains(&subject) {
+                winners.push(subject);
+            }
+        }
+        winners
+    }
+
+    /// The winners, and the plays that show what the player itself takes of their op streams.
+    fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
+        let candidates = self.chosen.candidates.iter();
+        let of_winner = candidates.filter(|c| c.measured.is_some_and(|s| winners.contains(&s)));
+        let players = of_winner.map(|candidate| candidate.stream).chain([0]);
+        let players = players.map(|stream| self.chosen.streams[stream].no_op);
+        let all: BTreeSet<usize> = players.chain(winners.iter().copied()).collect();
+        all.into_iter().collect()
     }
 
     fn less_work(&self) -> &'static str {

@@ -1,15 +1,16 @@
 //! Shows what a replay says: as a table, a sentence and the next command, or as JSON.
 
 use super::chosen::{Candidate, Chosen};
-use super::effects::{effects, Effects, Program};
+use super::effects::{confirm, effects, Effects, Program};
 use super::Command;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, plural, time};
-use crate::turns::blocks::Measured;
+use crate::turns::measured::Measured;
 use crate::turns::timing::{status, Timing};
-use crate::turns::words::cells;
+use crate::turns::words::{cells, fresh_runs, lacks_fresh};
 use crate::verdict::estimate::{Estimate, Part};
+use crate::verdict::fresh::{Confirmed, Fresh};
 use crate::verdict::{candidate, judge, Judged, Judgement, BLOCKS_MIN};
 use mallard_trace::Trace;
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ pub struct Report<'a> {
     pub(super) effects: Effects,
     pub(super) cpu: Judged,
     pub(super) memory: Judged,
+    /// What fresh plays show of the best candidates, by their places in `Effects::alive`.
+    confirmed: Confirmed,
     /// What the reader should know.
     pub notes: Vec<String>,
 }
@@ -57,8 +60,10 @@ impl<'a> Report<'a> {
     ) -> Report<'a> {
         let effects = effects(chosen, program, &measured);
         let min_gain = command.timing.min_gain;
+        let mut cpu = judge(&effects.cpu, min_gain);
+        let confirmed = confirm(chosen, program, &measured, &mut cpu, min_gain);
         let mut report = Report {
-            cpu: judge(&effects.cpu, min_gain),
+            cpu,
             memory: judge(&effects.memory, min_gain),
             command,
             trace,
@@ -67,6 +72,7 @@ impl<'a> Report<'a> {
             measured,
             seed,
             effects,
+            confirmed,
             notes: Vec::new(),
         };
         report.notes = report.own_notes();
@@ -97,7 +103,22 @@ impl<'a> Report<'a> {
                 plural(blocks as u64, "play")
             ));
         }
+        notes.extend(lacks_fresh(&self.measured));
         notes
+    }
+
+    /// What fresh plays show of a candidate.
+    pub(super) fn fresh(&self, candidate: &Candidate) -> Option<&Fresh> {
+        let is_it = |&i: &usize| std::ptr::eq(&self.chosen.candidates[i], candidate);
+        self.confirmed.get(&self.effects.alive.iter().position(|i| is_it(i))?)
+    }
+
+    /// A line with what fresh plays show.
+    fn fresh_plays(&self) -> String {
+        let named = self.confirmed.iter().map(|(&place, fresh)| {
+            (self.chosen.candidates[self.effects.alive[place]].name.as_str(), fresh)
+        });
+        fresh_runs(named, "play")
     }
 
     /// One row for each candidate.
@@ -148,6 +169,7 @@ impl<'a> Report<'a> {
         text += &self.accounts();
         text += &self.virtual_calls();
         text += &format!("{}\n", self.sentence());
+        text += &self.fresh_plays();
         if !timing.quiet {
             text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
         }

@@ -61,14 +61,18 @@ impl Report<'_> {
         text
     }
 
-    /// The candidate with a gain that saves the most CPU time.
+    /// The candidate with a gain that saves the most CPU time, with what fresh plays say of it if
+    /// there are any.
     fn best(&self) -> Option<(&Candidate, &Judgement, &Judgement)> {
         let rows = self.rows().into_iter();
         let gains = rows.filter_map(|row| {
             let (cpu, memory, _) = row.judged?;
             (cpu.verdict == Verdict::Gain).then_some((row.candidate, cpu, memory))
         });
-        gains.max_by(|(_, a, _), (_, b, _)| a.saving.total_cmp(&b.saving))
+        let (candidate, cpu, memory) =
+            gains.max_by(|(_, a, _), (_, b, _)| a.saving.total_cmp(&b.saving))?;
+        let fresh = self.fresh(candidate).map(|fresh| &fresh.judgement);
+        Some((candidate, fresh.unwrap_or(cpu), memory))
     }
 
     /// The result in one sentence.

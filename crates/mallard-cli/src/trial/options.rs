@@ -2,7 +2,8 @@
 
 use crate::error::Failure;
 use crate::parse::duration;
-use crate::turns::blocks::{measure, Measured, Plan};
+use crate::turns::blocks::{measure, Plan};
+use crate::turns::measured::Measured;
 use crate::turns::subject::{Runner, Subject};
 use crate::turns::timing::Timing;
 use std::path::PathBuf;

@@ -6,11 +6,13 @@ use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, plural, time};
 use crate::replay::Savings;
-use crate::turns::blocks::{shown, Measured};
+use crate::turns::blocks::shown;
+use crate::turns::measured::Measured;
 use crate::turns::subject::{Figures, Subject};
 use crate::turns::timing::status;
-use crate::turns::words::cells;
+use crate::turns::words::{cells, fresh_runs, lacks_fresh};
 use crate::verdict::estimate::share_explained;
+use crate::verdict::fresh::{self, Confirmed, Fresh};
 use crate::verdict::paired::Interval;
 use crate::verdict::{candidate, judge, Judged, Judgement, Verdict, BLOCKS_MIN};
 use serde_json::{json, Value};
@@ -68,6 +70,8 @@ pub struct Report {
     pub measured: Measured,
     cpu: Judged,
     memory: Judged,
+    /// What fresh runs show of the best candidates, by their places among those that are not broken.
+    confirmed: Confirmed,
     /// The least difference that counts.
     pub min_gain: f64,
     seed: u64,
@@ -94,8 +98,11 @@ impl Report {
         seed: u64,
     ) -> Report {
         let min_gain = options.timing.min_gain;
+        let mut cpu = judge(&measured.metric(|f| f.cpu_ns), min_gain);
+        let confirmed = confirm(&measured, &mut cpu, min_gain);
         let mut report = Report {
-            cpu: judge(&measured.metric(|f| f.cpu_ns), min_gain),
+            cpu,
+            confirmed,
             memory: judge(&measured.metric(|f| f.peak_rss), min_gain),
             base,
             candidates,
@@ -140,7 +147,23 @@ impl Report {
         if options.is_server() {
             notes.push("CPU time, wall time and page faults are those of one load".to_string());
         }
+        notes.extend(lacks_fresh(measured));
         notes
+    }
+
+    /// What fresh runs show of a candidate.
+    pub fn fresh(&self, index: usize) -> Option<&Fresh> {
+        self.confirmed.get(&self.measured.alive().iter().position(|&alive| alive == index)?)
+    }
+
+    /// A line with what fresh runs show.
+    fn fresh_lines(&self) -> String {
+        let alive = self.measured.alive();
+        let named = self
+            .confirmed
+            .iter()
+            .map(|(&place, fresh)| (self.candidates[alive[place]].name.as_str(), fresh));
+        fresh_runs(named, "run")
     }
 
     /// Compares the savings with those that a replay found, and keeps the shares.
@@ -231,6 +254,7 @@ impl Report {
             }
         }
         text += &format!("{}\n", sentence(self));
+        text += &self.fresh_lines();
         text += &self.explanations();
         text.extend(self.reasons().iter().map(|reason| format!("  {reason}\n")));
         if !options.timing.quiet {
@@ -338,6 +362,7 @@ impl Report {
             object["explained"] = json!(self.explained.get(&row.subject.name));
             object["broken"] = json!(row.broken);
             object["cpu"] = json!(row.judged.map(|(cpu, _)| cpu));
+            object["fresh"] = json!(self.fresh(row.index));
             object["memory"] = json!(row.judged.map(|(_, memory)| memory));
             object
         };
@@ -374,6 +399,16 @@ impl Report {
             "page_faults": median(|f| f.faults),
         })
     }
+}
+
+/// Judges the fresh runs of the best candidates.
+fn confirm(measured: &Measured, cpu: &mut Judged, min_gain: f64) -> Confirmed {
+    let Some(again) = &measured.fresh else { return Confirmed::new() };
+    let alive = measured.alive();
+    let who = |index: &usize| alive.iter().position(|i| i == index);
+    let who: Option<Vec<usize>> = again.alive().iter().map(who).collect();
+    let blocks = again.metric(|f| f.cpu_ns);
+    who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &blocks, &who, min_gain))
 }
 
 /// The smallest peak that can be measured. Between fork and exec, a process has a copy of the

@@ -54,6 +54,7 @@ fn pair(report: &Report) -> String {
 fn mallocs(report: &Report) -> String {
     let program = &report.words.name;
     if let Some((row, cpu)) = report.best_by(|(cpu, _)| cpu) {
+        let cpu = report.fresh(row.index).map_or(cpu, |fresh| &fresh.judgement);
         let memory = row
             .judged
             .map_or(String::new(), |(_, memory)| format!(", and {}", needs(memory, "memory")));

@@ -1,12 +1,15 @@
 //! Runs subjects in turns: each block has one run of each, in random order.
 
 use super::child::Seen;
+use super::measured::Measured;
 use super::outputs;
-use super::subject::{ending, Figures, Run, Runner, Stop, Subject, Turn};
+use super::runs::Runs;
+use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::output::units::time;
+use crate::verdict::fresh::{blocks_needed, WINNERS_MAX};
 use crate::verdict::{self, Block};
 use fastrand::Rng;
 use std::time::{Duration, Instant};
@@ -25,6 +28,10 @@ const PADDING_MAX: usize = 4096 + 256;
 const PATIENCE: u32 = 10;
 /// A run that takes less time than this is never taken to hang.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
+/// The part of the budget that is kept for fresh runs of the best candidates: one divided by this.
+const FRESH_PART: u32 = 4;
+/// Fresh runs of a candidate are begun only if there is time for so many more than a verdict needs.
+const FRESH_SPARE: usize = 2;
 
 /// How measurements are made.
 pub struct Plan {
@@ -32,84 +39,12 @@ pub struct Plan {
     pub budget: Duration,
     /// Whether outputs and statuses may differ.
     pub ignores_output: bool,
+    /// The least difference that counts, as a share of the base.
+    pub min_gain: f64,
     /// The seed of the random numbers.
     pub seed: u64,
     /// Shows progress; `None` if nothing is shown.
     pub progress: Option<Work>,
-}
-
-/// Everything that was measured.
-#[derive(Default)]
-pub struct Measured {
-    /// The runs of each column in whole blocks: the base, the base again, and each candidate.
-    pub columns: Vec<Vec<Figures>>,
-    /// For each candidate, why it was left out; `None` if it was not.
-    pub broken: Vec<Option<String>>,
-    /// The status of the base, as `wait` returns it.
-    pub status: i32,
-    /// The wall time of the first run of the base.
-    pub first: Duration,
-    /// Whether the user has ended the measurement.
-    pub interrupted: bool,
-    /// Whether the budget ended the measurement.
-    pub ran_out: bool,
-}
-
-impl Measured {
-    /// The number of whole blocks.
-    pub fn blocks(&self) -> usize {
-        self.columns.first().map_or(0, Vec::len)
-    }
-
-    /// The candidates that are not broken.
-    pub fn alive(&self) -> Vec<usize> {
-        (0..self.broken.len()).filter(|&i| self.broken[i].is_none()).collect()
-    }
-
-    /// One figure of each run, as blocks for a verdict. Has only the candidates of `alive`.
-    pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Block> {
-        let alive = self.alive();
-        let block = |n: usize| Block {
-            base: figure(&self.columns[0][n]),
-            control: figure(&self.columns[1][n]),
-            candidates: alive.iter().map(|&i| figure(&self.columns[i + 2][n])).collect(),
-        };
-        (0..self.blocks()).map(block).collect()
-    }
-
-    /// The median of one figure in a column.
-    pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
-        let mut all: Vec<f64> = self.columns[column].iter().map(figure).collect();
-        all.sort_by(f64::total_cmp);
-        match all.len() {
-            0 => f64::NAN,
-            n => (all[(n - 1) / 2] + all[n / 2]) / 2.0,
-        }
-    }
-}
-
-/// Runs subjects, and says when enough is known.
-pub trait Runs {
-    /// Runs a subject once.
-    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop>;
-
-    /// Whether the differences are known well enough.
-    fn is_known(&self, measured: &Measured) -> bool;
-
-    /// What the user can do to make the measurement shorter, for a message.
-    fn less_work(&self) -> &'static str {
-        "name fewer with --allocator, or give the program less work"
-    }
-}
-
-impl Runs for Runner {
-    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
-        self.run_once(subject, turn)
-    }
-
-    fn is_known(&self, measured: &Measured) -> bool {
-        is_narrow(&measured.metric(|f| f.cpu_ns))
-    }
 }
 
 /// A measurement that is being made.
@@ -146,18 +81,27 @@ pub fn measure(
     let first = match runner.run(base, turn) {
         Ok(first) => first,
         Err(Stop::Interrupted) => {
-            return Ok(Measured { interrupted: true, ..nothing(candidates) });
+            return Ok(Measured { interrupted: true, ..Measured::nothing(candidates.len()) });
         }
         Err(Stop::TooLong) => return Err(longer_than_budget(plan.budget)),
         Err(Stop::Broken(how)) => return Err(base_fails(&how)),
         Err(Stop::Failed(failure)) => return Err(failure),
     };
-    let out = Measured { status: first.status, first: first.took, ..nothing(candidates) };
+    let refusal = runner.explain(&first, base).filter(|_| !plan.ignores_output);
+    if let Some(failure) = refusal {
+        return Err(failure);
+    }
+    let nothing = Measured::nothing(candidates.len());
+    let out = Measured { status: first.status, first: first.took, ..nothing };
     let took = vec![first.took; candidates.len() + 2];
     let mut measurement =
         Measurement { runner, base, candidates, plan, rng, begin, first, out, took, known: None };
     measurement.refuse_small_budget()?;
-    match measurement.warm_up().and_then(|()| measurement.blocks()) {
+    let all = measurement
+        .warm_up()
+        .and_then(|()| measurement.blocks(FRESH_PART))
+        .and_then(|()| measurement.fresh_blocks());
+    match all {
         Ok(()) => {}
         Err(Stop::Interrupted) => measurement.out.interrupted = true,
         Err(Stop::Failed(failure)) => return Err(failure),
@@ -165,15 +109,6 @@ pub fn measure(
         Err(Stop::Broken(how)) => return Err(base_fails(&how)),
     }
     Ok(measurement.out)
-}
-
-/// The empty result, before the first run.
-fn nothing(candidates: &[Subject]) -> Measured {
-    Measured {
-        columns: vec![Vec::new(); candidates.len() + 2],
-        broken: vec![None; candidates.len()],
-        ..Measured::default()
-    }
 }
 
 impl Measurement<'_> {
@@ -214,7 +149,9 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    fn blocks(&mut self) -> Result<(), Stop> {
+    /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts are
+    /// possible, a part of the budget is kept if a choice has to be confirmed.
+    fn blocks(&mut self, kept_part: u32) -> Result<(), Stop> {
         let mut next_look = BLOCKS_GOOD;
         while self.out.blocks() < BLOCKS_MAX {
             self.say_rest();
@@ -230,12 +167,49 @@ impl Measurement<'_> {
                 self.known = Some(verdict::half_width(&self.out.metric(|f| f.cpu_ns)));
                 next_look = done + (done / 4).max(3);
             }
-            if self.begin.elapsed() + self.block_time() > self.plan.budget {
+            let compared = self.runner.compared(&self.out);
+            let keeps = kept_part > 0 && compared > 1 && done >= blocks_needed(compared);
+            let kept = if keeps { self.plan.budget / kept_part } else { Duration::ZERO };
+            if self.begin.elapsed() + self.block_time() + kept > self.plan.budget {
                 self.out.ran_out = true;
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Runs the best candidates again, beside the base, in blocks that had no part in the choice.
+    fn fresh_blocks(&mut self) -> Result<(), Stop> {
+        let mut winners = self.runner.winners(&self.out, self.plan.min_gain);
+        if winners.is_empty() {
+            return Ok(());
+        }
+        winners.truncate(WINNERS_MAX);
+        while !winners.is_empty() && !self.is_affordable(&winners) {
+            winners.pop();
+        }
+        self.out.lacks_fresh = winners.is_empty();
+        if winners.is_empty() {
+            return Ok(());
+        }
+        let some = self.runner.needed_for(&winners);
+        let fresh = Measured::nothing_of(&some, self.candidates.len());
+        let chosen = std::mem::replace(&mut self.out, fresh);
+        self.known = None;
+        let ended = self.blocks(0);
+        let fresh = std::mem::replace(&mut self.out, chosen);
+        self.out.lacks_fresh = fresh.blocks() < blocks_needed(winners.len());
+        self.out.add_fresh(&some, fresh);
+        ended
+    }
+
+    /// Whether the rest of the budget is enough for fresh runs of some candidates.
+    fn is_affordable(&self, winners: &[usize]) -> bool {
+        let some = self.runner.needed_for(winners);
+        let block: Duration =
+            self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
+        let blocks = blocks_needed(winners.len()) + FRESH_SPARE;
+        self.begin.elapsed() + block * blocks as u32 <= self.plan.budget
     }
 
     /// Runs each column once, in random order.

@@ -8,9 +8,13 @@ use std::path::{Path, PathBuf};
 const LOAD_MAX: f64 = 0.7;
 /// A change of the processor's frequency, as a share, from which on a note is written.
 const FREQUENCY_CHANGE: f64 = 0.1;
+/// The folder with a folder for each core, below the root.
+const CPUS: &str = "sys/devices/system/cpu";
 
 /// The state of the machine when a measurement began.
 pub struct Host {
+    /// The folder with /proc and /sys.
+    root: PathBuf,
     load: Option<f64>,
     throttled: u64,
     frequency: Option<f64>,
@@ -19,7 +23,16 @@ pub struct Host {
 impl Host {
     /// Reads the state now.
     pub fn now() -> Host {
-        Host { load: load(), throttled: throttled(), frequency: frequency() }
+        Host::under(Path::new("/"))
+    }
+
+    fn under(root: &Path) -> Host {
+        Host {
+            load: load(root),
+            throttled: throttled(root),
+            frequency: frequency(root),
+            root: root.to_path_buf(),
+        }
     }
 
     /// What was found, and what has changed since. Call it when the measurement has ended.
@@ -36,15 +49,15 @@ impl Host {
                 "other processes were running: the load average was {load:.1} on {cores} cores"
             ));
         }
-        if let Some(cores) = quota() {
-            let times = plural(throttled().saturating_sub(self.throttled), "time");
+        if let Some(cores) = quota(&self.root) {
+            let times = plural(throttled(&self.root).saturating_sub(self.throttled), "time");
             notes.push(format!("the cgroup may use {cores:.1} cores, and was stopped {times}"));
         }
-        if let Some(limit) = memory_limit() {
+        if let Some(limit) = memory_limit(&self.root) {
             notes.push(format!("the cgroup may use {} of memory", bytes(limit)));
         }
         notes.extend(self.frequencies());
-        let randomize = fs::read_to_string("/proc/sys/kernel/randomize_va_space");
+        let randomize = fs::read_to_string(self.root.join("proc/sys/kernel/randomize_va_space"));
         if randomize.is_ok_and(|text| text.trim() == "0") {
             notes.push(
                 "addresses are not random here: the intervals do not include what addresses change"
@@ -55,8 +68,9 @@ impl Host {
     }
 
     fn frequencies(&self) -> Option<String> {
-        let governor = fs::read_to_string(cpu0().join("scaling_governor")).ok();
-        if let (Some(before), Some(after)) = (self.frequency, frequency()) {
+        let cpu0 = self.root.join(CPUS).join("cpu0");
+        let governor = fs::read_to_string(cpu0.join("cpufreq/scaling_governor")).ok();
+        if let (Some(before), Some(after)) = (self.frequency, frequency(&self.root)) {
             if (after / before - 1.0).abs() > FREQUENCY_CHANGE {
                 let (before, after) = (before / 1e6, after / 1e6);
                 return Some(format!(
@@ -71,31 +85,33 @@ impl Host {
     }
 }
 
-fn load() -> Option<f64> {
-    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+fn load(root: &Path) -> Option<f64> {
+    fs::read_to_string(root.join("proc/loadavg")).ok()?.split(' ').next()?.parse().ok()
 }
 
-fn cpu0() -> PathBuf {
-    PathBuf::from("/sys/devices/system/cpu/cpu0/cpufreq")
-}
-
-/// The frequency of the first core in kHz.
-fn frequency() -> Option<f64> {
-    fs::read_to_string(cpu0().join("scaling_cur_freq")).ok()?.trim().parse().ok()
+/// The mean frequency of the cores in kHz.
+fn frequency(root: &Path) -> Option<f64> {
+    let cores = fs::read_dir(root.join(CPUS)).ok()?.filter_map(Result::ok);
+    let of_core = |core: fs::DirEntry| {
+        let text = fs::read_to_string(core.path().join("cpufreq/scaling_cur_freq")).ok()?;
+        text.trim().parse::<f64>().ok()
+    };
+    let all: Vec<f64> = cores.filter_map(of_core).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
 /// The folders of the cgroup of this process and of those above it.
-fn cgroups() -> Vec<PathBuf> {
-    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+fn cgroups(root: &Path) -> Vec<PathBuf> {
+    let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let root = Path::new("/sys/fs/cgroup");
+    let root = root.join("sys/fs/cgroup");
     let own = root.join(own);
-    own.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_path_buf).collect()
+    own.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect()
 }
 
 /// The least number of cores that a cgroup allows; `None` if no limit is set.
-fn quota() -> Option<f64> {
-    let limits = cgroups()
+fn quota(root: &Path) -> Option<f64> {
+    let limits = cgroups(root)
         .into_iter()
         .filter_map(|folder| parse_quota(&fs::read_to_string(folder.join("cpu.max")).ok()?));
     limits.min_by(f64::total_cmp)
@@ -106,16 +122,16 @@ fn parse_quota(text: &str) -> Option<f64> {
     Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
 }
 
-fn memory_limit() -> Option<u64> {
-    let limits = cgroups().into_iter().filter_map(|folder| {
+fn memory_limit(root: &Path) -> Option<u64> {
+    let limits = cgroups(root).into_iter().filter_map(|folder| {
         fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok()
     });
     limits.min()
 }
 
 /// How often the cgroups were stopped because their time was used up.
-fn throttled() -> u64 {
-    let counts = cgroups().into_iter().filter_map(|folder| {
+fn throttled(root: &Path) -> u64 {
+    let counts = cgroups(root).into_iter().filter_map(|folder| {
         let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;
         text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok())
     });
@@ -125,6 +141,57 @@ fn throttled() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write(root: &Path, file: &str, text: &str) {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn notes_after(change: impl Fn(&Path)) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        write(root, "proc/loadavg", "0.10 0.20 0.30 1/100 1234\n");
+        write(root, "proc/self/cgroup", "0::/pod/app\n");
+        write(root, "sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
+        write(root, "sys/fs/cgroup/pod/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 4\n");
+        for core in ["cpu0", "cpu1"] {
+            write(root, &format!("{CPUS}/{core}/cpufreq/scaling_cur_freq"), "3000000\n");
+            write(root, &format!("{CPUS}/{core}/cpufreq/scaling_governor"), "performance\n");
+        }
+        let mut host = Host::under(root);
+        change(root);
+        host.notes().join("\n")
+    }
+
+    #[test]
+    fn a_quota_that_stopped_the_measurement_is_noted() {
+        let calm = notes_after(|_| ());
+        assert!(calm.contains("may use 1.5 cores, and was stopped 0 times"), "{calm}");
+        let stat = |root: &Path| write(root, "sys/fs/cgroup/pod/cpu.stat", "nr_throttled 11\n");
+        assert!(notes_after(stat).contains("was stopped 7 times"));
+        let limit = |root: &Path| write(root, "sys/fs/cgroup/pod/app/memory.max", "1073741824\n");
+        assert!(notes_after(limit).contains("may use 1.0 GiB of memory"));
+    }
+
+    #[test]
+    fn a_change_of_frequency_is_noted() {
+        assert!(!notes_after(|_| ()).contains("frequency"));
+        let file = format!("{CPUS}/cpu1/cpufreq/scaling_cur_freq");
+        let noted = notes_after(|root| write(root, &file, "2000000\n"));
+        assert!(noted.contains("went from 3.0 to 2.5 GHz"), "{noted}");
+        let governor = format!("{CPUS}/cpu0/cpufreq/scaling_governor");
+        let noted = notes_after(|root| write(root, &governor, "schedutil\n"));
+        assert!(noted.contains("its governor is schedutil"), "{noted}");
+    }
+
+    #[test]
+    fn other_processes_are_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "proc/loadavg", "2.50 1.00 0.50 3/100 1234\n");
+        let notes = Host::under(folder.path()).notes().join("\n");
+        assert!(notes.contains("the load average was 2.5"), "{notes}");
+    }
 
     #[test]
     fn a_quota_is_a_number_of_cores() {

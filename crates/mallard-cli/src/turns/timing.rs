@@ -1,6 +1,7 @@
 //! The options of every command that measures in turns.
 
-use super::blocks::{Measured, Plan};
+use super::blocks::Plan;
+use super::measured::Measured;
 use super::subject::Runner;
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
@@ -60,6 +61,7 @@ impl Timing {
         Plan {
             budget: self.budget,
             ignores_output: true,
+            min_gain: self.min_gain,
             seed: self.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
             progress: (!self.quiet).then(Work::begin),
         }

@@ -1,6 +1,8 @@
 //! How judgements are shown, in tables and in sentences.
 
-use crate::output::units::percent;
+use super::measured::Measured;
+use crate::output::units::{percent, plural};
+use crate::verdict::fresh::Fresh;
 use crate::verdict::{Judgement, Verdict};
 
 /// The saving with its interval, and the verdict.
@@ -15,6 +17,26 @@ pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     let saved = percent(of.saving);
     let [low, high] = [of.low, of.high].map(|end| percent(end).replace(" %", ""));
     [format!("{saved} ({low} to {high})"), verdict]
+}
+
+/// A line with what fresh runs of the best candidates say. Empty if there are none.
+pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &str) -> String {
+    let all: Vec<_> = named.collect();
+    let Some((_, first)) = all.first() else { return String::new() };
+    let said: Vec<String> = all
+        .iter()
+        .map(|(name, fresh)| format!("{name} {}", cells(&fresh.judgement, 0).join(", ")))
+        .collect();
+    let runs = plural(first.blocks as u64, &format!("fresh {one}"));
+    format!("  in {runs} of each, which had no part in the choice: {}\n", said.join("; "))
+}
+
+/// A note if the best candidates did not run again.
+pub fn lacks_fresh(measured: &Measured) -> Option<String> {
+    let note =
+        "the best was chosen by the runs that measured it, so it may save less than they say; \
+                a larger --budget allows fresh runs";
+    measured.lacks_fresh.then(|| note.to_string())
 }
 
 /// `3.1 % less CPU time (2.5 to 3.6 %)`.

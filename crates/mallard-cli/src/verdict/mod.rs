@@ -6,6 +6,7 @@
 //! `docs/decisions/0043-intervals-widened-by-the-control.md` has the error rates of the rule.
 
 pub mod estimate;
+pub mod fresh;
 pub mod paired;
 pub mod unpaired;
 
@@ -79,6 +80,8 @@ pub enum Why {
     ControlTooWide,
     /// The interval of the candidate is too wide: more runs can decide.
     IntervalTooWide,
+    /// The candidate had a gain, and fresh runs do not show it.
+    NotConfirmed,
 }
 
 impl fmt::Display for Why {
@@ -89,6 +92,7 @@ impl fmt::Display for Why {
             Why::ControlDiffers => f.write_str("two runs of the same program differ by as much"),
             Why::ControlTooWide => f.write_str("two runs of the same program vary by as much"),
             Why::IntervalTooWide => f.write_str("more runs are needed"),
+            Why::NotConfirmed => f.write_str("fresh runs do not show the gain"),
         }
     }
 }
@@ -108,6 +112,14 @@ pub struct Block {
     pub control: f64,
     /// The figure of each candidate, always in the same order. NaN if a candidate has none.
     pub candidates: Vec<f64>,
+}
+
+impl Block {
+    /// The block with some of its candidates.
+    pub fn of(&self, places: &[usize]) -> Block {
+        let candidates = places.iter().map(|&place| self.candidates[place]).collect();
+        Block { base: self.base, control: self.control, candidates }
+    }
 }
 
 /// What the blocks show of one candidate. Savings are shares of the base: 0.05 is 5 % less than the
@@ -252,9 +264,13 @@ impl Rule {
         let of = control.interval();
         let control_differs = of.excludes_zero();
         let margin = if control_differs { of.reach() } else { (of.reach() - min_gain).max(0.0) };
+        Rule { min_gain, margin, control_differs, needed: Rule::blocks_needed(candidates) }
+    }
+
+    /// The fewest blocks with which each of some candidates can be significant.
+    fn blocks_needed(candidates: usize) -> usize {
         let chance = |n: &usize| 2.0 * candidates.max(1) as f64 / 2f64.powi(*n as i32);
-        let needed = (BLOCKS_MIN..).find(|n| chance(n) < SIGNIFICANT).unwrap_or(usize::MAX);
-        Rule { min_gain, margin, control_differs, needed }
+        (BLOCKS_MIN..).find(|n| chance(n) < SIGNIFICANT).unwrap_or(usize::MAX)
     }
 
     fn verdict(&self, of: &Differences, p: f64) -> (Verdict, Option<Why>) {

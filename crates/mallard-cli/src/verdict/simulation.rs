@@ -3,6 +3,7 @@
 //! `cargo test -p mallard-cli verdict::simulation -- --ignored --nocapture` prints the tables of
 //! decision 43. The other tests check bounds of these error rates, with fewer rounds.
 
+use super::fresh::{confirm, winners, Confirmed, WINNERS_MAX};
 use super::*;
 
 const MIN_GAIN: f64 = 0.02;
@@ -177,6 +178,105 @@ fn a_change_of_five_per_cent_is_called_and_never_reversed() {
             let least = if matches!(noise, Noise::Biased) { 60.0 } else { 95.0 };
             assert!(different >= least, "{noise:?}, {change}: {different} % called");
         }
+    }
+}
+
+/// Measures candidates, and the best of them again in fresh blocks.
+fn choose(
+    random: &mut fastrand::Rng,
+    noise: Noise,
+    length: Length,
+    changes: &[f64],
+) -> (Judged, Judged, Confirmed) {
+    let first = judge(&measure(random, noise, length, changes), MIN_GAIN);
+    let mut judged = first.clone();
+    let mut who = winners(&judged);
+    who.truncate(WINNERS_MAX);
+    let again: Vec<f64> = who.iter().map(|&i| changes[i]).collect();
+    let fresh = if who.is_empty() { vec![] } else { measure(random, noise, length, &again) };
+    let confirmed = confirm(&mut judged, &fresh, &who, MIN_GAIN);
+    (first, judged, confirmed)
+}
+
+#[test]
+fn fresh_blocks_do_not_exaggerate_the_saving_of_the_best() {
+    let mut random = fastrand::Rng::with_seed(1979);
+    let (mut chosen, mut fresh, mut rounds) = (0.0, 0.0, 0.0);
+    for _ in 0..200 {
+        let (first, _, confirmed) =
+            choose(&mut random, Noise::Normal(0.02), Length::Blocks(15), &[0.05; 6]);
+        let Some(&best) = winners(&first).first() else { continue };
+        chosen += first.candidates[best].saving;
+        fresh += confirmed[&best].judgement.saving;
+        rounds += 1.0;
+    }
+    assert!(rounds > 180.0, "{rounds} rounds had a winner");
+    let (chosen, fresh) = (chosen / rounds, fresh / rounds);
+    assert!(chosen > 0.055, "the best of six seems to save {chosen}");
+    assert!((fresh - 0.05).abs() < 0.003, "fresh blocks say {fresh}");
+}
+
+#[test]
+fn a_gain_among_equal_candidates_is_rarely_confirmed() {
+    for noise in ALL {
+        let mut random = fastrand::Rng::with_seed(1979);
+        let mut gains = 0;
+        for _ in 0..60 {
+            let (_, judged, _) = choose(&mut random, noise, Length::Blocks(15), &[0.0; 6]);
+            gains += usize::from(judged.candidates.iter().any(|c| c.verdict == Verdict::Gain));
+        }
+        let most = if matches!(noise, Noise::Biased) { 9 } else { 1 };
+        assert!(gains <= most, "{noise:?}: {gains} of 60 have a gain");
+    }
+}
+
+#[test]
+fn a_gain_of_five_per_cent_among_others_is_confirmed() {
+    for noise in ALL {
+        let mut random = fastrand::Rng::with_seed(1979);
+        let mut gains = 0;
+        for _ in 0..60 {
+            let changes = [0.0, 0.0, 0.05, 0.0, 0.0, 0.0];
+            let (_, judged, _) = choose(&mut random, noise, Length::UntilSure, &changes);
+            gains += usize::from(judged.candidates[2].verdict == Verdict::Gain);
+        }
+        assert!(gains >= 57, "{noise:?}: {gains} of 60 are gains");
+    }
+}
+
+#[test]
+#[ignore = "prints the tables of decision 43"]
+fn print_the_tables_of_fresh_blocks() {
+    println!("A/A first, A/A fresh, 5 % first, 5 % fresh; saving of the best of six at 5 %: first, fresh");
+    for noise in ALL {
+        let mut random = fastrand::Rng::with_seed(1979);
+        let mut counts = [0.0; 4];
+        let mut savings = [0.0; 3];
+        for _ in 0..500 {
+            for (at, changes) in [(0, [0.0; 6]), (2, [0.05, 0.0, 0.0, 0.0, 0.0, 0.0])] {
+                let (first, judged, _) = choose(&mut random, noise, Length::UntilSure, &changes);
+                let among = if at == 0 { 0..6 } else { 0..1 };
+                for (column, judged) in [(at, first), (at + 1, judged)] {
+                    let mut of = judged.candidates[among.clone()].iter();
+                    counts[column] += f64::from(of.any(|c| c.verdict == Verdict::Gain)) / 5.0;
+                }
+            }
+            let (first, _, confirmed) = choose(&mut random, noise, Length::UntilSure, &[0.05; 6]);
+            if let Some(best) = winners(&first).first() {
+                let all = [first.candidates[*best].saving, confirmed[best].judgement.saving, 1.0];
+                savings.iter_mut().zip(all).for_each(|(sum, value)| *sum += value);
+            }
+        }
+        println!(
+            "{:15}{:6.1}{:6.1}{:7.1}{:7.1} |{:6.2}{:6.2}",
+            format!("{noise:?}"),
+            counts[0],
+            counts[1],
+            counts[2],
+            counts[3],
+            100.0 * savings[0] / savings[2],
+            100.0 * savings[1] / savings[2]
+        );
     }
 }
 

@@ -1,0 +1,60 @@
+//! What runs subjects for a measurement in turns.
+
+use super::blocks::is_narrow;
+use super::measured::Measured;
+use super::subject::{Run, Runner, Stop, Subject, Turn};
+use super::terminal;
+use crate::error::Failure;
+use crate::verdict::fresh;
+use crate::verdict::judge;
+
+/// Runs subjects, and says when enough is known.
+pub trait Runs {
+    /// Runs a subject once.
+    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop>;
+
+    /// Whether the differences are known well enough.
+    fn is_known(&self, measured: &Measured) -> bool;
+
+    /// How many of the candidates that are not broken are compared.
+    fn compared(&self, measured: &Measured) -> usize {
+        measured.alive().len()
+    }
+
+    /// The candidates with a gain, the best first. Empty if there was no choice.
+    fn winners(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
+        let alive = measured.alive();
+        let judged = judge(&measured.metric(|f| f.cpu_ns), min_gain);
+        fresh::winners(&judged).into_iter().map(|place| alive[place]).collect()
+    }
+
+    /// What has to run to judge some winners: these, and what else is needed for their figures.
+    fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
+        winners.to_vec()
+    }
+
+    /// Why the first run of the base makes a comparison useless, if it does.
+    fn explain(&self, _first: &Run, _base: &Subject) -> Option<Failure> {
+        None
+    }
+
+    /// What the user can do to make the measurement shorter, for a message.
+    fn less_work(&self) -> &'static str {
+        "name fewer with --allocator, or give the program less work"
+    }
+}
+
+impl Runs for Runner {
+    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
+        self.run_once(subject, turn)
+    }
+
+    fn is_known(&self, measured: &Measured) -> bool {
+        is_narrow(&measured.metric(|f| f.cpu_ns))
+    }
+
+    fn explain(&self, first: &Run, base: &Subject) -> Option<Failure> {
+        let words: Vec<_> = base.words.iter().map(|word| word.to_string_lossy()).collect();
+        terminal::refusal(first, &words.join(" "))
+    }
+}

@@ -1,0 +1,101 @@
+//! Fresh runs of the best candidates.
+//!
+//! The largest of several measured savings is partly luck: it is chosen because it is large. So the
+//! best candidates run again, in blocks that had no part in the choice. Only a gain that the fresh
+//! blocks show too stays a gain, and what it saves is taken from them.
+
+use super::{judge, Block, Judged, Judgement, Rule, Verdict, Why};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The most candidates that run again.
+pub const WINNERS_MAX: usize = 3;
+
+/// What the fresh blocks show, by the places of the candidates among all.
+pub type Confirmed = BTreeMap<usize, Fresh>;
+
+/// What the fresh blocks show of one candidate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fresh {
+    /// The number of fresh blocks.
+    pub blocks: usize,
+    /// The judgement on the fresh blocks alone.
+    #[serde(flatten)]
+    pub judgement: Judgement,
+}
+
+/// The candidates with a gain, those that save the most first. There are none if there was only one
+/// candidate: nothing was chosen then.
+pub fn winners(judged: &Judged) -> Vec<usize> {
+    let all = &judged.candidates;
+    if all.len() < 2 {
+        return Vec::new();
+    }
+    let mut gains: Vec<usize> =
+        (0..all.len()).filter(|&i| all[i].verdict == Verdict::Gain).collect();
+    gains.sort_by(|&a, &b| all[b].saving.total_cmp(&all[a].saving));
+    gains
+}
+
+/// The fewest blocks with which each of some candidates can have a significant difference.
+pub fn blocks_needed(candidates: usize) -> usize {
+    Rule::blocks_needed(candidates)
+}
+
+/// Judges fresh blocks, whose candidates have the places `who` among all. A gain in `judged` that the
+/// fresh blocks do not show becomes not measurable. With too few fresh blocks for any verdict,
+/// `judged` stays as it is, and nothing is confirmed.
+pub fn confirm(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64) -> Confirmed {
+    if fresh.len() < blocks_needed(who.len()) {
+        return Confirmed::new();
+    }
+    let again = judge(fresh, min_gain).candidates;
+    for (&place, judgement) in who.iter().zip(&again) {
+        let before = &mut judged.candidates[place];
+        if before.verdict == Verdict::Gain && judgement.verdict != Verdict::Gain {
+            before.verdict = Verdict::NotMeasurable;
+            before.why = Some(Why::NotConfirmed);
+        }
+    }
+    let of = |judgement| Fresh { blocks: fresh.len(), judgement };
+    who.iter().copied().zip(again.into_iter().map(of)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(savings: &[f64], count: usize) -> Vec<Block> {
+        let candidates: Vec<f64> = savings.iter().map(|saving| 100.0 * (1.0 - saving)).collect();
+        vec![Block { base: 100.0, control: 100.0, candidates }; count]
+    }
+
+    #[test]
+    fn winners_are_those_with_a_gain_and_the_best_comes_first() {
+        let judged = judge(&blocks(&[0.05, 0.0, -0.1, 0.2], 10), 0.02);
+        assert_eq!(winners(&judged), [3, 0]);
+        assert_eq!(winners(&judge(&blocks(&[0.2], 10), 0.02)), [0; 0]);
+        assert_eq!(winners(&judge(&[], 0.02)), [0; 0]);
+    }
+
+    #[test]
+    fn a_gain_that_fresh_blocks_do_not_show_is_not_measurable() {
+        let mut judged = judge(&blocks(&[0.05, 0.0, 0.2], 10), 0.02);
+        let confirmed = confirm(&mut judged, &blocks(&[0.19, 0.01], 8), &[2, 0], 0.02);
+        assert_eq!(confirmed[&2].judgement.verdict, Verdict::Gain);
+        assert!((confirmed[&2].judgement.saving - 0.19).abs() < 1e-9);
+        assert_eq!(judged.candidates[2].verdict, Verdict::Gain);
+        assert_eq!(judged.candidates[0].verdict, Verdict::NotMeasurable);
+        assert_eq!(judged.candidates[0].why, Some(Why::NotConfirmed));
+        assert_eq!(judged.candidates[1].verdict, Verdict::NoDifference);
+    }
+
+    #[test]
+    fn too_few_fresh_blocks_change_nothing() {
+        let mut judged = judge(&blocks(&[0.05, 0.0], 10), 0.02);
+        let before = judged.clone();
+        let few = blocks(&[0.0], blocks_needed(1) - 1);
+        assert!(confirm(&mut judged, &few, &[0], 0.02).is_empty());
+        assert_eq!(judged, before);
+    }
+}
