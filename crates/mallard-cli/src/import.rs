@@ -27,6 +27,10 @@ pub struct Command {
     /// Leaves addresses without names of functions.
     #[arg(long)]
     no_symbols: bool,
+    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
+    /// path, the name of the file stays.
+    #[arg(long)]
+    anonymize: bool,
     /// Overwrites the trace if it exists.
     #[arg(long)]
     force: bool,
@@ -43,6 +47,7 @@ impl Command {
             force: self.force,
             debug_folders: self.debug_dir,
             without_symbols: self.no_symbols,
+            redact: self.anonymize,
             ..Options::default()
         };
         let shown = self.stream.display();

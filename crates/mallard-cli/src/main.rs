@@ -11,12 +11,14 @@ mod allocators;
 mod bench;
 mod doctor;
 mod error;
+mod export;
 mod import;
 mod look;
 mod output;
 mod pages;
 mod panics;
 mod parse;
+mod query;
 mod record;
 mod replay;
 mod rows;
@@ -59,6 +61,8 @@ commands! {
     Verify(trial::verify::Command),
     Run(run::Command),
     Import(import::Command),
+    Query(query::Command),
+    Export(export::Command),
     Doctor(doctor::Command),
     Completions(pages::Completions),
     #[command(hide = true)]

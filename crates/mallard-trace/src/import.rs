@@ -25,6 +25,9 @@ pub struct Options {
     pub debug_folders: Vec<PathBuf>,
     /// Whether functions are left as `module+0x…`.
     pub without_symbols: bool,
+    /// Whether paths, arguments, environment and host are left out: see [`Manifest::redact`]. Of a
+    /// path, the name of the file stays.
+    pub redact: bool,
     /// The entry `notes` of the manifest.
     pub notes: serde_json::Map<String, serde_json::Value>,
 }
@@ -64,6 +67,9 @@ pub fn import_from<R: Read>(
     let read = reading.finish()?;
 
     let mut tables = Tables::new(folder.path());
+    if options.redact {
+        tables.redact();
+    }
     read.write_small_tables(&mut tables);
     let (modules, frames) = read.modules.into_frames();
     progress(Progress::Symbols(frames.len()));
@@ -79,7 +85,7 @@ pub fn import_from<R: Read>(
     written.extend(tables.finish()?);
 
     let header = reader.header();
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         format: Manifest::format(),
         schema: SCHEMA,
         tool: format!("mallard {}", env!("CARGO_PKG_VERSION")),
@@ -109,6 +115,9 @@ pub fn import_from<R: Read>(
         tables: written,
         notes: options.notes.clone(),
     };
+    if options.redact {
+        manifest.redact();
+    }
     folder.finish(&manifest)?;
     Trace::open(to)
 }

@@ -16,6 +16,7 @@
 //! ```
 #![deny(missing_docs, unsafe_code)]
 
+pub mod allocs;
 mod blocks;
 mod clock;
 pub mod duck;

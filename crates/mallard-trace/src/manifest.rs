@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::Counts;
 use crate::tables::Written;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -37,7 +38,7 @@ pub struct Manifest {
     pub tables: Vec<Written>,
     /// Notes of the command that recorded: host, program, cost of recording.
     #[serde(default)]
-    pub notes: serde_json::Map<String, serde_json::Value>,
+    pub notes: serde_json::Map<String, Value>,
 }
 
 /// The stream that the tables are made of.
@@ -126,7 +127,27 @@ pub struct Totals {
     pub processes: u64,
 }
 
+/// The texts among the notes that say nothing of the user: hardware, system, and how the recording
+/// went. All numbers say nothing of the user either.
+const HARMLESS_NOTES: [&str; 6] = ["cpu", "kernel", "stopped", "window", "imported_from", "lacks"];
+
 impl Manifest {
+    /// Removes what might say whose program was recorded, and where: the arguments and the
+    /// environment of the program, the folder and the host. The name of the program stays.
+    pub fn redact(&mut self) {
+        let program = self.notes.get("program").and_then(Value::as_str).map(|path| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            Value::from(name)
+        });
+        self.notes.retain(|name, note| {
+            let is_text = !(note.is_number() || note.is_boolean() || note.is_null());
+            !is_text || HARMLESS_NOTES.contains(&name.as_str())
+        });
+        self.notes.extend(program.map(|program| ("program".to_string(), program)));
+        let removed = ["paths", "arguments", "environment", "host"];
+        self.notes.insert("redacted".to_string(), Value::from(&removed[..]));
+    }
+
     /// The value of `format`.
     pub fn format() -> String {
         FORMAT.to_string()

@@ -5,19 +5,30 @@ use crate::hash::NumberMap;
 use crate::manifest::Manifest;
 use crate::site_row::{self, SiteRow};
 use crate::tables::schema::{FRAMES, MODULES, SITES, STACKS};
-use crate::tables::{Schema, Table};
+use crate::tables::{Field, Schema, Table, Tables};
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// A trace: the folder of tables that [`crate::import::import`] makes.
 pub struct Trace {
     folder: PathBuf,
     manifest: Manifest,
+    is_redacted: bool,
 }
 
 impl Trace {
     /// Opens the trace in a folder. Reads the manifest alone.
     pub fn open(folder: &Path) -> Result<Trace> {
-        Ok(Trace { folder: folder.to_path_buf(), manifest: Manifest::read(folder)? })
+        let (folder, manifest) = (folder.to_path_buf(), Manifest::read(folder)?);
+        Ok(Trace { folder, manifest, is_redacted: false })
+    }
+
+    /// The same trace, read without paths of files, arguments and environment of the program, and
+    /// name of the host. The files are unchanged.
+    pub fn redacted(self) -> Trace {
+        let mut manifest = self.manifest;
+        manifest.redact();
+        Trace { manifest, is_redacted: true, ..self }
     }
 
     /// The folder.
@@ -46,7 +57,27 @@ impl Trace {
         let table = Table::open(&self.folder, schema)?;
         let written = self.manifest.tables.iter().find(|written| written.name == schema.name);
         table.must_have(written.map_or(0, |written| written.rows), &self.folder)?;
-        Ok(table)
+        Ok(if self.is_redacted { table.redacted() } else { table })
+    }
+}
+
+impl Trace {
+    /// Copies a table, one row group at a time. Stops if `tables` cannot be written; its `finish`
+    /// returns the error.
+    pub fn copy(&self, schema: &'static Schema, tables: &mut Tables) -> Result<()> {
+        let table = self.table(schema)?;
+        let groups = table.groups();
+        for &group in &groups {
+            let read = |field: &Field| table.group_column(group, field.name);
+            let columns = schema.fields.par_iter().map(read).collect::<Result<_>>()?;
+            if !tables.write(schema, columns) {
+                return Ok(());
+            }
+        }
+        if groups.is_empty() {
+            tables.write(schema, schema.empty());
+        }
+        Ok(())
     }
 }
 

@@ -48,6 +48,8 @@ fn text(manifest: &Manifest) -> String {
     if let Some(arguments) = manifest.notes.get("arguments").and_then(Value::as_array) {
         let words: Vec<&str> = arguments.iter().filter_map(Value::as_str).collect();
         lines.push(("program", words.join(" ")));
+    } else if let Some(program) = manifest.notes.get("program").and_then(Value::as_str) {
+        lines.push(("program", program.to_string()));
     }
     lines.push(("run", run(manifest)));
     lines.push((

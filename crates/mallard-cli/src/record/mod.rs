@@ -75,8 +75,12 @@ pub struct Command {
     /// Leaves addresses without names of functions.
     #[arg(long)]
     no_symbols: bool,
-    /// Keeps the stream of events beside the trace, as NAME.stream.
+    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
+    /// path, the name of the file stays.
     #[arg(long)]
+    anonymize: bool,
+    /// Keeps the stream of events beside the trace, as NAME.stream.
+    #[arg(long, conflicts_with = "anonymize")]
     keep_stream: bool,
     /// Overwrites the trace if it exists.
     #[arg(long)]

@@ -41,6 +41,7 @@ impl Summary<'_> {
             force: self.command.force,
             debug_folders: self.command.debug_dir.clone(),
             without_symbols: self.command.no_symbols,
+            redact: self.command.anonymize,
             notes: self.notes(fault_ns),
         };
         let begin = Instant::now();

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // Each test file uses a part.
 
 pub mod replayed;
+pub mod sql;
 
 use mallard_trace::tables::schema::{EVENTS, PROCESSES};
 use mallard_trace::Trace;
@@ -138,6 +139,16 @@ impl Ran {
             errors.lines().skip_while(|line| !line.starts_with("mallard: ")).collect();
         assert!(error.len() >= 3 && error[2].starts_with("  help: "), "{errors}");
     }
+}
+
+/// A folder with the trace `orders.mallard`, made of the golden stream.
+pub fn orders() -> Folder {
+    let folder = Folder::new();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
+    fs::copy(golden, folder.path("orders.stream")).unwrap();
+    let ran = folder.mallard(&["import", "orders.stream"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    folder
 }
 
 /// Allocates 3 blocks in `make`, frees 2 of them, and leaves the third.

@@ -67,6 +67,15 @@ impl Column {
         }
     }
 
+    /// The column of the names of files in the place of their paths.
+    pub(crate) fn without_folders(self) -> Column {
+        let values = match self.values {
+            Values::Text(paths) => Values::Text(paths.iter().map(without_folder).collect()),
+            other => other,
+        };
+        Column { values, ..self }
+    }
+
     /// Puts `none` where a row has no value.
     fn spread<T: Clone>(&self, values: impl Iterator<Item = T>, none: T) -> Vec<T> {
         let mut values = values;
@@ -125,6 +134,11 @@ impl Column {
         let (values, present) = split(values.into_iter().map(|text| text.map(bytes)));
         Column { values: Values::Text(values), present: Some(present) }
     }
+}
+
+fn without_folder(path: &ByteArray) -> ByteArray {
+    let name = path.data().rsplit(|&byte| byte == b'/').next();
+    ByteArray::from(name.unwrap_or_default().to_vec())
 }
 
 fn split<T>(values: impl IntoIterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {

@@ -10,4 +10,4 @@ pub use column::{Column, Values};
 pub use pieces::Pieces;
 pub use read::Table;
 pub use schema::{Encoding, Field, Kind, Schema};
-pub use write::{Tables, Written, GROUP_ROWS};
+pub use write::{Style, Tables, Written, GROUP_ROWS};

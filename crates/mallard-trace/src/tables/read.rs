@@ -22,6 +22,7 @@ use std::sync::Arc;
 pub struct Table {
     schema: &'static Schema,
     files: Vec<(PathBuf, SerializedFileReader<Source>)>,
+    is_redacted: bool,
 }
 
 impl Table {
@@ -42,7 +43,17 @@ impl Table {
                 break;
             }
         }
-        Ok(Table { schema, files })
+        Ok(Table { schema, files, is_redacted: false })
+    }
+
+    /// The same table, with the names of files in the place of their paths.
+    pub fn redacted(self) -> Table {
+        Table { is_redacted: true, ..self }
+    }
+
+    /// The files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
     }
 
     /// Number of rows.
@@ -79,7 +90,7 @@ impl Table {
     pub fn group_column(&self, (file, group): (usize, usize), name: &str) -> Result<Column> {
         let index = self.index(name);
         let (path, reader) = &self.files[file];
-        guarded(path, || {
+        let column = guarded(path, || {
             let group = reader.get_row_group(group)?;
             let rows = rows_of(group.metadata());
             let is_optional = self.schema.fields[index].is_optional;
@@ -88,7 +99,9 @@ impl Table {
                 return Err(ParquetError::General(format!("column {name} ends early")));
             }
             Ok(column)
-        })
+        })?;
+        let is_redacted = self.is_redacted && self.schema.has_paths(name);
+        Ok(if is_redacted { column.without_folders() } else { column })
     }
 
     /// Opens some columns of one row group, which are read piece by piece.

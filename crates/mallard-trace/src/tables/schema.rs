@@ -3,8 +3,11 @@
 //! Columns have only types that DuckDB and Spark read in the same way, so no unsigned integers.
 //! Times are nanoseconds since the stream was opened. Columns whose value mostly grows are stored
 //! as deltas, those with few different values with a dictionary, and those with many by bytes
-//! (BYTE_STREAM_SPLIT, which DuckDB, Polars and Arrow read). Each column of `events` has the encoding
-//! that was the smallest after zstd in recordings of cc1plus, cmake, git, perl and python.
+//! (BYTE_STREAM_SPLIT, which DuckDB 2.0, Polars and Arrow read; see `super::Style` for others). Each
+//! column of `events` has the encoding that was the smallest after zstd in recordings of cc1plus, cmake,
+//! git, perl and python.
+
+use super::column::{Column, Values};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +65,31 @@ pub struct Schema {
     pub fields: &'static [Field],
 }
 
+impl Schema {
+    /// The columns of no rows.
+    pub fn empty(&self) -> Vec<Column> {
+        let column = |field: &Field| {
+            let values = match field.kind {
+                Kind::I8 | Kind::I16 | Kind::I32 => Values::I32(Vec::new()),
+                Kind::I64 => Values::I64(Vec::new()),
+                Kind::F64 => Values::F64(Vec::new()),
+                Kind::Text => Values::Text(Vec::new()),
+                Kind::Bool => Values::Bool(Vec::new()),
+            };
+            Column { values, present: field.is_optional.then(Vec::new) }
+        };
+        self.fields.iter().map(column).collect()
+    }
+
+    /// Whether a column of the table has paths of files.
+    pub fn has_paths(&self, column: &str) -> bool {
+        matches!(
+            (self.name, column),
+            ("modules", "path") | ("frames", "file") | ("processes", "path")
+        )
+    }
+}
+
 const fn field(name: &'static str, kind: Kind, encoding: Encoding) -> Field {
     Field { name, kind, is_optional: false, encoding }
 }
@@ -93,6 +121,26 @@ pub const EVENTS: Schema = Schema {
         maybe("addr", I64, Split),
         maybe("stack", I32, Split),
         field("fresh", I16, Split),
+    ],
+};
+
+/// One row for each block, derived from `events` by [`crate::allocs`]. Traces do not have this table,
+/// but a fleet may: see `docs/decisions/0041-no-table-of-blocks.md`.
+pub const ALLOCS: Schema = Schema {
+    name: "allocs",
+    has_parts: true,
+    fields: &[
+        field("alloc", I64, Plain),
+        field("proc", I32, Dictionary),
+        field("t0", I64, Plain),
+        maybe("t1", I64, Delta),
+        field("size", I64, Dictionary),
+        field("align", I8, Dictionary),
+        maybe("addr", I64, Plain),
+        maybe("stack0", I32, Dictionary),
+        maybe("stack1", I32, Dictionary),
+        field("tid0", I32, Dictionary),
+        maybe("tid1", I32, Dictionary),
     ],
 };
 
@@ -272,6 +320,6 @@ pub const SITES: Schema = Schema {
     ],
 };
 
-/// All tables, in the order in which the manifest lists them.
+/// All tables of a trace, in the order in which the manifest lists them.
 pub const ALL: [&Schema; 10] =
     [&EVENTS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &CPU, &SITES];

@@ -1,7 +1,7 @@
 //! Writes tables, a row group at a time, while the caller makes the next one.
 
 use super::column::{Column, Values};
-use super::schema::{Encoding, Kind, Schema};
+use super::schema::{Encoding, Field, Kind, Schema};
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use parquet::basic::{self, Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -24,6 +24,19 @@ pub const GROUP_ROWS: usize = 1 << 20;
 /// The most row groups in one file of a table that is a folder of files.
 const PART_GROUPS: usize = 64;
 
+/// Who reads the tables that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Style {
+    /// Mallard, and what reads all encodings of Parquet: the smallest files.
+    #[default]
+    Small,
+    /// Any reader. DuckDB before 2.0 and the fast reader of Spark do not know integers that are stored
+    /// by bytes ([`Encoding::Split`]).
+    Portable,
+    /// Any reader, once: the files are quick to write and to read, and large.
+    Scratch,
+}
+
 /// A table that was written.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Written {
@@ -40,6 +53,7 @@ pub struct Written {
 /// Memory: at most two row groups wait to be written.
 pub struct Tables {
     jobs: SyncSender<Job>,
+    is_redacted: bool,
     encoder: JoinHandle<Result<Vec<Written>>>,
 }
 
@@ -51,18 +65,36 @@ struct Job {
 impl Tables {
     /// Starts the thread. The folder exists.
     pub fn new(folder: &Path) -> Self {
+        Tables::with_style(folder, Style::Small)
+    }
+
+    /// The same for other readers.
+    pub fn with_style(folder: &Path, style: Style) -> Self {
         let (jobs, inbox) = sync_channel(1);
         let folder = folder.to_path_buf();
         let thread = std::thread::Builder::new().name("tables".to_string());
-        let encode = move || encode_all(&folder, inbox);
+        let encode = move || encode_all(&folder, inbox, style);
         let encoder = thread.spawn(encode).expect("a thread");
-        Tables { jobs, encoder }
+        Tables { jobs, is_redacted: false, encoder }
+    }
+
+    /// From now on, writes the names of files in the place of their paths.
+    pub fn redact(&mut self) {
+        self.is_redacted = true;
     }
 
     /// Writes rows of a table. `columns` are those of the schema, in its order, of equal length.
     /// Returns whether the encoder still works: if not, [`Tables::finish`] returns its error.
     pub fn write(&mut self, schema: &'static Schema, columns: Vec<Column>) -> bool {
         debug_assert_eq!(schema.fields.len(), columns.len());
+        let name = |(field, column): (&Field, Column)| match schema.has_paths(field.name) {
+            true => column.without_folders(),
+            false => column,
+        };
+        let columns = match self.is_redacted {
+            true => schema.fields.iter().zip(columns).map(name).collect(),
+            false => columns,
+        };
         self.jobs.send(Job { schema, columns }).is_ok()
     }
 
@@ -82,16 +114,18 @@ struct Part {
 /// The files of a table.
 struct Files {
     schema: &'static Schema,
+    style: Style,
     part: Option<Part>,
     parts: usize,
     written: Written,
 }
 
-fn encode_all(folder: &Path, inbox: Receiver<Job>) -> Result<Vec<Written>> {
+fn encode_all(folder: &Path, inbox: Receiver<Job>, style: Style) -> Result<Vec<Written>> {
     let mut tables: BTreeMap<&str, Files> = BTreeMap::new();
     for Job { schema, columns } in inbox {
         let files = tables.entry(schema.name).or_insert_with(|| Files {
             schema,
+            style,
             part: None,
             parts: 0,
             written: Written { name: schema.name.to_string(), rows: 0, bytes: 0 },
@@ -119,7 +153,7 @@ impl Files {
         }
         let part = match &mut self.part {
             Some(part) => part,
-            none => none.insert(open_part(folder, self.schema, self.parts)?),
+            none => none.insert(open_part(folder, self.schema, self.style, self.parts)?),
         };
         let rows = columns.first().map_or(0, Column::rows);
         if rows > 0 {
@@ -154,6 +188,7 @@ impl Files {
 fn open_part(
     folder: &Path,
     schema: &'static Schema,
+    style: Style,
     number: usize,
 ) -> std::result::Result<Part, ParquetError> {
     let path = file_of(folder, schema, number);
@@ -161,7 +196,7 @@ fn open_part(
         fs::create_dir_all(parent)?;
     }
     let file = File::create_new(path)?;
-    let writer = SerializedFileWriter::new(file, message(schema)?, properties(schema))?;
+    let writer = SerializedFileWriter::new(file, message(schema)?, properties(schema, style))?;
     Ok(Part { writer, groups: 0 })
 }
 
@@ -231,11 +266,31 @@ fn message(schema: &Schema) -> std::result::Result<TypePtr, ParquetError> {
     Ok(Arc::new(Type::group_type_builder(schema.name).with_fields(fields).build()?))
 }
 
-fn properties(schema: &Schema) -> WriterPropertiesPtr {
+impl Field {
+    /// The encoding of the column for some readers.
+    fn encoding_in(&self, style: Style) -> Encoding {
+        let is_split_integer = self.encoding == Encoding::Split && self.kind != Kind::F64;
+        match style {
+            Style::Small => self.encoding,
+            Style::Portable if is_split_integer && self.kind == Kind::I64 => Encoding::Delta,
+            Style::Portable if is_split_integer => Encoding::Dictionary,
+            Style::Portable => self.encoding,
+            // A dictionary pays only if it is small.
+            Style::Scratch if self.encoding == Encoding::Dictionary => Encoding::Dictionary,
+            Style::Scratch => Encoding::Plain,
+        }
+    }
+}
+
+fn properties(schema: &Schema, style: Style) -> WriterPropertiesPtr {
     let level = ZstdLevel::try_new(3).expect("a level of zstd");
+    let compression = match style {
+        Style::Scratch => Compression::UNCOMPRESSED,
+        Style::Small | Style::Portable => Compression::ZSTD(level),
+    };
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("mallard {}", env!("CARGO_PKG_VERSION")))
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_dictionary_page_size_limit(1 << 20)
         // A column of a row group has one page, in which zstd finds most of what repeats.
@@ -246,7 +301,7 @@ fn properties(schema: &Schema) -> WriterPropertiesPtr {
         .set_max_row_group_row_count(None);
     for field in schema.fields {
         let column = || ColumnPath::from(field.name);
-        properties = match field.encoding {
+        properties = match field.encoding_in(style) {
             Encoding::Dictionary => properties.set_column_dictionary_enabled(column(), true),
             Encoding::Plain => properties.set_column_dictionary_enabled(column(), false),
             Encoding::Split => properties

@@ -1,6 +1,8 @@
 //! Helpers of the tests: files of the repository, streams that are made here, random numbers.
 #![allow(dead_code)] // Each test file uses a part.
 
+pub mod blocks;
+
 use mallard_trace::format::{self, clock, op, pack, pack_stack, Header, Record};
 use mallard_trace::import::{import, Options};
 use mallard_trace::stream::{Compression, Writer};

@@ -1,0 +1,119 @@
+//! `mallard export --fleet`: adds a trace to the tables of many runs of many services.
+//!
+//! A fleet is a folder `TABLE/service=S/date=D/run=R/part-*.parquet`. The table stands above the
+//! keys, because Spark takes one folder for each table.
+
+mod key;
+mod write;
+
+pub use key::{date, name, Key};
+pub use write::{add, Addition};
+
+use crate::error::status::UNREADABLE;
+use crate::error::Failure;
+use mallard_trace::tables::schema::{ALL, ALLOCS};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder with the tables of many runs.
+pub struct Fleet {
+    root: PathBuf,
+}
+
+impl Fleet {
+    /// Opens a fleet. Fails if the folder has another layout.
+    pub fn open(root: &Path) -> Result<Fleet, Failure> {
+        let fleet = Fleet { root: root.to_path_buf() };
+        if !root.is_dir() {
+            return Err(Failure::new(
+                format!("there is no folder {}", root.display()),
+                "nothing was read",
+                format!("mallard export NAME --fleet {} --service S", root.display()),
+            )
+            .with_status(UNREADABLE));
+        }
+        fleet.check()?;
+        Ok(fleet)
+    }
+
+    /// Opens a fleet, or makes an empty one.
+    fn open_or_make(root: &Path) -> Result<Fleet, Failure> {
+        match fs::create_dir(root) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Failure::new(
+                format!("cannot make {}: {}", root.display(), error.to_string().to_lowercase()),
+                "nothing was written",
+                format!("mkdir -p {}", root.display()),
+            )
+            .with_status(UNREADABLE)),
+            _ => Fleet::open(root),
+        }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The names of the tables that at least one run has.
+    pub fn tables(&self) -> Vec<&'static str> {
+        names().filter(|table| self.root.join(table).is_dir()).collect()
+    }
+
+    /// Whether the fleet has a run.
+    fn has(&self, key: &Key) -> bool {
+        self.root.join("sites").join(key.folder()).exists()
+    }
+
+    /// Another place of the same run: under another service or date.
+    fn elsewhere(&self, key: &Key) -> Option<PathBuf> {
+        let services = folders(&self.root.join("sites"));
+        let runs = services
+            .flat_map(|service| folders(&service))
+            .map(|date| date.join(format!("run={}", key.run)));
+        let own = self.root.join("sites").join(key.folder());
+        runs.filter(|run| *run != own).find(|run| run.exists())
+    }
+
+    /// Fails unless the folder is empty, or has tables above the keys.
+    fn check(&self) -> Result<(), Failure> {
+        for entry in entries(&self.root) {
+            let is_table = names().any(|name| entry.file_name().is_some_and(|n| n == name));
+            if !is_table || !entry.is_dir() {
+                return Err(self.other_layout(&entry));
+            }
+            for service in entries(&entry) {
+                let name = service.file_name().unwrap_or_default().to_string_lossy();
+                if !name.starts_with("service=") || !service.is_dir() {
+                    return Err(self.other_layout(&service));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn other_layout(&self, entry: &Path) -> Failure {
+        Failure::new(
+            format!("{} is no fleet: it has {}", self.root.display(), entry.display()),
+            "a fleet has TABLE/service=S/date=D/run=R alone; nothing was written",
+            "name a new folder, or that of an earlier mallard export --fleet",
+        )
+        .with_status(UNREADABLE)
+    }
+}
+
+/// The names of all tables of a fleet.
+fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().chain(&[&ALLOCS]).map(|schema| schema.name)
+}
+
+/// What is in a folder, apart from names that begin with a dot.
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .map(|entry| entry.path())
+}
+
+fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    entries(folder).filter(|path| path.is_dir())
+}

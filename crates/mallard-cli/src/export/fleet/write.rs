@@ -1,0 +1,173 @@
+//! Writes the tables of one run, and puts all of them in their places at the end.
+
+use super::{names, Fleet, Key};
+use crate::error::status::UNREADABLE;
+use crate::error::Failure;
+use mallard_trace::allocs;
+use mallard_trace::tables::schema::{ALL, ALLOCS, EVENTS};
+use mallard_trace::tables::{Schema, Style, Tables};
+use mallard_trace::Trace;
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// What is added to a fleet.
+pub struct Addition<'a> {
+    pub trace: &'a Trace,
+    pub key: Key,
+    /// Whether the events and the blocks are added, too.
+    pub events: bool,
+    /// Whether the same run, added before, is replaced.
+    pub force: bool,
+}
+
+/// What was added.
+pub struct Added {
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Number of tables.
+    pub tables: usize,
+}
+
+/// Adds a trace to the fleet in a folder. If anything fails, the fleet is as before.
+pub fn add(root: &Path, addition: &Addition) -> Result<Added, Failure> {
+    let fleet = Fleet::open_or_make(root)?;
+    addition.must_be_new(&fleet)?;
+    let refused = |error: &io::Error| unwritable(&fleet, error);
+    let place = tempfile::Builder::new()
+        .prefix(".mallard.")
+        .suffix(".part")
+        .tempdir_in(root)
+        .map_err(|error| refused(&error))?;
+    let written = addition.write(&fleet, &place)?;
+    // Two exports may come so far at the same time. Only one of them moves its files.
+    let lock = File::options()
+        .create(true)
+        .append(true)
+        .open(root.join(".mallard.lock"))
+        .and_then(|file| Ok(Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| e)?))
+        .map_err(|error| refused(&error))?;
+    addition.must_be_new(&fleet)?;
+    let mut moves = Moves::default();
+    if let Err(error) = addition.place(&fleet, &place, &mut moves) {
+        moves.undo();
+        return Err(refused(&error));
+    }
+    drop(lock);
+    Ok(written)
+}
+
+impl Addition<'_> {
+    fn must_be_new(&self, fleet: &Fleet) -> Result<(), Failure> {
+        let (root, run) = (fleet.root().display(), &self.key.run);
+        if let Some(other) = fleet.elsewhere(&self.key) {
+            return Err(Failure::new(
+                format!("the run {run} is in {root} already, as {}", other.display()),
+                "nothing was written: the numbers of blocks and call stacks are those of one run",
+                "name this run with --run",
+            )
+            .with_status(UNREADABLE));
+        }
+        if fleet.has(&self.key) && !self.force {
+            return Err(Failure::new(
+                format!("the run {run} of {} is in {root} already", self.key.service),
+                "nothing was written",
+                "add --force to replace the run, or name another with --run",
+            )
+            .with_status(UNREADABLE));
+        }
+        Ok(())
+    }
+
+    /// The tables. The sites come last: a run is in the fleet as soon as they are.
+    fn tables(&self) -> impl Iterator<Item = &'static Schema> {
+        let blocks = self.events.then_some(&ALLOCS);
+        let events = self.events;
+        let is_wanted = move |schema: &&'static Schema| events || schema.name != EVENTS.name;
+        blocks.into_iter().chain(ALL.into_iter().filter(is_wanted))
+    }
+
+    /// Writes all tables into the folder `place`.
+    fn write(&self, fleet: &Fleet, place: &TempDir) -> Result<Added, Failure> {
+        let mut tables = Tables::with_style(place.path(), Style::Portable);
+        let mut rows = || -> Result<(), Failure> {
+            for schema in self.tables() {
+                self.write_table(schema, &mut tables)?;
+            }
+            Ok(())
+        };
+        let read = rows();
+        let written = tables
+            .finish()
+            .map_err(|error| unwritable(fleet, &io::Error::other(error.what().to_string())));
+        // An error of the disk stops the reading as well, and says more.
+        let written = written?;
+        read?;
+        Ok(Added { bytes: written.iter().map(|table| table.bytes).sum(), tables: written.len() })
+    }
+
+    fn write_table(&self, schema: &'static Schema, tables: &mut Tables) -> Result<(), Failure> {
+        if schema.name == ALLOCS.name {
+            let events = self.trace.table(&EVENTS)?;
+            allocs::derive(&events, &mut |columns| tables.write(&ALLOCS, columns))?;
+            return Ok(());
+        }
+        Ok(self.trace.copy(schema, tables)?)
+    }
+
+    /// Moves the tables into their places, and what was there before into the folder `place`.
+    fn place(&self, fleet: &Fleet, place: &TempDir, moves: &mut Moves) -> io::Result<()> {
+        let old = place.path().join("old");
+        fs::create_dir(&old)?;
+        for table in names() {
+            let run = fleet.root().join(table).join(self.key.folder());
+            if run.exists() {
+                moves.rename(run, old.join(table))?;
+            }
+        }
+        for schema in self.tables() {
+            let run = fleet.root().join(schema.name).join(self.key.folder());
+            let from = place.path().join(schema.name);
+            if !schema.has_parts {
+                // A single file becomes the only part.
+                fs::create_dir(&from)?;
+                fs::rename(from.with_extension("parquet"), from.join("part-0000.parquet"))?;
+            }
+            fs::create_dir_all(run.parent().expect("a folder of keys"))?;
+            moves.rename(from, run)?;
+        }
+        Ok(())
+    }
+}
+
+/// Folders that were renamed, in order.
+#[derive(Default)]
+struct Moves(Vec<(PathBuf, PathBuf)>);
+
+impl Moves {
+    fn rename(&mut self, from: PathBuf, to: PathBuf) -> io::Result<()> {
+        fs::rename(&from, &to)?;
+        self.0.push((from, to));
+        Ok(())
+    }
+
+    /// Gives the folders their names from before.
+    fn undo(self) {
+        for (from, to) in self.0.into_iter().rev() {
+            // If a name cannot be given back either, there is nothing left to try.
+            let _ = fs::rename(to, from);
+        }
+    }
+}
+
+fn unwritable(fleet: &Fleet, error: &io::Error) -> Failure {
+    let root = fleet.root().display();
+    Failure::new(
+        format!("cannot add to the fleet {root}: {}", error.to_string().to_lowercase()),
+        "the fleet is as it was before",
+        format!("make room on the disk: df -h {root}; or ls -ld {root}"),
+    )
+    .with_status(UNREADABLE)
+}

@@ -1,0 +1,101 @@
+//! Finds the program `duckdb`.
+
+use crate::error::status::UNREADABLE;
+use crate::error::Failure;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The variable that names the program.
+const VARIABLE: &str = "MALLARD_DUCKDB";
+/// The first version with the setting `allowed_directories`.
+const OLDEST: (u32, u32) = (1, 2);
+/// The first version that reads all tables of a trace as they are.
+const READS_ALL: (u32, u32) = (2, 0);
+
+/// The program DuckDB.
+pub struct Program {
+    /// Where it is.
+    pub path: PathBuf,
+    version: (u32, u32),
+}
+
+impl Program {
+    /// Finds DuckDB: by the variable, in PATH, or where `./x` installs it in the checkout of this
+    /// program.
+    pub fn find() -> Result<Program, Failure> {
+        let path = behind(find()?);
+        let version = version_of(&path)?;
+        Ok(Program { path, version })
+    }
+
+    /// Whether DuckDB reads integers that are stored by bytes.
+    pub fn reads_all(&self) -> bool {
+        self.version >= READS_ALL
+    }
+}
+
+fn find() -> Result<PathBuf, Failure> {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        let path = PathBuf::from(path);
+        if path.is_file() {
+            return Ok(path);
+        }
+        let shown = path.display();
+        return Err(missing(&format!("there is no program {shown}, which {VARIABLE} names")));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&folders).map(|folder| folder.join("duckdb"));
+    let found = in_path.chain(in_checkout()).find(|path| path.is_file());
+    found.ok_or_else(|| missing("the program duckdb is not installed"))
+}
+
+/// Where `./x` installs the program, if this program is build/cargo/PROFILE/mallard of a checkout.
+fn in_checkout() -> Option<PathBuf> {
+    let program = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
+    Some(program.ancestors().nth(3)?.join("tools/duckdb/bin/duckdb"))
+}
+
+/// The program behind the script of the package `duckdb-cli`. The script starts Python first, and
+/// does not say whether a signal ended DuckDB.
+fn behind(path: PathBuf) -> PathBuf {
+    let path = path.canonicalize().unwrap_or(path);
+    let mut begin = [0; 2];
+    let is_script = File::open(&path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+        && begin == *b"#!";
+    if !is_script {
+        return path;
+    }
+    let lib = path.ancestors().nth(2).unwrap_or(Path::new("/")).join("lib");
+    let pythons = std::fs::read_dir(lib).into_iter().flatten().flatten();
+    let packages = pythons.flat_map(|python| {
+        ["site-packages", "dist-packages"].map(|packages| python.path().join(packages))
+    });
+    let mut programs = packages.map(|packages| packages.join("duckdb_cli/duckdb"));
+    programs.find(|program| program.is_file()).unwrap_or(path)
+}
+
+/// The version of a DuckDB: the first two numbers of `v1.5.6 (Variegata) 069cc9f9b5`.
+fn version_of(path: &Path) -> Result<(u32, u32), Failure> {
+    let shown = path.display();
+    let output = Command::new(path).arg("-version").output().map_err(|error| {
+        missing(&format!("{shown} cannot be started: {}", error.to_string().to_lowercase()))
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut numbers = text.trim().trim_start_matches('v').split('.').map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= OLDEST => Ok((major, minor)),
+        (Some(Ok(major)), Some(Ok(minor))) => Err(missing(&format!(
+            "{shown} is DuckDB {major}.{minor}, and a query needs {}.{} or newer",
+            OLDEST.0, OLDEST.1
+        ))),
+        _ => Err(missing(&format!("{shown} is no DuckDB: it does not tell its version"))),
+    }
+}
+
+fn missing(what: &str) -> Failure {
+    let help = format!("pip install duckdb-cli; or {VARIABLE}=/path/to/duckdb");
+    Failure::new(what, "no query was made; no other command of mallard needs DuckDB", help)
+        .with_status(UNREADABLE)
+}

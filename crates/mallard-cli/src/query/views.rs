@@ -1,0 +1,185 @@
+//! The tables of a trace or of a fleet, as views of DuckDB.
+
+use crate::error::status::UNREADABLE;
+use crate::error::Failure;
+use crate::export::fleet::{Fleet, Key};
+use crate::output::progress::Work;
+use mallard_trace::tables::schema::{ALL, EVENTS};
+use mallard_trace::tables::{Kind, Schema, Style, Tables};
+use mallard_trace::Trace;
+use std::path::{Path, PathBuf};
+
+/// Views that are derived from tables, and the tables. Spark can make them of the same text.
+const DERIVED: [(&str, &[&str], &str); 2] = [
+    ("allocs", &["events"], include_str!("../../../../docs/examples/sql/views/allocs.sql")),
+    (
+        "functions",
+        &["stacks", "frames"],
+        include_str!("../../../../docs/examples/sql/views/functions.sql"),
+    ),
+];
+
+/// Statements that make views, and what they read.
+pub struct Views {
+    /// The statements, one for each view.
+    pub statements: Vec<String>,
+    names: Vec<&'static str>,
+    /// The folders that have all tables.
+    pub folders: Vec<String>,
+    /// The tables that are damaged. There are no views of them.
+    pub damaged: Vec<Failure>,
+}
+
+impl Views {
+    /// The tables of a trace, and views derived from them. Each has the columns `service`, `date` and
+    /// `run`, as the tables of a fleet have, so that the same queries fit both. If `copy` is a folder,
+    /// the view of events reads a copy that is made there.
+    pub fn of_trace(trace: &Trace, copy: Option<&Path>) -> Result<Views, Failure> {
+        let name = trace.folder().file_stem().unwrap_or_default().to_string_lossy();
+        let key = Key::of(trace.manifest(), &name);
+        let keys = format!(
+            "{} AS service, DATE {} AS date, {} AS run",
+            quoted(&key.service),
+            quoted(&key.date),
+            quoted(&key.run)
+        );
+        let mut views = Views::new(text_of(trace.folder())?);
+        for schema in ALL {
+            let files = match files_of(trace, schema, copy) {
+                Ok(files) => files,
+                Err(failure) => {
+                    views.damaged.push(failure);
+                    continue;
+                }
+            };
+            let files = files.iter().map(|path| text_of(path)).collect::<Result<Vec<_>, _>>()?;
+            views.add(schema.name, &format!("SELECT *, {keys} FROM {}", rows(&files, schema)));
+        }
+        views.derive();
+        if let Some(folder) = copy {
+            views.folders.push(text_of(folder)?);
+        }
+        Ok(views)
+    }
+
+    /// The tables of all runs of a fleet. The blocks are a table there.
+    pub fn of_fleet(fleet: &Fleet) -> Result<Views, Failure> {
+        let folder = text_of(fleet.root())?;
+        if folder.contains(['*', '?', '[']) {
+            return Err(Failure::new(
+                format!("DuckDB takes the name {folder} for a pattern"),
+                "nothing was read",
+                "give the fleet another path, without * ? and [",
+            )
+            .with_status(UNREADABLE));
+        }
+        let mut views = Views::new(folder.clone());
+        for table in fleet.tables() {
+            let files = quoted(&format!("{folder}/{table}/*/*/*/*.parquet"));
+            let types = "{'service': VARCHAR, 'date': DATE, 'run': VARCHAR}";
+            let options = format!("hive_partitioning = true, hive_types = {types}");
+            views.add(table, &format!("SELECT * FROM read_parquet({files}, {options})"));
+        }
+        views.derive();
+        Ok(views)
+    }
+
+    fn new(folder: String) -> Views {
+        Views {
+            statements: Vec::new(),
+            names: Vec::new(),
+            folders: vec![folder],
+            damaged: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, name: &'static str, query: &str) {
+        self.statements.push(format!("CREATE VIEW {name} AS {query};"));
+        self.names.push(name);
+    }
+
+    /// Adds the derived views whose tables are there.
+    fn derive(&mut self) {
+        for (name, tables, query) in DERIVED {
+            let has = |table: &&'static str| self.names.contains(table);
+            if tables.iter().all(has) && !has(&name) {
+                self.add(name, query);
+            }
+        }
+    }
+}
+
+/// The files of a table of a trace. Fails if the table is damaged.
+fn files_of(
+    trace: &Trace,
+    schema: &'static Schema,
+    copy: Option<&Path>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let table = trace.table(schema)?;
+    let Some(folder) = copy.filter(|_| schema.name == EVENTS.name && table.rows() > 0) else {
+        return Ok(table.paths().map(Path::to_path_buf).collect());
+    };
+    let work = Work::begin();
+    work.say("a copy of the events for DuckDB before 2.0");
+    let mut tables = Tables::with_style(folder, Style::Scratch);
+    let copied = trace.copy(schema, &mut tables);
+    tables.finish().map_err(|error| no_copy(folder, error.what()))?;
+    copied?;
+    let parts = std::fs::read_dir(folder.join(schema.name)).into_iter().flatten().flatten();
+    let mut parts: Vec<PathBuf> = parts.map(|part| part.path()).collect();
+    parts.sort();
+    Ok(parts)
+}
+
+fn no_copy(folder: &Path, why: &str) -> Failure {
+    Failure::new(
+        format!("cannot copy the events for DuckDB before 2.0: {why}"),
+        "no query was made",
+        format!(
+            "df -h {}; TMPDIR names another folder; DuckDB 2.0 needs no copy",
+            folder.display()
+        ),
+    )
+    .with_status(UNREADABLE)
+}
+
+/// An expression for the rows of a table. Files are listed one by one, so that their names are no
+/// patterns.
+fn rows(files: &[String], schema: &Schema) -> String {
+    if !files.is_empty() {
+        let files: Vec<String> = files.iter().map(|file| quoted(file)).collect();
+        return format!("read_parquet([{}])", files.join(", "));
+    }
+    let columns = schema.fields.iter().map(|field| {
+        let kind = match field.kind {
+            Kind::I8 => "TINYINT",
+            Kind::I16 => "SMALLINT",
+            Kind::I32 => "INTEGER",
+            Kind::I64 => "BIGINT",
+            Kind::F64 => "DOUBLE",
+            Kind::Text => "VARCHAR",
+            Kind::Bool => "BOOLEAN",
+        };
+        format!("NULL::{kind} AS \"{}\"", field.name)
+    });
+    format!("(SELECT {} WHERE false)", columns.collect::<Vec<_>>().join(", "))
+}
+
+/// A path without symbolic links, as DuckDB compares it.
+fn text_of(path: &Path) -> Result<String, Failure> {
+    let failed = |why: &str| {
+        Failure::new(
+            format!("DuckDB cannot read {}: {why}", path.display()),
+            "nothing was read",
+            "name the trace by another path: ln -s, mv",
+        )
+        .with_status(UNREADABLE)
+    };
+    let path = path.canonicalize().map_err(|error| failed(&error.to_string().to_lowercase()))?;
+    path.into_os_string().into_string().map_err(|_| failed("its path is not UTF-8"))
+}
+
+/// A string of SQL.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

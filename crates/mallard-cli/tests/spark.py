@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Runs the queries of a folder on Spark. `spark.py trace FOLDER | fleet ROOT ...  QUERIES`
+
+Each pair names the tables of a trace or of a fleet. Prints a line of JSON for each query of each
+pair: {"tables": FOLDER, "query": NAME, "rows": [{COLUMN: VALUE}]}.
+"""
+import datetime
+import decimal
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+TABLES = ("events", "stacks", "frames", "modules", "mappings", "processes", "threads", "samples",
+          "cpu", "sites")
+
+
+def session():
+    # The vectorized reader does not know integers that are stored by bytes, as in a trace.
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.parquet.enableVectorizedReader": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.host": "localhost",
+        "spark.driver.memory": "1g",
+        "spark.sql.warehouse.dir": "/nonexistent",
+    }
+    builder = SparkSession.builder.appName("mallard")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def make_tables_of_trace(spark, folder, keys):
+    """Makes views of the tables, with the columns that `mallard query` adds."""
+    for name in TABLES:
+        path = folder / name if (folder / name).is_dir() else folder / f"{name}.parquet"
+        spark.read.parquet(str(path)).createOrReplaceTempView("plain")
+        spark.sql(f"SELECT *, '{keys['service']}' AS service, DATE '{keys['date']}' AS date, "
+                  f"'{keys['run']}' AS run FROM plain").createOrReplaceTempView(name)
+
+
+def make_tables_of_fleet(spark, root):
+    for table in sorted(root.iterdir()):
+        if not table.name.startswith("."):
+            spark.read.parquet(str(table)).createOrReplaceTempView(table.name)
+
+
+def make_derived(spark, views, names):
+    for name in names:
+        text = (views / f"{name}.sql").read_text()
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {text}")
+
+
+def plain(value):
+    """Returns a value as JSON has it."""
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return value
+
+
+def main():
+    *pairs, queries = sys.argv[1:]
+    queries = Path(queries)
+    spark = session()
+    for kind, folder in zip(pairs[::2], pairs[1::2]):
+        if kind == "trace":
+            folder, _, keys = folder.partition("::")
+            make_tables_of_trace(spark, Path(folder), json.loads(keys))
+            make_derived(spark, queries / "views", ("allocs", "functions"))
+        else:
+            make_tables_of_fleet(spark, Path(folder))
+            make_derived(spark, queries / "views", ("functions",))
+        for query in sorted(queries.glob("*.sql")):
+            rows = spark.sql(query.read_text()).collect()
+            rows = [{name: plain(value) for name, value in row.asDict().items()} for row in rows]
+            print(json.dumps({"tables": kind, "query": query.stem, "rows": rows}), flush=True)
+    spark.stop()
+
+
+main()

@@ -1,0 +1,63 @@
+//! Helpers of the tests of SQL: a recorded shop, and queries of it.
+
+use super::{Folder, Ran};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of the documented queries.
+pub fn queries() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/sql")
+}
+
+/// The names of the documented queries.
+pub fn names() -> Vec<String> {
+    let files = fs::read_dir(queries()).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "sql"));
+    let mut names: Vec<String> =
+        files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_string()).collect();
+    names.sort();
+    names
+}
+
+/// A folder with the program `shop`.
+pub fn shop() -> Folder {
+    let folder = Folder::new();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/shop.c");
+    folder.compile_file("shop", &file, &["-pthread"]);
+    folder
+}
+
+/// Records a run of the shop.
+pub fn record(folder: &Folder, name: &str, orders: u32, options: &[&str]) {
+    let (program, orders) = (folder.path("shop"), orders.to_string());
+    let begin = ["record", "-q", "--force", "-o", name];
+    let program = ["--", program.to_str().unwrap(), orders.as_str()];
+    let ran = folder.mallard(&[&begin, options, &program].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+}
+
+/// A folder with the trace `shop.mallard`.
+pub fn recorded() -> Folder {
+    let folder = shop();
+    record(&folder, "shop", 500, &[]);
+    folder
+}
+
+/// Runs `mallard query`.
+pub fn query(folder: &Folder, arguments: &[&str]) -> Ran {
+    folder.mallard(&[&["query"], arguments].concat())
+}
+
+/// The rows of a query, as JSON.
+pub fn rows(folder: &Folder, arguments: &[&str]) -> Vec<Value> {
+    let ran = query(folder, &[arguments, &["--json"]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    serde_json::from_str(&ran.out()).unwrap_or_else(|error| panic!("{error}: {}", ran.out()))
+}
+
+/// The number in the only row of a query.
+pub fn number(folder: &Folder, sql: &str) -> i64 {
+    let rows = rows(folder, &["shop", &format!("SELECT {sql} AS number")]);
+    rows[0]["number"].as_i64().unwrap_or_else(|| panic!("{rows:?}"))
+}

@@ -1,0 +1,6 @@
+-- How many bytes are resident, and how many of them are blocks in use, when the most are resident?
+WITH peaks AS (SELECT run, max(rss) AS rss FROM samples GROUP BY run)
+SELECT s.service, s.run, p.rss, min(s.t_ns) AS t_ns, min(s.live_bytes) AS live_bytes
+FROM peaks p JOIN samples s ON s.run = p.run AND s.rss = p.rss
+GROUP BY s.service, s.run, p.rss
+ORDER BY p.rss DESC, s.run

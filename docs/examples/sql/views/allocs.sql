@@ -1,0 +1,12 @@
+-- The blocks of one trace, derived from its events. `old_alloc` is the block that a realloc ended.
+WITH begins AS (
+    SELECT * FROM events
+    WHERE alloc >= 0 AND op < 32 AND op <> 2 AND alloc IS DISTINCT FROM old_alloc),
+ends AS (
+    SELECT alloc AS ended, t_ns, tid, stack FROM events WHERE alloc >= 0 AND (op >= 32 OR op = 2)
+    UNION ALL
+    SELECT old_alloc, t_ns, tid, stack FROM events
+    WHERE old_alloc >= 0 AND alloc <> old_alloc AND (alloc >= 0 OR size = 0))
+SELECT b.alloc, b.proc, b.t_ns AS t0, e.t_ns AS t1, b.size, b.align, b.addr, b.stack AS stack0,
+    e.stack AS stack1, b.tid AS tid0, e.tid AS tid1, b.service, b.date, b.run
+FROM begins b LEFT JOIN ends e ON e.ended = b.alloc
