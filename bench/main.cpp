@@ -27,6 +27,7 @@ constexpr suite suites[] = {
     {"programs", "Does the choice of a malloc show in a whole program?", programs_suite, 5},
     {"rss", "What does a malloc hold of the machine's memory, and for how long?", rss_suite, 5},
     {"trace", "What does it cost to record every allocation of a program?", trace_suite, 40},
+    {"replay", "What does the player of recorded calls add to them?", replay_suite, 15},
     {"seeds", "What do the tables of the systems that Mallard grew from look like here?",
      seeds_suite, 12},
     {"lakos1", "Lakos's Benchmark I: which strategy for which data structure?", lakos1_suite, 900},

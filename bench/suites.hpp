@@ -15,6 +15,7 @@ std::vector<experiment> malloc_suite(effort);
 std::vector<experiment> programs_suite(effort);
 std::vector<experiment> rss_suite(effort);
 std::vector<experiment> trace_suite(effort);
+std::vector<experiment> replay_suite(effort);
 std::vector<experiment> seeds_suite(effort);
 std::vector<experiment> lakos1_suite(effort);
 std::vector<experiment> lakos2_suite(effort);

@@ -1,0 +1,50 @@
+// Op streams that are made for the suite `replay`.
+#pragma once
+
+#include <mallard/trace/replay_format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mallard::bench {
+
+/// Writes the ops of some threads into a file that mallard-replay plays.
+class stream_writer {
+public:
+    explicit stream_writer(std::size_t threads) : threads_(threads) {}
+
+    void malloc(std::size_t thread, std::uint32_t slot, std::size_t bytes);
+    /// Frees a block of so many bytes.
+    void free(std::size_t thread, std::uint32_t slot, std::size_t bytes);
+    /// Starts another thread.
+    void start(std::size_t thread, std::uint32_t other);
+    /// Tells the other threads of all ops so far. Returns the position for `wait`.
+    std::uint64_t publish(std::size_t thread);
+    /// Waits until another thread has published a position.
+    void wait(std::size_t thread, std::uint32_t other, std::uint64_t position);
+
+    /// Ends all threads and writes the file. Throws `cannot_run` if it cannot be written.
+    void write(std::string const& path);
+
+private:
+    void push(std::size_t thread, unsigned op, std::uint64_t size, std::uint32_t slot);
+    mallard_replay_header header() const;
+    std::vector<mallard_replay_thread> table_of_threads() const;
+
+    std::vector<std::vector<mallard_replay_op>> threads_;
+    std::uint64_t calls_ = 0;
+    std::uint64_t slots_ = 0;
+};
+
+/// One thread that allocates ten blocks and frees them, last first, again and again: `ops` calls.
+void write_regular(std::string const& path, std::size_t ops);
+
+/// One thread that replaces random blocks of 8 to 1024 bytes among 10,000: `ops` calls.
+void write_random(std::string const& path, std::size_t ops);
+
+/// Two threads that hand each other 64 blocks at a time, and free those of the other: `ops` calls.
+void write_edges(std::string const& path, std::size_t ops);
+
+} // namespace mallard::bench
