@@ -32,6 +32,11 @@ double difference(double recorded, std::uint64_t made)
     return std::abs(recorded - static_cast<double>(made));
 }
 
+std::string build_folder()
+{
+    return std::filesystem::path(program_folder()).parent_path().parent_path();
+}
+
 class nothing final : public recorder {
 public:
     std::string name() const override { return "limit/bare"; }
@@ -97,9 +102,8 @@ private:
         return read;
     }
 
-    std::string const build_ = std::filesystem::path(program_folder()).parent_path().parent_path();
-    std::string const command_ = build_ + "/cargo/release/mallard";
-    std::string const library_ = build_ + "/bench/src/record/libmallard-record.so";
+    std::string const command_ = mallard_command();
+    std::string const library_ = build_folder() + "/bench/src/record/libmallard-record.so";
     words options_;
 };
 
@@ -221,6 +225,11 @@ private:
 };
 
 } // namespace
+
+std::string mallard_command()
+{
+    return build_folder() + "/cargo/release/mallard";
+}
 
 recorder const& bare()
 {

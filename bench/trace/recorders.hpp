@@ -46,6 +46,9 @@ public:
 /// Returns a recorder that does nothing, which is the bare program.
 recorder const& bare();
 
+/// Returns the path of the command `mallard`, which is built beside the benchmarks.
+std::string mallard_command();
+
 /// Returns `mallard record` with additional options.
 std::unique_ptr<recorder> mallard_record(words const& options = {});
 

@@ -1,6 +1,8 @@
 // The trace suite measures what it costs to record every allocation of a program, for the program
-// and for the machine.
+// and for the machine, and to read the recording.
+#include <bench/entrants.hpp>
 #include <bench/suites.hpp>
+#include <bench/trace/reading.hpp>
 #include <bench/trace/recorders.hpp>
 #include <bench/trace/workloads.hpp>
 
@@ -14,11 +16,6 @@ namespace mallard::bench {
 namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
-double share_of(effort how)
-{
-    return how.is_smoke() ? 0.005 : how.is_brief() ? 0.15 : 1;
-}
 
 double bytes_in(std::filesystem::path const& folder)
 {

@@ -72,6 +72,11 @@ workload mix(std::size_t threads)
 
 } // namespace
 
+double share_of(effort how)
+{
+    return how.is_smoke() ? 0.005 : how.is_brief() ? 0.15 : 1;
+}
+
 std::string shell_command(words const& command)
 {
     std::string text;

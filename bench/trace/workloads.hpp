@@ -26,6 +26,9 @@ struct workload {
 
 std::vector<workload> workloads();
 
+/// Returns the fraction of a full run's work that a run does.
+double share_of(effort);
+
 /// Returns a shell command that runs a program. No word may contain a quote.
 std::string shell_command(words const&);
 
