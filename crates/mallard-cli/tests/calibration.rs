@@ -226,20 +226,24 @@ fn a_pair_without_a_figure_is_listed_with_its_reason() {
     assert!(
         section(&text, "How often the replay is right")
             .replace('\n', " ")
-            .contains("1 have no figure"),
+            .contains("1 has no figure"),
         "{text}"
     );
 }
 
 #[test]
-fn calibration_is_on_no_other_page() {
-    let tree = Tree::with(&[all_rows(), fixture::a_part()].concat());
-    tree.run(&["report"]).ok();
-    let (with, html) = (tree.read("docs/performance.md"), tree.read("build/performance.html"));
-    tree.write("results/test/rows.jsonl", &fixture::lines(&fixture::a_part()));
-    tree.run(&["report"]).ok();
-    assert_eq!(with, tree.read("docs/performance.md"));
-    assert_eq!(html, tree.read("build/performance.html"));
+fn the_html_page_has_calibration_as_a_chart_and_the_page_of_benchmarks_nothing_of_it() {
+    let pages = |rows: &[Value]| {
+        let tree = Tree::with(rows);
+        tree.run(&["report"]).ok();
+        (tree.read("docs/performance.md"), tree.read("build/performance.html"))
+    };
+    let (text, html) = pages(&[all_rows(), fixture::a_part()].concat());
+    let (text_without, html_without) = pages(&fixture::a_part());
+    assert_eq!(text, text_without);
+    let chart = "data-chart=\"calibration\"";
+    assert_eq!((html.matches(chart).count(), html_without.matches(chart).count()), (1, 0));
+    assert!(!html.contains("All of calibration"), "calibration has a table of its own");
 }
 
 #[test]

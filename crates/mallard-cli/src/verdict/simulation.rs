@@ -252,13 +252,13 @@ fn print_the_tables_of_fresh_blocks() {
         let mut random = fastrand::Rng::with_seed(1979);
         let mut counts = [0.0; 4];
         let mut savings = [0.0; 3];
-        for _ in 0..500 {
+        for _ in 0..100 {
             for (at, changes) in [(0, [0.0; 6]), (2, [0.05, 0.0, 0.0, 0.0, 0.0, 0.0])] {
                 let (first, judged, _) = choose(&mut random, noise, Length::UntilSure, &changes);
                 let among = if at == 0 { 0..6 } else { 0..1 };
                 for (column, judged) in [(at, first), (at + 1, judged)] {
                     let mut of = judged.candidates[among.clone()].iter();
-                    counts[column] += f64::from(of.any(|c| c.verdict == Verdict::Gain)) / 5.0;
+                    counts[column] += f64::from(of.any(|c| c.verdict == Verdict::Gain));
                 }
             }
             let (first, _, confirmed) = choose(&mut random, noise, Length::UntilSure, &[0.05; 6]);

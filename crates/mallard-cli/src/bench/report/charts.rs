@@ -1,5 +1,6 @@
 //! The charts of the page: figures by the number of threads, and time against memory.
 
+use super::calibration::{scatters, Scatter};
 use crate::rows::cases::counted;
 use crate::rows::cases::{facet, FACETS};
 use crate::rows::contender::short;
@@ -43,12 +44,17 @@ pub struct Cloud {
 pub struct Charts {
     pub curves: Vec<Curve>,
     pub clouds: Vec<Cloud>,
+    /// Replays beside reality.
+    pub scatters: Vec<Scatter>,
 }
 
 impl Charts {
-    pub fn of(machines: &[Machine]) -> Charts {
+    /// The charts of the machines. `calibrated` has the rows of the suite calibration, also by machine.
+    pub fn of(machines: &[Machine], calibrated: &[Machine]) -> Charts {
         let mut charts = Charts::default();
         for (index, machine) in machines.iter().enumerate() {
+            let same = calibrated.iter().filter(|other| other.name == machine.name);
+            charts.scatters.extend(same.flat_map(|other| scatters(index, other)));
             charts.curves.extend(curves(index, machine));
             for suite in machine.suites() {
                 let all = machine.of_suite(suite);

@@ -54,7 +54,7 @@ fn render_section(section: &Section) -> String {
     for block in &section.blocks {
         match block {
             Block::Text(paragraph) => text += &format!("\n{}", wrapped(paragraph)),
-            Block::Table(Where::Page, _) | Block::Chart(_) => {}
+            Block::Table(Where::Page, _) | Block::Caption(_) | Block::Chart(_) => {}
             Block::Table(_, table) => text += &markdown::table(table, &section.title),
         }
     }

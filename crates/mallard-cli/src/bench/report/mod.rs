@@ -48,7 +48,12 @@ impl Report {
         write(&page, &calibration::render(&calibrated, &published.reasons))?;
         let mut shown = vec![page];
         if !rows.all.is_empty() {
-            shown.extend(self.performance(&root, &machines(&root, &rows), &published)?);
+            shown.extend(self.performance(
+                &root,
+                &machines(&root, &rows),
+                &calibrated,
+                &published,
+            )?);
         }
         let shown: Vec<_> = shown.iter().map(|page| page.display().to_string()).collect();
         terminal::say(&format!("{count} rows: {}\n", shown.join(", ")))?;
@@ -60,13 +65,20 @@ impl Report {
         &self,
         root: &Path,
         machines: &[Machine],
+        calibrated: &[Machine],
         published: &Published,
     ) -> Result<[PathBuf; 2], Failure> {
+        let charts = Charts::of(machines, calibrated);
         let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, published))).collect();
         for (_, sections) in all.iter_mut().skip(1) {
             sections.retain(|s| s.measured); // the first machine lists what was not measured
         }
-        let page = page::render(&all, &Charts::of(machines), chart_js());
+        for (index, (_, sections)) in all.iter_mut().enumerate() {
+            if charts.scatters.iter().any(|scatter| scatter.machine == index) {
+                sections.push(sections::calibration());
+            }
+        }
+        let page = page::render(&all, &charts, chart_js());
 
         let out = self.out.clone().unwrap_or_else(|| root.join("build"));
         let pages = [root.join("docs/performance.md"), out.join("performance.html")];

@@ -11,7 +11,7 @@ use maud::{html, Markup};
 
 const TITLE: &str = "Mallard: performance";
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPT: &str = include_str!("page/page.js");
+const SCRIPTS: [&str; 2] = [include_str!("page/scatter.js"), include_str!("page/page.js")];
 
 /// Makes the page. `chart_js` is the text of Chart.js; without it the page has tables and no curves.
 pub fn render(
@@ -31,7 +31,7 @@ pub fn render(
         body: body(machines, &names),
         data: &data,
         chart_js,
-        scripts: &[SCRIPT],
+        scripts: &SCRIPTS,
     }
     .render()
 }
@@ -118,6 +118,7 @@ fn blocks(section: &Section, names: &Contenders) -> Markup {
             @for block in &section.blocks {
                 @match block {
                     Block::Text(text) => p { (text) },
+                    Block::Caption(text) => p { (text) },
                     Block::Table(Where::Markdown, _) => {},
                     Block::Table(_, table) => (html::table(table, &section.title, names)),
                     Block::Chart(name) => (chart(name)),

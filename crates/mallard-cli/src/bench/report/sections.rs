@@ -19,6 +19,8 @@ pub enum Where {
 
 pub enum Block {
     Text(String),
+    /// A text of the HTML page.
+    Caption(&'static str),
     Table(Where, Table),
     /// A chart of the HTML page, by its name.
     Chart(&'static str),
@@ -85,7 +87,7 @@ impl Section {
         self.blocks.iter().any(|b| match b {
             Block::Text(_) => true,
             Block::Table(w, _) => *w == Where::Both || *w == place,
-            Block::Chart(_) => place == Where::Page,
+            Block::Chart(_) | Block::Caption(_) => place == Where::Page,
         })
     }
 }
@@ -156,6 +158,17 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     ];
     sections.extend(machine.suites().into_iter().map(|suite| all_of(machine, published, suite)));
     sections
+}
+
+/// The predictions of replays beside measurements, as charts.
+pub fn calibration() -> Section {
+    let text = "Each point is a program under a malloc, compared with the program under glibc: what mallard try \
+                measured, and what mallard replay says of a recording. Points on the dashed line agree. Below or \
+                above a point is the interval that the replay predicts for the program. docs/calibration.md has the figures.";
+    Section {
+        blocks: vec![Block::Caption(text), Block::Chart("calibration")],
+        ..Section::new("calibration", "Replays beside reality")
+    }
 }
 
 fn structures(all: &[&Experiment], published: &Published) -> Section {

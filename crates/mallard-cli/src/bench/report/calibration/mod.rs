@@ -1,9 +1,11 @@
 //! The page docs/calibration.md: what replays predicted, beside what programs showed.
 //!
-//! `pairs` reads the rows of the suite `calibration`, and `counts` compares them.
+//! `pairs` reads the rows of the suite `calibration`, `counts` compares them, and `scatter` makes points of
+//! them for the HTML page.
 
 mod counts;
 mod pairs;
+mod scatter;
 
 use super::markdown::{measured, FIRST};
 use crate::output::markdown::{self, escaped, wrapped};
@@ -14,6 +16,7 @@ use crate::tables::{number, Cell, Table};
 use crate::verdict::Verdict;
 use counts::{Count, Kinds, Question};
 use pairs::{Change, Figures, Pair, Program};
+pub use scatter::{scatters, Scatter};
 
 /// The suite with the rows of the page.
 pub const SUITE: &str = "calibration";
@@ -88,11 +91,14 @@ fn counted(pairs: &[Pair]) -> Table {
         table.line(vec![question.asks()], cells.to_vec());
     }
     let Kinds { different, unchanged, not_measurable, missing } = kinds;
+    let have = |count| if count == 1 { "has" } else { "have" };
     table.note(format!(
-        "Of {} pairs of a program and a malloc, {different} have a real change of CPU time beyond noise, \
+        "Of {} pairs of a program and a malloc, {different} {} a real change of CPU time beyond noise, \
          {unchanged} really no difference, and {not_measurable} a change that is not measurable; {missing} \
-         have no figure.",
-        pairs.len()
+         {} no figure.",
+        pairs.len(),
+        have(different),
+        have(missing)
     ))
 }
 

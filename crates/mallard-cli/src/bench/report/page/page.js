@@ -68,6 +68,7 @@ function span(values) {
 const axis = (title, range) => chartAxis(title, range, (value) => String(Number(value.toPrecision(3))));
 
 const kinds = {
+  calibration,
   scaling: {
     all: () => data.charts.curves.filter((c) =>
       (c.variant === "" || c.variant === byId("variant").value) && c.kind === byId("kind").value),
