@@ -122,22 +122,22 @@ fn a_block_of_another_thread_is_used_after_a_wait() {
         "malloc 1 slot 0",
         "malloc 2 slot 1",
         "start thread 1",
-        "malloc 4 slot 3",
-        "malloc 5 slot 4",
+        "malloc 4 slot 2",
+        "malloc 5 slot 3",
         "publish 5",
-        "malloc 6 slot 5",
+        "malloc 6 slot 4",
         "publish 6",
         "end",
     ];
     assert_eq!(file.text(0), expected);
     let expected = [
-        "malloc 3 slot 2",
+        "malloc 3 slot 16", // Each thread has 16 neighbouring slots for itself.
         "free 1 slot 0",
         "wait 5 of thread 0",
-        "free 5 slot 4",
-        "free 4 slot 3",
+        "free 5 slot 3",
+        "free 4 slot 2",
         "wait 6 of thread 0",
-        "free 6 slot 5",
+        "free 6 slot 4",
         "end",
     ];
     assert_eq!(file.text(1), expected);
@@ -153,7 +153,7 @@ fn a_wait_that_others_imply_is_left_out() {
     script.free(2, 0xc0, WORKER).free(2, 0xa0, WORKER);
     let (file, _) = compiled(script, &Plan::default());
     let expected =
-        ["malloc 1 slot 2", "wait 4 of thread 1", "free 9 slot 4", "free 7 slot 3", "end"];
+        ["malloc 1 slot 32", "wait 4 of thread 1", "free 9 slot 2", "free 7 slot 1", "end"];
     assert_eq!(file.text(2), expected);
 }
 
@@ -272,20 +272,20 @@ fn an_allocator_stays_until_the_last_block_of_its_region_is_freed() {
     let main = &file.text(0)[2..];
     let expected = [
         "open target 1",
-        "malloc 40 slot 2 target 1",
+        "malloc 40 slot 1 target 1",
         "publish 4",
-        "malloc 50 slot 3",
+        "malloc 50 slot 2",
         "open target 2",
-        "malloc 60 slot 4 target 2",
-        "free 60 slot 4 target 2",
+        "malloc 60 slot 3 target 2",
+        "free 60 slot 3 target 2",
         "close target 2",
         "end",
     ];
     assert_eq!(main, expected);
     let worker = [
-        "malloc 1 slot 1",
+        "malloc 1 slot 16",
         "wait 4 of thread 0",
-        "free 40 slot 2 target 1",
+        "free 40 slot 1 target 1",
         "close target 1",
         "end",
     ];
@@ -309,7 +309,7 @@ fn the_whole_program_under_a_strategy_has_one_instance() {
     let (file, compiled_9) = compiled(script(), &plan_of(9));
     let main = ["open target 1", "malloc 1 slot 0 target 1", "start thread 1", "end"];
     assert_eq!(file.text(0), main);
-    assert_eq!(file.text(1), ["malloc 2 slot 1 target 1", "free 1 slot 0 target 1", "end"]);
+    assert_eq!(file.text(1), ["malloc 2 slot 16 target 1", "free 1 slot 0 target 1", "end"]);
     assert_eq!((compiled_9.virtual_calls, compiled_9.rules[0].is_shared), (3, true));
     let (file, _) = compiled(script(), &plan_of(10));
     let main = [
@@ -321,7 +321,7 @@ fn the_whole_program_under_a_strategy_has_one_instance() {
         "end",
     ];
     assert_eq!(file.text(0), main);
-    assert_eq!(file.text(1), ["malloc 2 slot 1 target 1", "publish 1", "end"]);
+    assert_eq!(file.text(1), ["malloc 2 slot 16 target 1", "publish 1", "end"]);
     let (file, compiled_2) = compiled(script(), &plan_of(2));
     assert_eq!((file.targets.len(), compiled_2.virtual_calls), (1, 3));
 }
@@ -380,12 +380,12 @@ fn a_thread_waits_for_the_others_before_it_runs_ahead() {
     let expected = [
         "malloc 1048576 slot 0",
         "start thread 1",
-        "malloc 1048576 slot 2",
+        "malloc 1048576 slot 1",
         "publish 3",
-        "malloc 1048576 slot 3",
+        "malloc 1048576 slot 2",
         "publish 4",
         "wait 2 of thread 1",
-        "malloc 1048576 slot 4",
+        "malloc 1048576 slot 3",
         "end",
     ];
     assert_eq!(file.text(0), expected);

@@ -88,6 +88,9 @@ struct Block {
     align: u8,
 }
 
+/// A thread gets this many slots at a time: two cache lines, which some processors fetch together.
+const SLOTS_OF_A_GROUP: u32 = 16;
+
 struct Compiler<'a> {
     plan: &'a Plan,
     options: Options,
@@ -132,7 +135,7 @@ impl<'a> Compiler<'a> {
             emitter: Emitter::new(Streams::new(spool)),
             lead: Lead::new(options.step_bytes),
             regions: Regions::new(plan),
-            slots: Numbers::new(options.spare_slots),
+            slots: Numbers::new(options.spare_slots, SLOTS_OF_A_GROUP),
             live: NumberMap::default(),
             live_bytes: 0,
             sums: Sums::default(),

@@ -86,7 +86,7 @@ impl Regions {
     pub fn new(plan: &Plan) -> Self {
         let state = |rule: &Rule| RuleState {
             rule: rule.clone(),
-            numbers: Numbers::new(SPARE_TARGETS),
+            numbers: Numbers::new(SPARE_TARGETS, 1),
             targets: Vec::new(),
             whole: NO_INSTANCE,
             result: RuleResult::default(),
