@@ -347,14 +347,15 @@ mod tests {
         assert_eq!(numbers, [4, 7, 2, 11]);
         assert_eq!(plan.rules[0].ends, Some(End::Drained));
         assert_eq!((plan.rules[0].first_chunk, plan.rules[1].first_chunk), (65536, 0));
-        assert_eq!(Plan::parse("", "a.toml").unwrap(), Plan::default());
+        let empty = Plan::parse("", "a.toml").unwrap();
+        assert_eq!(empty, Plan { name: "a.toml".to_string(), ..Plan::default() });
     }
 
     #[test]
     fn the_plan_of_a_strategy_is_for_the_whole_program() {
         let plan = Plan::of_strategy(Strategy::new(8).unwrap());
         let text = "[[rule]]\nstrategy = \"AS8\"";
-        assert_eq!(plan, Plan::parse(text, "a.toml").unwrap());
+        assert_eq!(plan, Plan::parse(text, "AS8").unwrap());
     }
 
     /// The first and the last line of the error for a plan.
