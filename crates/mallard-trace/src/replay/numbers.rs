@@ -15,7 +15,8 @@
 
 use std::collections::VecDeque;
 
-/// A number that was given back, and the position of the thread at that time.
+/// A number that was given back, and the position of the thread at that time. The position is 0 if
+/// the number was never used, so that nobody waits for it.
 type Free = (u32, u64);
 
 /// The numbers from 0 on.
@@ -34,7 +35,7 @@ pub(super) struct Numbers {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub number: u32,
-    /// The thread and the position to wait for.
+    /// The thread and the position to wait for, if the number was in use before.
     pub after: Option<(usize, u64)>,
     /// Whether the number is the first of a new group.
     pub is_new: bool,
@@ -86,7 +87,8 @@ impl Numbers {
         }
         let (number, position) = self.free[self.victim].pop_front().expect("a free number");
         self.free_count -= 1;
-        Taken { number, after: Some((self.victim, position)), is_new: false }
+        let after = (position > 0).then_some((self.victim, position));
+        Taken { number, after, is_new: false }
     }
 
     /// Takes a number back from a thread that has reached `position`.
