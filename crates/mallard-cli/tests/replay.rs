@@ -247,6 +247,28 @@ fn an_allocator_that_crashes_in_the_replay_leaves_the_others_their_figures() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn the_best_of_several_is_played_again_with_the_player_of_its_stream() {
+    let replayed = Replayed::new(DOCUMENTS);
+    compile_own_malloc(&replayed.folder, "libmine.so", &[]);
+    let words = ["replay", "recorded", "--json", "--budget", "20s", "-a", "glibc"];
+    let own = ["-a", "mine=./libmine.so,WRONG=no", "--strategy", "AS3,AS1"];
+    let mut command = replayed.folder.command(MALLARD);
+    command.args([&words[..], &own].concat()).env("WRONG", "slow");
+    let ran = Ran(command.env("LD_PRELOAD", replayed.folder.path("libmine.so")).output().unwrap());
+    let result: Value =
+        serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
+    let of = |at: usize| &result["candidates"][at];
+    for at in [0, 1, 2] {
+        assert_eq!(of(at)["fresh"]["verdict"], "gain", "{result}");
+        assert!(of(at)["fresh"]["blocks"].as_u64().unwrap() >= 7, "{result}");
+    }
+    assert!(of(3)["fresh"].is_null(), "AS1 makes the calls of the base: {result}");
+    let says = result["sentence"].as_str().unwrap();
+    assert!(says.contains("would need"), "{says}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn an_interruption_shows_what_was_measured() {
     let replayed = Replayed::new(DOCUMENTS);
     // A malloc that writes a character to a file when a process loads it.
