@@ -1,24 +1,27 @@
-//! `mallard import`: turns a stream of events into a trace, which is a folder of tables.
+//! `mallard import`: turns a stream of events, or a file of heaptrack, into a trace, which is a folder
+//! of tables.
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::record::names;
+use mallard_trace::heaptrack;
 use mallard_trace::import::{import, Options, Progress};
 use mallard_trace::trace::Trace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Makes a trace of a stream of events.
+/// Makes a trace of a stream of events, or of a file of heaptrack.
 ///
 /// A stream is what `trace_file` writes for single allocators, or what `mallard record` left when
-/// it was killed or given --keep-stream.
+/// it was killed or given --keep-stream. A file of heaptrack, raw or interpreted, lacks threads,
+/// precise times and call stacks of frees: the trace says so.
 #[derive(clap::Args)]
 pub struct Command {
-    /// The stream.
+    /// The stream or the file of heaptrack.
     #[arg(value_name = "FILE")]
     stream: PathBuf,
-    /// The trace to write, NAME.mallard. By default it has the name of the stream.
+    /// The trace to write, NAME.mallard. By default it has the name of the file.
     #[arg(short = 'o', long = "output", value_name = "NAME")]
     output: Option<PathBuf>,
     /// Looks for debug information here as well.
@@ -41,7 +44,7 @@ impl Command {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let to = match &self.output {
             Some(output) => names::trace_of(output),
-            None => names::trace_of(&self.stream.with_extension("")),
+            None => names::trace_of(&stem_of(&self.stream)),
         };
         let options = Options {
             force: self.force,
@@ -61,6 +64,9 @@ impl Command {
         let manifest = trace.manifest();
         let events = crate::output::units::count(manifest.counts.events);
         eprintln!("mallard: {events} events of {shown} are now {}", to.display());
+        if let Some(origin) = manifest.origin() {
+            eprintln!("  {origin}");
+        }
         match manifest.stream.ending.as_str() {
             "complete" => {}
             "cut" => eprintln!("  the stream is cut: its writer was killed, or had no room; what it wrote is there"),
@@ -83,5 +89,22 @@ pub fn with_progress(stream: &Path, to: &Path, options: &Options) -> Result<Trac
         }
         Progress::Sites(sites) => work.say(&format!("numbers of {sites} sites")),
     };
+    if heaptrack::is_heaptrack(stream) {
+        return heaptrack::import(stream, to, options, &mut show).map_err(Failure::from);
+    }
     import(stream, to, options, &mut show).map_err(Failure::from)
+}
+
+/// The name of a file without its extensions: heaptrack writes NAME.zst, NAME.gz and NAME.raw.zst.
+fn stem_of(file: &Path) -> PathBuf {
+    let mut stem = file.to_path_buf();
+    for known in ["zst", "gz", "raw"] {
+        if stem.extension().is_some_and(|extension| extension == known) {
+            stem.set_extension("");
+        }
+    }
+    if stem == file {
+        stem.set_extension("");
+    }
+    stem
 }

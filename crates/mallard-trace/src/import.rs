@@ -1,16 +1,19 @@
 //! Makes a trace of a stream.
 
 mod folder;
+mod known;
 mod reading;
 mod rows;
 
 use crate::error::Result;
 use crate::manifest::{Manifest, Stream, Totals, SCHEMA};
+use crate::site_row::SiteRow;
 use crate::stream::{Ending, Reader};
 use crate::symbols;
 use crate::tables::Tables;
 use crate::trace::Trace;
 use folder::Folder;
+pub(crate) use known::{Known, KnownFrame};
 use reading::Reading;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -56,13 +59,25 @@ pub fn import(
 
 /// Does the same as [`import`] for a stream from any reader.
 pub fn import_from<R: Read>(
-    mut reader: Reader<R>,
+    reader: Reader<R>,
     to: &Path,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Trace> {
+    import_known(reader, to, options, None, progress)
+}
+
+/// Does the same as [`import_from`], for a stream whose frames another program may know.
+pub(crate) fn import_known<R: Read>(
+    mut reader: Reader<R>,
+    to: &Path,
+    options: &Options,
+    known: Option<Known>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace> {
     let folder = Folder::new(to, options.force)?;
-    let mut reading = Reading::new(reader.header(), Tables::new(folder.path()));
+    let has_addresses = known.is_none();
+    let mut reading = Reading::new(reader.header(), Tables::new(folder.path()), has_addresses);
     reading.read(&mut reader, progress)?;
     let read = reading.finish()?;
 
@@ -73,13 +88,22 @@ pub fn import_from<R: Read>(
     read.write_small_tables(&mut tables);
     let (modules, frames) = read.modules.into_frames();
     progress(Progress::Symbols(frames.len()));
-    let folders = (!options.without_symbols).then_some(options.debug_folders.as_slice());
-    let symbols = symbols::look_up(&modules, &frames, folders);
+    let (modules, frames, symbols) = match known {
+        Some(known) => known.resolve(frames),
+        None => {
+            let folders = (!options.without_symbols).then_some(options.debug_folders.as_slice());
+            let symbols = symbols::look_up(&modules, &frames, folders);
+            (modules, frames, symbols)
+        }
+    };
     rows::frames(&mut tables, &modules, &frames, &symbols);
 
     progress(Progress::Sites(read.sites.sites.len()));
     let cpu = read.cpu;
-    let (site_rows, whole) = crate::measure::rows(read.sites, &cpu, read.thread_count);
+    let (mut site_rows, mut whole) = crate::measure::rows(read.sites, &cpu, read.thread_count);
+    if !has_addresses {
+        site_rows.iter_mut().chain([&mut whole]).for_each(SiteRow::forget_addresses);
+    }
     rows::sites(&mut tables, &site_rows);
     let mut written = read.written;
     written.extend(tables.finish()?);

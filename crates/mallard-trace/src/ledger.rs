@@ -142,11 +142,13 @@ pub(crate) struct Ledger {
     events: EventRows,
     tables: Tables,
     has_failed: bool,
+    has_addresses: bool,
     last_ns: i64,
 }
 
 impl Ledger {
-    pub fn new(clock: Clock, sample_bytes: u64, tables: Tables) -> Self {
+    /// Without addresses, those of the calls only tell blocks apart, and the rows have none.
+    pub fn new(clock: Clock, sample_bytes: u64, tables: Tables, has_addresses: bool) -> Self {
         Ledger {
             clock,
             blocks: Blocks::default(),
@@ -158,6 +160,7 @@ impl Ledger {
             events: EventRows::new(),
             tables,
             has_failed: false,
+            has_addresses,
             last_ns: 0,
         }
     }
@@ -401,7 +404,8 @@ impl Ledger {
         rows.align.push(i32::from(call.align_log2()));
         rows.alloc.push(alloc);
         rows.old_alloc.push(old_alloc);
-        rows.addr.push((has_addr && call.addr != 0).then_some(call.addr as i64));
+        let has_addr = has_addr && self.has_addresses && call.addr != 0;
+        rows.addr.push(has_addr.then_some(call.addr as i64));
         rows.stack.push((call.node != 0).then_some(call.node as i32));
         rows.fresh.push(i32::from(call.fresh as i16));
         if rows.proc.len() == GROUP_ROWS {

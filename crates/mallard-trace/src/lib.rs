@@ -23,6 +23,7 @@ pub mod duck;
 pub mod error;
 pub mod format;
 mod hash;
+pub mod heaptrack;
 mod histogram;
 pub mod import;
 mod ledger;

@@ -14,6 +14,23 @@ pub const FILE: &str = "manifest.json";
 /// The version of the tables. A reader refuses newer ones.
 pub const SCHEMA: u32 = 1;
 const FORMAT: &str = "mallard trace";
+/// The notes of an imported trace.
+pub(crate) const IMPORTED_FROM: &str = "imported_from";
+pub(crate) const LACKS: &str = "lacks";
+pub(crate) const TIME_STEP_NS: &str = "time_step_ns";
+/// What a trace may lack, as [`Manifest::lacks`] names it.
+pub mod lack {
+    /// One thread stands for all.
+    pub const THREADS: &str = "threads";
+    /// All events of 10 ms have the same time.
+    pub const TIMES: &str = "lifetimes finer than 10 ms";
+    /// No free has a call stack.
+    pub const FREE_STACKS: &str = "call stacks of frees";
+    /// No event has an address, and of several equal blocks the latest counts as freed.
+    pub const ADDRESSES: &str = "addresses of blocks";
+    /// The recorder was attached to a running program.
+    pub const BEGINNING: &str = "blocks from before the recorder was attached";
+}
 
 /// The manifest. The members are those of manifest.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -151,6 +168,36 @@ impl Manifest {
     /// The value of `format`.
     pub fn format() -> String {
         FORMAT.to_string()
+    }
+
+    /// The program whose file the trace was imported from, with its version; `None` for a recording
+    /// of Mallard.
+    pub fn imported_from(&self) -> Option<&str> {
+        self.notes.get(IMPORTED_FROM)?.as_str()
+    }
+
+    /// What the file lacks that the trace was imported from, in words: "threads".
+    pub fn lacks(&self) -> Vec<&str> {
+        let lacks = self.notes.get(LACKS).and_then(serde_json::Value::as_array);
+        lacks.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
+    }
+
+    /// Where an imported trace comes from and what it lacks, in words; `None` for a recording of
+    /// Mallard: "imported from heaptrack 1.4.0: no threads, no call stacks of frees".
+    pub fn origin(&self) -> Option<String> {
+        let from = self.imported_from()?;
+        Some(format!("imported from {from}: no {}", self.lacks().join(", no ")))
+    }
+
+    /// Whether the trace has a thing that [`Manifest::lacks`] may name.
+    pub fn has(&self, what: &str) -> bool {
+        !self.lacks().contains(&what)
+    }
+
+    /// The step of the times in nanoseconds: 1, or more if the trace was imported.
+    pub fn time_step_ns(&self) -> i64 {
+        let step = self.notes.get(TIME_STEP_NS).and_then(serde_json::Value::as_i64);
+        step.filter(|&step| step > 0).unwrap_or(1)
     }
 
     /// Reads the manifest of the trace in a folder.

@@ -51,6 +51,11 @@ pub enum Frame {
     },
     /// A name instead of an address, such as the name of a traced allocator.
     Named(String),
+    /// Code whose functions another program has looked up already.
+    Known {
+        /// Index of its module.
+        module: Option<u32>,
+    },
 }
 
 /// The most mappings. Further ones are ignored, so that a damaged stream cannot take all memory.

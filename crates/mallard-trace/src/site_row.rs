@@ -142,3 +142,12 @@ site_row! {
         f "f_lo" "f_hi" "f_n",
     }
 }
+
+impl SiteRow {
+    /// Removes the measures that are computed from the addresses of blocks.
+    pub(crate) fn forget_addresses(&mut self) {
+        for measure in [&mut self.l, &mut self.f] {
+            *measure = Estimate { n: measure.n, ..Estimate::default() };
+        }
+    }
+}

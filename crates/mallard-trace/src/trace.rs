@@ -104,6 +104,7 @@ pub struct Stacks {
     files: Vec<String>,
     lines: Vec<i64>,
     modules: Vec<i64>,
+    offsets: Vec<i64>,
     module_paths: Vec<String>,
     /// The function that was inlined into a frame, for frames that have one.
     inlined: NumberMap<u32, u32>,
@@ -121,6 +122,7 @@ impl Stacks {
             files: frames.texts("file")?,
             lines: frames.i64s("line")?,
             modules: frames.i64s("module")?,
+            offsets: frames.i64s("offset")?,
             module_paths: modules.texts("path")?,
         })
     }
@@ -129,13 +131,36 @@ impl Stacks {
     /// for a number that is no call stack.
     pub fn functions(&self, node: i32) -> Vec<FrameInfo<'_>> {
         let mut functions = Vec::new();
-        let mut node = node as u32;
-        // A parent has a smaller number, so the loop ends even if the table is damaged.
-        while let Some(&(parent, frame)) = self.nodes.get(node as usize).filter(|_| node != 0) {
+        for frame in self.frames_of(node) {
             self.push_frame(frame, &mut functions);
-            node = if parent < node { parent } else { 0 };
         }
         functions
+    }
+
+    /// The frames of a call stack, the innermost first: one number for each return address.
+    pub fn frames_of(&self, node: i32) -> impl Iterator<Item = u32> + '_ {
+        let mut node = node as u32;
+        // A parent has a smaller number, so the iteration ends even if the table is damaged.
+        std::iter::from_fn(move || {
+            let &(parent, frame) = self.nodes.get(node as usize).filter(|_| node != 0)?;
+            node = if parent < node { parent } else { 0 };
+            Some(frame)
+        })
+    }
+
+    /// The functions at a frame, the innermost first: several if the compiler inlined some.
+    pub fn functions_at(&self, frame: u32) -> Vec<FrameInfo<'_>> {
+        let mut functions = Vec::new();
+        self.push_frame(frame, &mut functions);
+        functions
+    }
+
+    /// The module of a frame, as a row of the table `modules`, and the return address as an offset
+    /// in the file of that module. Without a module, the offset is the return address itself.
+    pub fn place_of(&self, frame: u32) -> (Option<usize>, Option<u64>) {
+        let number = |column: &[i64]| column.get(frame as usize).copied().filter(|&n| n != -1);
+        let module = number(&self.modules).and_then(|module| usize::try_from(module).ok());
+        (module, number(&self.offsets).map(|offset| offset as u64))
     }
 
     /// The parent and the frame of each node. The first node is the empty call stack.

@@ -6,7 +6,9 @@ pub mod stats;
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
+use crate::output::units::time;
 use crate::record::names::trace_of;
+use mallard_trace::manifest::Manifest;
 use mallard_trace::Trace;
 use std::path::Path;
 
@@ -23,4 +25,9 @@ pub fn open(name: &Path) -> Result<Trace, Failure> {
         .with_status(UNREADABLE));
     }
     Ok(Trace::open(&path)?)
+}
+
+/// A lifetime, which no trace knows more precisely than its times.
+pub fn lifetime(manifest: &Manifest, ns: i64) -> String {
+    time(ns.max(manifest.time_step_ns()) as f64)
 }

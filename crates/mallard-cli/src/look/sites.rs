@@ -1,9 +1,9 @@
 //! `mallard sites`: which call stacks allocate, how much, and how.
 
-use super::{frames, open};
+use super::{frames, lifetime, open};
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
-use crate::output::units::{bytes, count, percent, time};
+use crate::output::units::{bytes, count, percent};
 use mallard_trace::duck::{Estimate, EXPLANATIONS};
 use mallard_trace::names::short;
 use mallard_trace::trace::{FrameInfo, Stacks};
@@ -140,6 +140,7 @@ impl Command {
             self.sort
         )
         .to_lowercase();
+        text += &manifest.origin().map_or(String::new(), |origin| format!("  {origin}\n"));
         let mut lines = Vec::new();
         for (site, rank) in sites.iter().zip(1..) {
             lines.push(vec![
@@ -150,7 +151,7 @@ impl Command {
                 bytes(site.at_peak_bytes as u64),
                 bytes(site.live_bytes as u64),
                 bytes(site.size_p50 as u64),
-                site.life_p50.map_or("-".to_string(), |ns| time(ns as f64)),
+                site.life_p50.map_or("-".to_string(), |ns| lifetime(manifest, ns)),
                 measure(&site.d),
                 measure(&site.v),
                 measure(&site.l),

@@ -1,11 +1,11 @@
 //! `mallard stats`: a trace in figures.
 
-use super::{open, sites};
+use super::{lifetime, open, sites};
 use crate::error::Failure;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, percent, time};
 use mallard_trace::duck::{Estimate, EXPLANATIONS};
-use mallard_trace::manifest::Manifest;
+use mallard_trace::manifest::{lack, Manifest};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +51,9 @@ fn text(manifest: &Manifest) -> String {
     } else if let Some(program) = manifest.notes.get("program").and_then(Value::as_str) {
         lines.push(("program", program.to_string()));
     }
+    if let Some(origin) = manifest.origin() {
+        lines.push(("origin", origin));
+    }
     lines.push(("run", run(manifest)));
     lines.push((
         "events",
@@ -95,7 +98,7 @@ fn text(manifest: &Manifest) -> String {
         ),
     ));
     if let (Some(p50), Some(p90), Some(p99)) = (all.life_p50, all.life_p90, all.life_p99) {
-        let [p50, p90, p99] = [p50, p90, p99].map(|ns| time(ns as f64));
+        let [p50, p90, p99] = [p50, p90, p99].map(|ns| lifetime(manifest, ns));
         lines.push((
             "lifetimes",
             format!("half at most {p50}, 90 % at most {p90}, 99 % at most {p99}"),
@@ -109,10 +112,12 @@ fn text(manifest: &Manifest) -> String {
             share(all.short_lived)
         ),
     ));
-    lines.push((
-        "other thread",
-        format!("{} of the blocks are freed by another thread", share(all.cross_thread_frees)),
-    ));
+    if manifest.has(lack::THREADS) {
+        lines.push((
+            "other thread",
+            format!("{} of the blocks are freed by another thread", share(all.cross_thread_frees)),
+        ));
+    }
     if all.timed_calls > 0 {
         let mean = all.call_ns as f64 / all.allocs.max(1) as f64;
         lines.push((
@@ -134,12 +139,11 @@ fn text(manifest: &Manifest) -> String {
 
 fn run(manifest: &Manifest) -> String {
     let totals = &manifest.totals;
-    let mut text = format!(
-        "{}, {} threads of {} processes",
-        time(totals.duration_ns as f64),
-        count(totals.threads),
-        count(totals.processes)
-    );
+    let mut text = time(totals.duration_ns as f64);
+    if manifest.has(lack::THREADS) {
+        let (threads, processes) = (count(totals.threads), count(totals.processes));
+        text += &format!(", {threads} threads of {processes} processes");
+    }
     if let Some(cpu) = totals.cpu_ns {
         text += &format!(", {} of CPU time", time(cpu as f64));
     }

@@ -163,8 +163,9 @@ pub(super) struct ReadStream {
 }
 
 impl Reading {
-    pub fn new(header: &Header, tables: Tables) -> Self {
-        let mut ledger = Ledger::new(Clock::new(header), header.sample_bytes, tables);
+    pub fn new(header: &Header, tables: Tables, has_addresses: bool) -> Self {
+        let (clock, mean) = (Clock::new(header), header.sample_bytes);
+        let mut ledger = Ledger::new(clock, mean, tables, has_addresses);
         let (messages, inbox) = sync_channel(BATCHES);
         let ledger_thread = std::thread::spawn(move || {
             for message in inbox {

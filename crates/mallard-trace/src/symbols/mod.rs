@@ -21,6 +21,8 @@ pub enum Source {
     DynamicSymbols,
     /// No names: the file is missing, was replaced, or is stripped.
     None,
+    /// Another program has looked the names up, and the trace was imported from its file.
+    Imported,
 }
 
 impl Source {
@@ -31,6 +33,7 @@ impl Source {
             Source::SymbolTable => "symtab",
             Source::DynamicSymbols => "dynsym",
             Source::None => "none",
+            Source::Imported => "imported",
         }
     }
 }
@@ -87,6 +90,7 @@ pub fn look_up(modules: &[Module], frames: &[Frame], folders: Option<&[PathBuf]>
             Frame::Named(name) => {
                 functions[number] = vec![Function { name: name.clone(), ..Function::default() }]
             }
+            Frame::Known { .. } => functions[number] = vec![Function::default()],
         }
     }
     let look_up_module = |(module, frames): (&Module, &Vec<(u32, u64)>)| {
@@ -121,6 +125,12 @@ fn unnamed(module: &str, offset: u64) -> Function {
 }
 
 impl Symbols {
+    /// Takes names that another program has looked up. Each frame has at least one function, the
+    /// outermost first.
+    pub fn imported(modules: usize, functions: Vec<Vec<Function>>) -> Symbols {
+        Symbols { sources: vec![Source::Imported; modules], functions }
+    }
+
     /// The rows of the table `frames`: first one for each frame, then those of inlined functions.
     pub fn rows<'a>(&'a self, frames: &[Frame]) -> Vec<Row<'a>> {
         let row = |number: u32, frame: &Frame, function: &'a Function, inline_of| {
@@ -128,6 +138,7 @@ impl Symbols {
                 Frame::Code { module, offset } => (Some(module), Some(offset)),
                 Frame::Unknown { address, .. } => (None, Some(address)),
                 Frame::Named(_) => (None, None),
+                Frame::Known { module } => (module, None),
             };
             Row {
                 frame: number,

@@ -1,0 +1,128 @@
+//! Makes a trace of a file of heaptrack: the raw one of `heaptrack -r`, or the interpreted one, in
+//! which names stand for addresses.
+//!
+//! Both are texts of one line for each event, compressed with zstd or gzip, or not at all. Numbers
+//! are hexadecimal. Such a file lacks much that a recording of Mallard has: see
+//! [`crate::manifest::lack`].
+
+mod convert;
+mod input;
+mod modules;
+mod tables;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::import::{import_known, Options, Progress};
+use crate::manifest::{lack, IMPORTED_FROM, LACKS, TIME_STEP_NS};
+use crate::stream::Reader;
+use crate::trace::Trace;
+use convert::Converter;
+use input::Lines;
+use std::fs::File;
+use std::io::Seek;
+use std::path::Path;
+
+/// The step of the times that heaptrack writes.
+const STEP_NS: u64 = 10_000_000;
+
+/// Whether a file is one of heaptrack, by its first bytes.
+pub fn is_heaptrack(path: &Path) -> bool {
+    input::begins_with(path, b"v ")
+}
+
+/// Makes a trace of a file of heaptrack, as the new folder `to`. If anything fails, there is no such
+/// folder, or a trace that was there before is unchanged.
+pub fn import(
+    file: &Path,
+    to: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace> {
+    let spool = spool_beside(to)?;
+    let mut converter = Converter::new(spool.try_clone().map_err(|error| no_room(to, &error))?)
+        .map_err(|error| no_room(to, &error))?;
+    let mut lines = Lines::open(file)?;
+    while let Some(line) = lines.next_line()? {
+        converter.line(line).map_err(|fault| match fault {
+            convert::Fault::Line(why) => lines.damaged(&why),
+            convert::Fault::Newer(version) => newer(file, version),
+            convert::Fault::Write(error) => no_room(to, &error),
+        })?;
+        if lines.number() % (1 << 19) == 0 {
+            progress(Progress::Records(lines.number()));
+        }
+    }
+    let read = converter.finish().map_err(|fault| match fault {
+        convert::Fault::Write(error) => no_room(to, &error),
+        convert::Fault::Newer(version) => newer(file, version),
+        convert::Fault::Line(why) => lines.damaged(&why),
+    })?;
+
+    let mut options = options.clone();
+    options.notes.extend(notes(&read));
+    let mut spool = spool;
+    spool.rewind().map_err(|error| no_room(to, &error))?;
+    let reader = Reader::new(spool, &file.display().to_string())?;
+    import_known(reader, to, &options, read.known, progress)
+}
+
+/// What the manifest says of the origin of the trace.
+fn notes(read: &convert::Read) -> serde_json::Map<String, serde_json::Value> {
+    let mut lacks = vec![lack::THREADS, lack::TIMES, lack::FREE_STACKS];
+    if read.known.is_some() {
+        lacks.push(lack::ADDRESSES);
+    }
+    if read.was_attached {
+        lacks.push(lack::BEGINNING);
+    }
+    let mut notes = serde_json::Map::new();
+    notes.insert(IMPORTED_FROM.to_string(), read.writer.clone().into());
+    notes.insert(LACKS.to_string(), lacks.into());
+    notes.insert(TIME_STEP_NS.to_string(), STEP_NS.into());
+    if let Some(command) = &read.command {
+        notes.insert("arguments".to_string(), vec![command.clone()].into());
+    }
+    if let Some(rss) = read.peak_rss {
+        notes.insert("peak_rss".to_string(), rss.into());
+    }
+    notes
+}
+
+/// A temporary file on the disk that gets the trace. It has no name.
+fn spool_beside(to: &Path) -> Result<File> {
+    let parent = match to.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    if !parent.is_dir() {
+        let folder = parent.display();
+        return Err(Error::new(
+            ErrorKind::System,
+            format!("cannot write {}: there is no folder {folder}", to.display()),
+            "nothing was written",
+            format!("mkdir -p {folder}"),
+        ));
+    }
+    tempfile::tempfile_in(parent).map_err(|error| no_room(to, &error))
+}
+
+fn no_room(to: &Path, error: &std::io::Error) -> Error {
+    Error::new(
+        ErrorKind::System,
+        format!("cannot write {}: {error}", to.display()),
+        "the trace was not made, and nothing of it is left; the file of heaptrack is as it was",
+        "make room on the disk, or name another place with -o",
+    )
+}
+
+fn newer(file: &Path, version: u64) -> Error {
+    Error::new(
+        ErrorKind::Newer,
+        format!(
+            "{} has version {version} of the format of heaptrack, this command reads 1 to {}",
+            file.display(),
+            convert::VERSION_MAX
+        ),
+        "nothing was written",
+        "mallard record -- PROGRAM, which records more, or a newer mallard",
+    )
+}

@@ -1,0 +1,317 @@
+//! Turns the lines of a file of heaptrack into a stream of Mallard.
+
+use super::modules;
+use super::tables::{Code, Kinds, Numbers, Stacks};
+use super::STEP_NS;
+use crate::format::{clock, op, pack, pack_stack, Header, Record, RECORD_BYTES};
+use crate::import::Known;
+use crate::stream::{Compression, Writer};
+use std::fs::File;
+use std::io;
+
+/// The newest version of the format that is known here.
+pub(super) const VERSION_MAX: u64 = 3;
+/// The time on the clock of the stream when the program began.
+const START: u64 = STEP_NS;
+/// Events that are written together.
+const PIECE_BYTES: usize = 1 << 16;
+/// Events between two checkpoints at most.
+const EVENTS_MAX: u64 = 1 << 18;
+/// The deepest call stack that a record can have.
+const DEPTH_MAX: usize = u16::MAX as usize;
+/// The longest path.
+const PATH_BYTES_MAX: usize = 4096;
+/// The size of a page, if the file does not say it.
+const PAGE_BYTES: u64 = 4096;
+
+/// Why a line cannot be converted.
+pub(super) enum Fault {
+    /// The line is wrong.
+    Line(String),
+    /// The file has a newer version.
+    Newer(u64),
+    /// The stream cannot be written.
+    Write(io::Error),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Write(error)
+    }
+}
+
+/// What a file said beside its events.
+pub(super) struct Read {
+    /// The program that wrote the file, with its version.
+    pub writer: String,
+    /// The command line of the recorded program.
+    pub command: Option<String>,
+    /// The most resident memory in bytes.
+    pub peak_rss: Option<u64>,
+    /// Whether heaptrack was attached to a running program.
+    pub was_attached: bool,
+    /// The names of an interpreted file.
+    pub known: Option<Known>,
+}
+
+/// The state of a conversion.
+pub(super) struct Converter {
+    stream: Writer<File>,
+    /// Whether the stream has its process and its thread.
+    has_begun: bool,
+    /// Events that are not in the stream yet.
+    piece: Vec<u8>,
+    /// Events since the last checkpoint.
+    events: u64,
+    t: u64,
+    version: Option<u64>,
+    writer: String,
+    executable: String,
+    command: Option<String>,
+    page_bytes: u64,
+    peak_rss: Option<u64>,
+    was_attached: bool,
+    stacks: Stacks,
+    code: Code,
+    kinds: Kinds,
+    /// The call stack of the last allocation, and a buffer for the next one.
+    last: Vec<u32>,
+    path: Vec<u32>,
+}
+
+impl Converter {
+    /// Begins a stream in a file.
+    pub fn new(file: File) -> io::Result<Converter> {
+        let header = Header {
+            clock_hz: 1_000_000_000,
+            start: START,
+            start_unix: 0,
+            clock: clock::MONOTONIC,
+            pid: 0,
+            sample_bytes: 0,
+        };
+        Ok(Converter {
+            stream: Writer::new(file, &header, Compression::Zstd)?,
+            has_begun: false,
+            piece: Vec::new(),
+            events: 0,
+            t: START,
+            version: None,
+            writer: "heaptrack".to_string(),
+            executable: String::new(),
+            command: None,
+            page_bytes: PAGE_BYTES,
+            peak_rss: None,
+            was_attached: false,
+            stacks: Stacks::default(),
+            code: Code::default(),
+            kinds: Kinds::default(),
+            last: Vec::new(),
+            path: Vec::new(),
+        })
+    }
+
+    /// Takes the next line.
+    pub fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
+        let Some((&mode, rest)) = line.split_first() else { return Ok(()) };
+        let numbers = &mut Numbers(rest);
+        if self.version.is_none() && mode != b'v' {
+            return Err(Fault::Line("the file does not begin with its version".to_string()));
+        }
+        if !self.has_begun && !matches!(mode, b'v' | b'x' | b'X' | b'#') {
+            self.begin()?;
+        }
+        match mode {
+            b'v' => self.version(numbers)?,
+            b'+' => self.allocation(numbers)?,
+            b'-' => self.free(numbers)?,
+            b't' => self.stack(numbers)?,
+            b'a' => self.kinds.add(numbers.must()?, numbers.must()?)?,
+            b'i' => self.code.add(numbers)?,
+            b's' => {
+                let text = numbers.text(self.is_sized())?;
+                self.code.add_string(text)?;
+            }
+            b'm' => self.module(numbers)?,
+            b'c' => self.time(numbers.must()?)?,
+            b'R' => self.memory(numbers.must()?)?,
+            b'x' => self.executable = numbers.text(self.is_sized())?,
+            b'X' => self.command = Some(numbers.text(false)?),
+            b'I' => self.page_bytes = numbers.must()?,
+            b'A' => self.was_attached = true,
+            b'S' | b'#' => {}
+            _ => return Err(Fault::Line("heaptrack writes no such line".to_string())),
+        }
+        Ok(())
+    }
+
+    /// Writes the process and the thread of all events.
+    fn begin(&mut self) -> Result<(), Fault> {
+        self.has_begun = true;
+        let command = self.command.as_deref().unwrap_or_default();
+        let first = command.split(' ').next().unwrap_or_default();
+        let path = if self.executable.is_empty() { first } else { &self.executable };
+        let process = Record { stack: 1, ..Record::new(op::PROCESS, START, 0, 0) };
+        self.stream.text(process, &format!("start {}", path_of(path)?))?;
+        let thread = Record { dur: 1, ..Record::new(op::THREAD_START, START, 0, 0) };
+        Ok(self.stream.text(thread, "all threads")?)
+    }
+
+    fn version(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
+        let program = numbers.must()?;
+        // The first version of the format was written without a number.
+        let version = numbers.next()?.unwrap_or(1);
+        if version > VERSION_MAX {
+            return Err(Fault::Newer(version));
+        }
+        let part = |shift: u32| program >> shift & 0xff;
+        self.writer = format!("heaptrack {}.{}.{}", part(16), part(8), part(0));
+        self.version = Some(version);
+        Ok(())
+    }
+
+    fn is_sized(&self) -> bool {
+        self.version.is_some_and(|version| version >= 3)
+    }
+
+    fn stack(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
+        let (code, parent) = (numbers.must()?, numbers.must()?);
+        // An interpreted file names its code by a number, a raw one by its address, which is that of
+        // the last byte of the call.
+        let is_raw = self.code.is_empty();
+        if !is_raw && !self.code.has(code) {
+            return Err(Fault::Line(format!("there is no code {code:x} yet")));
+        }
+        self.stacks.add(if is_raw { code.wrapping_add(1) } else { code }, parent)
+    }
+
+    fn module(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
+        let path = if self.is_sized() {
+            numbers.text(true)?
+        } else {
+            let line = numbers.0.strip_prefix(b" ").unwrap_or(numbers.0);
+            let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+            numbers.0 = &line[end..];
+            String::from_utf8_lossy(&line[..end]).into_owned()
+        };
+        let path = match path.as_str() {
+            "-" => return Ok(()), // all modules follow again
+            "x" => self.executable.clone(),
+            _ => path,
+        };
+        let parts = modules::parts(path_of(&path)?, numbers)?;
+        self.flush()?;
+        for part in parts {
+            let record = Record { stack: 1, ..Record::new(op::MODULE, self.t, part.start, 0) };
+            self.stream.text(record, &part.text)?;
+        }
+        Ok(())
+    }
+
+    fn allocation(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
+        let first = numbers.must()?;
+        let (size, stack, addr) = match (numbers.next()?, numbers.next()?) {
+            (Some(stack), Some(addr)) => (first, stack, addr),
+            (None, _) => self.kinds.allocate(first)?,
+            _ => return Err(Fault::Line("the line has too few numbers".to_string())),
+        };
+        self.stacks.path(stack, &mut self.path)?;
+        if self.path.len() > DEPTH_MAX {
+            return Err(Fault::Line("the call stack is too deep".to_string()));
+        }
+        let same = |(a, b): &(&u32, &u32)| a == b;
+        let kept = self.last.iter().zip(&self.path).take_while(same).count();
+        let fresh = self.path.len() - kept;
+        let what = pack(size, 0, op::MALLOC, 0);
+        let counts = pack_stack(kept as u16, fresh as u16);
+        self.event(Record { t: self.t, addr, what, stack: counts, dur: 0 });
+        for &node in &self.path[kept..] {
+            self.piece.extend_from_slice(&self.stacks.address(node).to_ne_bytes());
+        }
+        self.piece.resize(self.piece.len().next_multiple_of(RECORD_BYTES), 0);
+        if !self.path.is_empty() {
+            std::mem::swap(&mut self.last, &mut self.path);
+        }
+        self.flush_if_full()
+    }
+
+    fn free(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
+        let number = numbers.must()?;
+        let addr = if self.kinds.is_used() { self.kinds.free(number)? } else { number };
+        self.event(Record::new(op::FREE, self.t, addr, 0));
+        self.flush_if_full()
+    }
+
+    fn event(&mut self, record: Record) {
+        self.piece.extend_from_slice(&record.to_bytes());
+        self.events += 1;
+    }
+
+    fn time(&mut self, milliseconds: u64) -> Result<(), Fault> {
+        let t = milliseconds.checked_mul(1_000_000).and_then(|ns| ns.checked_add(START));
+        let t = t.filter(|&t| t <= i64::MAX as u64);
+        let t = t.ok_or_else(|| Fault::Line("the time is too large".to_string()))?;
+        self.flush()?;
+        self.t = t.max(self.t);
+        self.checkpoint()
+    }
+
+    fn memory(&mut self, pages: u64) -> Result<(), Fault> {
+        let rss = pages.saturating_mul(self.page_bytes);
+        self.peak_rss = self.peak_rss.max(Some(rss));
+        self.flush()?;
+        let record = Record { stack: 1, ..Record::new(op::MEMORY, self.t, 0, 0) };
+        self.stream.text(record, &format!("rss={rss}"))?;
+        Ok(())
+    }
+
+    fn flush_if_full(&mut self) -> Result<(), Fault> {
+        if self.piece.len() >= PIECE_BYTES {
+            self.flush()?;
+        }
+        if self.events >= EVENTS_MAX {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        if !self.piece.is_empty() {
+            self.stream.piece(0, self.t, &self.piece)?;
+            self.piece.clear();
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Fault> {
+        self.events = 0;
+        Ok(self.stream.checkpoint(self.t, self.t - START)?)
+    }
+
+    /// Ends the stream.
+    pub fn finish(mut self) -> Result<Read, Fault> {
+        if self.version.is_none() {
+            return Err(Fault::Line("the file is empty".to_string()));
+        }
+        if !self.has_begun {
+            self.begin()?;
+        }
+        self.flush()?;
+        self.stream.finish(self.t)?;
+        Ok(Read {
+            writer: self.writer,
+            command: self.command,
+            peak_rss: self.peak_rss,
+            was_attached: self.was_attached,
+            known: self.code.into_known(),
+        })
+    }
+}
+
+/// A path, unless it is longer than the system allows.
+fn path_of(path: &str) -> Result<&str, Fault> {
+    if path.len() > PATH_BYTES_MAX {
+        return Err(Fault::Line("the path is too long".to_string()));
+    }
+    Ok(path)
+}

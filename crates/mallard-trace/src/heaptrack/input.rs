@@ -1,0 +1,112 @@
+//! The lines of a file that may be compressed.
+
+use crate::error::{Error, ErrorKind, Result};
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// As `zstd --long` writes at most without being told more.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+/// The longest line. A longer one is damage.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Whether the content of a file, after decompression, begins with some bytes.
+pub(super) fn begins_with(path: &Path, bytes: &[u8]) -> bool {
+    let begins = || -> io::Result<bool> {
+        let mut first = vec![0; bytes.len()];
+        decoded(File::open(path)?)?.read_exact(&mut first)?;
+        Ok(first == bytes)
+    };
+    path.is_file() && begins().unwrap_or(false)
+}
+
+/// The content of a file. The first bytes say whether it is compressed.
+fn decoded(file: File) -> io::Result<Box<dyn BufRead>> {
+    let mut file = BufReader::with_capacity(1 << 16, file);
+    let first = file.fill_buf()?;
+    if first.starts_with(&ZSTD_MAGIC) {
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(file)?;
+        decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+        Ok(Box::new(BufReader::with_capacity(1 << 16, decoder)))
+    } else if first.starts_with(&GZIP_MAGIC) {
+        Ok(Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))))
+    } else {
+        Ok(Box::new(file))
+    }
+}
+
+/// Reads a file line by line. Memory: one line.
+pub(super) struct Lines {
+    path: PathBuf,
+    input: Box<dyn BufRead>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl Lines {
+    /// Opens a file.
+    pub fn open(path: &Path) -> Result<Lines> {
+        let input = File::open(path).and_then(decoded).map_err(|error| {
+            Error::new(
+                ErrorKind::System,
+                format!("cannot read {}: {error}", path.display()),
+                "nothing was written",
+                "heaptrack -o NAME PROGRAM makes a new file",
+            )
+        })?;
+        Ok(Lines { path: path.to_path_buf(), input, line: Vec::new(), number: 0 })
+    }
+
+    /// The next line, without its end. `None` after the last one.
+    pub fn next_line(&mut self) -> Result<Option<&[u8]>> {
+        self.line.clear();
+        let read = {
+            let mut input = (&mut self.input).take(LINE_BYTES_MAX as u64);
+            input.read_until(b'\n', &mut self.line)
+        };
+        match read {
+            Ok(0) => return Ok(None),
+            Ok(_) => self.number += 1,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(self.cut()),
+            Err(error) => {
+                self.number += 1;
+                return Err(self.damaged(&error.to_string()));
+            }
+        }
+        match self.line.last() {
+            Some(b'\n') => self.line.pop(),
+            _ if self.line.len() == LINE_BYTES_MAX => {
+                return Err(self.damaged("the line is too long"))
+            }
+            _ => return Err(self.cut()),
+        };
+        Ok(Some(&self.line))
+    }
+
+    /// The number of the line that was read last.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The error of a line that cannot be right.
+    pub fn damaged(&self, why: &str) -> Error {
+        Error::new(
+            ErrorKind::Damaged,
+            format!("{} is damaged: line {}: {why}", self.path.display(), self.number),
+            "nothing was written",
+            "heaptrack -o NAME PROGRAM makes a new file",
+        )
+    }
+
+    fn cut(&self) -> Error {
+        Error::new(
+            ErrorKind::Truncated,
+            format!("{} is cut: it ends within line {}", self.path.display(), self.number.max(1)),
+            "nothing was written",
+            "copy the file again, or heaptrack -o NAME PROGRAM makes a new one",
+        )
+    }
+}

@@ -1,0 +1,88 @@
+//! Where a file with code was mapped, as a raw file of heaptrack says it.
+
+use super::convert::Fault;
+use super::tables::Numbers;
+use object::read::{File, Object, ObjectSegment, ReadCache};
+use std::path::Path;
+
+/// A part of a file in memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub start: u64,
+    /// The text of the record of a module: end, offset in the file, build-id and path.
+    pub text: String,
+}
+
+/// What is known of the file itself: where its parts are in it, by their addresses for the linker,
+/// and the build-id.
+#[derive(Default)]
+struct OnDisk {
+    parts: Vec<(u64, u64)>,
+    build_id: Option<String>,
+}
+
+/// Reads the rest of a line with a module: the address where the file was mapped, and begin and
+/// length of each part. heaptrack writes no offsets in the file: they come from the file, if it is
+/// still there.
+pub(super) fn parts(path: &str, numbers: &mut Numbers) -> Result<Vec<Part>, Fault> {
+    let base = numbers.must()?;
+    let disk = on_disk(path).unwrap_or_default();
+    let mut parts = Vec::new();
+    while let Some(begin) = numbers.next()? {
+        let bytes = numbers.must()?;
+        let known = disk.parts.iter().find(|&&(address, _)| address == begin);
+        let offset = known.map_or(begin, |&(_, offset)| offset);
+        let start = base.wrapping_add(begin);
+        let end = start.wrapping_add(bytes);
+        let build_id = disk.build_id.as_deref().unwrap_or("-");
+        if bytes > 0 {
+            parts.push(Part { start, text: format!("{end:x} {offset:x} {build_id} {path}") });
+        }
+    }
+    Ok(parts)
+}
+
+fn on_disk(path: &str) -> Option<OnDisk> {
+    let path = Path::new(path);
+    if !path.is_absolute() || !path.is_file() {
+        return None;
+    }
+    let cache = ReadCache::new(std::fs::File::open(path).ok()?);
+    let object = File::parse(&cache).ok()?;
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(OnDisk {
+        parts: object.segments().map(|part| (part.address(), part.file_range().0)).collect(),
+        build_id: object.build_id().ok().flatten().map(hex),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_file_that_is_gone_lie_in_it_as_in_memory() {
+        let parts = parts("/no such file", &mut Numbers(b" 1000 0 10 200 30 400 0")).unwrap();
+        let text = |text: &str| text.to_string();
+        assert_eq!(
+            parts,
+            [
+                Part { start: 0x1000, text: text("1010 0 - /no such file") },
+                Part { start: 0x1200, text: text("1230 200 - /no such file") },
+            ]
+        );
+    }
+
+    #[test]
+    fn offsets_come_from_the_file_if_it_is_there() {
+        let this = std::env::current_exe().unwrap();
+        let this = this.to_str().unwrap();
+        let disk = on_disk(this).unwrap();
+        let (address, offset) =
+            *disk.parts.iter().find(|(address, offset)| address != offset).unwrap();
+        let line = format!(" 10000000 {address:x} 10");
+        let parts = parts(this, &mut Numbers(line.as_bytes())).unwrap();
+        let end = 0x1000_0010 + address;
+        assert!(parts[0].text.starts_with(&format!("{end:x} {offset:x} ")), "{parts:?}");
+    }
+}

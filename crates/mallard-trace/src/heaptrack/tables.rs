@@ -1,0 +1,286 @@
+//! What the lines of a file of heaptrack number: strings, code, call stacks, and kinds of blocks.
+
+use super::convert::Fault;
+use crate::import::{Known, KnownFrame};
+use crate::modules::Module;
+use crate::symbols::Function;
+use std::collections::HashMap;
+
+/// The most bytes of all strings, so that a damaged file cannot take all memory.
+const STRING_BYTES_MAX: usize = 1 << 28;
+/// The most pieces of code, call stacks, kinds of blocks, and blocks in use, for the same reason.
+const NUMBERS_MAX: usize = 1 << 24;
+
+fn too_many(what: &str) -> Fault {
+    Fault::Line(format!("the file has more {what} than heaptrack writes"))
+}
+
+/// The numbers of a line, separated by spaces.
+pub(super) struct Numbers<'a>(pub &'a [u8]);
+
+impl Numbers<'_> {
+    /// The next number. `None` at the end of the line.
+    pub fn next(&mut self) -> Result<Option<u64>, Fault> {
+        let begin = self.0.iter().position(|&byte| byte != b' ').unwrap_or(self.0.len());
+        self.0 = &self.0[begin..];
+        let end = self.0.iter().position(|&byte| byte == b' ').unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        if word.is_empty() {
+            return Ok(None);
+        }
+        let digits = std::str::from_utf8(word).ok().filter(|text| !text.starts_with('+'));
+        let number = digits.and_then(|text| u64::from_str_radix(text, 16).ok());
+        let text = || String::from_utf8_lossy(word).into_owned();
+        number.map(Some).ok_or_else(|| Fault::Line(format!("'{}' is no number", text())))
+    }
+
+    /// A number that the line must have.
+    pub fn must(&mut self) -> Result<u64, Fault> {
+        self.next()?.ok_or_else(|| Fault::Line("the line has too few numbers".to_string()))
+    }
+
+    /// A string, which in newer files follows its length.
+    pub fn text(&mut self, is_sized: bool) -> Result<String, Fault> {
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if !is_sized {
+            let text = lossy(self.0.strip_prefix(b" ").unwrap_or(self.0));
+            self.0 = &[];
+            return Ok(text);
+        }
+        let length = self.must()? as usize;
+        let text = self.0.strip_prefix(b" ").and_then(|rest| rest.get(..length));
+        let text = text.ok_or_else(|| Fault::Line("a string has another length".to_string()))?;
+        self.0 = &self.0[1 + length..];
+        Ok(lossy(text))
+    }
+}
+
+/// The call stacks: a tree, in which a node names its parent and the code that it adds.
+#[derive(Default)]
+pub(super) struct Stacks {
+    /// Return address and parent of the nodes 1, 2, 3 and so on.
+    nodes: Vec<(u64, u32)>,
+}
+
+impl Stacks {
+    /// Adds a node.
+    pub fn add(&mut self, address: u64, parent: u64) -> Result<(), Fault> {
+        if parent > self.nodes.len() as u64 {
+            return Err(Fault::Line(format!("there is no call stack {parent:x} yet")));
+        }
+        if self.nodes.len() == NUMBERS_MAX {
+            return Err(too_many("call stacks"));
+        }
+        self.nodes.push((address, parent as u32));
+        Ok(())
+    }
+
+    /// Puts the nodes from the outermost one to `node` into `to`.
+    pub fn path(&self, node: u64, to: &mut Vec<u32>) -> Result<(), Fault> {
+        if node > self.nodes.len() as u64 {
+            return Err(Fault::Line(format!("there is no call stack {node:x} yet")));
+        }
+        to.clear();
+        let mut node = node as u32;
+        while node != 0 {
+            to.push(node);
+            // A parent has a smaller number, so the loop ends.
+            node = self.nodes[node as usize - 1].1;
+        }
+        to.reverse();
+        Ok(())
+    }
+
+    /// The return address of a node.
+    pub fn address(&self, node: u32) -> u64 {
+        self.nodes[node as usize - 1].0
+    }
+}
+
+/// The strings and the code of an interpreted file.
+#[derive(Default)]
+pub(super) struct Code {
+    strings: Vec<String>,
+    string_bytes: usize,
+    known: Vec<KnownFrame>,
+    modules: Vec<Module>,
+    /// The module of a string.
+    module_of: HashMap<u64, u32>,
+}
+
+impl Code {
+    /// Adds a string.
+    pub fn add_string(&mut self, text: String) -> Result<(), Fault> {
+        self.string_bytes += text.len() + size_of::<String>();
+        if self.string_bytes > STRING_BYTES_MAX {
+            return Err(too_many("strings"));
+        }
+        self.strings.push(text);
+        Ok(())
+    }
+
+    fn string(&self, number: u64) -> Result<&str, Fault> {
+        let index = (number as usize).wrapping_sub(1);
+        let text = self.strings.get(index).map(String::as_str);
+        text.ok_or_else(|| Fault::Line(format!("there is no string {number:x} yet")))
+    }
+
+    /// Adds code: an address, its module, and functions with file and line, the innermost first.
+    pub fn add(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
+        if self.known.len() == NUMBERS_MAX {
+            return Err(too_many("pieces of code"));
+        }
+        let address = numbers.must()?;
+        let module = match numbers.next()? {
+            None | Some(0) => None,
+            Some(number) => Some(self.module(number)?),
+        };
+        let mut functions = Vec::new();
+        while let Some(name) = numbers.next()? {
+            let name = match name {
+                0 => format!("{address:#x}"),
+                name => self.string(name)?.to_string(),
+            };
+            // The last function may lack file and line.
+            let (file, line) = match numbers.next()? {
+                None => (0, 0),
+                Some(file) => (file, numbers.must()?),
+            };
+            let file = if file == 0 { None } else { Some(self.string(file)?.to_string()) };
+            let line = file.is_some().then_some(line as u32);
+            functions.push(Function { name, file, line });
+        }
+        if functions.is_empty() {
+            functions.push(Function { name: format!("{address:#x}"), ..Function::default() });
+        }
+        functions.reverse();
+        self.known.push(KnownFrame { module, functions });
+        Ok(())
+    }
+
+    fn module(&mut self, string: u64) -> Result<u32, Fault> {
+        let path = self.string(string)?.to_string();
+        let next = self.modules.len() as u32;
+        Ok(*self.module_of.entry(string).or_insert_with(|| {
+            self.modules.push(Module { path, build_id: String::new() });
+            next
+        }))
+    }
+
+    /// Whether the file is a raw one, which has addresses instead.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.strings.is_empty()
+    }
+
+    /// Whether there is code with this number. 0 stands for unknown code.
+    pub fn has(&self, number: u64) -> bool {
+        (0..=self.known.len() as u64).contains(&number)
+    }
+
+    /// What the file knows of its code; `None` if the file is a raw one.
+    pub fn into_known(self) -> Option<Known> {
+        (!self.is_empty()).then_some(Known { modules: self.modules, frames: self.known })
+    }
+}
+
+/// The blocks in use of an interpreted file, which tells blocks of one size and call stack not
+/// apart: the latest one counts as freed.
+#[derive(Default)]
+pub(super) struct Kinds {
+    /// Size, call stack, and the slot of the latest block in use, plus 1.
+    kinds: Vec<(u64, u64, u32)>,
+    /// For each slot the slot below it in the same list, plus 1.
+    below: Vec<u32>,
+    /// The latest free slot, plus 1.
+    free: u32,
+}
+
+impl Kinds {
+    /// Adds a size and a call stack.
+    pub fn add(&mut self, size: u64, stack: u64) -> Result<(), Fault> {
+        if self.kinds.len() == NUMBERS_MAX {
+            return Err(too_many("kinds of blocks"));
+        }
+        self.kinds.push((size, stack, 0));
+        Ok(())
+    }
+
+    /// Whether the file numbers kinds of blocks.
+    pub fn is_used(&self) -> bool {
+        !self.kinds.is_empty()
+    }
+
+    fn kind(&mut self, number: u64) -> Result<&mut (u64, u64, u32), Fault> {
+        let kind = self.kinds.get_mut(number as usize);
+        kind.ok_or_else(|| Fault::Line(format!("there is no kind of block {number:x} yet")))
+    }
+
+    /// Allocates a block. Returns its size, call stack and address.
+    pub fn allocate(&mut self, number: u64) -> Result<(u64, u64, u64), Fault> {
+        self.kind(number)?;
+        if self.free == 0 {
+            if self.below.len() == 8 * NUMBERS_MAX {
+                return Err(too_many("blocks in use"));
+            }
+            self.below.push(0);
+            self.free = self.below.len() as u32;
+        }
+        let slot = self.free;
+        self.free = self.below[slot as usize - 1];
+        let (size, stack, latest) = &mut self.kinds[number as usize];
+        self.below[slot as usize - 1] = std::mem::replace(latest, slot);
+        Ok((*size, *stack, address_of(slot)))
+    }
+
+    /// Frees the latest block of a kind. Returns its address.
+    pub fn free(&mut self, number: u64) -> Result<u64, Fault> {
+        let slot = self.kind(number)?.2;
+        if slot == 0 {
+            return Err(Fault::Line(format!("no block of the kind {number:x} is in use")));
+        }
+        let free = self.free;
+        let below = std::mem::replace(&mut self.below[slot as usize - 1], free);
+        self.kinds[number as usize].2 = below;
+        self.free = slot;
+        Ok(address_of(slot))
+    }
+}
+
+/// An address that tells blocks apart.
+fn address_of(slot: u32) -> u64 {
+    16 * u64::from(slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_block_of_a_kind_is_freed_first() {
+        let mut kinds = Kinds::default();
+        kinds.add(8, 1).unwrap();
+        kinds.add(9, 1).unwrap();
+        let first = kinds.allocate(0).unwrap().2;
+        let other = kinds.allocate(1).unwrap().2;
+        let second = kinds.allocate(0).unwrap().2;
+        assert_eq!(kinds.free(0).unwrap(), second);
+        assert_eq!(kinds.allocate(1).unwrap(), (9, 1, second));
+        assert_eq!(kinds.free(0).unwrap(), first);
+        assert!(kinds.free(0).is_err() && kinds.free(2).is_err());
+        assert_eq!((kinds.free(1).unwrap(), kinds.free(1).unwrap()), (second, other));
+    }
+
+    #[test]
+    fn numbers_are_hexadecimal() {
+        let mut numbers = Numbers(b" 1f  a");
+        assert_eq!((numbers.must().unwrap(), numbers.next().unwrap()), (31, Some(10)));
+        assert_eq!(numbers.next().unwrap(), None);
+        for wrong in [&b"x"[..], b"+1", b"-1", b"11111111111111111", b"\xff"] {
+            assert!(Numbers(wrong).next().is_err(), "{wrong:?}");
+        }
+        assert_eq!(Numbers(b" 3 a b 7").text(true).unwrap(), "a b");
+        assert_eq!(Numbers(b" a b").text(false).unwrap(), "a b");
+        assert!(Numbers(b" 5 ab").text(true).is_err());
+    }
+}

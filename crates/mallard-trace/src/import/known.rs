@@ -1,0 +1,48 @@
+//! Frames whose functions another program has looked up.
+
+use crate::modules::{Frame, Module};
+use crate::symbols::{Function, Symbols};
+
+/// What another program knows of the frames of a stream. The return addresses in the stream are
+/// indices in `frames`, plus 1, and the addresses of blocks only tell blocks apart.
+pub(crate) struct Known {
+    pub modules: Vec<Module>,
+    pub frames: Vec<KnownFrame>,
+}
+
+/// A frame of [`Known`].
+#[derive(Clone)]
+pub(crate) struct KnownFrame {
+    /// Index in [`Known::modules`].
+    pub module: Option<u32>,
+    /// At least one function, the outermost first.
+    pub functions: Vec<Function>,
+}
+
+impl Known {
+    /// Replaces the frames that stand for those of `self`.
+    pub(super) fn resolve(self, frames: Vec<Frame>) -> (Vec<Module>, Vec<Frame>, Symbols) {
+        let mut functions = Vec::new();
+        let mut resolved = Vec::new();
+        for frame in frames {
+            let known = match frame {
+                Frame::Unknown { address, .. } => {
+                    self.frames.get((address as usize).wrapping_sub(1))
+                }
+                _ => None,
+            };
+            let named = |name: String| vec![Function { name, ..Function::default() }];
+            functions.push(match (known, &frame) {
+                (Some(known), _) => known.functions.clone(),
+                (None, Frame::Named(name)) => named(name.clone()),
+                (None, _) => named("?".to_string()),
+            });
+            resolved.push(match known {
+                Some(known) => Frame::Known { module: known.module },
+                None => frame,
+            });
+        }
+        let symbols = Symbols::imported(self.modules.len(), functions);
+        (self.modules, resolved, symbols)
+    }
+}
