@@ -169,7 +169,7 @@ impl Stacks {
     }
 
     /// Number of frames.
-    pub(crate) fn frames(&self) -> usize {
+    pub fn frames(&self) -> usize {
         self.functions.len()
     }
 

@@ -1,7 +1,14 @@
 //! `mallard export`: writes a trace in the formats of other programs, or into a fleet.
 
+mod calls;
 mod csv;
 pub mod fleet;
+mod folded;
+mod perfetto;
+mod pprof;
+mod remarks;
+mod speedscope;
+mod weight;
 
 use crate::error::Failure;
 use crate::look::open;
@@ -12,6 +19,7 @@ use mallard_trace::Trace;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use weight::Weight;
 
 /// Writes a trace in the format of another program, or adds it to a fleet.
 ///
@@ -25,6 +33,12 @@ pub struct Command {
     /// The format.
     #[arg(long, value_enum, required_unless_present = "fleet", conflicts_with = "fleet")]
     format: Option<Format>,
+    /// What the file counts, or what its reader shows first. `folded` has one weight only.
+    #[arg(long, value_enum, requires = "format")]
+    weight: Option<Weight>,
+    /// Keeps functions that only pass an allocation on, and names with their arguments.
+    #[arg(long, requires = "format")]
+    full: bool,
     /// The file to write; - for stdout. By default it has the name of the trace, in this folder.
     #[arg(short = 'o', long = "output", value_name = "FILE", conflicts_with = "fleet")]
     output: Option<PathBuf>,
@@ -57,13 +71,36 @@ pub struct Command {
 pub enum Format {
     /// A line for each call stack that allocates, for spreadsheets
     Csv,
+    /// A line for each call stack with one weight, for flame graphs
+    Folded,
+    /// A profile of pprof, for `go tool pprof` and whatever else reads its files
+    Pprof,
+    /// JSON for www.speedscope.app, with all weights
+    Speedscope,
+    /// A trace for ui.perfetto.dev: memory over time, threads, and the heap
+    Perfetto,
 }
+
+/// How a file is written.
+struct Options {
+    /// What is counted, or shown first.
+    weight: Option<Weight>,
+    /// Whether nothing of a call stack is left out.
+    is_full: bool,
+}
+
+/// The result of writing a file.
+type Result<T> = std::result::Result<T, Trouble>;
 
 impl Format {
     /// Writes a trace.
-    fn write(self, trace: &Trace, to: &mut dyn Write) -> Result<(), Trouble> {
+    fn write(self, trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
         match self {
             Format::Csv => csv::write(trace, to),
+            Format::Folded => folded::write(trace, options, to),
+            Format::Pprof => pprof::write(trace, options, to),
+            Format::Speedscope => speedscope::write(trace, options, to),
+            Format::Perfetto => perfetto::write(trace, options, to),
         }
     }
 
@@ -71,20 +108,28 @@ impl Format {
     fn extension(self) -> &'static str {
         match self {
             Format::Csv => "csv",
+            Format::Folded => "folded",
+            Format::Pprof => "pb.gz",
+            Format::Speedscope => "speedscope.json",
+            Format::Perfetto => "pftrace",
         }
     }
 
-    /// What to type next, when a file in this format is complete.
+    /// What to type or to open next, when a file in this format is complete.
     fn next(self, file: &str) -> String {
         match self {
             Format::Csv => format!("head {file}"),
+            Format::Folded => format!("flamegraph.pl {file} > {file}.svg"),
+            Format::Pprof => format!("go tool pprof -top {file}"),
+            Format::Speedscope => format!("open {file} at www.speedscope.app"),
+            Format::Perfetto => format!("open {file} at ui.perfetto.dev"),
         }
     }
 }
 
 impl Command {
     /// Writes the file, or adds to the fleet.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(self) -> std::result::Result<ExitCode, Failure> {
         let trace = open(&self.name)?;
         let trace = if self.anonymize { trace.redacted() } else { trace };
         match (&self.fleet, &self.service, self.format) {
@@ -95,21 +140,25 @@ impl Command {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn write(&self, trace: &Trace, format: Format) -> Result<(), Failure> {
+    fn write(&self, trace: &Trace, format: Format) -> std::result::Result<(), Failure> {
         let to = self.output.clone().unwrap_or_else(|| {
-            let name = trace.folder().file_stem().unwrap_or_default();
-            PathBuf::from(name).with_extension(format.extension())
+            let name = trace.folder().file_stem().unwrap_or_default().to_string_lossy();
+            PathBuf::from(format!("{name}.{}", format.extension()))
         });
-        write_whole(&to, self.force, |out| format.write(trace, out))?;
+        let options = Options { weight: self.weight, is_full: self.full };
+        write_whole(&to, self.force, |out| format.write(trace, &options, out))?;
         if to.as_os_str() != "-" {
             let shown = to.display().to_string();
             eprintln!("mallard: {} is now {shown}", trace.folder().display());
+            for remark in remarks::of(trace.manifest()) {
+                eprintln!("  {remark}");
+            }
             eprintln!("  next: {}", format.next(&shown));
         }
         Ok(())
     }
 
-    fn add(&self, trace: &Trace, root: &Path, service: &str) -> Result<(), Failure> {
+    fn add(&self, trace: &Trace, root: &Path, service: &str) -> std::result::Result<(), Failure> {
         let mut key = Key::of(trace.manifest(), service);
         key.date = self.date.clone().unwrap_or(key.date);
         key.run = self.run.clone().unwrap_or(key.run);

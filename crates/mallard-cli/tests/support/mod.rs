@@ -2,6 +2,7 @@
 //! ended.
 #![allow(dead_code)] // Each test file uses a part.
 
+pub mod proto;
 pub mod replayed;
 pub mod sql;
 

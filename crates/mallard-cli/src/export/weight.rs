@@ -1,0 +1,56 @@
+//! What an export counts for each call stack.
+
+use mallard_trace::SiteRow;
+
+/// What an export counts for each call stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Weight {
+    /// Bytes allocated
+    Bytes,
+    /// Blocks allocated
+    Blocks,
+    /// Bytes in use when the program had the most
+    Peak,
+    /// Blocks freed before their thread allocated another
+    Short,
+    /// Bytes never freed
+    Never,
+    /// Blocks freed by another thread
+    Cross,
+}
+
+impl Weight {
+    /// All weights, in the order in which exports list them.
+    pub const ALL: [Weight; 6] =
+        [Weight::Bytes, Weight::Blocks, Weight::Peak, Weight::Short, Weight::Never, Weight::Cross];
+
+    /// The count of a call stack.
+    pub fn of(self, site: &SiteRow) -> i64 {
+        let count = match self {
+            Weight::Bytes => site.bytes,
+            Weight::Blocks => site.allocs,
+            Weight::Peak => site.at_peak_bytes,
+            Weight::Short => site.short_lived,
+            Weight::Never => site.live_bytes,
+            Weight::Cross => site.cross_thread_frees,
+        };
+        count.max(0) // a damaged trace may have less
+    }
+
+    /// Whether it counts bytes, and not blocks.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Weight::Bytes | Weight::Peak | Weight::Never)
+    }
+
+    /// A title for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Weight::Bytes => "bytes allocated",
+            Weight::Blocks => "blocks allocated",
+            Weight::Peak => "bytes at the peak",
+            Weight::Short => "short-lived blocks",
+            Weight::Never => "bytes never freed",
+            Weight::Cross => "blocks freed by another thread",
+        }
+    }
+}
