@@ -32,3 +32,42 @@ function(divide name count)
     endforeach()
     set(${name}_groups ${groups} PARENT_SCOPE)
 endfunction()
+
+# programs_of(FOLDER SOURCE...): sets `programs` to the GoogleTest programs that are made of the files
+# of a folder, and sources_PROGRAM to the sources of each. Of every MALLARD_UNITE files one program is
+# made: FOLDER-1, FOLDER-2, ... A file that defines something outside of a namespace of its own is a
+# program alone, FOLDER-NAME, and so are engine_*, which link more, and those in `alone`.
+#
+# If MALLARD_TESTS has `unsanitized`, only those files of the folders below are built whose tests do
+# something else under a sanitizer, or are skipped there: they name a sanitizer, limit the memory of a
+# process, or step through machine code. engine_* are built, too. See test_dev in tools/stages.
+set(alone stress-modules unit-unwind)
+set(differs "asan|anitize|may_refuse_memory|single_step")
+set(outside "^(namespace [a-z]|template <>|#(define|if|undef)|void\\* operator)")
+function(programs_of folder)
+    set(programs "")
+    set(united "")
+    foreach(source IN LISTS ARGN)
+        cmake_path(GET source STEM name)
+        set(program ${folder}-${name})
+        file(STRINGS ${source} defined REGEX "${outside}")
+        file(STRINGS ${source} different REGEX "${differs}")
+        if(unsanitized IN_LIST MALLARD_TESTS AND folder MATCHES "^(unit|fault|c|heap)$"
+           AND NOT different AND NOT name MATCHES "^engine_")
+            continue()
+        elseif(MALLARD_UNITE GREATER 1 AND NOT defined AND NOT name MATCHES "^engine_"
+           AND NOT program IN_LIST alone)
+            list(APPEND united ${source})
+        else()
+            list(APPEND programs ${program})
+            set(sources_${program} ${source} PARENT_SCOPE)
+        endif()
+    endforeach()
+    divide(united ${MALLARD_UNITE} ${united})
+    foreach(group IN LISTS united_groups)
+        unite(${folder}_${group} ${united_${group}})
+        list(APPEND programs ${folder}-${group})
+        set(sources_${folder}-${group} ${folder}_${group}.cpp PARENT_SCOPE)
+    endforeach()
+    set(programs ${programs} PARENT_SCOPE)
+endfunction()
