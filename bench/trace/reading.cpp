@@ -76,6 +76,28 @@ words report(std::string const& folder)
     return {mallard_command(), "report", folder + "/run.mallard", "-o", folder + "/report.html"};
 }
 
+/// Returns a documented query. DuckDB is where `./x` installs it.
+words documented(std::string const& query, std::string const& folder)
+{
+    std::filesystem::path const build =
+        std::filesystem::path(program_folder()).parent_path().parent_path();
+    if (!std::filesystem::exists(build / "tools/duckdb/bin/duckdb"))
+        throw cannot_run("DuckDB is not installed; help: connect to a network and start this by "
+                         "./x bench");
+    std::filesystem::path const file = build.parent_path() / "docs/examples/sql" / (query + ".sql");
+    return {mallard_command(), "query", folder + "/run.mallard", "--csv", "--file", file};
+}
+
+words sites_in_sql(std::string const& folder)
+{
+    return documented("peak_functions", folder);
+}
+
+words peak_in_sql(std::string const& folder)
+{
+    return documented("exact_peak", folder);
+}
+
 words heaptracks_tables(std::string const& folder)
 {
     return {program_path("heaptrack_print", "heaptrack"), folder + "/run.zst"};
@@ -92,6 +114,12 @@ std::vector<reading> readings()
         {"report",
          "How long a report of a recording takes, beside heaptrack_print of its own file",
          {{"mallard/report", mallards, report}, printed}},
+        {"query/sites",
+         "How long SQL takes to list the functions that hold the peak",
+         {{"mallard/query", mallards, sites_in_sql}, printed}},
+        {"query/peak",
+         "How long SQL takes to find the exact peak among all events",
+         {{"mallard/query", mallards, peak_in_sql}, printed}},
     };
 }
 

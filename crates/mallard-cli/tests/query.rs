@@ -80,7 +80,7 @@ fn rows_are_written_as_a_table_as_json_and_as_csv() {
     let folder = recorded();
     let sql = "SELECT 'a, b' AS text, 7 AS number, NULL AS nothing";
     let table = query(&folder, &["shop", sql]).out();
-    assert!(table.contains("│ a, b    │      7 │ NULL    │"), "{table}");
+    assert!(table.contains("│ a, b    │      7 │    NULL │"), "{table}");
     let row = json!({"text": "a, b", "number": 7, "nothing": null});
     assert_eq!(rows(&folder, &["shop", sql]), [row]);
     let csv = query(&folder, &["shop", sql, "--csv"]).out();

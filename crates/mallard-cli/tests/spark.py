@@ -25,6 +25,10 @@ def session():
         "spark.sql.parquet.enableVectorizedReader": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "localhost",
+        # The data are small: to compile code for each query would take most of the time.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.memory": "1g",
         "spark.sql.warehouse.dir": "/nonexistent",
     }

@@ -4,8 +4,8 @@ use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::export::fleet::{Fleet, Key};
 use crate::output::progress::Work;
-use mallard_trace::tables::schema::{ALL, EVENTS};
-use mallard_trace::tables::{Kind, Schema, Style, Tables};
+use mallard_trace::tables::schema::ALL;
+use mallard_trace::tables::{Kind, Schema, Style, Table, Tables};
 use mallard_trace::Trace;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub struct Views {
 impl Views {
     /// The tables of a trace, and views derived from them. Each has the columns `service`, `date` and
     /// `run`, as the tables of a fleet have, so that the same queries fit both. If `copy` is a folder,
-    /// the view of events reads a copy that is made there.
+    /// a view reads a copy that is made there, where DuckDB before 2.0 cannot read the table.
     pub fn of_trace(trace: &Trace, copy: Option<&Path>) -> Result<Views, Failure> {
         let name = trace.folder().file_stem().unwrap_or_default().to_string_lossy();
         let key = Key::of(trace.manifest(), &name);
@@ -116,24 +116,21 @@ fn files_of(
     copy: Option<&Path>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let table = trace.table(schema)?;
-    let Some(folder) = copy.filter(|_| schema.name == EVENTS.name && table.rows() > 0) else {
+    let Some(folder) = copy.filter(|_| table.has_split_integers()) else {
         return Ok(table.paths().map(Path::to_path_buf).collect());
     };
     let work = Work::begin();
-    work.say("a copy of the events for DuckDB before 2.0");
+    work.say(&format!("a copy of {} for DuckDB before 2.0", schema.name));
     let mut tables = Tables::with_style(folder, Style::Scratch);
     let copied = trace.copy(schema, &mut tables);
     tables.finish().map_err(|error| no_copy(folder, error.what()))?;
     copied?;
-    let parts = std::fs::read_dir(folder.join(schema.name)).into_iter().flatten().flatten();
-    let mut parts: Vec<PathBuf> = parts.map(|part| part.path()).collect();
-    parts.sort();
-    Ok(parts)
+    Ok(Table::open(folder, schema)?.paths().map(Path::to_path_buf).collect())
 }
 
 fn no_copy(folder: &Path, why: &str) -> Failure {
     Failure::new(
-        format!("cannot copy the events for DuckDB before 2.0: {why}"),
+        format!("cannot copy a table for DuckDB before 2.0: {why}"),
         "no query was made",
         format!(
             "df -h {}; TMPDIR names another folder; DuckDB 2.0 needs no copy",

@@ -58,6 +58,6 @@ pub fn rows(folder: &Folder, arguments: &[&str]) -> Vec<Value> {
 
 /// The number in the only row of a query.
 pub fn number(folder: &Folder, sql: &str) -> i64 {
-    let rows = rows(folder, &["shop", &format!("SELECT {sql} AS number")]);
+    let rows = rows(folder, &["shop", &format!("SELECT * FROM (SELECT {sql}) AS rows(number)")]);
     rows[0]["number"].as_i64().unwrap_or_else(|| panic!("{rows:?}"))
 }

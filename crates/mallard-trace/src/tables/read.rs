@@ -6,6 +6,7 @@ use super::schema::{Kind, Schema};
 use super::write::file_of;
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
+use parquet::basic::{Encoding, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -54,6 +55,16 @@ impl Table {
     /// The files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// Whether integers are stored by bytes ([`super::Encoding::Split`]), which some readers of Parquet
+    /// do not know.
+    pub fn has_split_integers(&self) -> bool {
+        let groups = self.files.iter().flat_map(|(_, file)| file.metadata().row_groups());
+        groups.flat_map(RowGroupMetaData::columns).any(|column| {
+            let is_integer = matches!(column.column_type(), Type::INT32 | Type::INT64);
+            is_integer && column.encodings().any(|encoding| encoding == Encoding::BYTE_STREAM_SPLIT)
+        })
     }
 
     /// Number of rows.
@@ -170,11 +181,11 @@ fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<Sourc
     let is_same = schema.fields.len() <= columns.len()
         && schema.fields.iter().zip(columns).all(|(field, column)| {
             let physical = match field.kind {
-                Kind::I8 | Kind::I16 | Kind::I32 => parquet::basic::Type::INT32,
-                Kind::I64 => parquet::basic::Type::INT64,
-                Kind::F64 => parquet::basic::Type::DOUBLE,
-                Kind::Text => parquet::basic::Type::BYTE_ARRAY,
-                Kind::Bool => parquet::basic::Type::BOOLEAN,
+                Kind::I8 | Kind::I16 | Kind::I32 => Type::INT32,
+                Kind::I64 => Type::INT64,
+                Kind::F64 => Type::DOUBLE,
+                Kind::Text => Type::BYTE_ARRAY,
+                Kind::Bool => Type::BOOLEAN,
             };
             column.name() == field.name
                 && column.physical_type() == physical

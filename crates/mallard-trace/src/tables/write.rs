@@ -272,7 +272,12 @@ impl Field {
         let is_split_integer = self.encoding == Encoding::Split && self.kind != Kind::F64;
         match style {
             Style::Small => self.encoding,
-            Style::Portable if is_split_integer && self.kind == Kind::I64 => Encoding::Delta,
+            // Addresses and numbers of blocks are near the one before; other numbers repeat.
+            Style::Portable
+                if is_split_integer && self.kind == Kind::I64 && self.name != "size" =>
+            {
+                Encoding::Delta
+            }
             Style::Portable if is_split_integer => Encoding::Dictionary,
             Style::Portable => self.encoding,
             // A dictionary pays only if it is small.
