@@ -34,15 +34,18 @@ mod modules;
 pub mod names;
 mod overlap;
 pub mod replay;
+mod rows;
 mod site_row;
 mod sites;
 mod slices;
 mod stacks;
 pub mod stream;
+pub mod survey;
 mod symbols;
 pub mod tables;
 mod touched;
 pub mod trace;
+pub mod walk;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::Counts;

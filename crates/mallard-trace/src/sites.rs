@@ -169,6 +169,17 @@ pub struct Allocation {
     pub align_log2: u8,
 }
 
+/// How many blocks of a program a recorded block stands for, if a sample was taken every
+/// `sample_bytes` bytes.
+#[inline]
+pub fn weight_of(size: u64, sample_bytes: u64) -> f64 {
+    if sample_bytes == 0 {
+        return 1.0;
+    }
+    let size = size.max(1) as f64;
+    -1.0 / (-size / sample_bytes as f64).exp_m1()
+}
+
 /// All sites, and the sums of the whole program.
 pub struct Sites {
     sites: Vec<Site>,
@@ -201,11 +212,7 @@ impl Sites {
     /// How many blocks of a program a recorded block of this size stands for.
     #[inline]
     pub fn weight(&self, size: u64) -> f64 {
-        if self.sample_bytes == 0 {
-            return 1.0;
-        }
-        let size = size.max(1) as f64;
-        -1.0 / (-size / self.sample_bytes as f64).exp_m1()
+        weight_of(size, self.sample_bytes)
     }
 
     /// The index of the site of a call stack.

@@ -137,6 +137,14 @@ impl Stacks {
         functions
     }
 
+    /// A call stack without its innermost frame, and that frame. Nothing for the empty call stack, nor
+    /// for a number that is no call stack. The number of the shorter one is always smaller.
+    pub fn split(&self, node: i32) -> Option<(i32, u32)> {
+        let index = usize::try_from(node).ok().filter(|&node| node != 0)?;
+        let &(parent, frame) = self.nodes.get(index)?;
+        Some((if parent < node as u32 { parent as i32 } else { 0 }, frame))
+    }
+
     /// The frames of a call stack, the innermost first: one number for each return address.
     pub fn frames_of(&self, node: i32) -> impl Iterator<Item = u32> + '_ {
         let mut node = node as u32;

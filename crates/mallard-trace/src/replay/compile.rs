@@ -16,7 +16,6 @@ use super::lead::Lead;
 use super::numbers::Numbers;
 use super::plan::{Plan, Rule, Scope};
 use super::regions::Regions;
-use super::rows::{Reader, Row, Wanted};
 use super::selection::Selection;
 use super::streams::Streams;
 use super::threads::{Process, Recorded, ThreadState, Threads};
@@ -25,6 +24,7 @@ use super::Options;
 use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
+use crate::rows::{Reader, Row, Wanted};
 use crate::tables::schema::{EVENTS, SITES};
 use crate::tables::Table;
 use crate::trace::{Stacks, Trace};
@@ -60,7 +60,9 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
         proc: process.others > 0,
         stack: needs_stacks,
         fresh: compiler.selection.has_sure_ends(),
+        // Frees of null must be told from frees of unknown blocks.
         addr: counts.null_frees > 0,
+        details: true,
     };
     compiler.read(&trace.table(&EVENTS)?, wanted, process.number)?;
     compiler.finish();

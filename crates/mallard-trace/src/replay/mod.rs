@@ -22,7 +22,6 @@ mod lead;
 mod numbers;
 mod plan;
 mod regions;
-mod rows;
 mod selection;
 mod strategy;
 mod streams;

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test file uses a part.
 
 pub mod blocks;
+pub mod lives;
 
 use mallard_trace::format::{self, clock, op, pack, pack_stack, Header, Record};
 use mallard_trace::import::{import, Options};

@@ -2,12 +2,12 @@
 
 use super::super::format::{op as to, pack, Op, SIZE_MAX};
 use super::super::regions::{Held, NO_INSTANCE};
-use super::super::rows::{Row, NULL};
 use super::super::selection::NO_RULE;
 use super::refusals::{damaged, too_many_blocks};
 use super::{Block, Compiler};
 use crate::error::Result;
 use crate::format::{flag, op};
+use crate::rows::{Row, NULL};
 
 /// The alignment of what malloc returns, as an exponent.
 const NATURAL_ALIGN: u8 = 4;

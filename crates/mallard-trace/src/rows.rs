@@ -1,18 +1,19 @@
 //! Reads the rows of the table `events`, some at a time, and only the columns that are needed.
 
-use super::format::SIZE_MAX;
 use crate::error::Result;
+use crate::format::SIZE_MAX;
 use crate::tables::{Column, Pieces, Table, Values};
 
-/// A column that may be left out.
+/// Columns that may be left out.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// Whether the trace has several processes.
     pub proc: bool,
     pub stack: bool,
     pub fresh: bool,
-    /// Whether frees of null must be told from frees of unknown blocks.
     pub addr: bool,
+    /// Duration, flags and alignment of the call.
+    pub details: bool,
 }
 
 impl Wanted {
@@ -22,11 +23,11 @@ impl Wanted {
             ("proc", self.proc),
             ("tid", true),
             ("t_ns", true),
-            ("dur_ns", true),
+            ("dur_ns", self.details),
             ("op", true),
-            ("flags", true),
+            ("flags", self.details),
             ("size", true),
-            ("align", true),
+            ("align", self.details),
             ("alloc", true),
             ("old_alloc", true),
             ("stack", self.stack),
@@ -38,7 +39,7 @@ impl Wanted {
 
 /// An event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub tid: i32,
     pub t_ns: i64,
     pub dur_ns: i32,
@@ -55,16 +56,18 @@ pub(super) struct Row {
     pub fresh: u16,
     /// Whether the row has an address; also true if the column of addresses was not read.
     pub has_addr: bool,
+    /// The address, or 0.
+    pub addr: u64,
 }
 
 /// The value of a column that is null.
-pub(super) const NULL: i64 = i64::MIN;
+pub(crate) const NULL: i64 = i64::MIN;
 
 /// How many rows are in memory at a time.
 const ROWS: usize = 1 << 17;
 
 /// The rows of a row group, some at a time.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     pieces: Pieces,
     wanted: Wanted,
 }
@@ -84,7 +87,7 @@ impl Reader {
 }
 
 /// Some rows. A column that was left out is empty.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     proc: Vec<i32>,
     tid: Vec<i32>,
     t_ns: Vec<i64>,
@@ -141,19 +144,21 @@ impl Rows {
     /// A row.
     #[inline]
     pub fn row(&self, row: usize) -> Row {
+        let addr = self.addr.get(row).copied();
         Row {
             tid: self.tid[row],
             t_ns: self.t_ns[row],
-            dur_ns: self.dur_ns[row],
+            dur_ns: self.dur_ns.get(row).copied().unwrap_or(0),
             op: self.op[row] as u8,
-            flags: self.flags[row] as u16,
+            flags: self.flags.get(row).copied().unwrap_or(0) as u16,
             size: (self.size[row] as u64).min(SIZE_MAX), // a damaged trace may have more
-            align: self.align[row] as u8,
+            align: self.align.get(row).copied().unwrap_or(0) as u8,
             alloc: self.alloc[row],
             old_alloc: self.old_alloc[row],
             stack: self.stack.get(row).copied().unwrap_or(-1),
             fresh: self.fresh.get(row).copied().unwrap_or(0) as u16,
-            has_addr: self.addr.get(row).is_none_or(|&addr| addr != NULL),
+            has_addr: addr.is_none_or(|addr| addr != NULL),
+            addr: addr.filter(|&addr| addr != NULL).unwrap_or(0) as u64,
         }
     }
 }

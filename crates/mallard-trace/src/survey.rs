@@ -1,0 +1,226 @@
+//! What a report shows of the blocks of a program: the bytes in use over time, sizes and lifetimes,
+//! which thread frees what, and where in memory the blocks are.
+//!
+//! One pass over the events computes all of it, for the whole program and for some chosen sites.
+//! Memory, apart from that of [`crate::walk`]: at most 64 MiB.
+
+mod chosen;
+mod frees;
+mod heat;
+mod map;
+mod timeline;
+
+pub use frees::{ThreadSums, THREADS_MAX};
+pub use heat::{Heat, LIVES, SIZES};
+pub use map::AddressMap;
+pub use timeline::Timeline;
+
+use crate::error::Result;
+use crate::trace::Trace;
+use crate::walk::{walk, Block, Cause, Limits, Live, Visitor};
+use chosen::Chosen;
+use frees::Frees;
+use map::Map;
+use timeline::Highest;
+
+/// What is wanted of a survey.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The sites whose own figures are wanted, as nodes of the table `stacks`: at most 300.
+    pub sites: Vec<u32>,
+    /// The most moments of the timeline.
+    pub moments: usize,
+    /// The most moments of the bytes in use of each chosen site.
+    pub site_moments: usize,
+    /// The most moments of the address map.
+    pub map_moments: usize,
+    /// The most cells of the address map.
+    pub cells: usize,
+    /// Limits of the walk over the events.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            sites: Vec::new(),
+            moments: 800,
+            site_moments: 100,
+            map_moments: 40,
+            cells: 1500,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// The most chosen sites.
+pub const SITES_MAX: usize = 300;
+
+/// The figures of one chosen site.
+#[derive(Debug, Clone, Default)]
+pub struct SiteSurvey {
+    /// The bytes in use at each of [`Survey::site_moments`].
+    pub live: Vec<f64>,
+    /// Blocks by size and lifetime: cells of [`Heat::all`] and their counts.
+    pub heat: Vec<(usize, f64)>,
+    /// Numbers of frees: see [`Survey::frees`].
+    pub frees: Vec<(usize, usize, f64)>,
+    /// How full the cells of the address map were with its blocks at the peak of the program. Empty:
+    /// it had no block in use then.
+    pub map: Vec<u8>,
+}
+
+/// The results. Counts and bytes are weighted: in a sampled trace they are estimates.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Bytes in use over time.
+    pub timeline: Timeline,
+    /// Blocks by size and lifetime.
+    pub heat: Heat,
+    /// The threads with the most events, and the sums of all others.
+    pub threads: Vec<ThreadSums>,
+    /// How often a thread freed a block: the thread that allocated the block, the one that freed it,
+    /// and the number, for pairs of `threads` that are not 0.
+    pub frees: Vec<(usize, usize, f64)>,
+    /// Where the blocks were.
+    pub map: AddressMap,
+    /// The moments of [`SiteSurvey::live`].
+    pub site_moments: Vec<i64>,
+    /// The figures of the chosen sites, in their order.
+    pub sites: Vec<SiteSurvey>,
+    /// Of small blocks, one in so many was followed, because too many were in use.
+    pub one_in: u32,
+}
+
+/// Surveys a trace.
+pub fn survey(trace: &Trace, options: &Options) -> Result<Survey> {
+    let mut surveyor = Surveyor::new(trace, options)?;
+    let walked = walk(trace, options.limits, &mut surveyor)?;
+    let live = walked.live.iter();
+    live.for_each(|block| surveyor.leave(block));
+    Ok(surveyor.finish(walked.last_ns, walked.one_in, options))
+}
+
+struct Surveyor {
+    live: f64,
+    timeline: Highest,
+    heat: Heat,
+    frees: Frees,
+    map: Map,
+    chosen: Chosen,
+    peak: Peak,
+}
+
+/// When the program had the most in use.
+struct Peak {
+    t_ns: i64,
+    bytes: i64,
+    is_over: bool,
+}
+
+impl Peak {
+    /// Whether the moment of the peak was the last event, if the next one is at `t_ns`.
+    #[inline]
+    fn was_reached(&self, t_ns: i64, live: f64) -> bool {
+        !self.is_over
+            && t_ns >= self.t_ns
+            && (t_ns > self.t_ns || live.round() as i64 >= self.bytes)
+    }
+}
+
+impl Surveyor {
+    fn new(trace: &Trace, options: &Options) -> Result<Surveyor> {
+        let totals = &trace.manifest().totals;
+        let end_ns = totals.duration_ns.max(0);
+        let sites = &totals.sites;
+        Ok(Surveyor {
+            live: 0.0,
+            timeline: Highest::new(end_ns, options.moments),
+            heat: Heat::default(),
+            frees: Frees::read(trace)?,
+            map: Map::new(end_ns, options.map_moments),
+            chosen: Chosen::new(&options.sites, end_ns, options.site_moments),
+            peak: Peak { t_ns: sites.peak_t, bytes: sites.peak_bytes, is_over: false },
+        })
+    }
+
+    /// Takes note of a block that is in use at the end.
+    fn leave(&mut self, block: &Block) {
+        let cell = heat::cell(block.size, None);
+        self.heat.add(cell, block);
+        self.chosen.heat(block, cell);
+    }
+
+    fn finish(self, last_ns: i64, one_in: u32, options: &Options) -> Survey {
+        let (map, layout) = self.map.finish(options.cells);
+        let (threads, frees) = self.frees.finish();
+        Survey {
+            timeline: self.timeline.finish(last_ns),
+            heat: self.heat,
+            threads,
+            frees,
+            map,
+            site_moments: self.chosen.moments().to_vec(),
+            sites: self.chosen.finish(&layout),
+            one_in,
+        }
+    }
+}
+
+impl Visitor for Surveyor {
+    #[inline]
+    fn before(&mut self, t_ns: i64, live: &Live) {
+        if self.peak.was_reached(t_ns, self.live) {
+            self.peak.is_over = true;
+            self.map.peak(self.peak.t_ns);
+            self.chosen.peak(live, self.map.shift());
+        }
+        self.map.before(t_ns);
+        self.chosen.before(t_ns);
+        self.timeline.before(t_ns);
+    }
+
+    #[inline]
+    fn begin(&mut self, block: &Block) {
+        self.live += block.bytes();
+        self.timeline.note(block.t0, self.live);
+        self.frees.begin(block);
+        self.map.add(block.addr, block.size, 1);
+        self.chosen.change(block.node, block.bytes());
+    }
+
+    fn resize(&mut self, t_ns: i64, block: &Block, from: u64) {
+        let bytes = block.bytes() - f64::from(block.weight) * from as f64;
+        self.live += bytes;
+        self.timeline.note(t_ns, self.live);
+        self.map.add(block.addr, from, -1);
+        self.map.add(block.addr, block.size, 1);
+        self.chosen.change(block.node, bytes);
+    }
+
+    #[inline]
+    fn end(&mut self, t_ns: i64, block: &Block, cause: Cause) {
+        self.live -= block.bytes();
+        self.timeline.note(t_ns, self.live);
+        self.map.add(block.addr, block.size, -1);
+        self.chosen.change(block.node, -block.bytes());
+        let life = t_ns.saturating_sub(block.t0).max(0);
+        let cell = heat::cell(block.size, Some(life).filter(|_| cause != Cause::ProcessEnd));
+        self.heat.add(cell, block);
+        self.chosen.heat(block, cell);
+        if let Cause::Call(by) = cause {
+            let pair = self.frees.end(block, by);
+            self.chosen.free(block, pair);
+        }
+    }
+
+    fn recount(&mut self, live: &Live) {
+        self.live = live.iter().map(Block::bytes).sum();
+        self.map.clear();
+        self.chosen.clear();
+        for block in live.iter() {
+            self.map.add(block.addr, block.size, 1);
+            self.chosen.change(block.node, block.bytes());
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The figures of the chosen sites.
+
+use super::heat::CELLS;
+use super::map::{Granules, Layout};
+use super::{SiteSurvey, SITES_MAX};
+use crate::hash::NumberMap;
+use crate::walk::{Block, Live};
+
+/// A chosen site.
+struct Site {
+    live: f64,
+    moments: Vec<f64>,
+    heat: [f64; CELLS],
+    frees: NumberMap<u32, f64>,
+    /// Where its blocks were at the peak of the program.
+    peak: Granules,
+}
+
+/// The chosen sites.
+pub(super) struct Chosen {
+    sites: Vec<Site>,
+    index_of: NumberMap<u32, u32>,
+    moments: Vec<i64>,
+    /// The moments that are to come, the next one last.
+    coming: Vec<i64>,
+}
+
+impl Chosen {
+    /// Takes sites by the nodes of their call stacks, for a run from 0 to `end_ns`.
+    pub fn new(nodes: &[u32], end_ns: i64, moments: usize) -> Chosen {
+        let nodes = &nodes[..nodes.len().min(SITES_MAX)];
+        let parts = moments.max(2) as i128 - 1;
+        let moment = |part: i128| (i128::from(end_ns) * part / parts) as i64;
+        let mut moments: Vec<i64> = (0..=parts).map(moment).collect();
+        moments.dedup();
+        let site = |_: &u32| Site {
+            live: 0.0,
+            moments: Vec::with_capacity(moments.len()),
+            heat: [0.0; CELLS],
+            frees: NumberMap::default(),
+            peak: Granules::default(),
+        };
+        Chosen {
+            sites: nodes.iter().map(site).collect(),
+            index_of: nodes.iter().copied().zip(0..).collect(),
+            coming: moments.iter().rev().copied().collect(),
+            moments,
+        }
+    }
+
+    #[inline]
+    fn of(&mut self, node: u32) -> Option<&mut Site> {
+        let &index = self.index_of.get(&node)?;
+        Some(&mut self.sites[index as usize])
+    }
+
+    /// An event at this moment follows.
+    #[inline]
+    pub fn before(&mut self, t_ns: i64) {
+        while self.coming.last().is_some_and(|&next| next < t_ns) {
+            self.coming.pop();
+            self.sites.iter_mut().for_each(|site| site.moments.push(site.live));
+        }
+    }
+
+    #[inline]
+    pub fn change(&mut self, node: u32, bytes: f64) {
+        if let Some(site) = self.of(node) {
+            site.live += bytes;
+        }
+    }
+
+    #[inline]
+    pub fn heat(&mut self, block: &Block, cell: usize) {
+        if let Some(site) = self.of(block.node) {
+            site.heat[cell] += f64::from(block.weight);
+        }
+    }
+
+    #[inline]
+    pub fn free(&mut self, block: &Block, (from, to): (u8, u8)) {
+        if let Some(site) = self.of(block.node) {
+            let pair = u32::from(from) << 8 | u32::from(to);
+            *site.frees.entry(pair).or_default() += f64::from(block.weight);
+        }
+    }
+
+    /// The peak of the program is now. Its blocks are counted in granules of 2^`shift` bytes.
+    pub fn peak(&mut self, live: &Live, shift: u32) {
+        self.sites.iter_mut().for_each(|site| site.peak = Granules::new(shift));
+        for block in live.iter().filter(|block| block.addr != 0) {
+            if let Some(site) = self.of(block.node) {
+                site.peak.add(block.addr, block.size, 1);
+            }
+        }
+    }
+
+    /// Takes all blocks away.
+    pub fn clear(&mut self) {
+        self.sites.iter_mut().for_each(|site| site.live = 0.0);
+    }
+
+    /// The moments at which the bytes in use are noted.
+    pub fn moments(&self) -> &[i64] {
+        &self.moments
+    }
+
+    /// Returns the figures.
+    pub fn finish(self, layout: &Layout) -> Vec<SiteSurvey> {
+        self.sites.into_iter().map(|site| site.finish(layout)).collect()
+    }
+}
+
+impl Site {
+    fn finish(self, layout: &Layout) -> SiteSurvey {
+        let heat = self.heat.iter().copied().enumerate();
+        let pair =
+            |(&pair, &count): (&u32, &f64)| ((pair >> 8) as usize, (pair & 0xff) as usize, count);
+        let mut frees: Vec<_> = self.frees.iter().map(pair).collect();
+        frees.sort_unstable_by_key(|&(from, to, _)| (from, to));
+        let map = if self.peak.bytes.is_empty() {
+            Vec::new()
+        } else {
+            layout.fill(self.peak.shift, self.peak.bytes.iter())
+        };
+        SiteSurvey {
+            live: self.moments,
+            heat: heat.filter(|&(_, count)| count > 0.0).collect(),
+            frees,
+            map,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Where in memory the blocks are, at some moments.
+
+use crate::hash::NumberMap;
+
+/// The smallest granule has 2 to this power bytes.
+const SHIFT_MIN: u32 = 8;
+/// The largest granule: two of them are all addresses.
+const SHIFT_MAX: u32 = 63;
+/// When there are more granules, each becomes twice as large.
+const GRANULES_MAX: usize = 8192;
+/// So many cells that no block ever touched may lie between two cells of one range.
+const GAP_MAX: u64 = 8;
+
+/// How full the memory of the program was with its blocks, at some moments.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AddressMap {
+    /// The moments, in their order.
+    pub moments: Vec<i64>,
+    /// Which of the moments is that of the peak of the program.
+    pub peak: Option<usize>,
+    /// The bytes of a cell: a power of two.
+    pub bytes_per_cell: u64,
+    /// The ranges of addresses in which blocks were, from the first byte to the one after the last.
+    /// Each is a whole number of cells.
+    pub ranges: Vec<(u64, u64)>,
+    /// For each moment, how full each cell of all ranges was with blocks in use: from 0 to 255.
+    pub fill: Vec<Vec<u8>>,
+}
+
+/// Bytes in use by granule. A granule is a piece of memory of 2^`shift` bytes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Granules {
+    pub shift: u32,
+    pub bytes: NumberMap<u64, i64>,
+}
+
+impl Granules {
+    pub fn new(shift: u32) -> Granules {
+        Granules { shift, bytes: NumberMap::default() }
+    }
+
+    /// Adds the bytes of a block, or takes them away if `sign` is -1.
+    #[inline]
+    pub fn add(&mut self, addr: u64, size: u64, sign: i64) {
+        if size == 0 {
+            return;
+        }
+        let last_byte = addr.saturating_add(size - 1);
+        let (first, last) = (addr >> self.shift, last_byte >> self.shift);
+        if first == last {
+            *self.bytes.entry(first).or_default() += sign * size as i64;
+        } else {
+            self.add_to_many(addr, last_byte, sign);
+        }
+    }
+
+    fn add_to_many(&mut self, addr: u64, last_byte: u64, sign: i64) {
+        // A block that is much larger than all granules together needs larger ones first.
+        while (last_byte >> self.shift) - (addr >> self.shift) >= GRANULES_MAX as u64 {
+            self.coarsen();
+        }
+        for granule in addr >> self.shift..=last_byte >> self.shift {
+            let begin = (granule << self.shift).max(addr);
+            let end = (granule << self.shift | ((1 << self.shift) - 1)).min(last_byte);
+            *self.bytes.entry(granule).or_default() += sign * (end - begin + 1) as i64;
+        }
+    }
+
+    /// Makes granules twice as large.
+    fn coarsen(&mut self) {
+        let mut coarse = Granules::new(self.shift + 1);
+        for (granule, bytes) in self.bytes.drain() {
+            *coarse.bytes.entry(granule >> 1).or_default() += bytes;
+        }
+        *self = coarse;
+    }
+
+    /// Makes granules larger until there are few enough.
+    #[inline]
+    fn limit(&mut self) {
+        while self.bytes.len() > GRANULES_MAX && self.shift < SHIFT_MAX {
+            self.coarsen();
+        }
+    }
+}
+
+/// The cells of an address map.
+pub(super) struct Layout {
+    shift: u32,
+    /// The first cell and the one after the last, of each range.
+    ranges: Vec<(u64, u64)>,
+    /// Number of cells before each range.
+    before: Vec<usize>,
+    cells: usize,
+}
+
+impl Layout {
+    /// Chooses the smallest cells of which there are at most `cells_max`, unless even the largest are
+    /// more.
+    fn new(touched: &Granules, cells_max: usize) -> Layout {
+        let mut granules: Vec<u64> = touched.bytes.keys().copied().collect();
+        granules.sort_unstable();
+        let mut shift = touched.shift;
+        loop {
+            let ranges = ranges_of(&granules);
+            let cells: u64 = ranges.iter().map(|(begin, end)| end - begin).sum();
+            if cells <= cells_max as u64 || shift >= SHIFT_MAX {
+                return Layout::of(shift, ranges);
+            }
+            shift += 1;
+            granules.iter_mut().for_each(|granule| *granule >>= 1);
+            granules.dedup();
+        }
+    }
+
+    fn of(shift: u32, ranges: Vec<(u64, u64)>) -> Layout {
+        let mut cells = 0;
+        let mut before = Vec::with_capacity(ranges.len());
+        for (begin, end) in &ranges {
+            before.push(cells);
+            cells += (end - begin) as usize;
+        }
+        Layout { shift, ranges, before, cells }
+    }
+
+    /// The index of the cell with a number.
+    fn index(&self, cell: u64) -> Option<usize> {
+        let range = self.ranges.partition_point(|&(_, end)| end <= cell);
+        let &(begin, end) = self.ranges.get(range)?;
+        (begin..end).contains(&cell).then(|| self.before[range] + (cell - begin) as usize)
+    }
+
+    /// How full each cell is. The granules are not larger than the cells.
+    pub fn fill<'a>(
+        &self,
+        shift: u32,
+        granules: impl Iterator<Item = (&'a u64, &'a i64)>,
+    ) -> Vec<u8> {
+        let mut bytes = vec![0i64; self.cells];
+        for (&granule, &used) in granules {
+            if let Some(index) = self.index(granule >> (self.shift - shift)) {
+                bytes[index] += used;
+            }
+        }
+        let share = |&used: &i64| {
+            let used = used.max(0) as u128;
+            (used * 255).div_ceil(1 << self.shift).min(255) as u8
+        };
+        bytes.iter().map(share).collect()
+    }
+}
+
+/// Joins cells that are close to each other.
+fn ranges_of(cells: &[u64]) -> Vec<(u64, u64)> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for &cell in cells {
+        match ranges.last_mut() {
+            Some((_, end)) if cell - *end <= GAP_MAX => *end = cell + 1,
+            _ => ranges.push((cell, cell + 1)),
+        }
+    }
+    ranges
+}
+
+/// The state of memory at a moment.
+struct Moment {
+    t_ns: i64,
+    is_peak: bool,
+    shift: u32,
+    granules: Vec<(u64, i64)>,
+}
+
+/// Follows the state of memory.
+pub(super) struct Map {
+    now: Granules,
+    /// The moments that are to come, the next one last.
+    coming: Vec<i64>,
+    moments: Vec<Moment>,
+}
+
+impl Map {
+    /// Makes a map of a run from 0 to `end_ns` with at most so many moments, that of the peak
+    /// included.
+    pub fn new(end_ns: i64, moments: usize) -> Map {
+        let parts = moments.saturating_sub(1).max(1) as i64;
+        let moment = |part: i64| (i128::from(end_ns) * i128::from(part) / i128::from(parts)) as i64;
+        let mut coming: Vec<i64> = (1..=parts).rev().map(moment).collect();
+        coming.dedup();
+        Map { now: Granules::new(SHIFT_MIN), coming, moments: Vec::new() }
+    }
+
+    /// An event at this moment follows.
+    #[inline]
+    pub fn before(&mut self, t_ns: i64) {
+        while self.coming.last().is_some_and(|&next| next < t_ns) {
+            let t_ns = self.coming.pop().unwrap_or_default();
+            self.keep(t_ns, false);
+        }
+    }
+
+    /// The peak of the program is now.
+    pub fn peak(&mut self, t_ns: i64) {
+        self.before(t_ns);
+        self.keep(t_ns, true);
+    }
+
+    #[cold]
+    fn keep(&mut self, t_ns: i64, is_peak: bool) {
+        let used = self.now.bytes.iter().filter(|(_, &bytes)| bytes > 0);
+        let granules = used.map(|(&granule, &bytes)| (granule, bytes)).collect();
+        self.moments.push(Moment { t_ns, is_peak, shift: self.now.shift, granules });
+    }
+
+    /// Adds the bytes of a block, or takes them away if `sign` is -1. A block whose address is
+    /// unknown is nowhere.
+    #[inline]
+    pub fn add(&mut self, addr: u64, size: u64, sign: i64) {
+        if addr != 0 {
+            self.now.add(addr, size, sign);
+            self.now.limit();
+        }
+    }
+
+    /// Takes all blocks away.
+    pub fn clear(&mut self) {
+        self.now.bytes.values_mut().for_each(|bytes| *bytes = 0);
+    }
+
+    /// The granules now have 2 to this power bytes.
+    pub fn shift(&self) -> u32 {
+        self.now.shift
+    }
+
+    /// Returns the map and the layout of its cells.
+    pub fn finish(self, cells_max: usize) -> (AddressMap, Layout) {
+        let layout = Layout::new(&self.now, cells_max);
+        let fill = |moment: &Moment| {
+            let granules = moment.granules.iter().map(|(granule, bytes)| (granule, bytes));
+            layout.fill(moment.shift, granules)
+        };
+        let address = |cell: u64| u128::from(cell) << layout.shift;
+        let range = |&(begin, end): &(u64, u64)| {
+            (address(begin) as u64, address(end).min(u128::from(u64::MAX)) as u64)
+        };
+        let map = AddressMap {
+            moments: self.moments.iter().map(|moment| moment.t_ns).collect(),
+            peak: self.moments.iter().position(|moment| moment.is_peak),
+            bytes_per_cell: 1 << layout.shift,
+            ranges: layout.ranges.iter().map(range).collect(),
+            fill: self.moments.iter().map(fill).collect(),
+        };
+        (map, layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_fills_the_granules_that_it_lies_in() {
+        let mut granules = Granules::new(SHIFT_MIN);
+        granules.add(0x1ff, 0x102, 1);
+        let mut bytes: Vec<_> = granules.bytes.iter().map(|(&g, &b)| (g, b)).collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, [(1, 1), (2, 256), (3, 1)]);
+        granules.add(0x1ff, 0x102, -1);
+        assert!(granules.bytes.values().all(|&bytes| bytes == 0));
+    }
+
+    #[test]
+    fn granules_grow_so_that_memory_is_bounded() {
+        let mut map = Map::new(100, 4);
+        for block in 0..100_000u64 {
+            map.add(0x7000_0000_0000 + block * 4096, 100, 1);
+        }
+        assert!(map.now.bytes.len() <= GRANULES_MAX);
+        map.add(1 << 20, 1 << 45, 1);
+        assert!(map.now.bytes.len() <= 2 * GRANULES_MAX);
+        map.add(u64::MAX - 5, u64::MAX, 1);
+        let (map, _) = map.finish(1500);
+        assert!(map.ranges.len() < 1500);
+    }
+
+    #[test]
+    fn memory_without_blocks_is_left_out_of_the_ranges() {
+        let mut map = Map::new(90, 4);
+        map.add(0x10000, 256, 1);
+        map.before(40);
+        map.add(0x10100, 128, 1);
+        map.add(0x7f00_0000_0000, 512, 1);
+        map.peak(50);
+        map.add(0x10000, 256, -1);
+        map.before(i64::MAX);
+        let (map, _) = map.finish(1500);
+        assert_eq!(map.ranges, [(0x10000, 0x10200), (0x7f00_0000_0000, 0x7f00_0000_0200)]);
+        assert_eq!(map.bytes_per_cell, 256);
+        assert_eq!((map.moments, map.peak), (vec![30, 50, 60, 90], Some(1)));
+        assert_eq!(map.fill[0], [255, 0, 0, 0]);
+        assert_eq!(map.fill[1], [255, 128, 255, 255]);
+        assert_eq!(map.fill[3], [0, 128, 255, 255]);
+    }
+}

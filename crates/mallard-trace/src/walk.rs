@@ -1,0 +1,256 @@
+//! Follows the blocks of a program through the table `events`, in the order of time.
+//!
+//! The table names the block of a free, but neither the size nor the call stack of the block. This
+//! module joins the two: a [`Visitor`] is told when each block begins, is resized, and ends.
+//!
+//! Memory: some hundred thousand rows, and 49 to 98 bytes for each block in use. If more
+//! than [`Limits::blocks`] are in use, only a part of the small ones is followed, and each stands for
+//! several: see [`Walked::one_in`].
+
+mod live;
+mod owners;
+
+pub use live::Live;
+
+use crate::error::Result;
+use crate::format::op;
+use crate::rows::{Reader, Row, Rows, Wanted, NULL};
+use crate::tables::schema::EVENTS;
+use crate::tables::Table;
+use crate::trace::Trace;
+use owners::Owners;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+
+/// A block in use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Block {
+    /// When the block was allocated, in nanoseconds since the stream was opened.
+    pub t0: i64,
+    /// Where the block is.
+    pub addr: u64,
+    /// Its size in bytes, as requested last.
+    pub size: u64,
+    /// The call stack of the allocation: a node of the table `stacks`, 0 if it is unknown.
+    pub node: u32,
+    /// The thread of the allocation: its row in the table `threads`, or a larger number if a damaged
+    /// trace lacks the thread.
+    pub thread: u32,
+    /// How many blocks of the program this one stands for. 1, unless the trace has samples or not all
+    /// blocks are followed.
+    pub weight: f32,
+    /// Whether a traced allocator returned the block, and not a call of malloc's family.
+    pub is_traced: bool,
+}
+
+impl Block {
+    /// The bytes of the program that this block stands for.
+    #[inline]
+    pub fn bytes(&self) -> f64 {
+        f64::from(self.weight) * self.size as f64
+    }
+}
+
+/// Why a block ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A call of a thread freed it: see [`Block::thread`].
+    Call(u32),
+    /// Its process ended.
+    ProcessEnd,
+    /// Its address was allocated again. The free is missing in the trace.
+    Reuse,
+}
+
+/// Is told what happens to the blocks of a program, in the order of time.
+pub trait Visitor {
+    /// An event at the moment `t_ns` is about to be visited. `live` has the blocks that are in use
+    /// until then. The last call, after all events, has `i64::MAX`.
+    fn before(&mut self, t_ns: i64, live: &Live);
+
+    /// A call of the allocator has returned a block.
+    fn begin(&mut self, block: &Block);
+
+    /// A realloc has changed the size of a block from `from` to `block.size` without moving it.
+    fn resize(&mut self, t_ns: i64, block: &Block, from: u64);
+
+    /// A block has ended.
+    fn end(&mut self, t_ns: i64, block: &Block, cause: Cause);
+
+    /// Fewer blocks are followed from now on, and their weights have changed. What was summed up
+    /// over blocks in use must be summed up again.
+    fn recount(&mut self, live: &Live);
+}
+
+/// Limits of a walk.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The most blocks in use that are followed.
+    pub blocks: usize,
+}
+
+impl Default for Limits {
+    /// The table of blocks takes at most 617 MiB: 411 MiB, and half as much again while it grows.
+    fn default() -> Limits {
+        Limits { blocks: 7_000_000 }
+    }
+}
+
+/// What is known after the last event.
+pub struct Walked {
+    /// The blocks that were never freed and whose processes had not ended at the last event.
+    pub live: Live,
+    /// Of small blocks, one in so many was followed.
+    pub one_in: u32,
+    /// The time of the last event.
+    pub last_ns: i64,
+}
+
+/// Visits all events of a trace.
+pub fn walk(trace: &Trace, limits: Limits, visitor: &mut impl Visitor) -> Result<Walked> {
+    let events = trace.table(&EVENTS)?;
+    let counts = &trace.manifest().counts;
+    let mut walker = Walker {
+        live: Live::new(
+            trace.manifest().stream.sample_bytes,
+            limits.blocks,
+            counts.missed_frees > 0,
+        ),
+        owners: Owners::read(trace)?,
+        last_ns: 0,
+    };
+    let (to, from) = sync_channel(2);
+    std::thread::scope(|scope| {
+        let events = &events;
+        scope.spawn(move || read_rows(events, &to));
+        walker.visit_all(from, visitor)
+    })?;
+    visitor.before(i64::MAX, &walker.live);
+    Ok(Walked { one_in: walker.live.one_in(), live: walker.live, last_ns: walker.last_ns })
+}
+
+/// Reads the rows, some ahead of the visitor. Ends if nobody takes them.
+fn read_rows(events: &Table, to: &SyncSender<Result<Rows>>) {
+    for group in events.groups() {
+        if let Err(error) = read_group(events, group, to) {
+            let _ = to.send(Err(error)); // fails only if nobody wants to know
+            break;
+        }
+    }
+}
+
+fn read_group(events: &Table, group: (usize, usize), to: &SyncSender<Result<Rows>>) -> Result<()> {
+    let wanted = Wanted { addr: true, stack: true, ..Wanted::default() };
+    let mut reader = Reader::open(events, group, wanted)?;
+    while let Some(rows) = reader.next()? {
+        if to.send(Ok(rows)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Walker {
+    live: Live,
+    owners: Owners,
+    last_ns: i64,
+}
+
+impl Walker {
+    fn visit_all(
+        &mut self,
+        pieces: Receiver<Result<Rows>>,
+        visitor: &mut impl Visitor,
+    ) -> Result<()> {
+        for rows in pieces {
+            let rows = rows?;
+            for row in 0..rows.len() {
+                self.visit(&rows.row(row), visitor);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn visit(&mut self, row: &Row, visitor: &mut impl Visitor) {
+        if self.owners.has_end_before(row.t_ns) {
+            self.end_processes(row.t_ns, visitor);
+        }
+        self.last_ns = row.t_ns;
+        visitor.before(row.t_ns, &self.live);
+        match row.op {
+            op::ALLOCATE | op::MALLOC..=op::PVALLOC if row.alloc >= 0 => self.begin(row, visitor),
+            op::DEALLOCATE | op::FREE..=op::FREE_ALIGNED_SIZED if row.alloc >= 0 => {
+                self.end(row, row.alloc, visitor);
+            }
+            op::REALLOC_TO => self.realloc(row, visitor),
+            op::RESET => self.reset(row, visitor),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, row: &Row, visitor: &mut impl Visitor) {
+        let is_traced = row.op == op::ALLOCATE;
+        let node = row.stack.max(0) as u32;
+        if !self.live.follows(row.alloc, row.size) {
+            return;
+        }
+        let thread = self.owners.thread(row.tid);
+        let weight = self.live.weight(row.size);
+        let (t0, addr, size) = (row.t_ns, row.addr, row.size);
+        let block = Block { t0, addr, size, node, thread, weight, is_traced };
+        let owner = if is_traced { node } else { self.owners.process(thread) };
+        if let Some(old) = self.live.insert(row.alloc, block, owner) {
+            visitor.end(row.t_ns, &old, Cause::Reuse);
+        }
+        visitor.begin(&block);
+        if self.live.is_full() {
+            self.live.thin();
+            visitor.recount(&self.live);
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, row: &Row, alloc: i64, visitor: &mut impl Visitor) {
+        if let Some(block) = self.live.remove(alloc) {
+            visitor.end(row.t_ns, &block, Cause::Call(self.owners.thread(row.tid)));
+        }
+    }
+
+    fn realloc(&mut self, row: &Row, visitor: &mut impl Visitor) {
+        let old = row.old_alloc;
+        if row.alloc >= 0 && row.alloc == old {
+            if let Some((block, from)) = self.live.resize(old, row.size) {
+                visitor.resize(row.t_ns, &block, from);
+            }
+            return;
+        }
+        // A realloc that returned no block has freed the old one only if it asked for no bytes.
+        if old >= 0 && old != NULL && (row.alloc >= 0 || row.size == 0) {
+            self.end(row, old, visitor);
+        }
+        if row.alloc >= 0 {
+            self.begin(row, visitor);
+        }
+    }
+
+    /// Ends the blocks of a traced allocator.
+    fn reset(&mut self, row: &Row, visitor: &mut impl Visitor) {
+        let cause = Cause::Call(self.owners.thread(row.tid));
+        let node = row.stack.max(0) as u32;
+        let ended = self.live.take_all(|block| block.is_traced && block.node == node);
+        ended.iter().for_each(|block| visitor.end(row.t_ns, block, cause));
+    }
+
+    /// Ends the blocks of processes that ended before `now`.
+    #[cold]
+    fn end_processes(&mut self, now: i64, visitor: &mut impl Visitor) {
+        while let Some((t_ns, process)) = self.owners.next_end(now) {
+            visitor.before(t_ns, &self.live);
+            let owners = &self.owners;
+            let is_of = |block: &Block| !block.is_traced && owners.process(block.thread) == process;
+            let ended = self.live.take_all(is_of);
+            ended.iter().for_each(|block| visitor.end(t_ns, block, Cause::ProcessEnd));
+        }
+    }
+}
