@@ -21,6 +21,7 @@ mod parse;
 mod query;
 mod record;
 mod replay;
+mod report;
 mod rows;
 mod run;
 mod statistics;
@@ -56,6 +57,7 @@ commands! {
     Record(record::Command),
     Stats(look::stats::Command),
     Sites(look::sites::Command),
+    Report(report::Command),
     Replay(replay::Command),
     Try(trial::Command),
     Verify(trial::verify::Command),

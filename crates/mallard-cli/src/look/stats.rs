@@ -166,28 +166,32 @@ fn of_cpu(manifest: &Manifest) -> String {
 }
 
 fn losses(manifest: &Manifest) -> String {
-    let lost = &manifest.losses;
-    let strange = &manifest.repairs;
-    let parts = [
-        (lost.full, "events: the ring was full"),
-        (lost.nested, "events of signal handlers"),
-        (lost.write, "events: the stream could not be written"),
-        (lost.unknown, "events, for an unknown reason"),
-        (manifest.counts.unknown_frees, "allocations of blocks that were freed"),
-        (manifest.counts.missed_frees, "frees of blocks whose address was used again"),
-        (strange.cut_stacks, "call stacks lack outer functions"),
-        (strange.gap_stacks, "call stacks lack functions in the middle"),
-    ];
-    let parts: Vec<String> = parts
+    let parts: Vec<String> = missing(manifest)
         .iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, what)| format!("{} {what}", count(*number)))
+        .map(|(what, number)| format!("{} {what}", count(*number)))
         .collect();
     if parts.is_empty() {
         "nothing".to_string()
     } else {
         parts.join("; ")
     }
+}
+
+/// What a trace lacks, in words that follow a count, with the counts that are not 0.
+pub fn missing(manifest: &Manifest) -> Vec<(&'static str, u64)> {
+    let lost = &manifest.losses;
+    let strange = &manifest.repairs;
+    let parts = [
+        ("events: the ring was full", lost.full),
+        ("events of signal handlers", lost.nested),
+        ("events: the stream could not be written", lost.write),
+        ("events, for an unknown reason", lost.unknown),
+        ("allocations of blocks that were freed", manifest.counts.unknown_frees),
+        ("frees of blocks whose address was used again", manifest.counts.missed_frees),
+        ("call stacks lack outer functions", strange.cut_stacks),
+        ("call stacks lack functions in the middle", strange.gap_stacks),
+    ];
+    parts.into_iter().filter(|&(_, number)| number > 0).collect()
 }
 
 /// A measure with its interval and number of observations.

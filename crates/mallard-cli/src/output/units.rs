@@ -40,6 +40,15 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// A count as a text has it: `950,000`, `2.3 million`.
+pub fn about(number: u64) -> String {
+    match number as f64 {
+        figure if figure >= 1e9 => format!("{} billion", short(figure / 1e9)),
+        figure if figure >= 1e6 => format!("{} million", short(figure / 1e6)),
+        _ => count(number),
+    }
+}
+
 /// A count with a noun: `1 thread`, `2,000 threads`.
 pub fn plural(number: u64, word: &str) -> String {
     match number {
@@ -78,6 +87,9 @@ mod tests {
         assert_eq!(time(200e9), "3 min 20 s");
         assert_eq!(count(4_600_000), "4,600,000");
         assert_eq!(count(12), "12");
+        assert_eq!(about(999_999), "999,999");
+        assert_eq!(about(2_345_678), "2.3 million");
+        assert_eq!(about(41_000_000_000), "41 billion");
         assert_eq!(percent(0.0042), "0.4 %");
         assert_eq!(percent(0.123), "12 %");
         assert_eq!(percent(-0.0001), "0.0 %");

@@ -1,0 +1,65 @@
+//! Everything that a report is made of, read from a trace.
+
+use super::holders::Holders;
+use super::ranking::Ranked;
+use super::resident::Resident;
+use crate::error::Failure;
+use mallard_trace::survey::{self, survey, Survey};
+use mallard_trace::tables::schema::MODULES;
+use mallard_trace::trace::Stacks;
+use mallard_trace::Trace;
+
+/// What was read and computed.
+pub struct Gathered<'a> {
+    pub trace: &'a Trace,
+    /// The name of the trace.
+    pub name: String,
+    pub ranked: Ranked,
+    pub survey: Survey,
+    pub stacks: Stacks,
+    pub holders: Holders,
+    pub resident: Resident,
+    /// The paths of the files with code.
+    pub modules: Vec<String>,
+}
+
+impl Gathered<'_> {
+    /// Reads a trace. The largest tables are read one after the other, so that they need not be in
+    /// memory together.
+    pub fn of(trace: &Trace) -> Result<Gathered<'_>, Failure> {
+        let ranked = Ranked::of(trace.sites()?, &trace.manifest().totals.sites);
+        let chosen = ranked.kept.iter().take(survey::SITES_MAX).map(|site| site.stack as u32);
+        let options = survey::Options { sites: chosen.collect(), ..survey::Options::default() };
+        let survey = survey(trace, &options)?;
+        let stacks = trace.stacks()?;
+        let name = trace.folder().file_stem().unwrap_or_default();
+        Ok(Gathered {
+            trace,
+            name: name.to_string_lossy().into_owned(),
+            holders: Holders::of(&ranked.kept, &stacks),
+            ranked,
+            survey,
+            stacks,
+            resident: Resident::read(trace)?,
+            modules: trace.table(&MODULES)?.texts("path")?,
+        })
+    }
+
+    /// The most resident memory of the program: as the system counted it at the end, or as it was
+    /// seen meanwhile. 0 if that is unknown.
+    pub fn peak_rss(&self) -> u64 {
+        let counted = self.note("peak_rss").unwrap_or(0);
+        counted.max(self.resident.highest().max(0) as u64)
+    }
+
+    /// A number that `mallard record` noted.
+    pub fn note(&self, name: &str) -> Option<u64> {
+        self.trace.manifest().notes.get(name)?.as_u64()
+    }
+
+    /// A text that `mallard record` noted; empty if there is none.
+    pub fn text(&self, name: &str) -> String {
+        let note = self.trace.manifest().notes.get(name).and_then(|note| note.as_str());
+        note.unwrap_or_default().to_string()
+    }
+}

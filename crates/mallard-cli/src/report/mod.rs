@@ -1,0 +1,95 @@
+//! `mallard report`: a trace as one HTML file, or as the object that the file shows.
+
+mod encode;
+mod gather;
+mod holders;
+mod object;
+mod page;
+mod ranking;
+mod resident;
+mod run;
+mod sentences;
+mod sites;
+mod strings;
+mod tree;
+mod write;
+
+use crate::error::Failure;
+use crate::look::open;
+use crate::output::progress::Work;
+use crate::output::terminal::say;
+use crate::output::units::bytes;
+use gather::Gathered;
+use object::Object;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A page is smaller than this.
+const PAGE_BYTES_MAX: usize = 5_000_000;
+/// So many bytes of the page are left for names, call stacks and sites at first.
+const SITES_BYTES_MAX: usize = 4_200_000;
+
+/// Makes one HTML file that shows a trace: what the program allocated, who held it, and for how long.
+///
+/// The file needs no network and no other file.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The trace.
+    #[arg(value_name = "NAME")]
+    name: PathBuf,
+    /// The file, or - for the standard output. Without this option, NAME.html beside the trace.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrites FILE even if it is no report of mallard.
+    #[arg(long)]
+    force: bool,
+    /// Writes what the page shows as one JSON object, and makes no page.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Command {
+    /// Writes the file.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let trace = open(&self.name)?;
+        let to = self.output.unwrap_or_else(|| trace.folder().with_extension("html"));
+        let is_to_stdout = to == Path::new("-");
+        if !self.json && !is_to_stdout {
+            write::check(&to, self.force)?;
+        }
+        let work = Work::begin();
+        work.say("reading events");
+        let gathered = Gathered::of(&trace)?;
+        work.say("making the page");
+        let title = format!("{}: memory", gathered.name);
+        let (json, page) = within_limit(&gathered, &title);
+        drop(work);
+        if self.json {
+            say(&format!("{json}\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        write::replace(&to, &page)?;
+        if !is_to_stdout {
+            let (name, size) = (to.display(), bytes(page.len() as u64));
+            say(&format!("{name} ({size})\n  next: open it in a browser: xdg-open {name}\n"))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes the object as JSON and the page. Leaves out the sites that matter least until the page is
+/// small enough.
+fn within_limit(gathered: &Gathered, title: &str) -> (String, String) {
+    let mut room = SITES_BYTES_MAX;
+    loop {
+        let object = Object::of(gathered, room);
+        let json = serde_json::to_string(&object).expect("an object is plain");
+        let page = page::page(&json, title);
+        if page.len() < PAGE_BYTES_MAX || room == 0 {
+            return (json, page);
+        }
+        // What is too much is taken away from the room, with some to spare.
+        let excess = page.len() - PAGE_BYTES_MAX + 100_000;
+        room = room.saturating_sub(excess);
+    }
+}

@@ -1,0 +1,81 @@
+//! The resident memory of the program over time, as the system reported it.
+
+use crate::error::Failure;
+use mallard_trace::tables::schema::{PROCESSES, SAMPLES};
+use mallard_trace::Trace;
+use std::collections::BTreeMap;
+
+/// The resident bytes of the processes, at the moments at which the system was asked.
+pub struct Resident {
+    /// Time and resident bytes, for each process, in the order of time.
+    samples: BTreeMap<i64, Vec<(i64, i64)>>,
+    /// When each process ended.
+    ends: BTreeMap<i64, i64>,
+}
+
+impl Resident {
+    /// Reads the samples of a trace.
+    pub fn read(trace: &Trace) -> Result<Resident, Failure> {
+        let table = trace.table(&SAMPLES)?;
+        let rows = table.i64s("t_ns")?.into_iter().zip(table.i64s("proc")?);
+        let mut samples: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
+        for ((t_ns, process), rss) in rows.zip(table.i64s("rss")?).filter(|&(_, rss)| rss >= 0) {
+            samples.entry(process).or_default().push((t_ns, rss));
+        }
+        samples.values_mut().for_each(|samples| samples.sort_unstable());
+        let processes = trace.table(&PROCESSES)?;
+        let ends = processes.i64s("proc")?.into_iter().zip(processes.i64s("t1")?);
+        Ok(Resident { samples, ends: ends.filter(|&(_, t1)| t1 >= 0).collect() })
+    }
+
+    /// The resident bytes of all processes at a moment. Between two samples the line between them
+    /// counts. `None` before the first sample of any process.
+    pub fn at(&self, t_ns: i64) -> Option<i64> {
+        let of_process = |(process, samples): (&i64, &Vec<(i64, i64)>)| {
+            let is_over = self.ends.get(process).is_some_and(|&end| end < t_ns);
+            (!is_over).then(|| between(samples, t_ns)).flatten()
+        };
+        let parts: Vec<i64> = self.samples.iter().filter_map(of_process).collect();
+        (!parts.is_empty()).then(|| parts.iter().sum())
+    }
+
+    /// The most resident bytes of any sample of one process.
+    pub fn highest(&self) -> i64 {
+        self.samples.values().flatten().map(|&(_, rss)| rss).max().unwrap_or(0)
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+}
+
+/// The value at a moment, on the line between the samples before and after it.
+fn between(samples: &[(i64, i64)], t_ns: i64) -> Option<i64> {
+    let after = samples.partition_point(|&(t, _)| t <= t_ns);
+    let &(t0, before) = samples[..after].last()?;
+    let Some(&(t1, next)) = samples.get(after) else { return Some(before) };
+    let part = i128::from(t_ns - t0) * i128::from(next - before) / i128::from((t1 - t0).max(1));
+    Some(before + part as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_summed_up_from_their_first_sample_to_their_end() {
+        let samples = BTreeMap::from([
+            (1, vec![(10, 100), (20, 200), (30, 200)]),
+            (2, vec![(15, 1000), (25, 1000)]),
+        ]);
+        let resident = Resident { samples, ends: BTreeMap::from([(2, 26)]) };
+        assert_eq!(resident.at(9), None);
+        assert_eq!(resident.at(10), Some(100));
+        assert_eq!(resident.at(15), Some(1150));
+        assert_eq!(resident.at(26), Some(1200));
+        assert_eq!(resident.at(27), Some(200));
+        assert_eq!(resident.at(1000), Some(200));
+        assert_eq!(resident.highest(), 1000);
+    }
+}

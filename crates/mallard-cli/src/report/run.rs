@@ -1,0 +1,215 @@
+//! The run of the program, and how it was recorded.
+
+use super::gather::Gathered;
+use super::sites::Shown;
+use crate::allocators;
+use crate::look::stats::missing;
+use crate::output::units::{bytes, count, percent, plural, time};
+use crate::record::Ended;
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// The program and the machine. What is unknown is empty or 0.
+#[derive(Debug, Serialize)]
+pub struct Program {
+    command: String,
+    started: String,
+    duration_ns: i64,
+    status: String,
+    host: String,
+    cpu: String,
+    kernel: String,
+    libc: String,
+    allocator: String,
+    threads: u64,
+    processes: u64,
+}
+
+impl Program {
+    /// Describes the run.
+    pub fn of(gathered: &Gathered) -> Program {
+        let manifest = gathered.trace.manifest();
+        let started = DateTime::from_timestamp_nanos(manifest.stream.start_unix as i64);
+        Program {
+            command: command(gathered),
+            started: started.to_rfc3339_opts(SecondsFormat::Secs, true),
+            duration_ns: manifest.totals.duration_ns,
+            status: status(gathered),
+            host: gathered.text("host"),
+            cpu: gathered.text("cpu"),
+            kernel: gathered.text("kernel"),
+            libc: libc(&gathered.modules),
+            allocator: allocator(&gathered.modules),
+            threads: manifest.totals.threads,
+            processes: manifest.totals.processes,
+        }
+    }
+}
+
+fn command(gathered: &Gathered) -> String {
+    let notes = &gathered.trace.manifest().notes;
+    let arguments = notes.get("arguments").and_then(Value::as_array);
+    let words = arguments.into_iter().flatten().filter_map(Value::as_str);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn status(gathered: &Gathered) -> String {
+    let Some(status) = gathered.note("status") else { return String::new() };
+    let ended = Ended { status: status as i32, ..Ended::default() };
+    match ended.signal() {
+        Some(signal) => format!("signal {signal}"),
+        None => ended.exit_code().to_string(),
+    }
+}
+
+/// The names of files without their folders.
+fn names(modules: &[String]) -> impl Iterator<Item = &str> {
+    modules.iter().filter_map(|path| Path::new(path).file_name()?.to_str())
+}
+
+fn libc(modules: &[String]) -> String {
+    let is_libc = |name: &&str| {
+        name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
+    };
+    match names(modules).find(is_libc) {
+        Some(name) if name.contains("musl") => "musl".to_string(),
+        Some(_) => "glibc".to_string(),
+        None => String::new(),
+    }
+}
+
+/// The malloc of the program, by the libraries that it had loaded.
+fn allocator(modules: &[String]) -> String {
+    let known = allocators::list().iter().filter(|entry| !entry.library.is_empty());
+    let stem = |library: &str| {
+        let name = library.rsplit('/').next().unwrap_or(library);
+        name.split(".so").next().unwrap_or(name).to_string()
+    };
+    let loaded: Vec<String> = names(modules).map(stem).collect();
+    let found = known.into_iter().find(|entry| loaded.contains(&stem(&entry.library)));
+    match found {
+        Some(entry) => entry.name.clone(),
+        None => libc(modules),
+    }
+}
+
+/// How the trace was made, what it lacks, and what the page leaves out.
+#[derive(Debug, Serialize)]
+pub struct Method {
+    mallard: &'static str,
+    format: u32,
+    stream: String,
+    losses: Vec<(&'static str, u64)>,
+    sampled_bytes: u64,
+    notes: Vec<String>,
+    own_cost: String,
+}
+
+impl Method {
+    /// Describes the recording.
+    pub fn of(gathered: &Gathered, shown: &Shown) -> Method {
+        let manifest = gathered.trace.manifest();
+        Method {
+            mallard: env!("CARGO_PKG_VERSION"),
+            format: manifest.schema,
+            stream: manifest.stream.ending.clone(),
+            losses: missing(manifest),
+            sampled_bytes: manifest.stream.sample_bytes,
+            notes: notes(gathered, shown),
+            own_cost: own_cost(gathered),
+        }
+    }
+}
+
+fn own_cost(gathered: &Gathered) -> String {
+    let manifest = gathered.trace.manifest();
+    let number = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
+    let (Some(each), Some(user), Some(system)) =
+        (number("recording_ns_per_event"), number("user_ns"), number("system_ns"))
+    else {
+        return String::new();
+    };
+    format!(
+        "Recording took {} of the program's {} of CPU time.",
+        time(each * manifest.counts.events as f64),
+        time(user + system)
+    )
+}
+
+fn notes(gathered: &Gathered, shown: &Shown) -> Vec<String> {
+    let mut notes = Vec::new();
+    let manifest = gathered.trace.manifest();
+    notes_on_recording(gathered, &mut notes);
+    if !gathered.resident.is_empty() {
+        notes.push(
+            "Resident memory is what the system reported, up to 100 times a second; between two \
+             reports a straight line is drawn."
+                .to_string(),
+        );
+    }
+    if gathered.survey.one_in > 1 {
+        notes.push(format!(
+            "So many blocks were in use at once that only one in {} of the small ones was followed: \
+             curves, lifetimes, threads and addresses are estimates.",
+            count(u64::from(gathered.survey.one_in))
+        ));
+    }
+    let (others, number) = &shown.others;
+    if *number > 0 {
+        let share = others.bytes as f64 / manifest.totals.sites.bytes.max(1) as f64;
+        notes.push(format!(
+            "{} of {} are listed, those that matter most; the others, with {} of the bytes, are \
+             summed up in one line.",
+            count(shown.kept as u64),
+            plural(manifest.totals.site_count, "call stack"),
+            percent(share)
+        ));
+    }
+    if shown.strings.cut() > 0 {
+        notes.push(match shown.strings.cut() {
+            1 => "A very long name is cut in the middle.".to_string(),
+            cut => format!("{} very long names are cut in the middle.", count(cut as u64)),
+        });
+    }
+    notes
+}
+
+/// What is unusual about the recording.
+fn notes_on_recording(gathered: &Gathered, notes: &mut Vec<String>) {
+    let manifest = gathered.trace.manifest();
+    let stream = &manifest.stream;
+    if let Some(origin) = manifest.origin() {
+        notes.push(format!("The trace was {origin}."));
+    }
+    if stream.sample_bytes > 0 {
+        notes.push(format!(
+            "Only samples were recorded, one for about {} allocated: all figures are estimates of \
+             the whole program, and addresses are those of the samples alone.",
+            bytes(stream.sample_bytes)
+        ));
+    }
+    match stream.ending.as_str() {
+        "complete" => {}
+        "cut" => notes.push(
+            "The recording is cut: its writer was killed, or had no room. What was before that is \
+             here."
+                .to_string(),
+        ),
+        ending => notes.push(format!("The recording is {ending}. What was before that is here.")),
+    }
+    if let Some(window) = manifest.notes.get("window").and_then(Value::as_str) {
+        notes.push(format!(
+            "Only the part {window} of the run was recorded: blocks of before are unknown."
+        ));
+    }
+    if let Some(why) = manifest.notes.get("stopped").and_then(Value::as_str) {
+        notes.push(format!("The recording stopped before the program ended: {why}."));
+    }
+    if manifest.counts.resets > 0 {
+        notes.push(
+            "Blocks of traced allocators lie in blocks of malloc, and both count.".to_string(),
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! What the program did, in sentences.
+
+use super::gather::Gathered;
+use crate::output::units::{about, bytes, percent, plural, time};
+use crate::record::bound;
+use mallard_trace::SiteRow;
+
+/// The sentences: how much the program allocated, what its peak was and who held it, for how long
+/// blocks lived, and what that took of the system.
+pub fn of(gathered: &Gathered) -> Vec<String> {
+    let whole = &gathered.trace.manifest().totals.sites;
+    if whole.allocs <= 0 {
+        return vec!["The program allocated nothing while it was recorded.".to_string()];
+    }
+    vec![
+        allocated(gathered, whole),
+        peak(gathered, whole),
+        lives(gathered, whole),
+        system(gathered, whole),
+    ]
+}
+
+fn of_all(part: i64, whole: &SiteRow) -> f64 {
+    part as f64 / whole.allocs.max(1) as f64
+}
+
+fn blocks(count: i64) -> String {
+    match count {
+        1 => "1 block".to_string(),
+        _ => format!("{} blocks", about(count.max(0) as u64)),
+    }
+}
+
+fn allocated(gathered: &Gathered, whole: &SiteRow) -> String {
+    let manifest = gathered.trace.manifest();
+    let totals = &manifest.totals;
+    let who = match totals.threads {
+        0 | 1 => "the program".to_string(),
+        threads => format!("the {} of the program", plural(threads, "thread")),
+    };
+    let roughly = if manifest.stream.sample_bytes > 0 { "about " } else { "" };
+    let sizes = match whole.allocs {
+        1 => String::new(),
+        _ => format!(", half of them at most {} large", bytes(whole.size_p50.max(0) as u64)),
+    };
+    format!(
+        "In {}, {who} allocated {roughly}{} in {}{sizes}.",
+        time(totals.duration_ns as f64),
+        bytes(whole.bytes.max(0) as u64),
+        blocks(whole.allocs)
+    )
+}
+
+fn peak(gathered: &Gathered, whole: &SiteRow) -> String {
+    let mut text = format!(
+        "At most {} were in use at once, after {}",
+        bytes(whole.peak_bytes.max(0) as u64),
+        time(whole.peak_t as f64)
+    );
+    if let Some((name, held)) = gathered.holders.at_peak() {
+        let share = held as f64 / whole.peak_bytes.max(1) as f64;
+        text += &format!("; `{name}` held {} of that", percent(share.min(1.0)));
+    }
+    text + "."
+}
+
+fn lives(gathered: &Gathered, whole: &SiteRow) -> String {
+    let mut text = format!(
+        "{} of the blocks were freed before their thread allocated another",
+        percent(of_all(whole.short_lived, whole))
+    );
+    if whole.cross_thread_frees > 0 {
+        let share = percent(of_all(whole.cross_thread_frees, whole));
+        text += &format!("; {share} were freed by another thread");
+    }
+    match gathered.holders.never_freed() {
+        None if whole.live_allocs <= 0 => text += "; all were freed in the end",
+        holder => {
+            let share = percent(of_all(whole.live_allocs, whole));
+            let size = bytes(whole.live_bytes.max(0) as u64);
+            let by = holder.map_or(String::new(), |(name, _)| format!(", most of it by `{name}`"));
+            text += &format!("; {share} were never freed ({size}{by})");
+        }
+    }
+    text + "."
+}
+
+fn system(gathered: &Gathered, whole: &SiteRow) -> String {
+    let resident = gathered.peak_rss();
+    if resident == 0 {
+        return lifetimes(whole);
+    }
+    let in_use = whole.peak_bytes.max(0) as u64;
+    let mut text = format!("Its memory in the system was at most {}", bytes(resident));
+    if in_use > 0 && resident >= in_use {
+        let times = resident as f64 / in_use as f64;
+        text += &format!(
+            ", {times:.1} times what was in use at the peak: the rest is code, stacks, what the \
+             allocator holds, and what the program took from the system itself"
+        );
+    }
+    text + "."
+}
+
+/// A sentence for traces that do not tell the resident memory.
+fn lifetimes(whole: &SiteRow) -> String {
+    match (whole.life_p50, whole.life_p99) {
+        (Some(half), Some(most)) => format!(
+            "Half of the freed blocks lived at most {}, and 99 % at most {}.",
+            time(half as f64),
+            time(most as f64)
+        ),
+        _ => "No block was freed while the program was recorded.".to_string(),
+    }
+}
+
+/// How much any allocator could save at most; empty if that is unknown.
+pub fn limit(gathered: &Gathered) -> String {
+    bound(gathered.trace.manifest()).map_or(String::new(), |share| {
+        format!(
+            "Malloc, free and page faults took {} of the CPU time: no allocator can save more, \
+             locality aside.",
+            percent(share)
+        )
+    })
+}

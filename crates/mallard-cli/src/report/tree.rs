@@ -1,0 +1,170 @@
+//! The call stacks of the sites that a page shows, as one tree.
+
+use super::encode::width;
+use super::strings::Strings;
+use mallard_trace::trace::{FrameInfo, Stacks};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// About how many bytes a node takes in the page without the number of its function, and a function
+/// without names.
+const NODE_BYTES: usize = 4;
+const FRAME_BYTES: usize = 20;
+
+/// A tree that grows by one call stack after the other. Each function is a node of its own, inlined
+/// ones too. Calls of one function in one line are one node, whatever their addresses.
+pub struct Tree<'a> {
+    stacks: &'a Stacks,
+    /// All names.
+    pub strings: Strings,
+    /// Function, module, file and line.
+    frames: Vec<[i32; 4]>,
+    frame_index: HashMap<[i32; 4], u32>,
+    /// The functions of each frame of the trace, the outermost first.
+    functions: HashMap<u32, Vec<u32>>,
+    /// Parent and function of each node. Node 0 is the empty call stack.
+    nodes: Vec<(u32, u32)>,
+    children: HashMap<(u32, u32), u32>,
+    /// The node of each call stack of the trace that was added.
+    node_of: HashMap<i32, u32>,
+    /// About how many bytes all of it takes in the page.
+    bytes: usize,
+}
+
+/// The nodes in the order in which a page has them: each subtree without a gap, and the children of a
+/// node in the order of their names. The parent of node i is i - up[i].
+#[derive(Debug, Default, Serialize, PartialEq)]
+pub struct Nodes {
+    pub up: Vec<u32>,
+    pub frame: Vec<i32>,
+}
+
+/// The functions of the nodes: indices into the strings, -1 if there is none. A line is a number.
+#[derive(Debug, Default, Serialize)]
+pub struct Frames {
+    pub func: Vec<i32>,
+    pub module: Vec<i32>,
+    pub file: Vec<i32>,
+    pub line: Vec<i32>,
+}
+
+impl<'a> Tree<'a> {
+    /// Makes an empty tree.
+    pub fn new(stacks: &'a Stacks) -> Tree<'a> {
+        Tree {
+            stacks,
+            strings: Strings::default(),
+            frames: Vec::new(),
+            frame_index: HashMap::new(),
+            functions: HashMap::new(),
+            nodes: vec![(0, 0)],
+            children: HashMap::new(),
+            node_of: HashMap::from([(0, 0)]),
+            bytes: 0,
+        }
+    }
+
+    /// About how many bytes the tree and its names take in the page.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a call stack of the trace. Returns its node.
+    pub fn add(&mut self, stack: i32) -> u32 {
+        let mut frames = Vec::new();
+        let mut at = stack;
+        let mut node = loop {
+            if let Some(&node) = self.node_of.get(&at) {
+                break node;
+            }
+            let Some((outer, frame)) = self.stacks.split(at) else { break 0 };
+            frames.push((at, frame));
+            at = outer;
+        };
+        for (stack, frame) in frames.into_iter().rev() {
+            for function in self.functions_of(frame) {
+                node = self.child(node, function);
+            }
+            self.node_of.insert(stack, node);
+        }
+        node
+    }
+
+    fn functions_of(&mut self, frame: u32) -> Vec<u32> {
+        if let Some(functions) = self.functions.get(&frame) {
+            return functions.clone();
+        }
+        let stacks = self.stacks;
+        let all = stacks.functions_at(frame);
+        let functions: Vec<u32> = all.iter().rev().map(|info| self.frame(info)).collect();
+        self.functions.insert(frame, functions.clone());
+        functions
+    }
+
+    fn frame(&mut self, info: &FrameInfo) -> u32 {
+        let line = info.line.map_or(-1, |line| line as i32);
+        let texts = [info.function, info.module, info.file];
+        let before = self.strings.len();
+        let [func, module, file] = texts.map(|text| self.strings.index(text));
+        if self.strings.len() > before {
+            self.bytes += texts.map(Strings::bytes_of).iter().sum::<usize>();
+        }
+        let key = [func, module, file, line];
+        if let Some(&index) = self.frame_index.get(&key) {
+            return index;
+        }
+        let index = self.frames.len() as u32;
+        self.frames.push(key);
+        self.frame_index.insert(key, index);
+        self.bytes += FRAME_BYTES;
+        index
+    }
+
+    fn child(&mut self, parent: u32, frame: u32) -> u32 {
+        let next = self.nodes.len() as u32;
+        let node = *self.children.entry((parent, frame)).or_insert(next);
+        if node == next {
+            self.nodes.push((parent, frame));
+            self.bytes += NODE_BYTES + width(i64::from(frame));
+        }
+        node
+    }
+
+    /// Returns the nodes, the functions, the names, and for each node that [`Tree::add`] returned its
+    /// number among the nodes.
+    pub fn finish(self) -> (Nodes, Frames, Strings, Vec<u32>) {
+        let (nodes, place_of) = self.in_order();
+        let column = |at: usize| self.frames.iter().map(|frame| frame[at]).collect();
+        let frames =
+            Frames { func: column(0), module: column(1), file: column(2), line: column(3) };
+        (nodes, frames, self.strings, place_of)
+    }
+
+    /// Numbers the nodes anew: a node, then its first child with all below it, then the next child.
+    fn in_order(&self) -> (Nodes, Vec<u32>) {
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        for (node, &(parent, _)) in self.nodes.iter().enumerate().skip(1) {
+            children[parent as usize].push(node as u32);
+        }
+        let mut place_of = vec![0; self.nodes.len()];
+        let mut nodes = Nodes::default();
+        let mut coming = vec![0];
+        while let Some(node) = coming.pop() {
+            let place = nodes.up.len() as u32;
+            let (parent, frame) = self.nodes[node as usize];
+            place_of[node as usize] = place;
+            nodes.up.push(place - place_of[parent as usize]);
+            nodes.frame.push(if node == 0 { -1 } else { frame as i32 });
+            let below = &mut children[node as usize];
+            below.sort_by_cached_key(|&child| std::cmp::Reverse(self.name(child)));
+            coming.append(below);
+        }
+        (nodes, place_of)
+    }
+
+    /// What children are ordered by.
+    fn name(&self, node: u32) -> (String, i32, u32) {
+        let frame = self.frames[self.nodes[node as usize].1 as usize];
+        (self.strings.text(frame[0]).to_string(), frame[3], node)
+    }
+}

@@ -1,0 +1,61 @@
+//! Writes the page to a file.
+
+use super::page::MARK;
+use crate::error::Failure;
+use crate::output::file::write_whole;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// The mark of a page is within so many bytes.
+const HEAD_BYTES: u64 = 4096;
+
+/// Fails if the file exists and is no report, so that a mistyped name costs nobody a file. `force`
+/// permits to overwrite any file.
+pub fn check(to: &Path, force: bool) -> Result<(), Failure> {
+    let shown = to.display();
+    match fs::symlink_metadata(to) {
+        Err(_) => Ok(()), // there is none, or writing will say why not
+        Ok(meta) if meta.is_dir() => Err(Failure::new(
+            format!("{shown} is a folder"),
+            "nothing was written",
+            format!("name a file: -o {}", to.join("report.html").display()),
+        )),
+        Ok(_) if force || is_report(to) => Ok(()),
+        Ok(_) => Err(Failure::new(
+            format!("{shown} exists and is no report of mallard"),
+            "nothing was written",
+            "name another file with -o, or overwrite this one with --force",
+        )),
+    }
+}
+
+fn is_report(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("content=\"{MARK}\""))
+}
+
+/// Writes a file that `check` permits.
+pub fn replace(to: &Path, text: &str) -> Result<(), Failure> {
+    write_whole(to, true, |file| Ok(file.write_all(text.as_bytes())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_report_is_overwritten_without_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.html");
+        assert!(check(&file, false).is_ok());
+        fs::write(&file, "mine").unwrap();
+        assert!(check(&file, false).unwrap_err().to_string().contains("--force"));
+        assert!(check(&file, true).is_ok());
+        replace(&file, &super::super::page::page("{}", "a")).unwrap();
+        assert!(check(&file, false).is_ok());
+        assert!(check(folder.path(), true).unwrap_err().to_string().contains("is a folder"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
