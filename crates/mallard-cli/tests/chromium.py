@@ -90,12 +90,13 @@ def keep(driver, promises):
     return failed
 
 
-def take_screenshots(driver, page, folder, widths=(1280, 390), schemes=("light", "dark"), name=""):
-    """Writes pictures of the whole page, 1,800 pixels high each."""
+def take_screenshots(driver, page, folder, widths=(1280, 390), schemes=("light", "dark"), name="", prepare=lambda driver: None):
+    """Writes pictures of the whole page, 1,800 pixels high each. `prepare` acts on the page before."""
     folder.mkdir(parents=True, exist_ok=True)
     for width in widths:
         for scheme in schemes:
             open_file(driver, page, width, scheme)
+            prepare(driver)
             height = run(driver, "return document.documentElement.scrollHeight")
             for number, top in enumerate(range(0, min(height, 16000), 1800)):
                 driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {

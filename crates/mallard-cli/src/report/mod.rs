@@ -8,6 +8,7 @@ mod page;
 mod ranking;
 mod resident;
 mod run;
+mod saved;
 mod sentences;
 mod sites;
 mod strings;
@@ -34,7 +35,7 @@ const SITES_BYTES_MAX: usize = 4_200_000;
 /// The file needs no network and no other file.
 #[derive(clap::Args)]
 pub struct Command {
-    /// The trace.
+    /// The trace, or a file FILE.json that `--json` made.
     #[arg(value_name = "NAME")]
     name: PathBuf,
     /// The file, or - for the standard output. Without this option, NAME.html beside the trace.
@@ -51,30 +52,50 @@ pub struct Command {
 impl Command {
     /// Writes the file.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let trace = open(&self.name)?;
-        let to = self.output.unwrap_or_else(|| trace.folder().with_extension("html"));
-        let is_to_stdout = to == Path::new("-");
-        if !self.json && !is_to_stdout {
-            write::check(&to, self.force)?;
+        if saved::is_object(&self.name) {
+            let to = self.target(&self.name)?;
+            let (name, json) = saved::read(&self.name)?;
+            let page = page::page(&json, &title(&name));
+            return self.deliver(&to, &json, &page);
         }
+        let trace = open(&self.name)?;
+        let to = self.target(trace.folder())?;
         let work = Work::begin();
         work.say("reading events");
         let gathered = Gathered::of(&trace)?;
         work.say("making the page");
-        let title = format!("{}: memory", gathered.name);
-        let (json, page) = within_limit(&gathered, &title);
+        let (json, page) = within_limit(&gathered, &title(&gathered.name));
         drop(work);
+        self.deliver(&to, &json, &page)
+    }
+
+    /// The file to write. Fails if it may not be overwritten.
+    fn target(&self, source: &Path) -> Result<PathBuf, Failure> {
+        let to = self.output.clone().unwrap_or_else(|| source.with_extension("html"));
+        if !self.json && to != Path::new("-") {
+            write::check(&to, self.force)?;
+        }
+        Ok(to)
+    }
+
+    /// Writes the page, or the object if that was asked.
+    fn deliver(&self, to: &Path, json: &str, page: &str) -> Result<ExitCode, Failure> {
         if self.json {
             say(&format!("{json}\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        write::replace(&to, &page)?;
-        if !is_to_stdout {
+        write::replace(to, page)?;
+        if to != Path::new("-") {
             let (name, size) = (to.display(), bytes(page.len() as u64));
             say(&format!("{name} ({size})\n  next: open it in a browser: xdg-open {name}\n"))?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The title of a page.
+fn title(name: &str) -> String {
+    format!("{name}: memory")
 }
 
 /// Makes the object as JSON and the page. Leaves out the sites that matter least until the page is

@@ -15,7 +15,7 @@ use serde::Serialize;
 const WEIGHTS: [&str; 6] = ["bytes", "count", "peak", "short", "never", "cross"];
 
 /// The version of the object.
-const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// The object. Lists of equal things are columns. Strings are indices into `strings`.
 #[derive(Debug, Serialize)]

@@ -1,22 +1,322 @@
-//! The page: one HTML file with the object of the report in it.
+//! The page of `mallard report`: one HTML file that shows the data of a report. The scripts of the page
+//! read the data and draw; here is what they fill.
 
-use crate::output::page::Page;
-use maud::html;
+use crate::output::page::{chart_js, theme_button, Page};
+use maud::{html, Markup};
 
 /// What tells a page of `mallard report` from other files. It stands near the start of the file.
 pub const MARK: &str = "mallard report";
 
-/// Makes the page. `data_json` is the object of [`super::object`] as JSON.
+const STYLES: [&str; 2] = [include_str!("page/report.css"), include_str!("page/plots.css")];
+
+/// The scripts in an order in which each uses only what is defined above it, until the last starts
+/// the page.
+const SCRIPTS: [&str; 16] = [
+    include_str!("page/data.js"),
+    include_str!("page/choice.js"),
+    include_str!("page/tip.js"),
+    include_str!("page/canvas.js"),
+    include_str!("page/head.js"),
+    include_str!("page/time.js"),
+    include_str!("page/list.js"),
+    include_str!("page/sites.js"),
+    include_str!("page/site.js"),
+    include_str!("page/tree.js"),
+    include_str!("page/icicle.js"),
+    include_str!("page/heat.js"),
+    include_str!("page/frees.js"),
+    include_str!("page/map.js"),
+    include_str!("page/method.js"),
+    include_str!("page/start.js"),
+];
+
+/// The sections in order: the id and the short title for the bar on top.
+const SECTIONS: [(&str, &str); 7] = [
+    ("time", "Time"),
+    ("sites", "Sites"),
+    ("icicle", "Stacks"),
+    ("heat", "Lifetimes"),
+    ("frees", "Threads"),
+    ("map", "Addresses"),
+    ("method", "Method"),
+];
+
+/// The weights of the icicle: the key in the data, and the title.
+const WEIGHTS: [(&str, &str); 6] = [
+    ("bytes", "bytes"),
+    ("count", "blocks"),
+    ("peak", "at the peak"),
+    ("short", "short-lived"),
+    ("never", "never freed"),
+    ("cross", "other thread"),
+];
+
+/// Makes the page of a report from its data, which are JSON.
 pub fn page(data_json: &str, title: &str) -> String {
     Page {
         title,
         made_by: MARK,
-        styles: &[],
+        styles: &STYLES,
         class: "report",
-        body: html! { h1 { (title) } },
+        body: body(),
         data: data_json,
-        chart_js: None,
-        scripts: &[],
+        chart_js: chart_js(),
+        scripts: &SCRIPTS,
     }
     .render()
+}
+
+fn body() -> Markup {
+    html! {
+        a.skip href="#sites" { "Go to the sites" }
+        (first_screen())
+        (bar())
+        main {
+            (time())
+            (sites())
+            (icicle())
+            (heat())
+            (frees())
+            (map())
+            (method())
+        }
+        div id="tip" role="tooltip" hidden {}
+        p.unseen id="said" aria-live="polite" {}
+        noscript { p { "This page draws with JavaScript, which is switched off here. " code { "mallard stats" } " and " code { "mallard sites" } " say the same in a terminal." } }
+    }
+}
+
+fn first_screen() -> Markup {
+    html! {
+        header {
+            p.above { "What " span id="name" {} " did with memory" }
+            h1 id="command" {}
+            button.link id="command-more" type="button" aria-expanded="false" aria-controls="command" hidden { "whole command" }
+            p.run id="run" {}
+            div.lead {
+                div { div id="sentences" {} p.bound id="bound" hidden {} }
+                dl id="figures" {}
+            }
+            p.none id="empty" hidden { "The trace has no allocations: there is nothing to show. " code { "mallard record" } " makes one." }
+        }
+    }
+}
+
+/// The bar that stays on top: links to the sections, what is chosen, and the theme.
+fn bar() -> Markup {
+    html! {
+        div.controls {
+            nav aria-label="Sections" {
+                @for (id, title) in SECTIONS { a href={ "#" (id) } { (title) } }
+            }
+            button.chip id="chip" type="button" hidden {
+                span.unseen { "Every plot shows only " } span id="chip-name" {} span aria-hidden="true" { " ×" } span.unseen { ": show the whole program again" }
+            }
+            (theme_button())
+        }
+    }
+}
+
+/// A section with a title, a sentence that says what is seen, and what is shown of a chosen site.
+fn section(id: &str, title: &str, intro: Markup, content: Markup) -> Markup {
+    html! {
+        section.section id=(id) aria-labelledby={ (id) "-title" } {
+            h2 id={ (id) "-title" } { (title) }
+            p.intro { (intro) }
+            (content)
+        }
+    }
+}
+
+/// The table behind a plot, which is filled when the reader opens it.
+fn figures(label: &str) -> Markup {
+    html! {
+        details.figures {
+            summary { "Show as table" }
+            div.scroll tabindex="0" role="region" aria-label=(label) { table {} }
+        }
+    }
+}
+
+/// What the shades of a plot mean.
+fn scale(least: &str, most: &str) -> Markup {
+    html! { p.scale aria-hidden="true" { (least) span {} (most) } }
+}
+
+fn note_of_choice() -> Markup {
+    html! { p.of-choice hidden {} }
+}
+
+fn time() -> Markup {
+    let intro = html! { "What the program had in use, and what the system had given it: resident memory, split by what it holds." };
+    section(
+        "time",
+        "Memory over time",
+        intro,
+        html! {
+            (note_of_choice())
+            div.canvas.curve { canvas role="img" aria-label="Bytes in use and resident memory over time" {} }
+            p.missing hidden {}
+            dl.parts id="time-parts" {}
+            (figures("Memory over time, as a table"))
+        },
+    )
+}
+
+fn sites() -> Markup {
+    let intro = html! { "A site is a call stack that allocates. A click, or Enter, on a site shows that site alone in every plot. A title sorts." };
+    section(
+        "sites",
+        "Where memory is allocated",
+        intro,
+        html! {
+            div.tools {
+                input id="sites-search" type="search" placeholder="function, module or file" aria-label="Search the stacks of all sites";
+                span id="sites-count" role="status" {}
+            }
+            div.scroll id="sites-box" {
+                table id="sites-list" role="grid" tabindex="0" aria-label="Sites: arrow keys move, Enter chooses" {
+                    thead { tr {} }
+                    tbody {}
+                }
+            }
+            p.none id="sites-none" hidden { "No stack has that in it." }
+            (site())
+        },
+    )
+}
+
+/// The chosen site.
+fn site() -> Markup {
+    html! {
+        article id="site" aria-labelledby="site-name" hidden {
+            h3 id="site-name" {}
+            div.two {
+                div { div id="site-facts" {} div id="site-measures" {} }
+                div { h4 { "Its stack, innermost first" } div.scroll id="site-stack" tabindex="0" role="region" aria-label="Stack of the site" {} }
+            }
+        }
+    }
+}
+
+fn icicle() -> Markup {
+    let intro = html! { "Callers above, callees below; the wider a frame, the more was allocated below it. A click zooms in." };
+    section(
+        "icicle",
+        "Which calls lead there",
+        intro,
+        html! {
+            div.tools {
+                fieldset.choices {
+                    legend.unseen { "What the width of a frame means" }
+                    @for (index, (key, title)) in WEIGHTS.iter().enumerate() {
+                        label { input type="radio" name="weight" value=(key) checked[index == 0]; span { (title) } }
+                    }
+                }
+                input id="icicle-search" type="search" placeholder="highlight a function" aria-label="Highlight functions, modules or files";
+                span id="icicle-found" role="status" {}
+            }
+            p.note id="weight-words" {}
+            div.crumbs {
+                ol id="crumbs" aria-label="Callers of the frame on top" {}
+                button id="only" type="button" hidden { "Show only this in every plot" }
+            }
+            div.canvas.tall { canvas tabindex="0" role="application" aria-label="Icicle of call stacks. Arrow keys move, Enter zooms in, Escape zooms out, Home shows all." aria-describedby="icicle-said" {} }
+            p.said id="icicle-said" aria-live="polite" {}
+            ul.key id="modules" aria-label="Colours of modules" {}
+            (figures("The frames of the icicle, as a table"))
+        },
+    )
+}
+
+fn heat() -> Markup {
+    let intro = html! { "How large blocks are, and how long they live. Short lives at the bottom are cheap to serve from an arena; at the top are blocks that stay." };
+    section(
+        "heat",
+        "Sizes and lifetimes",
+        intro,
+        html! {
+            div.tools { label { "shade by " select id="heat-of" { option value="count" { "blocks" } option value="bytes" { "bytes" } } } }
+            (note_of_choice())
+            div.canvas { canvas tabindex="0" role="application" aria-label="Heat map of sizes and lifetimes. Arrow keys move." aria-describedby="heat-said" {} }
+            (scale("few", "many"))
+            p.said id="heat-said" aria-live="polite" {}
+            (figures("Sizes and lifetimes, as a table"))
+        },
+    )
+}
+
+fn frees() -> Markup {
+    section(
+        "frees",
+        "From thread to thread",
+        html! { span id="frees-words" {} },
+        html! {
+            (note_of_choice())
+            div.canvas { canvas tabindex="0" role="application" aria-label="Which thread frees what which thread allocated. Arrow keys move." aria-describedby="frees-said" {} }
+            (scale("few", "many"))
+            p.said id="frees-said" aria-live="polite" {}
+            (figures("Frees from thread to thread, as a table"))
+        },
+    )
+}
+
+fn map() -> Markup {
+    let intro = html! { "The heap in the order of its addresses, like text: the stronger the colour of a cell, the more of it is in use. Weak cells amid strong ones are fragmentation. A bar marks a jump between addresses. " span id="map-cell" {} };
+    section(
+        "map",
+        "Addresses",
+        intro,
+        html! {
+            div.tools.wide {
+                button id="play" type="button" { "play" }
+                input id="moment" type="range" min="0" value="0" aria-label="Moment of the map";
+                span id="moment-words" {}
+            }
+            (note_of_choice())
+            div.canvas { canvas tabindex="0" role="application" aria-label="Map of addresses. Arrow keys move." aria-describedby="map-said" {} }
+            (scale("nearly empty", "full"))
+            p.said id="map-said" aria-live="polite" {}
+            (figures("Use of the heap over time, as a table"))
+        },
+    )
+}
+
+fn method() -> Markup {
+    let intro = html! { "What was recorded, what was lost, and what the letters mean." };
+    section(
+        "method",
+        "How this was measured",
+        intro,
+        html! {
+            dl.facts id="method-facts" {}
+            h3 { "What was lost" }
+            p id="losses-none" { "Nothing was lost: the trace has every event." }
+            div.scroll tabindex="0" role="region" aria-label="What was lost" { table id="losses" {} }
+            ul id="notes" aria-label="Notes" {}
+            h3 { "What D V L U C F mean" }
+            dl.measures id="meanings" {}
+            div id="next-box" hidden { h3 { "What to type next" } pre tabindex="0" { code id="next" {} } }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_stays_data() {
+        let text = page(r#"{"strings":["</script><img onerror=alert(1)>"]}"#, "</title><b>");
+        assert!(!text.contains("<img") && !text.contains("</title><b>"), "{text}");
+    }
+
+    #[test]
+    fn each_section_has_a_link() {
+        let text = page("{}", "t");
+        for (id, _) in SECTIONS {
+            assert!(text.contains(&format!("href=\"#{id}\"")), "{id}");
+            assert!(text.contains(&format!("<section class=\"section\" id=\"{id}\"")), "{id}");
+        }
+    }
 }

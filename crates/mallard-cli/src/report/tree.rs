@@ -2,6 +2,7 @@
 
 use super::encode::width;
 use super::strings::Strings;
+use mallard_trace::names::is_wrapper;
 use mallard_trace::trace::{FrameInfo, Stacks};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -46,6 +47,8 @@ pub struct Frames {
     pub module: Vec<i32>,
     pub file: Vec<i32>,
     pub line: Vec<i32>,
+    /// 1 for a function that only passes an allocation on: a site is not named by it.
+    pub passes: Vec<u8>,
 }
 
 impl<'a> Tree<'a> {
@@ -135,8 +138,14 @@ impl<'a> Tree<'a> {
     pub fn finish(self) -> (Nodes, Frames, Strings, Vec<u32>) {
         let (nodes, place_of) = self.in_order();
         let column = |at: usize| self.frames.iter().map(|frame| frame[at]).collect();
-        let frames =
-            Frames { func: column(0), module: column(1), file: column(2), line: column(3) };
+        let passes = |frame: &[i32; 4]| u8::from(is_wrapper(self.strings.text(frame[0])));
+        let frames = Frames {
+            func: column(0),
+            module: column(1),
+            file: column(2),
+            line: column(3),
+            passes: self.frames.iter().map(passes).collect(),
+        };
         (nodes, frames, self.strings, place_of)
     }
 

@@ -3,11 +3,9 @@
 // Returns the places in the order of `compare`. `rank` says what comes first whatever the direction:
 // only places of rank 0, the figures, are reversed.
 function ordered(places, rank, compare, down) {
-  return places.sort((a, b) => {
-    const [first, second] = [rank(a), rank(b)];
-    if (first !== second) return first - second;
-    return down && first === 0 ? compare(b, a) : compare(a, b);
-  });
+  const groups = [];
+  for (const place of places) (groups[rank(place)] ??= []).push(place);
+  return groups.map((group, at) => group.sort(down && at === 0 ? (a, b) => compare(b, a) : compare)).flat();
 }
 
 // Calls `sort` with a title when the reader clicks the title, or presses Enter on the title.

@@ -1,0 +1,29 @@
+// Starts the page: what the reader sees first comes first, and the plots follow one by one, so that the
+// page answers while they are drawn.
+
+const startPlots = [startTime, startIcicle, startHeat, startFrees, startMap];
+
+function drawNext(waiting) {
+  const one = waiting.shift();
+  if (!one) return performance.mark("complete");
+  one.draw();
+  setTimeout(drawNext, 0, waiting);
+}
+
+function start() {
+  startHead();
+  startChoice();
+  startSites();
+  startSite();
+  startMethod();
+  for (const startPlot of startPlots) startPlot();
+  onChoice(drawPlots);
+  useTheme(drawPlots);
+  onTitle(document.querySelector("main"), (title) => {
+    if (title.closest(".figures, #method")) sortTable(title);
+  });
+  performance.mark("interactive");
+  setTimeout(drawNext, 0, [...plots]);
+}
+
+start();
