@@ -4,6 +4,7 @@ mod folder;
 mod known;
 mod reading;
 mod rows;
+mod samples;
 
 use crate::error::Result;
 use crate::manifest::{Manifest, Stream, Totals, SCHEMA};
@@ -80,6 +81,7 @@ pub(crate) fn import_known<R: Read>(
     let mut reading = Reading::new(reader.header(), Tables::new(folder.path()), has_addresses);
     reading.read(&mut reader, progress)?;
     let read = reading.finish()?;
+    let memory = read.memory();
 
     let mut tables = Tables::new(folder.path());
     if options.redact {
@@ -136,6 +138,7 @@ pub(crate) fn import_known<R: Read>(
             threads: read.thread_count as u64,
             processes: read.process_count,
         },
+        memory,
         tables: written,
         notes: options.notes.clone(),
     };

@@ -6,8 +6,11 @@ mod rows;
 use crate::blocks::{Block, Blocks};
 use crate::clock::Clock;
 use crate::format::{self, op};
+use crate::heaps::{Heaps, Resident};
+use crate::memory::Parts;
 use crate::merge::Timed;
 use crate::overlap::{Overlaps, TimedCall};
+use crate::rounding::Rounding;
 use crate::sites::{Allocation, Free, Now, Sites};
 use crate::tables::schema::EVENTS;
 use crate::tables::{Tables, GROUP_ROWS};
@@ -66,6 +69,11 @@ pub(crate) enum Message {
     Thread { thread: u32, tid: i32, process: i32, is_forked: bool },
     /// The readings of the clock at a checkpoint.
     Checkpoint { t: u64, ns: u64 },
+    /// What of a process is resident at the moment of the sample `number`. It comes before the event
+    /// MEMORY of the sample.
+    Resident { number: u64, resident: Resident },
+    /// The malloc of processes that have not allocated yet rounds sizes in this way.
+    Rounding(Rounding),
     /// The next events in the order of time. Events of the kinds MEMORY and PROCESS_END are among
     /// them: for MEMORY, `addr` is the number of the sample.
     Calls(Vec<Call>),
@@ -76,6 +84,8 @@ pub(crate) struct LiveSample {
     pub number: u64,
     pub ns: i64,
     pub live: (f64, f64),
+    /// Where the resident memory of the process is, if the system said enough.
+    pub parts: Option<Parts>,
 }
 
 /// Numbers of events by kind, and of irregular events, such as frees without an allocation.
@@ -134,6 +144,7 @@ struct Realloc {
 pub(crate) struct Ledger {
     clock: Clock,
     blocks: Blocks,
+    heaps: Heaps,
     sites: Sites,
     counts: Counts,
     samples: Vec<LiveSample>,
@@ -152,6 +163,7 @@ impl Ledger {
         Ledger {
             clock,
             blocks: Blocks::default(),
+            heaps: Heaps::new(sample_bytes == 0),
             sites: Sites::new(sample_bytes),
             counts: Counts::default(),
             samples: Vec::new(),
@@ -172,6 +184,8 @@ impl Ledger {
                 self.thread(thread, tid, process, is_forked);
             }
             Message::Checkpoint { t, ns } => self.clock.checkpoint(t, ns),
+            Message::Resident { number, resident } => self.heaps.announce(number, resident),
+            Message::Rounding(rounding) => self.heaps.set_rounding(rounding),
             Message::Calls(calls) => calls.iter().for_each(|call| self.call(call)),
         }
     }
@@ -196,8 +210,9 @@ impl Ledger {
     fn call(&mut self, call: &Call) {
         let now = self.clock.ns(call.t);
         if call.op() == op::MEMORY {
-            let live = self.sites.live();
-            return self.samples.push(LiveSample { number: call.addr, ns: now, live });
+            let (number, live) = (call.addr, self.sites.live());
+            let parts = self.heaps.parts(number, call.table as usize);
+            return self.samples.push(LiveSample { number, ns: now, live, parts });
         }
         self.last_ns = now;
         self.blocks.reach(call.table as usize);
@@ -207,7 +222,7 @@ impl Ledger {
             op::REALLOC_FROM => self.realloc_from(call, now),
             op::REALLOC_TO => self.realloc_to(call, now),
             op::RESET => self.reset(call, now),
-            op::PROCESS_END => self.end_process(call.table as usize),
+            op::PROCESS_END => self.end_process(call.table as usize, now),
             _ => {}
         }
     }
@@ -236,9 +251,12 @@ impl Ledger {
         let site = self.sites.allocate(&Allocation { node, size, align_log2 }, &now);
         let block = Block { id, t0: ns, addr: call.addr, size, thread: call.thread, site };
         self.threads[call.thread as usize].last_block = id;
+        if format::is_family(call.op()) {
+            self.heaps.add(call.table as usize, call.addr, size);
+        }
         if let Some(old) = self.blocks.insert(call.table as usize, block) {
             self.counts.missed_frees += 1;
-            self.end_block(&old, ns, None);
+            self.end_block(call.table, &old, ns, None);
         }
         self.timed(call, site);
         id
@@ -265,7 +283,7 @@ impl Ledger {
         match self.blocks.remove(call.table as usize, call.addr) {
             Some(block) => {
                 self.counts.frees += 1;
-                self.end_block(&block, ns, Some(call));
+                self.end_block(call.table, &block, ns, Some(call));
                 self.event(call, ns, block.id, None, false);
             }
             None => {
@@ -288,20 +306,22 @@ impl Ledger {
     fn reset(&mut self, call: &Call, ns: i64) {
         self.counts.resets += 1;
         for block in self.blocks.take_all(call.table as usize) {
-            self.end_block(&block, ns, Some(call));
+            self.end_block(call.table, &block, ns, Some(call));
         }
         self.event(call, ns, -1, None, false);
     }
 
     /// Takes the blocks of an ended process out of use, although no call freed them.
-    fn end_process(&mut self, table: usize) {
+    fn end_process(&mut self, table: usize, ns: i64) {
+        self.heaps.forget(table);
         for block in self.blocks.take_all(table) {
-            self.sites.leave(&block.ended());
+            self.sites.leave(&block.ended(), ns);
         }
     }
 
     /// Ends a block. `by` is the call that freed it, if there was one.
-    fn end_block(&mut self, block: &Block, ns: i64, by: Option<&Call>) {
+    fn end_block(&mut self, table: u32, block: &Block, ns: i64, by: Option<&Call>) {
+        self.heaps.remove(table as usize, block.addr, block.size);
         let thread = &self.threads[block.thread as usize];
         let free = Free {
             life_ns: (ns - block.t0).max(0) as u64,
@@ -338,7 +358,7 @@ impl Ledger {
         let Some(block) = block else { return };
         if let Some(other) = self.blocks.insert(table as usize, block) {
             self.counts.missed_frees += 1;
-            self.end_block(&other, ns, None);
+            self.end_block(table, &other, ns, None);
         }
     }
 
@@ -358,7 +378,7 @@ impl Ledger {
         let alloc = match old {
             Some(block) if call.addr == 0 && call.size() == 0 => {
                 self.counts.frees += 1;
-                self.end_block(&block, ns, Some(call));
+                self.end_block(call.table, &block, ns, Some(call));
                 -1
             }
             _ if call.addr == 0 => {
@@ -368,7 +388,7 @@ impl Ledger {
             }
             Some(block) if block.addr == call.addr => self.resize(call, ns, block),
             Some(block) => {
-                self.end_block(&block, ns, Some(call));
+                self.end_block(call.table, &block, ns, Some(call));
                 self.sites.moved(block.site, block.size);
                 self.new_block(call, ns)
             }
@@ -383,6 +403,8 @@ impl Ledger {
         let now = self.now(ns);
         self.sites.resize(block.site, block.size, call.size(), &now);
         self.timed(call, block.site);
+        self.heaps.remove(call.table as usize, block.addr, block.size);
+        self.heaps.add(call.table as usize, block.addr, call.size());
         block.size = call.size();
         let id = block.id;
         self.put_back(call.table, Some(block), ns);
@@ -433,6 +455,7 @@ impl Ledger {
             sites,
             counts: self.counts,
             samples: self.samples,
+            rounding: self.heaps.rounding(),
             events: self.threads.iter().map(|thread| thread.events).collect(),
             last_ns: self.last_ns,
             written,
@@ -445,6 +468,8 @@ pub(crate) struct Settled {
     pub sites: Sites,
     pub counts: Counts,
     pub samples: Vec<LiveSample>,
+    /// How the malloc of the program rounds sizes.
+    pub rounding: Rounding,
     /// Events of each thread.
     pub events: Vec<u64>,
     /// The time of the last event.

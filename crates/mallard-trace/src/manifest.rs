@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::Counts;
+use crate::memory::MemorySummary;
 use crate::tables::Written;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,6 +52,9 @@ pub struct Manifest {
     pub repairs: Repairs,
     /// Sums of the whole program.
     pub totals: Totals,
+    /// Where the resident memory was. Traces of older versions do not tell.
+    #[serde(default)]
+    pub memory: MemorySummary,
     /// The tables.
     pub tables: Vec<Written>,
     /// Notes of the command that recorded: host, program, cost of recording.

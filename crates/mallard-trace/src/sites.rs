@@ -6,12 +6,18 @@
 //! end: a block of the last peak adds its pages then, and a higher peak removes them all.
 
 use crate::duck::{Pages, OBSERVATIONS_MIN};
+use crate::growth::{self, Levels};
 use crate::histogram::{log_bucket, size_bucket, Histogram};
+use crate::memory::{Growing, MemorySummary};
 use crate::slices::{Slices, Width};
 use crate::touched::Touched;
 
 /// The most sites. Further ones are counted together, as the site of the empty call stack.
 const SITES_MAX: usize = 1 << 19;
+/// The most sites in the list of those that only grow.
+const GROWING_MAX: usize = 100;
+/// A site with fewer live blocks is not said to grow.
+const GROWING_BLOCKS_MIN: f64 = 8.0;
 /// A node of the tree that has no site.
 const NO_SITE: u32 = u32::MAX;
 
@@ -51,6 +57,8 @@ pub struct Site {
     touched: Touched,
     /// See `touched`.
     touched_at: f64,
+    /// Bytes in use over time.
+    pub levels: Levels,
     /// Bytes in use when the whole program had the most.
     pub at_peak_bytes: f64,
     /// Blocks freed.
@@ -119,6 +127,18 @@ impl Site {
     /// fewer than a measure needs.
     pub fn pages_at_peak(&mut self) -> Pages {
         self.touched_now().pages()
+    }
+
+    /// How the site grows; nothing if it does not only grow, or has only few blocks.
+    fn growth(&self) -> Option<Growing> {
+        let windows = self.levels.windows().filter(growth::only_grows)?;
+        let (blocks, bytes) = (self.live_allocs + self.left.0, self.live_bytes + self.left.1);
+        (blocks >= GROWING_BLOCKS_MIN).then(|| Growing {
+            stack: self.node as i32,
+            live_bytes: bytes as i64,
+            live_allocs: blocks as i64,
+            first_bytes: windows[0] as i64,
+        })
     }
 
     #[inline]
@@ -261,6 +281,7 @@ impl Sites {
         site.ops.add(self.width, slice, weight);
         site.squares.2 += square;
         site.note_peak(self.epoch);
+        site.levels.note(self.width, slice, site.live_bytes);
         site.grow(bytes, weight, square, now);
         self.grow_whole(bytes, weight, square, now);
         index
@@ -282,6 +303,7 @@ impl Sites {
         let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
         let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
+        site.levels.note(self.width, slice, site.live_bytes);
         if free.is_a_call {
             site.recorded += 1;
             site.ops.add(self.width, slice, weight);
@@ -298,13 +320,16 @@ impl Sites {
         }
     }
 
-    /// Counts a block that was in use when its process ended.
-    pub fn leave(&mut self, block: &Ended) {
+    /// Counts a block that was in use when its process ended, at the time `ns`.
+    pub fn leave(&mut self, block: &Ended, ns: i64) {
+        let slice = self.width.slice(ns);
         let size = block.size;
         let weight = self.weight(size);
         let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
         let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
+        // The level of this slice is that before the end of the process.
+        site.levels.note(self.width, slice + 1, site.live_bytes);
         for site in [site, &mut self.whole] {
             site.end_block(block);
             site.live_bytes -= bytes;
@@ -329,6 +354,7 @@ impl Sites {
         let (bytes, square) = (weight * (to - from), weight * (to * to - from * from));
         let site = &mut self.sites[index as usize];
         site.note_peak(self.epoch);
+        site.levels.note(self.width, slice, site.live_bytes);
         site.recorded += 1;
         site.reallocs += weight;
         site.bytes += bytes.max(0.0);
@@ -370,12 +396,15 @@ impl Sites {
         (self.whole.live_bytes, self.whole.live_allocs)
     }
 
-    /// Returns the sites that allocated, the sums of the whole program, and the width of slices.
-    pub fn finish(mut self) -> Finished {
+    /// Returns the sites that allocated, the sums of the whole program, and the width of slices. The
+    /// program ran until `end_ns`.
+    pub fn finish(mut self, end_ns: i64) -> Finished {
+        let slices = self.width.slice(end_ns) + 1;
         let (epoch, width) = (self.epoch, self.width);
         let whole = &mut self.whole;
         for site in &mut self.sites {
             site.note_peak(epoch);
+            site.levels.note(width, slices, site.live_bytes);
             whole.allocs += site.allocs;
             whole.bytes += site.bytes;
             whole.frees += site.frees;
@@ -412,6 +441,20 @@ impl Sites {
         whole.size_range.0 = whole.size_range.0.min(whole.size_range.1);
         self.sites.retain(|site| site.recorded > 0 || site.failed > 0);
         Finished { sites: self.sites, whole: self.whole, width, merged: self.merged }
+    }
+}
+
+impl Finished {
+    /// Lists the sites whose live bytes only grow, and finds the cause of the resident memory.
+    pub fn find_growing(&self, memory: &mut MemorySummary) {
+        let mut growing: Vec<Growing> = self.sites.iter().filter_map(Site::growth).collect();
+        growing.sort_unstable_by_key(|site| (-site.live_bytes, site.stack));
+        memory.growing_sites = growing.len() as u64;
+        memory.growing_bytes =
+            growing.iter().map(|site| site.live_bytes).fold(0, i64::saturating_add);
+        growing.truncate(GROWING_MAX);
+        memory.growing = growing;
+        memory.find_cause((self.whole.live_bytes + self.whole.left.1) as i64);
     }
 }
 

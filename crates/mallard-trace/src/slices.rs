@@ -18,6 +18,11 @@ impl Width {
         }
         (unit >> self.0) as usize
     }
+
+    /// Twice the width.
+    pub fn doubled(self) -> Width {
+        Width(self.0 + 1)
+    }
 }
 
 /// One count for each slice.

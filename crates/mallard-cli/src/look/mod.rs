@@ -1,6 +1,7 @@
 //! Looks at a trace in the terminal: `mallard stats` and `mallard sites`.
 
 pub mod frames;
+mod memory;
 pub mod sites;
 pub mod stats;
 

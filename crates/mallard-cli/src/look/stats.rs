@@ -1,10 +1,10 @@
 //! `mallard stats`: a trace in figures.
 
-use super::{lifetime, open, sites};
+use super::{lifetime, memory, open, sites};
 use crate::error::Failure;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, percent, time};
-use mallard_trace::duck::{Estimate, EXPLANATIONS};
+use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::manifest::{lack, Manifest};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ impl Command {
             say(&format!("{}\n", serde_json::to_string(manifest).expect("a manifest is plain")))?;
         } else {
             say(&text(manifest))?;
+            say(&memory::text(&trace)?)?;
+            say(&measures(manifest))?;
             if self.explain {
                 say(&sites::explanations())?;
             }
@@ -130,11 +132,22 @@ fn text(manifest: &Manifest) -> String {
         format!("{} that allocate; {} in all", count(totals.site_count), count(totals.stacks)),
     ));
     lines.push(("lost", losses(manifest)));
+    lines.iter().map(|(name, value)| line(name, value)).collect()
+}
+
+/// A line of the figures: a name and its value.
+pub fn line(name: &str, value: &str) -> String {
+    format!("{name:<16}{value}\n")
+}
+
+/// D V L U C F of the program.
+fn measures(manifest: &Manifest) -> String {
+    let all = &manifest.totals.sites;
     let measures = [&all.d, &all.v, &all.l, &all.u, &all.c, &all.f];
-    for (explanation, estimate) in EXPLANATIONS.iter().zip(measures) {
-        lines.push((explanation.word, measure(explanation.letter, explanation.unit, estimate)));
-    }
-    lines.iter().map(|(name, value)| format!("{name:<16}{value}\n")).collect()
+    let measure = |(explanation, estimate): (&Explanation, &Estimate)| {
+        line(explanation.word, &measure(explanation.letter, explanation.unit, estimate))
+    };
+    EXPLANATIONS.iter().zip(measures).map(measure).collect()
 }
 
 fn run(manifest: &Manifest) -> String {

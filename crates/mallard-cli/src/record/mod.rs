@@ -11,6 +11,7 @@ pub mod names;
 mod program;
 mod ring;
 mod session;
+mod smaps;
 mod summary;
 mod system;
 mod ticks;

@@ -1,10 +1,14 @@
 //! Reads memory, page faults and CPU time of a recorded process from the system.
 
+use super::smaps::{Mapping, Smaps};
+use nix::time::{clock_gettime, ClockId};
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// The memory and the CPU time of a process at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Resident bytes.
     pub rss: u64,
@@ -21,6 +25,17 @@ pub struct Memory {
     /// CPU time since the process began, in nanoseconds.
     pub user_ns: u64,
     pub system_ns: u64,
+    /// What is mapped; read together with `pss`.
+    pub mapped: Option<Mapped>,
+}
+
+/// What a process has mapped, and how it differs from what was read before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mapped {
+    /// Resident bytes of the recorder that belong to files.
+    pub recorder: u64,
+    /// Mappings with other anonymous bytes than before; 0: the mapping is gone.
+    pub changes: Vec<Mapping>,
 }
 
 impl Memory {
@@ -33,10 +48,17 @@ impl Memory {
         if let Some(huge) = self.huge {
             text += &format!(" huge={huge}");
         }
-        text + &format!(
+        text += &format!(
             " minor_faults={} major_faults={} user_ns={} system_ns={}",
             self.minor_faults, self.major_faults, self.user_ns, self.system_ns
-        )
+        );
+        if let Some(mapped) = &self.mapped {
+            text += &format!(" recorder={}", mapped.recorder);
+            for Mapping { start, end, anonymous } in &mapped.changes {
+                text += &format!(" map={start:x}-{end:x}:{anonymous}");
+            }
+        }
+        text
     }
 }
 
@@ -45,7 +67,11 @@ pub struct Sampler {
     process: u32,
     page_bytes: u64,
     ns_per_tick: u64,
-    rollup: Paced,
+    smaps: Paced,
+    /// The text of /proc/PID/smaps, which is read again and again.
+    text: String,
+    /// The mappings that were read last: from the start to the end and the anonymous bytes.
+    known: BTreeMap<u64, (u64, u64)>,
     threads: Paced,
 }
 
@@ -57,7 +83,9 @@ impl Sampler {
             process,
             page_bytes: sysconf(nix::unistd::SysconfVar::PAGE_SIZE).unwrap_or(4096),
             ns_per_tick: 1_000_000_000 / ticks.max(1),
-            rollup: Paced::default(),
+            smaps: Paced::default(),
+            text: String::new(),
+            known: BTreeMap::new(),
             threads: Paced::default(),
         }
     }
@@ -74,12 +102,35 @@ impl Sampler {
         }
         memory.rss = resident * self.page_bytes;
         memory.anonymous = resident.saturating_sub(shared) * self.page_bytes;
-        let path = format!("/proc/{}/smaps_rollup", self.process);
-        if let Some(rollup) = self.rollup.run(|| fs::read_to_string(&path).ok()).flatten() {
-            memory.pss = field(&rollup, "Pss:");
-            memory.huge = field(&rollup, "AnonHugePages:");
+        let path = format!("/proc/{}/smaps", self.process);
+        let text = &mut self.text;
+        let read = self.smaps.run(|| {
+            text.clear();
+            fs::File::open(&path).and_then(|mut file| file.read_to_string(text)).ok()?;
+            Some(Smaps::parse(text))
+        });
+        // A process that ends while its file is read has no mappings any more.
+        if let Some(smaps) = read.flatten().filter(|smaps| smaps.pss > 0) {
+            memory.pss = Some(smaps.pss);
+            memory.huge = Some(smaps.huge);
+            memory.mapped = Some(self.changed(smaps));
         }
         Some(memory)
+    }
+
+    /// What has changed since the mappings were read before.
+    fn changed(&mut self, smaps: Smaps) -> Mapped {
+        let Smaps { recorder, mappings, .. } = smaps;
+        let now: BTreeMap<u64, (u64, u64)> =
+            mappings.iter().map(|m| (m.start, (m.end, m.anonymous))).collect();
+        let gone = self.known.iter().filter(|(start, _)| !now.contains_key(start));
+        let gone = gone.map(|(&start, &(end, _))| Mapping { start, end, anonymous: 0 });
+        let mut changes: Vec<Mapping> = gone.collect();
+        let known = &self.known;
+        let is_new = |m: &Mapping| known.get(&m.start) != Some(&(m.end, m.anonymous));
+        changes.extend(mappings.into_iter().filter(is_new));
+        self.known = now;
+        Mapped { recorder, changes }
     }
 
     /// The CPU time of each thread in nanoseconds, by thread id. Empty when it is too early to read
@@ -122,13 +173,8 @@ fn parse_stat(stat: &str, ns_per_tick: u64) -> Option<Memory> {
     })
 }
 
-/// The bytes of a line `NAME  123 kB`.
-fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
-/// Runs something so seldom that it takes at most a hundredth of the time.
+/// Runs something so seldom that it takes at most a hundredth of a core. What it takes is CPU time:
+/// on a busy machine, the wait for a core is none of its cost.
 #[derive(Default)]
 struct Paced {
     next: Option<Instant>,
@@ -142,11 +188,17 @@ impl Paced {
         if self.next.is_some_and(|next| begin < next) {
             return None;
         }
+        let cpu = cpu_of_this_thread();
         let result = action();
-        let took = begin.elapsed().max(Duration::from_micros(1));
+        let took = cpu_of_this_thread().saturating_sub(cpu).max(Duration::from_micros(1));
         self.next = Some(Instant::now() + took * Self::PAUSES);
         Some(result)
     }
+}
+
+/// The CPU time of the calling thread.
+fn cpu_of_this_thread() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 #[cfg(test)]
@@ -158,6 +210,26 @@ mod tests {
         let memory = Sampler::new(std::process::id()).memory().unwrap();
         assert!(memory.rss > memory.anonymous && memory.anonymous > 0, "{memory:?}");
         assert!(memory.pss.is_some() && memory.minor_faults > 0, "{memory:?}");
+    }
+
+    #[test]
+    fn mappings_are_told_once_until_they_change() {
+        let mut sampler = Sampler::new(std::process::id());
+        let first = sampler.memory().unwrap();
+        let mapped = first.mapped.clone().unwrap();
+        let sum: u64 = mapped.changes.iter().map(|mapping| mapping.anonymous).sum();
+        assert!(sum > 0 && sum < first.rss, "{first:?}");
+        assert!(first.text().contains(" recorder=0 map="), "{}", first.text());
+        assert_eq!(sampler.memory().unwrap().mapped, None); // it is too early
+
+        let smaps = |mappings: Vec<Mapping>| Smaps { mappings, ..Smaps::default() };
+        let mapping = |start, anonymous| Mapping { start, end: start + 5, anonymous };
+        let mut sampler = Sampler::new(0);
+        let both = vec![mapping(10, 1), mapping(20, 1)];
+        assert_eq!(sampler.changed(smaps(both.clone())).changes, both);
+        assert_eq!(sampler.changed(smaps(both)).changes, []);
+        let changes = sampler.changed(smaps(vec![mapping(20, 2), mapping(30, 3)])).changes;
+        assert_eq!(changes, [mapping(10, 0), mapping(20, 2), mapping(30, 3)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reads a stream event by event: resolves call stacks, orders the events, and passes them to the
 //! ledger, which works in a thread of its own.
 
+use super::samples::{self, Sample};
 use super::Progress;
 use crate::clock::Clock;
 use crate::error::Result;
@@ -10,6 +11,7 @@ use crate::ledger::{Call, Counts, Ledger, Message, Settled};
 use crate::manifest::{Losses, Repairs};
 use crate::merge::Merge;
 use crate::modules::Modules;
+use crate::rounding::Rounding;
 use crate::sites::Finished;
 use crate::slices::{CpuTime, Slices, Width};
 use crate::stacks::{ThreadStack, Tree, FRAME_CUT, FRAME_GAP, ROOT};
@@ -67,18 +69,6 @@ pub(super) struct Process {
     pub t1: Option<u64>,
     pub status: Option<u64>,
 }
-
-/// The memory of a process at one moment, as the system reported it.
-pub(super) struct Sample {
-    pub ns: i64,
-    pub process: u32,
-    pub live: (f64, f64),
-    pub numbers: [Option<i64>; 8],
-}
-
-/// The names of the numbers in a sample, in the order of the columns.
-const SAMPLE_NAMES: [&str; 8] =
-    ["rss", "pss", "anonymous", "huge", "minor_faults", "major_faults", "user_ns", "system_ns"];
 
 /// A traced allocator.
 struct Allocator {
@@ -152,6 +142,7 @@ pub(super) struct ReadStream {
     pub cpu: CpuTime,
     pub clock: Clock,
     pub sites: Finished,
+    pub rounding: Rounding,
     pub losses: Losses,
     pub repairs: Repairs,
     pub counts: Counts,
@@ -232,6 +223,9 @@ impl Reading {
                 let text = event.text();
                 let is_good = self.modules.module(record.stack, record.addr, &text, record.t);
                 self.repairs.bad_texts += u64::from(!is_good);
+                if let Some(rounding) = Rounding::of_module(&text) {
+                    self.ledger.send(Message::Rounding(rounding));
+                }
             }
             op::PROCESS => self.process(record, &event.text()),
             op::PROCESS_END => self.process_end(record),
@@ -287,9 +281,7 @@ impl Reading {
 
     fn tell_ledger(&mut self, index: u32) {
         let thread = &self.threads[index as usize];
-        let process = self.by_process.get(&thread.process);
-        let is_forked =
-            process.is_some_and(|&index| self.processes[index as usize].begins == "fork");
+        let is_forked = self.is_forked(thread.process);
         let (tid, process) = (thread.number as i32, thread.process as i32);
         self.ledger.send(Message::Thread { thread: index, tid, process, is_forked });
     }
@@ -466,17 +458,24 @@ impl Reading {
     }
 
     fn memory(&mut self, record: &Record, text: &str) {
-        let mut numbers = [None; 8];
-        for (name, value) in text.split(' ').filter_map(|part| part.split_once('=')) {
-            if let Some(index) = SAMPLE_NAMES.iter().position(|&known| known == name) {
-                numbers[index] = value.parse().ok();
-            }
-        }
+        let (numbers, resident) = samples::parse(text);
         // The live bytes are filled in when the sample's turn in the order of time comes.
         let what = format::pack(0, 0, op::MEMORY, 0);
-        let addr = self.samples.len() as u64;
-        self.samples.push(Sample { ns: 0, process: record.stack, live: (0.0, 0.0), numbers });
-        self.hold(Call { t: record.t, addr, what, dur: 0, node: 0, thread: 0, table: 0, fresh: 0 });
+        let number = self.samples.len() as u64;
+        let table = self.table(Owner::Process(record.stack));
+        // A child of a fork has blocks of its parent, which are not followed.
+        if let Some(resident) = resident.filter(|_| !self.is_forked(record.stack)) {
+            self.ledger.send(Message::Resident { number, resident });
+        }
+        self.samples.push(Sample::new(record.stack, numbers));
+        let call =
+            Call { t: record.t, addr: number, what, dur: 0, node: 0, thread: 0, table, fresh: 0 };
+        self.hold(call);
+    }
+
+    fn is_forked(&self, process: u32) -> bool {
+        let index = self.by_process.get(&process);
+        index.is_some_and(|&index| self.processes[index as usize].begins == "fork")
     }
 
     fn cpu(&mut self, record: &Record) {
@@ -529,9 +528,11 @@ impl Reading {
         }
         for live in settled.samples {
             let sample = &mut self.samples[live.number as usize];
-            (sample.ns, sample.live) = (live.ns, live.live);
+            (sample.ns, sample.live, sample.parts) = (live.ns, live.live, live.parts);
         }
-        let sites = settled.sites.finish();
+        // A program may go on without events: what it had allocated does not grow then.
+        let sampled = self.samples.iter().map(|sample| sample.ns).max().unwrap_or(0);
+        let sites = settled.sites.finish(settled.last_ns.max(sampled));
         self.repairs.inversions = self.merge.inversions();
         self.repairs.refused_nodes = self.tree.refused();
         self.repairs.merged_sites = sites.merged;
@@ -548,6 +549,7 @@ impl Reading {
             cpu: CpuTime { total_ns, slices: self.cpu_slices, width: self.width },
             clock: self.clock,
             sites,
+            rounding: settled.rounding,
             losses: self.losses,
             repairs: self.repairs,
             counts: settled.counts,

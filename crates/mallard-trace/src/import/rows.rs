@@ -1,12 +1,14 @@
 //! The rows of the small tables.
 
-use super::reading::ReadStream;
+use super::reading::{Process, ReadStream};
+use super::samples::Sample;
+use crate::memory::{MemorySummary, Parts, Sums};
 use crate::modules::{Frame, Module};
 use crate::site_row::{self, SiteRow};
 use crate::stacks::ROOT;
 use crate::symbols::Symbols;
 use crate::tables::schema::{
-    CPU, FRAMES, MAPPINGS, MODULES, PROCESSES, SAMPLES, SITES, STACKS, THREADS,
+    CPU, FRAMES, MAPPINGS, MEMORY, MODULES, PROCESSES, SAMPLES, SITES, STACKS, THREADS,
 };
 use crate::tables::{Column, Tables, GROUP_ROWS};
 
@@ -18,6 +20,7 @@ impl ReadStream {
         self.write_processes(tables);
         self.write_threads(tables);
         self.write_samples(tables);
+        self.write_memory(tables);
         let cpu = &self.cpu_rows;
         tables.write(
             &CPU,
@@ -109,6 +112,55 @@ impl ReadStream {
         let numbers = (0..8).map(|i| Column::i64_or_null(rows.iter().map(|row| row.numbers[i])));
         columns.extend(numbers);
         tables.write(&SAMPLES, columns);
+    }
+
+    fn write_memory(&self, tables: &mut Tables) {
+        let rows: Vec<(&Sample, Parts)> =
+            self.samples.iter().filter_map(|sample| Some((sample, sample.parts?))).collect();
+        let numbers: [fn(&Parts) -> i64; 8] = [
+            |parts| parts.resident,
+            |parts| parts.live,
+            |parts| parts.rounding,
+            |parts| parts.fragmented,
+            |parts| parts.kept,
+            |parts| parts.code,
+            |parts| parts.stacks,
+            |parts| parts.recorder,
+        ];
+        let mut columns = vec![
+            Column::i64(rows.iter().map(|(sample, _)| sample.ns)),
+            Column::i32(rows.iter().map(|(sample, _)| sample.process as i32)),
+        ];
+        columns
+            .extend(numbers.map(|number| Column::i64(rows.iter().map(|(_, parts)| number(parts)))));
+        tables.write(&MEMORY, columns);
+    }
+
+    /// The processes whose memory a process ends: its own when it ends, and that of the program
+    /// before by `exec`.
+    fn ends(&self, process: &Process) -> impl Iterator<Item = (i64, u32)> {
+        let own = process.t1.map(|t| (self.clock.ns(t), process.number));
+        let before = process.parent.filter(|_| process.begins == "exec");
+        own.into_iter().chain(before.map(|before| (self.clock.ns(process.t0), before)))
+    }
+
+    /// Sums up where the memory was.
+    pub fn memory(&self) -> MemorySummary {
+        let mut sums = Sums::default();
+        let mut ends: Vec<(i64, u32)> = self.processes.iter().flat_map(|p| self.ends(p)).collect();
+        ends.sort_unstable_by_key(|&(ns, process)| (std::cmp::Reverse(ns), process));
+        let rows = self.samples.iter().filter_map(|sample| Some((sample, sample.parts?)));
+        for (sample, parts) in rows {
+            while let Some(&(ns, process)) = ends.last().filter(|end| end.0 <= sample.ns) {
+                ends.pop();
+                sums.end_process(ns, process);
+            }
+            sums.add(sample.ns, sample.process, &parts);
+        }
+        let mut memory = sums.finish(self.duration_ns);
+        memory.rounding = self.rounding.name().to_string();
+        self.sites.find_growing(&mut memory);
+        memory
     }
 }
 

@@ -251,6 +251,25 @@ pub const SAMPLES: Schema = Schema {
     ],
 };
 
+/// Where the resident memory of the processes was, as often as the system told it: see
+/// `crate::residency::Parts`.
+pub const MEMORY: Schema = Schema {
+    name: "memory",
+    has_parts: false,
+    fields: &[
+        field("t_ns", I64, Delta),
+        field("proc", I32, Dictionary),
+        field("resident", I64, Delta),
+        field("live", I64, Delta),
+        field("rounding", I64, Delta),
+        field("fragmented", I64, Delta),
+        field("kept", I64, Delta),
+        field("code", I64, Delta),
+        field("stacks", I64, Delta),
+        field("recorder", I64, Delta),
+    ],
+};
+
 /// The CPU time of the threads, some 100 times a second.
 pub const CPU: Schema = Schema {
     name: "cpu",
@@ -321,5 +340,7 @@ pub const SITES: Schema = Schema {
 };
 
 /// All tables of a trace, in the order in which the manifest lists them.
-pub const ALL: [&Schema; 10] =
-    [&EVENTS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &CPU, &SITES];
+pub const ALL: [&Schema; 11] = [
+    &EVENTS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &MEMORY, &CPU,
+    &SITES,
+];

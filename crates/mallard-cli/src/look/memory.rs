@@ -1,0 +1,93 @@
+//! Where the resident memory of a program was, as `mallard stats` prints it.
+
+use super::frames::{place, without_wrappers};
+use super::stats::line;
+use crate::error::Failure;
+use crate::output::units::{bytes, count, percent, plural, time};
+use mallard_trace::names::short;
+use mallard_trace::residency::{Growing, MemorySummary, Parts};
+use mallard_trace::trace::Stacks;
+use mallard_trace::Trace;
+
+/// The most sites that are named.
+const GROWING_SHOWN: usize = 3;
+
+/// The parts of the resident memory, their cause, and the sites that only grow.
+pub fn text(trace: &Trace) -> Result<String, Failure> {
+    let memory = &trace.manifest().memory;
+    let Some(sentence) = memory.sentence() else {
+        return Ok(line("where it is", &format!("unknown: {}", why_unknown(trace))));
+    };
+    let mut text = table(memory);
+    text += &line("cause", &sentence);
+    if trace.manifest().notes.contains_key("window") {
+        text += &line("", "what was allocated before the window counts as kept");
+    }
+    if !memory.growing.is_empty() {
+        let shown = format!(
+            "{}: {} in use at the end",
+            plural(memory.growing_sites, "call stack"),
+            bytes(memory.growing_bytes.max(0) as u64)
+        );
+        text += &line("only growing", &shown);
+        let stacks = trace.stacks()?;
+        let sites = memory.growing.iter().take(GROWING_SHOWN);
+        text += &sites.map(|site| line("", &growing(site, &stacks))).collect::<String>();
+    }
+    Ok(text)
+}
+
+fn why_unknown(trace: &Trace) -> &'static str {
+    let manifest = trace.manifest();
+    if manifest.stream.sample_bytes > 0 {
+        "only some blocks were recorded"
+    } else if manifest.tables.iter().all(|table| table.name != "memory") {
+        "an older version recorded the trace"
+    } else {
+        "the system did not tell what is resident where, or the program ended before it could"
+    }
+}
+
+/// One line for each part, with its bytes and shares at the peak, at the end, and on average.
+fn table(memory: &MemorySummary) -> String {
+    let moments = [&memory.peak.parts, &memory.end.parts, &memory.mean.parts];
+    let cell = |part: i64, parts: &Parts| {
+        let share = part as f64 / parts.resident.max(1) as f64;
+        format!("{:>10} {:>6}", bytes(part.max(0) as u64), percent(share))
+    };
+    let heads = ["at the peak", "at the end", "on average"].map(|head| format!("{head:>17}"));
+    let mut text = line("where it is", &heads.join("   "));
+    let resident = moments.map(|parts| cell(parts.resident, parts));
+    text += &line("  resident", &resident.join("   "));
+    let named = moments.map(Parts::named);
+    for (part, &(name, _)) in named[0].iter().enumerate() {
+        let cells = [0, 1, 2].map(|moment| cell(named[moment][part].1, moments[moment]));
+        text += &line(&format!("  {name}"), &cells.join("   "));
+    }
+    let at = time(memory.peak.t_ns as f64);
+    text + &line(
+        "",
+        &format!("the peak was after {at}; rounding is by the rule of {}", rule(memory)),
+    )
+}
+
+fn rule(memory: &MemorySummary) -> &str {
+    match memory.rounding.as_str() {
+        "classes" => "a malloc with size classes",
+        rule => rule,
+    }
+}
+
+fn growing(site: &Growing, stacks: &Stacks) -> String {
+    let functions = stacks.functions(site.stack);
+    let shown = without_wrappers(&functions);
+    let name = shown.first().map_or("(no call stack)".to_string(), |frame| {
+        format!("{}  {}", short(frame.function), place(frame))
+    });
+    format!(
+        "{} in {} blocks  {}",
+        bytes(site.live_bytes.max(0) as u64),
+        count(site.live_allocs.max(0) as u64),
+        name.trim_end()
+    )
+}

@@ -1,0 +1,136 @@
+//! Parses /proc/PID/smaps: what a process has mapped, and how much of it is resident.
+
+/// A mapping with resident bytes that belong to no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The first address.
+    pub start: u64,
+    /// The address after the last.
+    pub end: u64,
+    /// Resident bytes that belong to no file.
+    pub anonymous: u64,
+}
+
+/// The sums of all mappings, and those with anonymous memory of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Smaps {
+    /// Resident bytes, those shared with other processes divided by their number.
+    pub pss: u64,
+    /// Bytes in huge pages.
+    pub huge: u64,
+    /// Resident bytes of the recorder that belong to files: the ring, and code of its library.
+    pub recorder: u64,
+    /// The mappings that have anonymous memory.
+    pub mappings: Vec<Mapping>,
+}
+
+/// What names the mappings of the recorder.
+const OF_RECORDER: [&str; 2] = ["/memfd:mallard-ring", "/libmallard-record.so"];
+
+impl Smaps {
+    /// Parses the text of the file. Lines that are not known are skipped.
+    pub fn parse(text: &str) -> Smaps {
+        let mut smaps = Smaps::default();
+        let mut current = Mapping { start: 0, end: 0, anonymous: 0 };
+        let mut is_recorder = false;
+        for line in text.lines() {
+            // Only lines that begin a mapping begin with a hexadecimal digit of lower case.
+            match line.as_bytes().first() {
+                Some(b'0'..=b'9' | b'a'..=b'f') => {
+                    let Some((start, end, name)) = head(line) else { continue };
+                    is_recorder = OF_RECORDER.iter().any(|part| name.contains(part));
+                    current = Mapping { start, end, anonymous: 0 };
+                }
+                Some(b'R') if is_recorder => smaps.recorder += bytes(line, "Rss:").unwrap_or(0),
+                Some(b'P') => smaps.pss += bytes(line, "Pss:").unwrap_or(0),
+                Some(b'A') => {
+                    smaps.huge += bytes(line, "AnonHugePages:").unwrap_or(0);
+                    let anonymous = bytes(line, "Anonymous:").unwrap_or(0);
+                    if anonymous > 0 {
+                        smaps.mappings.push(Mapping { anonymous, ..current });
+                    }
+                    if is_recorder {
+                        smaps.recorder = smaps.recorder.saturating_sub(anonymous);
+                    }
+                }
+                _ => {}
+            }
+        }
+        smaps
+    }
+}
+
+/// The range and the name in the first line of a mapping: `START-END rw-p OFFSET DEVICE INODE NAME`.
+fn head(line: &str) -> Option<(u64, u64, &str)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    // The name may contain spaces, and follows on four words.
+    let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
+    Some((address(start)?, address(end)?, name))
+}
+
+/// The bytes of a line `NAME  123 kB`.
+fn bytes(line: &str, name: &str) -> Option<u64> {
+    let number = line.strip_prefix(name)?.trim_start().strip_suffix(" kB")?;
+    Some(number.parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+55d0-55d8 r-xp 00001000 08:02 173521                     /usr/bin/a program
+Size:                 32 kB
+Rss:                  28 kB
+Pss:                   7 kB
+Pss_Dirty:             0 kB
+Anonymous:             4 kB
+AnonHugePages:         0 kB
+VmFlags: rd ex mr mw me
+7f00-7f80 rw-p 00000000 00:00 0 
+Rss:                 512 kB
+Pss:                 512 kB
+Anonymous:           512 kB
+AnonHugePages:       256 kB
+7fa0-7fb0 rw-s 00000000 00:01 2                          /memfd:mallard-ring (deleted)
+Rss:                  64 kB
+Pss:                  32 kB
+Anonymous:             0 kB
+7fb0-7fc0 rw-p 00002000 08:02 5                          /opt/lib/libmallard-record.so
+Rss:                  32 kB
+Anonymous:             8 kB
+7fc0-7fc8 rw-p 00000000 00:00 0 
+Rss:                  16 kB
+Anonymous:            16 kB
+Unknown line
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]
+Rss:                   0 kB
+Rss:                  many kB
+";
+
+    #[test]
+    fn mappings_with_anonymous_memory_and_the_files_of_the_recorder_are_found() {
+        let smaps = Smaps::parse(TEXT);
+        let kib = 1024;
+        assert_eq!((smaps.pss, smaps.huge), ((7 + 512 + 32) * kib, 256 * kib));
+        assert_eq!(smaps.recorder, (64 + 24) * kib);
+        let mapping = |start, end, anonymous| Mapping { start, end, anonymous };
+        assert_eq!(
+            smaps.mappings,
+            [
+                mapping(0x55d0, 0x55d8, 4 * kib),
+                mapping(0x7f00, 0x7f80, 512 * kib),
+                mapping(0x7fb0, 0x7fc0, 8 * kib),
+                mapping(0x7fc0, 0x7fc8, 16 * kib)
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_file_has_no_mappings() {
+        assert_eq!(Smaps::parse(""), Smaps::default());
+        assert_eq!(Smaps::parse("5-x\n-\n7f00\n"), Smaps::default());
+    }
+}

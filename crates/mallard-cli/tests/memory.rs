@@ -1,0 +1,112 @@
+//! Tests where `mallard record` and `stats` say that the resident memory of real programs is.
+//!
+//! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
+//! `./x test` builds the recorder and runs them.
+
+mod support;
+
+use mallard_trace::residency::{rows, split, Cause, Row};
+use mallard_trace::tables::schema::SAMPLES;
+use mallard_trace::Trace;
+use std::path::Path;
+use support::Folder;
+
+/// Records one of the programs in `programs/memory`.
+fn recorded(name: &str, compiler: &[&str]) -> (Folder, Trace) {
+    let folder = Folder::new();
+    let file = format!("tests/programs/memory/{name}.c");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let program = folder.compile_file(name, &file, compiler);
+    let ran = folder.mallard(&["record", "-o", name, "--", &program]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let trace = Trace::open(&folder.path(&format!("{name}.mallard"))).unwrap();
+    (folder, trace)
+}
+
+/// For each moment, how far the sum of the parts is from the resident memory, and how far the live
+/// part is from the live bytes of all sites, as shares of the resident memory. The programs touch all
+/// that they allocate, so the live part says whether blocks and pages were found at the same time.
+fn distances(trace: &Trace) -> Vec<(f64, f64)> {
+    let samples = trace.table(&SAMPLES).unwrap();
+    let column = |name| samples.i64s(name).unwrap();
+    let (times, resident, live) = (column("t_ns"), column("rss"), column("live_bytes"));
+    let distance = |row: Row| {
+        let sample = times.iter().position(|&t_ns| t_ns == row.t_ns).expect("a sample");
+        let parts = row.parts.named();
+        assert!(parts.iter().all(|&(_, bytes)| bytes >= 0), "{row:?}");
+        let sum: i64 = parts.iter().map(|&(_, bytes)| bytes).sum();
+        let share = |bytes: i64| bytes.abs() as f64 / resident[sample] as f64;
+        (share(sum - resident[sample]), share(row.parts.live - live[sample]))
+    };
+    rows(trace).unwrap().into_iter().map(distance).collect()
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn four_programs_have_four_causes_and_the_parts_add_up() {
+    let mut distances_of_all = Vec::new();
+    for (name, cause, sentence) in [
+        ("leak", Cause::Growing, "a leak"),
+        ("fragment", Cause::Fragmented, ": fragmentation"),
+        ("keep", Cause::Kept, ": kept by the allocator"),
+        ("use", Cause::Used, ": used"),
+    ] {
+        let (folder, trace) = recorded(name, &[]);
+        let memory = &trace.manifest().memory;
+        assert_eq!(memory.cause, cause, "{name}: {memory:?}");
+        assert!(memory.share > 0.3, "{name}: {memory:?}");
+        assert_eq!(memory.rounding, "glibc");
+        let stats = folder.mallard(&["stats", name]).out();
+        assert!(stats.contains(sentence), "{stats}");
+        assert_eq!(stats.contains("only growing"), name == "leak", "{stats}");
+        assert_eq!(stats.contains("forget"), name == "leak", "{stats}");
+        distances_of_all.extend(distances(&trace));
+    }
+    let number = distances_of_all.len();
+    assert!(number >= 200, "only {number} moments");
+    let worst = distances_of_all.iter().fold((0.0f64, 0.0f64), |worst, distance| {
+        (worst.0.max(distance.0), worst.1.max(distance.1))
+    });
+    assert!(worst.0 < 0.05, "{worst:?}");
+    // While a program grows fast, a moment of the system is not quite that of the events.
+    let near = distances_of_all.iter().filter(|distance| distance.1 < 0.05).count();
+    assert!(near * 100 >= number * 95, "{near} of {number}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn the_parts_are_what_the_program_did() {
+    const MIB: i64 = 1 << 20;
+    let near = |bytes: i64, expected: i64| (bytes - expected).abs() < expected / 10;
+    // 60,000 blocks of 1,000 bytes, and 8 bytes of rounding for each.
+    let (_folder, trace) = recorded("use", &[]);
+    let peak = trace.manifest().memory.peak.parts;
+    assert!(near(peak.live, 60_000_000) && near(peak.rounding, 480_000), "{peak:?}");
+    assert!(peak.fragmented + peak.kept < 2 * MIB, "{peak:?}");
+    // 15,000 of 240,000 blocks of 200 bytes stay; glibc sets 208 aside for each.
+    let (_folder, trace) = recorded("fragment", &[]);
+    let end = trace.manifest().memory.end.parts;
+    assert!(near(end.live, 3_000_000) && near(end.fragmented, 47_000_000), "{end:?}");
+    // The array of addresses is a variable of the program.
+    assert!(near(end.stacks, 240_000 * 8), "{end:?}");
+    // Nothing changes after the last event.
+    let duration = trace.manifest().totals.duration_ns;
+    let moments: Vec<i64> = rows(&trace).unwrap().iter().map(|row| row.t_ns).collect();
+    let split = split(&trace, &moments).unwrap();
+    for at in (0..moments.len()).filter(|&at| moments[at] > duration) {
+        assert_eq!(split.live[at], end.live);
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_recording_of_samples_and_a_short_one_say_that_they_do_not_tell() {
+    let folder = Folder::new();
+    let perl = ["--", "perl", "-e", "my @a = map { 'x' x 100 } 1..50000"];
+    let ran = folder.mallard(&[&["record", "-o", "some", "--sample", "16KiB"], &perl[..]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let stats = folder.mallard(&["stats", "some"]).out();
+    assert!(stats.contains("where it is     unknown: only some blocks were recorded"), "{stats}");
+    let trace = Trace::open(&folder.path("some.mallard")).unwrap();
+    assert!(split(&trace, &[0, 1]).unwrap().is_empty());
+}

@@ -1,0 +1,271 @@
+//! The pages of the processes, while the events pass by: which blocks are on them, and what the
+//! system says is resident.
+
+use crate::hash::NumberMap;
+use crate::memory::Parts;
+use crate::occupancy::{Heap, Occupancy};
+use crate::rounding::Rounding;
+use std::collections::BTreeMap;
+
+/// A mapping of a process with resident bytes that belong to no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mapped {
+    /// The first address.
+    pub start: u64,
+    /// The address after the last.
+    pub end: u64,
+    /// Resident bytes that belong to no file. 0: the mapping is gone.
+    pub anonymous: u64,
+}
+
+/// What the system says of the mappings of a process at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct MappedChange {
+    /// Resident bytes of the recorder that belong to files.
+    pub recorder: u64,
+    /// The mappings that differ from those of the moment before.
+    pub mappings: Vec<Mapped>,
+}
+
+/// What the system says is resident of a process at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Resident {
+    /// Resident bytes.
+    pub rss: u64,
+    /// Resident bytes that belong to no file.
+    pub anonymous: u64,
+    /// What has changed in the mappings. To read them takes long, so they are read less often.
+    pub mapped: Option<MappedChange>,
+}
+
+/// The heap and the mappings of one process.
+struct Process {
+    occupancy: Occupancy,
+    /// From the start of a mapping to its end and its resident bytes.
+    mappings: BTreeMap<u64, (u64, u64)>,
+    /// What was known when the mappings were read last; nothing if they never were.
+    at_mappings: Option<AtMappings>,
+}
+
+/// What only the mappings tell, and what changes little until they are read again.
+#[derive(Clone, Copy, Default)]
+struct AtMappings {
+    /// Bytes of mappings that never held a block.
+    stacks: u64,
+    /// Bytes of the recorder that belong to files.
+    recorder: u64,
+    /// Pages within large blocks that the program never touched.
+    untouched: u64,
+}
+
+impl Process {
+    fn new(rounding: Rounding) -> Self {
+        let occupancy = Occupancy::new(rounding);
+        Process { occupancy, mappings: BTreeMap::new(), at_mappings: None }
+    }
+
+    /// Takes what has changed in the mappings.
+    fn map(&mut self, change: MappedChange) {
+        for mapped in change.mappings {
+            if mapped.anonymous == 0 || mapped.end <= mapped.start {
+                self.mappings.remove(&mapped.start);
+            } else {
+                self.mappings.insert(mapped.start, (mapped.end, mapped.anonymous));
+            }
+        }
+        let mut now = AtMappings { recorder: change.recorder, ..AtMappings::default() };
+        for (&start, &(end, bytes)) in &self.mappings {
+            let filled = self.occupancy.within(start, end);
+            if filled.has_had_blocks() {
+                now.untouched += filled.untouched(bytes);
+            } else {
+                now.stacks = now.stacks.saturating_add(bytes);
+            }
+        }
+        self.at_mappings = Some(now);
+    }
+
+    /// The parts of `rss` resident bytes, of which `anonymous` belong to no file. What of these is
+    /// not in a stack is in heaps.
+    fn parts(&self, rss: u64, anonymous: u64) -> Option<Parts> {
+        let at_mappings = self.at_mappings?;
+        let anonymous = anonymous.min(rss);
+        let recorder = at_mappings.recorder.min(rss - anonymous);
+        let stacks = at_mappings.stacks.min(anonymous);
+        let filled = self.occupancy.within(0, u64::MAX).without(at_mappings.untouched);
+        let (heap, stacks) = match filled.divide(anonymous - stacks) {
+            Some(heap) => (heap, stacks),
+            None => (Heap::default(), anonymous),
+        };
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        Some(Parts {
+            resident: signed(rss),
+            live: signed(heap.live),
+            rounding: signed(heap.rounding),
+            fragmented: signed(heap.fragmented),
+            kept: signed(heap.kept),
+            code: signed(rss - anonymous - recorder),
+            stacks: signed(stacks),
+            recorder: signed(recorder),
+        })
+    }
+}
+
+/// The heaps of all processes.
+pub(crate) struct Heaps {
+    /// By the index of the blocks of a process. Traced allocators have none.
+    processes: Vec<Option<Box<Process>>>,
+    /// By the number of a sample that has not come yet.
+    announced: NumberMap<u64, Resident>,
+    rounding: Rounding,
+    is_whole: bool,
+}
+
+impl Heaps {
+    /// Without processes. If the stream has only some blocks, so that it is not `is_whole`, the pages
+    /// of the others are unknown, and there are no parts.
+    pub fn new(is_whole: bool) -> Self {
+        Heaps {
+            processes: Vec::new(),
+            announced: NumberMap::default(),
+            rounding: Rounding::default(),
+            is_whole,
+        }
+    }
+
+    /// How processes that begin from now on round sizes.
+    pub fn set_rounding(&mut self, rounding: Rounding) {
+        self.rounding = rounding;
+    }
+
+    /// How the process that allocated first rounds sizes.
+    pub fn rounding(&self) -> Rounding {
+        let first = self.processes.iter().flatten().next();
+        first.map_or(self.rounding, |process| process.occupancy.rounding())
+    }
+
+    /// Takes what the system says at the moment of a sample.
+    pub fn announce(&mut self, number: u64, resident: Resident) {
+        self.announced.insert(number, resident);
+    }
+
+    fn process(&mut self, table: usize) -> &mut Process {
+        if self.processes.len() <= table {
+            self.processes.resize_with(table + 1, || None);
+        }
+        let rounding = self.rounding;
+        self.processes[table].get_or_insert_with(|| Box::new(Process::new(rounding)))
+    }
+
+    /// Adds a block.
+    #[inline]
+    pub fn add(&mut self, table: usize, addr: u64, size: u64) {
+        if !self.is_whole {
+            return;
+        }
+        match self.processes.get_mut(table) {
+            Some(Some(process)) => process.occupancy.add(addr, size),
+            _ => self.process(table).occupancy.add(addr, size),
+        }
+    }
+
+    /// Removes a block that was added with the same size.
+    #[inline]
+    pub fn remove(&mut self, table: usize, addr: u64, size: u64) {
+        if let Some(Some(process)) = self.processes.get_mut(table) {
+            process.occupancy.remove(addr, size);
+        }
+    }
+
+    /// Forgets the memory of a process that has ended.
+    pub fn forget(&mut self, table: usize) {
+        if let Some(process) = self.processes.get_mut(table) {
+            *process = None;
+        }
+    }
+
+    /// The parts of the memory of a process at the moment of a sample; nothing if the system did not
+    /// say what is resident, or never in which mappings.
+    pub fn parts(&mut self, number: u64, table: usize) -> Option<Parts> {
+        let resident = self.announced.remove(&number).filter(|_| self.is_whole)?;
+        let process = self.process(table);
+        process.occupancy.sort();
+        if let Some(change) = resident.mapped {
+            process.map(change);
+        }
+        process.parts(resident.rss, resident.anonymous)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped(start: u64, end: u64, anonymous: u64) -> Mapped {
+        Mapped { start, end, anonymous }
+    }
+
+    fn resident(rss: u64, anonymous: u64, mappings: &[Mapped]) -> Resident {
+        let mapped = MappedChange { recorder: 0x2000, mappings: mappings.to_vec() };
+        Resident { rss, anonymous, mapped: Some(mapped) }
+    }
+
+    #[test]
+    fn each_mapping_is_a_heap_or_a_stack_and_the_rest_are_files() {
+        let mut heaps = Heaps::new(true);
+        heaps.add(0, 0x10010, 4000);
+        let mappings = [mapped(0x10000, 0x20000, 0x3000), mapped(0x7f000, 0x80000, 0x1000)];
+        heaps.announce(5, resident(0xa000, 0x4000, &mappings));
+        let parts = heaps.parts(5, 0).unwrap();
+        assert_eq!((parts.live, parts.rounding, parts.fragmented), (4000, 16, 80));
+        assert_eq!((parts.kept, parts.stacks), (0x2000, 0x1000));
+        assert_eq!((parts.code, parts.recorder), (0x4000, 0x2000));
+        let sum: i64 = parts.named().iter().map(|&(_, bytes)| bytes).sum();
+        assert_eq!(sum, parts.resident);
+        // Until the mappings are read again, the heap has what comes and goes.
+        heaps.add(0, 0x12010, 4000);
+        heaps.announce(6, Resident { rss: 0xb000, anonymous: 0x5000, mapped: None });
+        let next = heaps.parts(6, 0).unwrap();
+        assert_eq!((next.live, next.kept, next.stacks), (8000, 0x2000, 0x1000));
+        // Only mappings that have changed are said again.
+        heaps.announce(7, resident(0xa000, 0x4000, &[mapped(0x7f000, 0, 0)]));
+        let last = heaps.parts(7, 0).unwrap();
+        assert_eq!((last.stacks, last.live, last.kept), (0, 8000, 0x2000));
+        assert_eq!(heaps.parts(8, 0), None);
+    }
+
+    #[test]
+    fn memory_that_was_untouched_when_the_mappings_were_read_is_not_live() {
+        let mut heaps = Heaps::new(true);
+        heaps.add(0, 0x1000_0010, 64 << 20); // 1 MiB of it is touched
+        heaps.add(0, 0x2000_0010, 100); // 1 MiB was freed around it
+        let mappings =
+            [mapped(0x1000_0000, 0x1500_0000, 1 << 20), mapped(0x2000_0000, 0x2500_0000, 1 << 20)];
+        heaps.announce(0, resident(4 << 20, 2 << 20, &mappings));
+        let parts = heaps.parts(0, 0).unwrap();
+        assert_eq!((parts.live + parts.rounding + parts.fragmented) >> 10, 1024 + 4);
+        assert_eq!(parts.kept >> 10, 1024 - 4);
+    }
+
+    #[test]
+    fn a_stream_of_samples_or_without_mappings_has_no_parts() {
+        let mut heaps = Heaps::new(false);
+        heaps.add(0, 0x10010, 4000);
+        heaps.announce(0, resident(0xa000, 0x4000, &[]));
+        assert_eq!(heaps.parts(0, 0), None);
+        let mut heaps = Heaps::new(true);
+        heaps.announce(0, Resident { rss: 1, anonymous: 1, mapped: None });
+        assert_eq!(heaps.parts(0, 0), None);
+    }
+
+    #[test]
+    fn numbers_that_contradict_each_other_do_no_harm() {
+        let mut heaps = Heaps::new(true);
+        heaps.add(0, 16, 40);
+        let mappings = [mapped(0, u64::MAX, u64::MAX), mapped(1, 2, u64::MAX)];
+        heaps.announce(0, resident(5000, u64::MAX, &mappings));
+        let parts = heaps.parts(0, 0).unwrap();
+        assert_eq!((parts.resident, parts.code, parts.recorder), (5000, 0, 0));
+        assert!(parts.named().iter().all(|&(_, bytes)| (0..=5000).contains(&bytes)), "{parts:?}");
+    }
+}

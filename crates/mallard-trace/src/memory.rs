@@ -1,0 +1,322 @@
+//! Where the resident memory of a program is: the parts, and which of them is the first cause.
+
+use serde::{Deserialize, Serialize};
+
+/// The parts of the resident memory of a process at one moment, in bytes. The other members add up
+/// to `resident`.
+///
+/// The pages of a heap are those of mappings that have held a block of malloc's family. Their bytes
+/// divide into `live`, `rounding`, `fragmented` and `kept`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Parts {
+    /// All of them.
+    pub resident: i64,
+    /// What the program asked for and has not freed, as far as it is resident.
+    pub live: i64,
+    /// What the malloc adds to live blocks: headers, and the rest of a size class. By the rule of
+    /// the malloc, since the system does not tell.
+    pub rounding: i64,
+    /// Free bytes on pages with a live block.
+    pub fragmented: i64,
+    /// Pages of a heap without a live block: freed and kept, or data of the malloc itself.
+    pub kept: i64,
+    /// Memory of files, such as code and constants, and shared memory.
+    pub code: i64,
+    /// Memory of no file and no heap: stacks, and variables of modules.
+    pub stacks: i64,
+    /// What the recorder takes in the program: the ring of events, and its own code and data.
+    pub recorder: i64,
+}
+
+impl Parts {
+    /// The parts in the order in which a picture stacks them, with their names.
+    pub fn named(&self) -> [(&'static str, i64); 7] {
+        [
+            ("live", self.live),
+            ("rounding", self.rounding),
+            ("fragmented", self.fragmented),
+            ("kept", self.kept),
+            ("code", self.code),
+            ("stacks", self.stacks),
+            ("recorder", self.recorder),
+        ]
+    }
+
+    /// The sum with the parts of another process.
+    pub fn plus(&self, other: &Parts) -> Parts {
+        self.zip(other, |a, b| a.saturating_add(b))
+    }
+
+    /// What these parts are without those of another moment.
+    pub(crate) fn minus(&self, other: &Parts) -> Parts {
+        self.zip(other, |a, b| a.saturating_sub(b))
+    }
+
+    fn zip(&self, other: &Parts, f: impl Fn(i64, i64) -> i64) -> Parts {
+        Parts {
+            resident: f(self.resident, other.resident),
+            live: f(self.live, other.live),
+            rounding: f(self.rounding, other.rounding),
+            fragmented: f(self.fragmented, other.fragmented),
+            kept: f(self.kept, other.kept),
+            code: f(self.code, other.code),
+            stacks: f(self.stacks, other.stacks),
+            recorder: f(self.recorder, other.recorder),
+        }
+    }
+}
+
+/// The parts at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Moment {
+    /// When, in nanoseconds since the stream was opened.
+    pub t_ns: i64,
+    /// The parts, all processes together.
+    #[serde(flatten)]
+    pub parts: Parts,
+}
+
+/// What most of the resident memory is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// The trace does not tell.
+    #[default]
+    Unknown,
+    /// Live bytes.
+    Used,
+    /// Live bytes, at least half of them of sites that only grow.
+    Growing,
+    /// What the malloc adds to live blocks.
+    Rounding,
+    /// Free bytes on pages with a live block.
+    Fragmented,
+    /// Pages without a live block.
+    Kept,
+    /// Memory of files.
+    Code,
+    /// Stacks and variables.
+    Stacks,
+}
+
+/// A site whose live bytes only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Growing {
+    /// The call stack: a node of the table `stacks`.
+    pub stack: i32,
+    /// Bytes in use at the end.
+    pub live_bytes: i64,
+    /// Blocks in use at the end.
+    pub live_allocs: i64,
+    /// The least bytes in use in the first eighth of the time.
+    pub first_bytes: i64,
+}
+
+/// Where the resident memory of a program was.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemorySummary {
+    /// The rule for `rounding`: `glibc`, or `classes` for a malloc with size classes.
+    pub rounding: String,
+    /// Number of moments that are known. If there are none, the trace does not tell where the memory
+    /// was.
+    pub moments: u64,
+    /// When the most bytes were resident.
+    pub peak: Moment,
+    /// The last moment before a process ended.
+    pub end: Moment,
+    /// The mean of the time.
+    pub mean: Moment,
+    /// The largest part of the mean.
+    pub cause: Cause,
+    /// The share of that part in the resident memory, without that of the recorder, from 0 to 1.
+    pub share: f64,
+    /// The sites that only grow, the largest first, at most 100.
+    pub growing: Vec<Growing>,
+    /// Number of sites that only grow.
+    pub growing_sites: u64,
+    /// Live bytes of the sites that only grow, at the end.
+    pub growing_bytes: i64,
+}
+
+impl MemorySummary {
+    /// Sets `cause` and `share`. `live_bytes` of the program were in use at the end.
+    pub(crate) fn find_cause(&mut self, live_bytes: i64) {
+        let parts = &self.mean.parts;
+        let causes = [
+            (parts.live, Cause::Used),
+            (parts.rounding, Cause::Rounding),
+            (parts.fragmented, Cause::Fragmented),
+            (parts.kept, Cause::Kept),
+            (parts.code, Cause::Code),
+            (parts.stacks, Cause::Stacks),
+        ];
+        let program = parts.resident.saturating_sub(parts.recorder);
+        if self.moments == 0 || program <= 0 {
+            return;
+        }
+        let (bytes, cause) = causes.into_iter().max_by_key(|&(bytes, _)| bytes).expect("causes");
+        self.share = bytes as f64 / program as f64;
+        let grows = self.growing_bytes > 0 && self.growing_bytes >= live_bytes / 2;
+        self.cause = if cause == Cause::Used && grows { Cause::Growing } else { cause };
+    }
+
+    /// One sentence that names the cause; nothing if it is unknown.
+    pub fn sentence(&self) -> Option<String> {
+        let share = format!("{:.0} %", self.share * 100.0);
+        let what = match self.cause {
+            Cause::Unknown => return None,
+            Cause::Used => format!("{share} of the resident memory is live blocks: used"),
+            Cause::Growing => {
+                let sites = match self.growing_sites {
+                    1 => "1 call stack that only grows".to_string(),
+                    sites => format!("{sites} call stacks that only grow"),
+                };
+                format!("{share} of the resident memory is live blocks, most of them of {sites}: a leak, or a cache without a limit")
+            }
+            Cause::Rounding => {
+                format!("{share} of the resident memory is added to blocks: headers and rounding")
+            }
+            Cause::Fragmented => format!(
+                "{share} of the resident memory is free space on pages with live blocks: fragmentation"
+            ),
+            Cause::Kept => format!(
+                "{share} of the resident memory is heap without live blocks: kept by the allocator"
+            ),
+            Cause::Code => format!("{share} of the resident memory is files: code and constants"),
+            Cause::Stacks => {
+                format!("{share} of the resident memory is stacks and variables of modules")
+            }
+        };
+        Some(what)
+    }
+}
+
+/// Sums up moments in the order of time, which are the parts of one process each.
+#[derive(Default)]
+pub(crate) struct Sums {
+    /// The last parts of each process that has not ended.
+    last: Vec<(u32, Parts)>,
+    total: Parts,
+    ns: i64,
+    peak: Moment,
+    end: Moment,
+    moments: u64,
+    /// Byte-nanoseconds of each part, and nanoseconds.
+    weighted: [f64; 7],
+    weight: f64,
+}
+
+impl Sums {
+    /// Takes the parts of a process at a moment.
+    pub fn add(&mut self, t_ns: i64, process: u32, parts: &Parts) {
+        self.pass(t_ns);
+        self.moments += 1;
+        let index = self.last.iter().position(|&(known, _)| known == process);
+        let index = index.unwrap_or_else(|| {
+            self.last.push((process, Parts::default()));
+            self.last.len() - 1
+        });
+        let old = std::mem::replace(&mut self.last[index].1, *parts);
+        self.total = self.total.minus(&old).plus(parts);
+        let now = Moment { t_ns, parts: self.total };
+        if self.total.resident > self.peak.parts.resident {
+            self.peak = now;
+        }
+        self.end = now;
+    }
+
+    /// Takes note that a process has ended.
+    pub fn end_process(&mut self, t_ns: i64, process: u32) {
+        self.pass(t_ns);
+        if let Some(index) = self.last.iter().position(|&(known, _)| known == process) {
+            let (_, old) = self.last.swap_remove(index);
+            self.total = self.total.minus(&old);
+        }
+    }
+
+    /// The parts of all processes together.
+    pub fn total(&self) -> Parts {
+        self.total
+    }
+
+    fn pass(&mut self, t_ns: i64) {
+        let passed = t_ns.saturating_sub(self.ns).max(0) as f64;
+        self.ns = self.ns.max(t_ns);
+        if self.total.resident > 0 {
+            let parts = self.total.named();
+            let sums = self.weighted.iter_mut().zip(parts);
+            sums.for_each(|(sum, (_, bytes))| *sum += bytes as f64 * passed);
+            self.weight += passed;
+        }
+    }
+
+    /// The peak, the end and the mean. If no time has passed, the end stands for the mean.
+    pub fn finish(self, t_ns: i64) -> MemorySummary {
+        let mut sums = self;
+        sums.pass(t_ns);
+        let mean = if sums.weight > 0.0 {
+            let [live, rounding, fragmented, kept, code, stacks, recorder] =
+                sums.weighted.map(|sum| (sum / sums.weight) as i64);
+            let all = [live, rounding, fragmented, kept, code, stacks, recorder];
+            let resident = all.into_iter().fold(0, i64::saturating_add);
+            Parts { resident, live, rounding, fragmented, kept, code, stacks, recorder }
+        } else {
+            sums.end.parts
+        };
+        MemorySummary {
+            moments: sums.moments,
+            peak: sums.peak,
+            end: sums.end,
+            mean: Moment { t_ns: sums.ns, parts: mean },
+            ..MemorySummary::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(live: i64, kept: i64) -> Parts {
+        Parts { resident: live + kept, live, kept, ..Parts::default() }
+    }
+
+    #[test]
+    fn peak_end_and_mean_are_those_of_all_processes_together() {
+        let mut sums = Sums::default();
+        sums.add(0, 1, &parts(100, 0));
+        sums.add(10, 2, &parts(50, 50));
+        sums.add(20, 1, &parts(0, 100));
+        sums.end_process(30, 2);
+        let summary = sums.finish(40);
+        assert_eq!((summary.peak.t_ns, summary.peak.parts), (10, parts(150, 50)));
+        assert_eq!(summary.end, Moment { t_ns: 20, parts: parts(50, 150) });
+        // 10 ns of (100, 0), 10 of (150, 50), 10 of (50, 150), 10 of (0, 100).
+        assert_eq!(summary.mean.parts, parts(75, 75));
+        assert_eq!(summary.moments, 3);
+    }
+
+    #[test]
+    fn the_largest_part_is_the_cause_and_growth_makes_a_leak_of_what_is_used() {
+        let summary = |mean: Parts, growing_bytes| {
+            let mut summary =
+                MemorySummary { moments: 1, growing_bytes, growing_sites: 1, ..Default::default() };
+            summary.mean.parts = mean;
+            summary.find_cause(100);
+            summary
+        };
+        assert_eq!(summary(parts(60, 40), 0).cause, Cause::Used);
+        assert_eq!(summary(parts(60, 40), 49).cause, Cause::Used);
+        let leak = summary(parts(60, 40), 50);
+        assert_eq!((leak.cause, leak.share), (Cause::Growing, 0.6));
+        assert!(leak.sentence().unwrap().contains("1 call stack that only grows"));
+        let kept = summary(Parts { recorder: 100, resident: 200, ..parts(10, 90) }, 90);
+        assert_eq!((kept.cause, kept.share), (Cause::Kept, 0.9));
+        assert_eq!(summary(Parts::default(), 0).cause, Cause::Unknown);
+        assert_eq!(MemorySummary::default().sentence(), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! How many bytes a malloc sets aside for a block.
+
+use crate::duck::PAGE_BYTES;
+
+/// The rule by which a malloc rounds sizes up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// That of glibc: 8 bytes more, rounded up to 16. A block with a mapping of its own has whole
+    /// pages.
+    #[default]
+    Glibc,
+    /// Size classes: multiples of 16 up to 128, then four for each power of two. So round jemalloc,
+    /// mimalloc, tcmalloc and the malloc of Mallard, some of them with a few more classes.
+    Classes,
+}
+
+/// The names of files that hold a malloc with size classes.
+const WITH_CLASSES: [&str; 4] = ["jemalloc", "mimalloc", "tcmalloc", "mallard-malloc"];
+/// Larger blocks of a malloc with size classes take whole pages: the rest of their class is never
+/// touched.
+const CLASS_BYTES_MAX: u64 = 32 << 10;
+/// The least size of a block of glibc that has a mapping of its own.
+const GLIBC_MAPPED_MIN: u64 = 128 << 10;
+
+impl Rounding {
+    /// The rule of the malloc in a file with code; nothing if the file is no malloc.
+    pub fn of_module(path: &str) -> Option<Rounding> {
+        let file = path.rsplit('/').next().unwrap_or_default();
+        WITH_CLASSES.iter().any(|name| file.contains(name)).then_some(Rounding::Classes)
+    }
+
+    /// Its name in the manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rounding::Glibc => "glibc",
+            Rounding::Classes => "classes",
+        }
+    }
+
+    /// The bytes that are set aside for a block of `size` bytes at `addr`, its header included.
+    #[inline]
+    pub fn taken(self, addr: u64, size: u64) -> u64 {
+        match self {
+            Rounding::Glibc => {
+                if addr % PAGE_BYTES == 16 && size >= GLIBC_MAPPED_MIN {
+                    return up(size.saturating_add(16), PAGE_BYTES).saturating_sub(16);
+                }
+                up(size.saturating_add(8), 16).max(32)
+            }
+            Rounding::Classes => match size {
+                0..=128 => up(size.max(1), 16),
+                129..=CLASS_BYTES_MAX => up(size, 1 << ((size - 1).ilog2() - 2)),
+                _ => up(size, PAGE_BYTES),
+            },
+        }
+    }
+}
+
+/// Rounds up to a multiple of a power of two.
+fn up(bytes: u64, step: u64) -> u64 {
+    bytes.saturating_add(step - 1) & !(step - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn glibc_adds_a_header_and_rounds_to_16() {
+        let taken = |addr, size| Rounding::Glibc.taken(addr, size);
+        assert_eq!([0, 1, 24, 25, 40, 41].map(|size| taken(32, size)), [32, 32, 32, 48, 48, 64]);
+        // A mapping has 16 bytes in front of the block, and ends with a page.
+        assert_eq!(taken(0x7000_0010, 200_000), 200_688);
+        assert_eq!((taken(0x7000_0010, 200_000) + 16) % 4096, 0);
+        assert_eq!(taken(0x7000_0020, 200_000), 200_016);
+        assert!(taken(16, u64::MAX) > 1 << 63);
+    }
+
+    #[test]
+    fn classes_waste_a_quarter_at_most_beyond_128_bytes() {
+        let taken = |size| Rounding::Classes.taken(0, size);
+        assert_eq!(
+            [0, 1, 16, 17, 128, 129, 160, 161, 257].map(taken),
+            [16, 16, 16, 32, 128, 160, 160, 192, 320]
+        );
+        for size in 129..100_000u64 {
+            let bytes = taken(size);
+            assert!(bytes >= size && bytes * 4 <= size * 5 + 3, "{size}: {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_malloc_is_known_by_the_name_of_its_file() {
+        let of = Rounding::of_module;
+        assert_eq!(of("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"), Some(Rounding::Classes));
+        assert_eq!(of("/opt/libmallard-malloc.so"), Some(Rounding::Classes));
+        assert_eq!(of("/opt/libmallard-record.so"), None);
+        assert_eq!(of("/jemalloc/bin/a"), None);
+        assert_eq!(of(""), None);
+    }
+}
