@@ -9,6 +9,7 @@
 
 mod allocators;
 mod bench;
+mod diff;
 mod doctor;
 mod error;
 mod export;
@@ -57,6 +58,7 @@ commands! {
     Record(record::Command),
     Stats(look::stats::Command),
     Sites(look::sites::Command),
+    Diff(diff::Command),
     Report(report::Command),
     Replay(replay::Command),
     Try(trial::Command),

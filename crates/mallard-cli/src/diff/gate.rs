@@ -1,0 +1,169 @@
+//! Gates: how much a number may change.
+
+use super::metrics::{Metric, OF_PROGRAMS};
+use crate::output::units::percent;
+use crate::parse;
+use std::fmt;
+use std::str::FromStr;
+
+/// A limit for the change of a number of the program, such as `peak<+5%` or `leaked<=+0`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// As it was typed.
+    text: String,
+    /// The number that is limited.
+    pub metric: Metric,
+    /// Whether a change that equals the limit passes.
+    is_inclusive: bool,
+    limit: Limit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// A share of the number before.
+    Share(f64),
+    /// A number of bytes, blocks, calls or nanoseconds.
+    Absolute(i64),
+}
+
+impl FromStr for Gate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Gate, String> {
+        let (name, rest) = text.split_once('<').ok_or("a gate has a '<': peak<+5%")?;
+        let metric = OF_PROGRAMS.into_iter().find(|metric| metric.name() == name.trim());
+        let metric = metric.ok_or_else(|| {
+            let names = OF_PROGRAMS.map(Metric::name).join(", ");
+            format!("there is no number '{}': a gate begins with one of {names}", name.trim())
+        })?;
+        let (is_inclusive, rest) = match rest.strip_prefix('=') {
+            Some(rest) => (true, rest.trim()),
+            None => (false, rest.trim()),
+        };
+        let (sign, amount) = match (rest.strip_prefix('+'), rest.strip_prefix('-')) {
+            (Some(amount), _) => (1, amount.trim()),
+            (_, Some(amount)) => (-1, amount.trim()),
+            _ => return Err("a gate limits a change, which has a sign: peak<+5%".to_string()),
+        };
+        let limit = limit(metric, sign, amount)?;
+        Ok(Gate { text: text.trim().to_string(), metric, is_inclusive, limit })
+    }
+}
+
+/// Parses the amount of a limit: a share, or a number with a unit of the metric.
+fn limit(metric: Metric, sign: i64, amount: &str) -> Result<Limit, String> {
+    if let Some(number) = amount.strip_suffix('%') {
+        return match number.trim().parse::<f64>() {
+            Ok(number) if number >= 0.0 && number.is_finite() => {
+                Ok(Limit::Share(sign as f64 * number / 100.0))
+            }
+            _ => Err("a share is a number of per cent: peak<+5%".to_string()),
+        };
+    }
+    let number = match metric {
+        Metric::Time => parse::duration(amount)?.as_nanos().try_into().ok(),
+        Metric::Blocks | Metric::Calls => {
+            Some(amount.parse().map_err(|_| format!("'{amount}' is no count: blocks<+1000"))?)
+        }
+        _ => parse::bytes(amount)?.try_into().ok(),
+    };
+    let number: i64 = number.ok_or("the limit is too large")?;
+    Ok(Limit::Absolute(sign * number))
+}
+
+impl Gate {
+    /// Whether the change of a number passes.
+    pub fn passes(&self, before: i64, after: i64) -> bool {
+        let change = i128::from(after) - i128::from(before);
+        let order = match self.limit {
+            Limit::Absolute(limit) => change.cmp(&i128::from(limit)),
+            Limit::Share(share) => (change as f64).total_cmp(&(share * before as f64)),
+        };
+        // 0 and -0 are equal to people, not to `total_cmp`.
+        let is_equal = order.is_eq()
+            || matches!(self.limit, Limit::Share(share) if change as f64 == share * before as f64);
+        if is_equal {
+            self.is_inclusive
+        } else {
+            order.is_lt()
+        }
+    }
+
+    /// What has become of the number: `peak grew by 4.0 MiB (8.7 %), from 46 MiB to 50 MiB`.
+    pub fn outcome(&self, before: i64, after: i64) -> String {
+        let (name, change) = (self.metric.name(), after.saturating_sub(before));
+        let how = match change {
+            0 => return format!("{name} stayed at {}", self.metric.shown(after)),
+            1.. => "grew",
+            _ => "shrank",
+        };
+        let share = match before {
+            0 => String::new(),
+            _ => format!(" ({})", percent(change.unsigned_abs() as f64 / before as f64)),
+        };
+        format!(
+            "{name} {how} by {}{share}, from {} to {}",
+            self.metric.shown(change),
+            self.metric.shown(before),
+            self.metric.shown(after)
+        )
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passes(gate: &str, before: i64, after: i64) -> bool {
+        gate.parse::<Gate>().unwrap().passes(before, after)
+    }
+
+    #[test]
+    fn a_share_is_one_of_the_number_before() {
+        assert!(passes("peak<+5%", 100, 104) && !passes("peak<+5%", 100, 105));
+        assert!(passes("peak<=+5%", 100, 105) && !passes("peak<=+5%", 100, 106));
+        assert!(passes("peak<-5%", 100, 94) && !passes("peak<-5%", 100, 96));
+        // Nothing is a share of nothing.
+        assert!(passes("peak<=+5%", 0, 0) && !passes("peak<+5%", 0, 1));
+        assert!(!passes("peak<+0%", 10, 10) && passes("peak<=-0%", 10, 10));
+    }
+
+    #[test]
+    fn an_amount_has_the_unit_of_its_number() {
+        assert!(passes("leaked<=+0", 7, 7) && !passes("leaked<=+0", 7, 8));
+        assert!(passes("rss<+2MiB", 0, (2 << 20) - 1) && !passes("rss<+2MiB", 0, 2 << 20));
+        assert!(passes("time <= +1.5s", 0, 1_500_000_000) && passes("blocks<+1000", 5, 1004));
+        assert!(passes("bytes<+1", i64::MAX, i64::MIN) && !passes("bytes<+1", i64::MIN, i64::MAX));
+    }
+
+    #[test]
+    fn a_gate_that_does_not_parse_says_why() {
+        let wrong = |text: &str| text.parse::<Gate>().unwrap_err();
+        assert!(wrong("peak").contains("has a '<'"));
+        assert!(wrong("size<+5%").contains("one of bytes, blocks, peak, leaked, calls, rss, time"));
+        assert!(wrong("peak<5%").contains("has a sign"));
+        assert!(
+            wrong("peak<+-5%").contains("per cent") && wrong("peak<+NaN%").contains("per cent")
+        );
+        assert!(wrong("peak<+").contains("a size") && wrong("blocks<+2KiB").contains("no count"));
+        assert!(wrong("time<+5KiB").contains("a time") && wrong("").contains("'<'"));
+        assert!(wrong("peak<+99999999TiB").contains("too large"));
+    }
+
+    #[test]
+    fn an_outcome_says_how_much_and_from_where() {
+        let gate: Gate = "peak<+5%".parse().unwrap();
+        assert_eq!(
+            gate.outcome(1024, 2048),
+            "peak grew by 1.0 KiB (100 %), from 1.0 KiB to 2.0 KiB"
+        );
+        assert_eq!(gate.outcome(0, 1024), "peak grew by 1.0 KiB, from 0 B to 1.0 KiB");
+        assert_eq!(gate.outcome(5, 5), "peak stayed at 5 B");
+    }
+}

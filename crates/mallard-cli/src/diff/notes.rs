@@ -1,0 +1,77 @@
+//! What makes two traces hard to compare.
+
+use crate::output::units::count;
+use mallard_trace::manifest::Manifest;
+use serde_json::Value;
+
+/// Sentences about what differs apart from the allocations, and about what is missing.
+pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(programs(before, after));
+    if before.notes.get("environment") != after.notes.get("environment") {
+        notes.push("the environment differs in variables that change mallocs".to_string());
+    }
+    if before.stream.sample_bytes != after.stream.sample_bytes {
+        notes.push(format!(
+            "the traces were sampled in different ways: {} and {}",
+            sampled(before),
+            sampled(after)
+        ));
+    } else if before.stream.sample_bytes > 0 {
+        notes.push(format!("all numbers are estimates: {}", sampled(before)));
+    }
+    if before.notes.get("window") != after.notes.get("window") {
+        notes.push("the traces have different windows of their runs".to_string());
+    }
+    for (which, manifest) in [("before", before), ("after", after)] {
+        notes.extend(missing(which, manifest));
+    }
+    notes
+}
+
+fn text<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a str> {
+    manifest.notes.get(name).and_then(Value::as_str)
+}
+
+/// Whether the traces are of the same program with the same arguments. The folder of the program may
+/// differ, as it does between two builds.
+fn programs(before: &Manifest, after: &Manifest) -> Option<String> {
+    let name = |manifest| {
+        let path: Option<&str> = text(manifest, "program");
+        path.map(|path| path.rsplit('/').next().unwrap_or(path).to_string())
+    };
+    let (name_before, name_after) = (name(before), name(after));
+    if name_before != name_after {
+        let shown = |name: Option<String>| name.unwrap_or_else(|| "an unknown program".to_string());
+        let (before, after) = (shown(name_before), shown(name_after));
+        return Some(format!("the programs are different: {before} and {after}"));
+    }
+    let arguments = |manifest: &Manifest| {
+        let words = manifest.notes.get("arguments").and_then(Value::as_array);
+        words.and_then(|words| words.get(1..).map(<[Value]>::to_vec))
+    };
+    (arguments(before) != arguments(after))
+        .then(|| "the programs had different arguments".to_string())
+}
+
+fn sampled(manifest: &Manifest) -> String {
+    match manifest.stream.sample_bytes {
+        0 => "every block".to_string(),
+        bytes => format!("one block every {} bytes", count(bytes)),
+    }
+}
+
+fn missing(which: &str, manifest: &Manifest) -> Vec<String> {
+    let mut notes = Vec::new();
+    let lost = manifest.losses.all();
+    if lost > 0 {
+        notes.push(format!("{which}: {} events are missing", count(lost)));
+    }
+    if let Some(why) = text(manifest, "stopped") {
+        notes.push(format!("{which}: the recording stopped, because {why}"));
+    }
+    if manifest.stream.ending != "complete" {
+        notes.push(format!("{which}: the stream is {}", manifest.stream.ending));
+    }
+    notes
+}

@@ -1,0 +1,314 @@
+//! The difference of two traces as text and as JSON.
+
+use super::gate::Gate;
+use super::metrics::{of_program, Metric, OF_PROGRAMS};
+use super::sites::{Function, Site, State};
+use crate::look::frames;
+use crate::output::terminal::plain_table;
+use crate::output::units::{count, percent, plural};
+use mallard_trace::names::short;
+use mallard_trace::trace::FrameInfo;
+use mallard_trace::Trace;
+use serde_json::{json, Map, Value};
+
+/// Two traces and what has changed.
+pub struct Difference {
+    /// The trace before.
+    pub before: Trace,
+    /// The trace after.
+    pub after: Trace,
+    /// The call stacks of both, the largest change first.
+    pub sites: Vec<Site>,
+    /// What makes the traces hard to compare.
+    pub notes: Vec<String>,
+    /// The gates.
+    pub gates: Vec<Gate>,
+}
+
+/// What is shown of a difference.
+pub struct Shown {
+    /// What the call stacks are ordered by.
+    pub sort: Metric,
+    /// How many are listed; 0 for all.
+    pub top: usize,
+    /// How many functions of each are listed; 0 for all.
+    pub depth: usize,
+    /// Whether all functions are listed, with names in full.
+    pub is_full: bool,
+}
+
+/// Gates that failed.
+pub struct Failed {
+    /// Which, and by how much.
+    pub what: String,
+    /// The metric of the list that says most about the first of them.
+    pub sort: &'static str,
+}
+
+/// Orders call stacks by the size of their change.
+pub fn ordered(mut sites: Vec<Site>, sort: Metric) -> Vec<Site> {
+    sites.sort_by_cached_key(|site| {
+        let change = site.change().get(sort).unsigned_abs();
+        (std::cmp::Reverse(change), site.functions.clone())
+    });
+    sites
+}
+
+/// The numbers of call stacks by what has become of them.
+struct Counted {
+    new: u64,
+    gone: u64,
+    grown: u64,
+    shrunk: u64,
+}
+
+impl Difference {
+    /// The gates that failed; nothing if none did.
+    pub fn failed(&self) -> Option<Failed> {
+        let failed = |gate: &&Gate| {
+            let (before, after) = self.numbers(gate.metric);
+            !gate.passes(before, after)
+        };
+        let failed: Vec<&Gate> = self.gates.iter().filter(failed).collect();
+        let first = failed.first()?;
+        let outcomes: Vec<String> =
+            failed.iter().map(|gate| format!("{gate} failed: {}", self.outcome(gate))).collect();
+        let sort = match first.metric {
+            Metric::Rss => Metric::Peak,
+            Metric::Time => Metric::Calls,
+            metric => metric,
+        };
+        Some(Failed { what: outcomes.join("; "), sort: sort.name() })
+    }
+
+    fn outcome(&self, gate: &Gate) -> String {
+        let (before, after) = self.numbers(gate.metric);
+        gate.outcome(before, after)
+    }
+
+    /// A number before and after. A number that a trace does not have counts as 0.
+    fn numbers(&self, metric: Metric) -> (i64, i64) {
+        let number = |trace: &Trace| of_program(trace.manifest(), metric).unwrap_or(0);
+        (number(&self.before), number(&self.after))
+    }
+
+    fn counted(&self, sort: Metric) -> Counted {
+        let number =
+            |is: &dyn Fn(&Site) -> bool| self.sites.iter().filter(|site| is(site)).count() as u64;
+        let has = |site: &Site, sign: i64| {
+            site.state == State::Both && site.change().get(sort).signum() == sign
+        };
+        Counted {
+            new: number(&|site| site.state == State::New),
+            gone: number(&|site| site.state == State::Gone),
+            grown: number(&|site| has(site, 1)),
+            shrunk: number(&|site| has(site, -1)),
+        }
+    }
+
+    /// The call stacks that are listed: those whose number has changed, and new ones and gone ones.
+    fn listed(&self, shown: &Shown) -> (Vec<&Site>, usize) {
+        let is_changed =
+            |site: &&Site| site.state != State::Both || site.change().get(shown.sort) != 0;
+        let changed: Vec<&Site> = self.sites.iter().filter(is_changed).collect();
+        let number = changed.len();
+        let top = if shown.top == 0 { number } else { shown.top };
+        (changed.into_iter().take(top).collect(), number)
+    }
+
+    /// The difference for people.
+    pub fn text(&self, shown: &Shown) -> String {
+        let name = |trace: &Trace| trace.folder().display().to_string();
+        let mut text = format!("{} -> {}\n", name(&self.before), name(&self.after));
+        text += &self.totals();
+        for note in &self.notes {
+            text += &format!("note: {note}\n");
+        }
+        text += &self.list(shown);
+        for gate in &self.gates {
+            let (before, after) = self.numbers(gate.metric);
+            let verdict = if gate.passes(before, after) { "passed" } else { "failed" };
+            text += &format!("gate {gate} {verdict}: {}\n", self.outcome(gate));
+        }
+        text + &format!("next: mallard sites {}\n", name(&self.after))
+    }
+
+    fn totals(&self) -> String {
+        let line = |metric: Metric| {
+            let number = |trace: &Trace| of_program(trace.manifest(), metric);
+            let (before, after) = (number(&self.before), number(&self.after));
+            let shown =
+                |number: Option<i64>| number.map_or("-".to_string(), |number| metric.shown(number));
+            let change = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+            vec![
+                metric.name().to_string(),
+                shown(before),
+                shown(after),
+                change.map_or("-".to_string(), |change| metric.shown_change(change)),
+                before
+                    .zip(change)
+                    .map_or("-".to_string(), |(before, change)| share(change, before)),
+            ]
+        };
+        let table = plain_table(&["", "before", "after", "change", ""], OF_PROGRAMS.map(line));
+        trimmed(&table.to_string())
+    }
+
+    fn list(&self, shown: &Shown) -> String {
+        let (listed, changed) = self.listed(shown);
+        let counted = self.counted(shown.sort);
+        let all = count(self.sites.len() as u64);
+        let what = shown.sort.name();
+        if changed == 0 {
+            return format!("no call stack of {all} differs in {what}\n");
+        }
+        let mut text = format!(
+            "{} of {all} differ in {what}: {} new, {} gone, {} grown, {} shrunk\n",
+            plural(changed as u64, "call stack"),
+            count(counted.new),
+            count(counted.gone),
+            count(counted.grown),
+            count(counted.shrunk)
+        );
+        let lines = listed.iter().zip(1..).map(|(site, rank)| line(site, rank, shown));
+        let titles = ["", "", "change", "before", "after", "blocks", "at peak", "leaked", "calls"];
+        let rendered = trimmed(&plain_table(&titles, lines).to_string());
+        // Below the numbers of each call stack stand its functions.
+        let mut numbers = rendered.lines();
+        text += &format!("{}\n", numbers.next().unwrap_or_default());
+        for (line, site) in numbers.zip(&listed) {
+            text += &format!("{line}\n");
+            for function in functions(&site.functions, shown) {
+                text += &format!("        {function}\n");
+            }
+        }
+        if listed.len() < changed {
+            text += &format!("  --top 0 lists {} more\n", count((changed - listed.len()) as u64));
+        }
+        text
+    }
+
+    /// The difference for programs.
+    pub fn json(&self, shown: &Shown) -> Value {
+        let (listed, changed) = self.listed(shown);
+        let counted = self.counted(shown.sort);
+        let program = |trace: &Trace| -> Map<String, Value> {
+            let number = |metric: Metric| {
+                (metric.name().to_string(), of_program(trace.manifest(), metric).into())
+            };
+            OF_PROGRAMS.into_iter().map(number).collect()
+        };
+        let gate = |gate: &Gate| {
+            let (before, after) = self.numbers(gate.metric);
+            json!({"gate": gate.to_string(), "passed": gate.passes(before, after),
+                   "before": before, "after": after})
+        };
+        json!({
+            "before": program(&self.before),
+            "after": program(&self.after),
+            "notes": self.notes,
+            "sites": {"all": self.sites.len(), "changed": changed, "new": counted.new,
+                      "gone": counted.gone, "grown": counted.grown, "shrunk": counted.shrunk},
+            "changed": listed.iter().map(|site| site_json(site, shown.sort)).collect::<Vec<_>>(),
+            "gates": self.gates.iter().map(gate).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// The name of what has become of a call stack.
+fn state(site: &Site, sort: Metric) -> &'static str {
+    match (site.state, site.change().get(sort)) {
+        (State::New, _) => "new",
+        (State::Gone, _) => "gone",
+        (_, 1..) => "grown",
+        (_, 0) => "same",
+        _ => "shrunk",
+    }
+}
+
+fn line(site: &Site, rank: usize, shown: &Shown) -> Vec<String> {
+    let change = site.change();
+    let number = |metric: Metric| metric.shown_change(change.get(metric));
+    vec![
+        rank.to_string(),
+        state(site, shown.sort).to_string(),
+        number(shown.sort),
+        shown.sort.shown(site.before.get(shown.sort)),
+        shown.sort.shown(site.after.get(shown.sort)),
+        number(Metric::Blocks),
+        number(Metric::Peak),
+        number(Metric::Leaked),
+        number(Metric::Calls),
+    ]
+}
+
+fn functions(all: &[Function], shown: &Shown) -> Vec<String> {
+    let info: Vec<FrameInfo> = all
+        .iter()
+        .map(|function| FrameInfo {
+            function: &function.name,
+            file: &function.place.file,
+            line: function.place.line,
+            module: &function.module,
+            is_inlined: false,
+        })
+        .collect();
+    if info.is_empty() {
+        return vec!["(no call stack)".to_string()];
+    }
+    let chosen = if shown.is_full { info.clone() } else { frames::without_wrappers(&info) };
+    let depth = if shown.depth == 0 { chosen.len() } else { shown.depth };
+    let name = |frame: &FrameInfo| match shown.is_full {
+        true => frame.function.to_string(),
+        false => short(frame.function),
+    };
+    let line = |frame: &FrameInfo| {
+        format!("{}  {}", name(frame), frames::place(frame)).trim_end().to_string()
+    };
+    let mut lines: Vec<String> = chosen.iter().take(depth).map(line).collect();
+    if chosen.len() > depth {
+        lines.push(format!("… {} more", chosen.len() - depth));
+    }
+    lines
+}
+
+fn site_json(site: &Site, sort: Metric) -> Value {
+    let function = |function: &Function| {
+        json!({"function": function.name, "module": function.module,
+               "file": function.place.file, "line": function.place.line})
+    };
+    json!({
+        "state": state(site, sort),
+        "functions": site.functions.iter().map(function).collect::<Vec<_>>(),
+        "before": site.before.json(),
+        "after": site.after.json(),
+        "change": site.change().json(),
+    })
+}
+
+/// A change as a share of the number before, with its sign.
+fn share(change: i64, before: i64) -> String {
+    match (change, before) {
+        (0, _) => "0 %".to_string(),
+        (_, 0) => "-".to_string(),
+        (1.., _) => format!("+{}", percent(change as f64 / before as f64)),
+        _ => percent(change as f64 / before as f64),
+    }
+}
+
+/// A table without spaces at the ends of its lines.
+fn trimmed(table: &str) -> String {
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_a_share_of_what_was_before() {
+        assert_eq!(share(50, 100), "+50 %");
+        assert_eq!(share(-1, 100), "-1.0 %");
+        assert_eq!((share(0, 0), share(1, 0)), ("0 %".to_string(), "-".to_string()));
+    }
+}
