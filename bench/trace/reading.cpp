@@ -98,6 +98,18 @@ words peak_in_sql(std::string const& folder)
     return documented("exact_peak", folder);
 }
 
+/// Compares the recording with itself, which takes as long as with one of another run.
+words diff(std::string const& folder)
+{
+    return {mallard_command(), "diff", folder + "/run.mallard", folder + "/run.mallard"};
+}
+
+words heaptracks_diff(std::string const& folder)
+{
+    std::string const run = folder + "/run.zst";
+    return {program_path("heaptrack_print", "heaptrack"), "--diff", run, run};
+}
+
 words heaptracks_tables(std::string const& folder)
 {
     return {program_path("heaptrack_print", "heaptrack"), folder + "/run.zst"};
@@ -110,6 +122,7 @@ std::vector<reading> readings()
     std::shared_ptr<recorder const> const mallards = mallard_record();
     std::shared_ptr<recorder const> const heaptracks = heaptrack(symbols::looked_up);
     reader const printed{"heaptrack-1.4.0/print", heaptracks, heaptracks_tables};
+    reader const compared{"heaptrack-1.4.0/diff", heaptracks, heaptracks_diff};
     return {
         {"report",
          "How long a report of a recording takes, beside heaptrack_print of its own file",
@@ -120,6 +133,10 @@ std::vector<reading> readings()
         {"query/peak",
          "How long SQL takes to find the exact peak among all events",
          {{"mallard/query", mallards, peak_in_sql}, printed}},
+        {"diff",
+         "How long it takes to compare two recordings, beside heaptrack_print of two of its own "
+         "files",
+         {{"mallard/diff", mallards, diff}, compared}},
     };
 }
 
