@@ -172,7 +172,7 @@ private:
     std::vector<subject> subjects_;
 };
 
-TEST(heaps, agree_with_a_model_in_random_programs)
+TEST(several_heaps, agree_with_a_model_in_random_programs)
 {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         mallard::testing::doing = "seed " + std::to_string(seed);

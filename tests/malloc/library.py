@@ -6,7 +6,7 @@
     library.py segments LIBRARY.so      nothing that is writable and executable
     library.py names LIBRARY.so         exports the family, mallard_*, and nothing else
     library.py static PROGRAM           contains a malloc other than that of glibc
-    library.py calls PROGRAM            dies, and its help line has the address of each printed call
+    library.py calls PROGRAM ARGUMENT   dies, and its help line has the address of each printed call
 """
 import os
 import re
@@ -66,16 +66,16 @@ def static(program):
     return [f"{name}: is of glibc's malloc" for name in sorted({"_int_malloc", "_int_free"} & symbols)]
 
 
-def calls(program):
-    said = subprocess.run([program], capture_output=True, text=True).stderr
+def calls(program, *arguments):
+    said = subprocess.run([program, *arguments], capture_output=True, text=True).stderr
     helped = set(re.findall(r" (0x[0-9a-f]+)\b", said.splitlines()[-1]))
     told = re.findall(r"    (\w+) by .*/" + os.path.basename(program) + r"\+(0x[0-9a-f]+)", said)
     return ([f"{call}: not among those of the help line:\n{said}" for _, call in told if call not in helped] +
             [f"{what} by nobody:\n{said}" for what in ("allocated", "freed") if what not in dict(told)])
 
 
-def main(what, file):
-    faults = {f.__name__: f for f in (needs, size, segments, names, static, calls)}[what](file)
+def main(what, file, *arguments):
+    faults = {f.__name__: f for f in (needs, size, segments, names, static, calls)}[what](file, *arguments)
     print("\n".join(faults), end="\n" if faults else "")
     return bool(faults)
 

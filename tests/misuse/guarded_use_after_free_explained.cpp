@@ -7,17 +7,19 @@
 namespace {
 
 constexpr mallard::guarded_options calls{.frames = 6};
-mallard::guarded<mallard::multipool<>, calls> blocks("orders");
+mallard::guarded<mallard::multipool<>, calls>* explained;
 
 void explain(int, siginfo_t* what, void*)
 {
-    blocks.explain(what->si_addr);
+    explained->explain(what->si_addr);
 }
 
 } // namespace
 
 int main()
 {
+    mallard::guarded<mallard::multipool<>, calls> blocks("orders");
+    explained = &blocks;
     struct sigaction action = {};
     action.sa_flags = SA_SIGINFO;
     action.sa_sigaction = explain;

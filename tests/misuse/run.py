@@ -3,6 +3,7 @@
 
     run.py SOURCE PROGRAM [PRELOAD [BUILD]]
 
+The argument of PROGRAM is the name of SOURCE without .cpp: a united program runs that source.
 The first line names the expected end of the program:
 
     // dies: LINE       Mallard detects the misuse and aborts the program. stderr is three lines: LINE
@@ -21,6 +22,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 skipped = 77
 
@@ -78,8 +80,8 @@ def main(source, program, preload="", build=""):
         return skipped
     tracer = ["valgrind", "-q", "--error-exitcode=1"] if kind == "valgrind" else []
     environment = {**os.environ, "LD_PRELOAD": preload} if preload else None
-    run = subprocess.run([*tracer, program], env=environment, capture_output=True, text=True,
-                         timeout=60)
+    run = subprocess.run([*tracer, program, Path(source).stem], env=environment, capture_output=True,
+                         text=True, timeout=60)
 
     # When malloc stops a program, its help line names the library that finds more bugs: the checked
     # malloc.

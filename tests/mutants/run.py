@@ -60,7 +60,7 @@ def copy_tree():
         if not target.exists() or target.read_bytes() != source.read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
-    status, output = run("cmake", "--preset", "dev")
+    status, output = run("cmake", "--preset", "dev", "-DMALLARD_UNITE=1")
     if status != 0:
         sys.exit(f"mutants: the tree cannot be configured\n  nothing was changed\n  help: {output}")
 

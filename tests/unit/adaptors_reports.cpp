@@ -67,7 +67,7 @@ TEST(statistics, add_up)
 }
 
 template <class Pool>
-class any_pool : public ::testing::Test {};
+class any_counted_pool : public ::testing::Test {};
 template <sync Threads, reuse Order = reuse::ordered>
 using pool_of = pool<default_heap, pool_options{.block = 64,
                                                 .grow = Threads == sync::lock_free
@@ -78,9 +78,9 @@ using pool_of = pool<default_heap, pool_options{.block = 64,
 using pools =
     ::testing::Types<pool_of<sync::none>, pool_of<sync::none, reuse::lifo>, pool_of<sync::mutex>,
                      pool_of<sync::lock_free>, pool_of<sync::thread_cached>>;
-TYPED_TEST_SUITE(any_pool, pools);
+TYPED_TEST_SUITE(any_counted_pool, pools);
 
-TYPED_TEST(any_pool, counts_refills_and_flushes_on_slow_paths)
+TYPED_TEST(any_counted_pool, counts_refills_and_flushes_on_slow_paths)
 {
     TypeParam blocks;
     EXPECT_EQ(blocks.stats(), statistics{});

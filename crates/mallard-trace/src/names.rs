@@ -43,7 +43,7 @@ pub fn short(function: &str) -> String {
     let mut depth = 0usize;
     let mut rest = function;
     while let Some(c) = rest.chars().next() {
-        let is_operator = text.ends_with("operator") || text.ends_with("operator<");
+        let is_operator = is_word(&text, "operator") || is_word(&text, "operator<");
         match c {
             '<' if !is_operator && !text.is_empty() => {
                 if depth == 0 {
@@ -73,6 +73,12 @@ pub fn short(function: &str) -> String {
         rest = &rest[c.len_utf8()..];
     }
     text
+}
+
+/// Whether a text ends with a word, and not with a name that ends like the word.
+fn is_word(text: &str, word: &str) -> bool {
+    let before = text.strip_suffix(word).map(|before| before.chars().next_back());
+    before.is_some_and(|last| last.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
 }
 
 /// The position after the parenthesis that closes the first one.
@@ -107,5 +113,6 @@ mod tests {
         assert_eq!(short("(anonymous namespace)::work(int)"), "(anonymous namespace)::work");
         assert_eq!(short("operator<< <char>(std::ostream&)"), "operator<< <…>");
         assert_eq!(short("libx.so+0x123"), "libx.so+0x123");
+        assert_eq!(short("void the_operator<int>(int)"), "void the_operator<…>");
     }
 }

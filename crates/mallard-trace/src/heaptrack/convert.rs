@@ -25,6 +25,7 @@ const PATH_BYTES_MAX: usize = 4096;
 const PAGE_BYTES: u64 = 4096;
 
 /// Why a line cannot be converted.
+#[derive(Debug)]
 pub(super) enum Fault {
     /// The line is wrong.
     Line(String),
