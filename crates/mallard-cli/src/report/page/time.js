@@ -15,6 +15,7 @@ const parts = {
 const hasSplit = () => Object.keys(parts).some((part) => (times.split[part] ?? []).length > 0);
 const shownParts = () => (hasSplit() ? Object.keys(parts).filter((part) => times.split[part]?.length > 0) : ["live"]);
 const partValues = (part) => (hasSplit() ? times.split[part] : times.live);
+const hasResident = () => times.resident.some((value) => value !== null && value !== undefined);
 const points = (moments, values) => moments.map((t, i) => ({ x: t, y: values[i] ?? null }));
 
 function area(part) {
@@ -49,8 +50,7 @@ function timeSets() {
       backgroundColor: ink("chosen-soft"), borderColor: ink("chosen"), borderWidth: 2, pointRadius: 0, pointStyle: "rect",
     }];
   }
-  const hasResident = times.resident.some((value) => value !== null && value !== undefined);
-  return [...shownParts().map(area), ...(hasResident ? [residentLine()] : [])];
+  return [...shownParts().map(area), ...(hasResident() ? [residentLine()] : [])];
 }
 
 // A power of two between the lines of the chart, so that they stand for round numbers of KiB, MiB or
@@ -101,6 +101,11 @@ function timeLegend() {
     const value = partValues(part)[peak];
     const words = value === undefined || value === null ? "" : `${bytes(value)} at the peak of resident memory. `;
     add(row, "dd", words + parts[part][1]);
+  }
+  if (hasResident()) {
+    const row = add(byId("time-parts"), "div", "", "line");
+    add(row, "dt", "resident memory");
+    add(row, "dd", `${bytes(times.resident[peak])} at the peak. All memory that the system had given to the program.`);
   }
 }
 
