@@ -244,7 +244,7 @@ fn an_export_says_what_its_trace_lacks() {
         assert_eq!(ran.status(), 0, "{}", ran.errors());
         assert!(folder.path(file).is_file(), "{file}");
         assert!(ran.errors().contains("2 events are missing"), "{}", ran.errors());
-        assert!(ran.errors().contains(&format!("next: ")), "{}", ran.errors());
+        assert!(ran.errors().contains("next: "), "{}", ran.errors());
     }
     let comments = profile(&fs::read(folder.path("orders.pb.gz")).unwrap());
     let strings = comments.texts(6);

@@ -61,13 +61,16 @@ pub struct Row {
     pub parts: Parts,
 }
 
+/// Selects one of the parts.
+type Member = fn(&mut Parts) -> &mut i64;
+
 /// Reads the table `memory`. It is empty if the trace does not tell where the memory was.
 pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
     let table = trace.table(&MEMORY)?;
     let times = table.i64s("t_ns")?.into_iter().zip(table.i64s("proc")?);
     let row = |(t_ns, process)| Row { t_ns, process: process as i32, parts: Parts::default() };
     let mut rows: Vec<Row> = times.map(row).collect();
-    let columns: [(&str, fn(&mut Parts) -> &mut i64); 8] = [
+    let columns: [(&str, Member); 8] = [
         ("resident", |parts| &mut parts.resident),
         ("live", |parts| &mut parts.live),
         ("rounding", |parts| &mut parts.rounding),

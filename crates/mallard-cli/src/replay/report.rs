@@ -110,7 +110,7 @@ impl<'a> Report<'a> {
     /// What fresh plays show of a candidate.
     pub(super) fn fresh(&self, candidate: &Candidate) -> Option<&Fresh> {
         let is_it = |&i: &usize| std::ptr::eq(&self.chosen.candidates[i], candidate);
-        self.confirmed.get(&self.effects.alive.iter().position(|i| is_it(i))?)
+        self.confirmed.get(&self.effects.alive.iter().position(is_it)?)
     }
 
     /// A line with what fresh plays show.

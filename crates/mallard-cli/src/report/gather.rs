@@ -4,6 +4,7 @@ use super::holders::Holders;
 use super::ranking::Ranked;
 use super::resident::Resident;
 use crate::error::Failure;
+use mallard_trace::residency::{self, Split};
 use mallard_trace::survey::{self, survey, Survey};
 use mallard_trace::tables::schema::MODULES;
 use mallard_trace::trace::Stacks;
@@ -19,6 +20,8 @@ pub struct Gathered<'a> {
     pub stacks: Stacks,
     pub holders: Holders,
     pub resident: Resident,
+    /// What the resident memory consisted of, at the moments of the timeline.
+    pub split: Split,
     /// The paths of the files with code.
     pub modules: Vec<String>,
 }
@@ -38,6 +41,7 @@ impl Gathered<'_> {
             name: name.to_string_lossy().into_owned(),
             holders: Holders::of(&ranked.kept, &stacks),
             ranked,
+            split: residency::split(trace, &survey.timeline.t_ns)?,
             survey,
             stacks,
             resident: Resident::read(trace)?,

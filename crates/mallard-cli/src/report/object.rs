@@ -8,8 +8,10 @@ use super::sites::{Shown, Sites};
 use super::strings::Strings;
 use super::tree::{Frames, Nodes};
 use mallard_trace::duck::EXPLANATIONS;
+use mallard_trace::residency::Split;
 use mallard_trace::survey::{SiteSurvey, Survey, LIVES, SIZES};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The sums by which sites and functions can be weighed: columns of the sites.
 const WEIGHTS: [&str; 6] = ["bytes", "count", "peak", "short", "never", "cross"];
@@ -61,7 +63,7 @@ struct Time {
     t_ns: Vec<i64>,
     live: Vec<i64>,
     resident: Vec<Option<i64>>,
-    split: serde_json::Map<String, serde_json::Value>,
+    split: BTreeMap<&'static str, Vec<i64>>,
 }
 
 /// The figures of single sites.
@@ -173,8 +175,25 @@ fn time(gathered: &Gathered) -> Time {
         t_ns: timeline.t_ns.clone(),
         live: all_whole(&timeline.live),
         resident: timeline.t_ns.iter().map(|&t_ns| gathered.resident.at(t_ns)).collect(),
-        split: serde_json::Map::new(),
+        split: parts(&gathered.split),
     }
+}
+
+/// The parts of resident memory; none if the trace does not tell.
+fn parts(split: &Split) -> BTreeMap<&'static str, Vec<i64>> {
+    if split.is_empty() {
+        return BTreeMap::new();
+    }
+    let parts = [
+        ("live", &split.live),
+        ("rounding", &split.rounding),
+        ("fragmented", &split.fragmented),
+        ("kept", &split.kept),
+        ("code", &split.code),
+        ("stacks", &split.stacks),
+        ("recorder", &split.recorder),
+    ];
+    parts.into_iter().map(|(name, part)| (name, part.clone())).collect()
 }
 
 /// Pairs of threads and their counts, one after the other.

@@ -99,7 +99,10 @@ fn system(gathered: &Gathered, whole: &SiteRow) -> String {
              allocator holds, and what the program took from the system itself"
         );
     }
-    text + "."
+    match gathered.trace.manifest().memory.sentence() {
+        Some(cause) => format!("{text}. When it was largest, {cause}."),
+        None => text + ".",
+    }
 }
 
 /// A sentence for traces that do not tell the resident memory.

@@ -10,6 +10,7 @@ const parts = {
   kept: ["kept by the allocator", "Pages of the allocator without a block in use, not yet given back."],
   code: ["code and files", "The program itself, its libraries and the files that it maps."],
   stacks: ["stacks and other", "Stacks of threads, and memory that is not of the allocator."],
+  recorder: ["recorder", "What mallard record adds to the program; it is not there without a recording."],
 };
 
 const hasSplit = () => Object.keys(parts).some((part) => (times.split[part] ?? []).length > 0);
