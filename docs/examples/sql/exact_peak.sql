@@ -1,5 +1,5 @@
--- When are the most bytes in use, and how many? Only the milliseconds that can have the peak are looked
--- at event by event. A realloc that does not move its block changes the size.
+-- When are the most bytes in use, and how many? The query first finds the milliseconds that can have
+-- the peak, and reads only their events one by one. A realloc that does not move a block changes its size.
 WITH blocks AS (SELECT run, alloc, t0, t1, size FROM allocs),
 sizes AS (
     SELECT run, alloc, t_ns, size FROM events

@@ -1,4 +1,5 @@
--- Which functions hold more at the peak than on the first day? Means over the runs of a day.
+-- Which functions hold more memory at the peak on the last day than on the first? Bytes are means over
+-- the runs of a day.
 WITH days AS (SELECT service, min(date) AS first_date, max(date) AS last_date FROM sites GROUP BY service),
 runs AS (SELECT service, date, count(DISTINCT run) AS runs FROM sites GROUP BY service, date),
 means AS (

@@ -1,5 +1,5 @@
--- Which blocks outlive the request in which they were allocated? The request is the middle third of
--- each run here: put its first and last moment there.
+-- Which blocks outlive the request in which they were allocated? Here, the request is the middle third
+-- of each run. Replace t_begin and t_end by the start and end of your request.
 WITH requests AS (
     SELECT run, max(t_ns) / 3 AS t_begin, max(t_ns) / 3 * 2 AS t_end FROM events GROUP BY run)
 SELECT a.service, f.func, count(*) AS blocks, sum(a.size) AS bytes

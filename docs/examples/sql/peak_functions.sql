@@ -1,4 +1,4 @@
--- Which functions hold the memory when the program has the most?
+-- Which functions hold the memory at the peak of the program?
 SELECT s.service, f.func, sum(s.at_peak_bytes) AS bytes, count(*) AS sites
 FROM sites s JOIN functions f ON f.run = s.run AND f.stack = s.stack
 WHERE s.at_peak_bytes > 0

@@ -1,4 +1,4 @@
--- What does one thread allocate and another free?
+-- Which blocks does one thread allocate and another free?
 SELECT a.service, x.name AS allocated_by, y.name AS freed_by, count(*) AS blocks,
     sum(a.size) AS bytes
 FROM allocs a

@@ -1,4 +1,4 @@
--- The blocks of one trace, derived from its events. `old_alloc` is the block that a realloc ended.
+-- The blocks of one trace, derived from its events. `old_alloc` of a realloc is the block that was passed to realloc.
 WITH begins AS (
     SELECT * FROM events
     WHERE alloc >= 0 AND op < 32 AND op <> 2 AND alloc IS DISTINCT FROM old_alloc),

@@ -1,5 +1,5 @@
--- The function of each call stack that says most: the innermost of four functions that does not only
--- pass the allocation on, or else the innermost.
+-- One function for each call stack: the first of the four innermost functions that does more than pass
+-- the allocation on. If all four only pass the allocation on, the innermost of them.
 WITH names AS (
     SELECT run, frame, func, file, line,
         func LIKE 'operator new%' OR func LIKE 'operator delete%'
