@@ -34,17 +34,20 @@ def fail(what, state, help):
 
 
 def shell_words(words):
-    """Returns a command line that a shell splits into these words."""
+    """Quotes words so that a shell reads them back unchanged. Returns the command line."""
     return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
 
 
 def chance_of_at_most(hits, runs, share):
-    """The probability of at most so many hits, if each run is one with a probability of `share`."""
+    """Returns the probability of at most `hits` hits in `runs` runs, if each run is a hit with probability `share`."""
     return sum(math.comb(runs, k) * share**k * (1 - share)**(runs - k) for k in range(hits + 1))
 
 
 def upper_end(hits, runs):
-    """The largest share under which so few hits still have a probability of 5 % (Clopper and Pearson)."""
+    """Returns the upper end of the one-sided 95 % interval of a share, by Clopper and Pearson.
+
+    At this share, `hits` or fewer hits in `runs` runs have a probability of 5 %.
+    """
     if runs == 0 or hits == runs:
         return 1.0
     low, high = hits / runs, 1.0
@@ -93,7 +96,7 @@ class Comparison:
     def run_once(self):
         done = subprocess.run(self.words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
-        # The status of verify is 1 after a loss.
+        # `verify` returns 1 for a loss, which is a verdict and no error.
         if done.returncode not in (0, 1) or not done.stdout.startswith("{"):
             first = (done.stderr.strip().splitlines() or ["it printed nothing"])[0]
             fail(f"mallard {self.name}: {first}", "the runs before this one are not counted", shell_words(self.words))
@@ -107,7 +110,7 @@ class Comparison:
 
 @contextlib.contextmanager
 def busy_loop(wanted):
-    """Runs a loop on the last processor meanwhile."""
+    """Runs a busy loop on the last processor while the context is open, if `wanted`."""
     if not wanted:
         yield
         return
@@ -152,7 +155,7 @@ def parsed(arguments):
 
 
 def count_all(all_comparisons, runs):
-    """Makes the comparisons in turn. Ctrl-C ends them."""
+    """Runs each comparison `runs` times, in turns. Ctrl-C ends the runs."""
     try:
         for run in range(runs):
             for comparison in all_comparisons:

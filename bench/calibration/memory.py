@@ -26,18 +26,18 @@ FACTOR, SPARE_KIB = 1.2, 64 * 1024
 
 
 def bound(program_kib, in_use_kib):
-    """The most memory that a replay may take, in KiB."""
+    """Returns the most memory that a replay may take, in KiB."""
     return FACTOR * max(program_kib, in_use_kib) + SPARE_KIB
 
 
 def in_use(ops):
-    """The most requested KiB in use at once, from the header of an op stream."""
+    """Returns the peak of the requested memory in KiB, from the header of an op stream."""
     with open(ops, "rb") as file:
         return struct.unpack_from("<Q", file.read(80), 48)[0] / 1024
 
 
 class Launcher:
-    """mallard-bench-launch, which is small: the peak of a child begins at the memory of its parent."""
+    """Starts commands by mallard-bench-launch. The launcher is small, since the peak of a child begins at its parent's."""
 
     def __init__(self, bench):
         self.path = str(Path(bench).with_name("mallard-bench-launch"))

@@ -42,7 +42,7 @@ START_SECONDS = 10 # for a server, until its load succeeds
 
 
 class Effort:
-    """How much is measured of each program."""
+    """How many measurements are made of each program."""
 
     def __init__(self, options):
         self.share = 0.3 if options.short else 1.0
@@ -51,7 +51,7 @@ class Effort:
         self.fixed = options.budget
 
     def budget(self, seconds, columns):
-        """The seconds for a program that runs for some seconds, under some allocators in turns."""
+        """Returns the time budget for a program that runs for `seconds`, under `columns` allocators in turns."""
         needed = 1.1 * self.blocks * columns * seconds
         return self.fixed or round(min(max(needed, self.least), self.most))
 
@@ -93,7 +93,7 @@ def installed(mallard, wanted):
 
 
 class Failed(Exception):
-    """A program has no figures; the message says why."""
+    """Raised when a program has no figures. The message says why."""
 
 
 class Program:

@@ -15,7 +15,7 @@ constexpr unsigned align_log2 = 4;
 constexpr std::size_t live = 10'000;    ///< blocks in use in the random mix
 constexpr std::size_t handed_over = 64; ///< blocks that two threads exchange at a time
 
-/// Adds the words of something to a checksum.
+/// Adds the 64-bit words of an array to a checksum.
 template <class T>
 std::uint64_t mixed(std::uint64_t sum, T const* first, std::size_t bytes)
 {
@@ -63,7 +63,8 @@ void stream_writer::start(std::size_t thread, std::uint32_t other)
 
 std::uint64_t stream_writer::publish(std::size_t thread)
 {
-    // Numbers of ops grow, as positions must, and a position need not count the ops exactly.
+    // The number of ops serves as the position: it grows, as positions must. A position need not be
+    // the exact number of ops.
     std::uint64_t const position = threads_[thread].size() + 1;
     push(thread, mallard_replay_publish, position, 0);
     return position;

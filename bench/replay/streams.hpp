@@ -16,11 +16,11 @@ public:
     explicit stream_writer(std::size_t threads) : threads_(threads) {}
 
     void malloc(std::size_t thread, std::uint32_t slot, std::size_t bytes);
-    /// Frees a block of so many bytes.
+    /// Frees a block of `bytes` bytes.
     void free(std::size_t thread, std::uint32_t slot, std::size_t bytes);
     /// Starts another thread.
     void start(std::size_t thread, std::uint32_t other);
-    /// Tells the other threads of all ops so far. Returns the position for `wait`.
+    /// Publishes that the thread has done all its ops so far. Returns the position for `wait`.
     std::uint64_t publish(std::size_t thread);
     /// Waits until another thread has published a position.
     void wait(std::size_t thread, std::uint32_t other, std::uint64_t position);
@@ -38,13 +38,14 @@ private:
     std::uint64_t slots_ = 0;
 };
 
-/// One thread that allocates ten blocks and frees them, last first, again and again: `ops` calls.
+/// One thread that repeatedly allocates ten blocks and frees them in reverse order: `ops` calls.
 void write_regular(std::string const& path, std::size_t ops);
 
-/// One thread that replaces random blocks of 8 to 1024 bytes among 10,000: `ops` calls.
+/// One thread with up to 10,000 blocks of 8 to 1024 bytes that replaces random ones: `ops` calls.
 void write_random(std::string const& path, std::size_t ops);
 
-/// Two threads that hand each other 64 blocks at a time, and free those of the other: `ops` calls.
+/// Two threads that hand each other 64 blocks at a time and free the blocks they receive: `ops`
+/// calls.
 void write_edges(std::string const& path, std::size_t ops);
 
 } // namespace mallard::bench

@@ -1,5 +1,5 @@
-// The replay suite measures what mallard-replay, the player of op streams, adds to the mallocs that
-// it plays under, and what it takes to compile a recording into an op stream.
+// The suite `replay` measures two costs: what mallard-replay, the player of op streams, adds to the
+// calls of a malloc, and what compiling a recording into an op stream takes.
 #include <bench/replay/streams.hpp>
 
 #include <bench/suites.hpp>
@@ -38,7 +38,7 @@ std::string command()
     return path;
 }
 
-/// An op stream in a folder of its own. The file is made when the first contender needs it.
+/// An op stream in a folder of its own. The first contender that needs the file makes it.
 class op_stream {
 public:
     virtual ~op_stream() = default;
@@ -102,7 +102,7 @@ private:
     double share_;
 };
 
-/// Plays a stream in a process of its own, and writes its figures.
+/// Plays a stream in a separate process and stores the figures of the play in `out`.
 void play(op_stream& stream, preload const& with, bool does_nothing, std::span<double> out)
 {
     words all{player()};
@@ -122,8 +122,8 @@ void play(op_stream& stream, preload const& with, bool does_nothing, std::span<d
 
 using shared_stream = std::shared_ptr<op_stream>;
 
-/// Returns a function that makes a stream when the first contender is prepared, and shares it among
-/// the contenders.
+/// Returns a function that makes a stream on its first call and returns the same stream to all
+/// later callers while one of them holds it.
 std::function<shared_stream()> shared(std::function<shared_stream()> make)
 {
     auto const known = std::make_shared<std::weak_ptr<op_stream>>();
@@ -166,7 +166,7 @@ experiment played(std::string const& name, std::string const& asks, int threads,
     return e;
 }
 
-/// How long it takes to compile a recording, and the memory of the command.
+/// Measures the time and the memory that the command takes to compile a recording.
 experiment compiling(workload const& w, double share, effort how)
 {
     experiment e{.asks = "How long does it take to make an op stream of the recording of " +

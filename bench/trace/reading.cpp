@@ -12,7 +12,7 @@ namespace {
 /// every machine, so there is a second program.
 constexpr std::array programs{"cc1plus", "python3-malloc"};
 
-/// A folder with what one recorder wrote of one program.
+/// A folder with the recording that one recorder made of one program.
 class recording {
 public:
     recording(recorder const& with, workload const& of, double share)
@@ -76,7 +76,7 @@ words report(std::string const& folder)
     return {mallard_command(), "report", folder + "/run.mallard", "-o", folder + "/report.html"};
 }
 
-/// Returns a documented query. DuckDB is where `./x` installs it.
+/// Returns the command for a query of docs/examples/sql. DuckDB is where `./x` installs it.
 words documented(std::string const& query, std::string const& folder)
 {
     std::filesystem::path const build =
@@ -98,7 +98,7 @@ words peak_in_sql(std::string const& folder)
     return documented("exact_peak", folder);
 }
 
-/// Compares the recording with itself, which takes as long as with one of another run.
+/// Compares the recording with itself. This takes as long as a comparison with another run.
 words diff(std::string const& folder)
 {
     return {mallard_command(), "diff", folder + "/run.mallard", folder + "/run.mallard"};

@@ -15,12 +15,13 @@ struct target_state {
     std::uint32_t owner; ///< the thread that opened the target
 };
 
-/// Visits each op of a check. `slots_` has a word for each slot, packed like `op::what`: size,
-/// alignment and target of the block, with the number of the instance in the bits of the kind. That
-/// number is never 0, so a word of 0 is an empty slot.
+/// Checks ops one by one, in the order of a walk. `slots_` has a word for each slot, packed like
+/// `op::what`: size, alignment and target of the block. The bits of the kind hold the number of the
+/// target's instance, which is never 0, so a word of 0 is an empty slot.
 class checker {
 public:
-    /// A checker of a walk in which the thread `last` comes last, or none.
+    /// Makes a checker for a walk in which the thread `last` comes last. `walk::none`: the usual
+    /// order.
     checker(stream const& of, check_result& result, std::uint32_t last) noexcept
         : stream_(of), result_(result), last_(last),
           slots_(of.header().slots, "the slots of the check"),
@@ -122,7 +123,8 @@ private:
         return t;
     }
 
-    /// Returns the word that `slots_` must have for the slot of the op while its block is in use.
+    /// Returns the word that `slots_` has for the slot of this op while the slot holds the op's
+    /// block.
     std::uint64_t occupied() const noexcept
     {
         std::uint64_t const instance = open_target().instance;
@@ -131,7 +133,7 @@ private:
                target << mallard_replay_target_shift;
     }
 
-    /// Returns the slot of an op that uses a block. Fails if the slot does not have that block.
+    /// Returns the slot of an op that uses a block. Fails if the slot does not hold that block.
     std::uint32_t block(const char* verb) const noexcept
     {
         std::uint64_t const expected = occupied();
@@ -156,8 +158,7 @@ private:
         sample(mallard_replay_size(o_->what));
     }
 
-    /// Takes a size into the sample. Each size is kept with the same probability (reservoir
-    /// sampling).
+    /// Adds a size to the sample. Each size is kept with the same probability (reservoir sampling).
     void sample(std::uint64_t size) noexcept
     {
         std::uint64_t const at = result_.allocations < check_result::samples
@@ -168,7 +169,7 @@ private:
             result_.sizes[at] = size;
     }
 
-    /// Whether the op has the slot and the target of the realloc_from before it.
+    /// Whether this op has the same slot and the same target as the `realloc_from` before it.
     bool is_same_block(op const& from) const noexcept
     {
         return from.slot == o_->slot &&
@@ -219,7 +220,7 @@ private:
     std::uint32_t last_;
     table<std::uint64_t> slots_;
     table<target_state> targets_;
-    table<op> from_; // for each thread: a realloc_from that waits for its realloc
+    table<op> from_; // for each thread: the realloc_from whose realloc comes next
     random_numbers random_;
     std::uint64_t calls_ = 0;
     std::uint32_t thread_ = 0; // the thread whose op is visited
@@ -227,7 +228,8 @@ private:
     op const* o_ = nullptr;
 };
 
-/// The order in which ops use each slot, as a hash for each thread.
+/// Hashes the order in which ops use slots, with one hash for each thread. The hash of a thread
+/// covers, for each of its ops, the op that used the same slot before.
 class slot_order {
 public:
     explicit slot_order(stream const& of) noexcept
@@ -236,8 +238,8 @@ public:
     {
     }
 
-    /// Adds an op. Two orders in which each op comes after the same op of its slot have the same
-    /// hashes.
+    /// Adds an op. Two orders of the same ops have equal hashes if every op follows the same
+    /// previous op of its slot in both.
     void visit(std::uint32_t thread, std::uint64_t index, op const& o) noexcept
     {
         unsigned const kind = mallard_replay_op_of(o.what);
@@ -254,12 +256,12 @@ public:
     std::uint64_t hash_of(std::size_t thread) const noexcept { return hashes_[thread]; }
 
 private:
-    table<std::uint64_t> last_; // for each slot a number of the last op that used it
+    table<std::uint64_t> last_; // for each slot: identifies the last op that used it
     table<std::uint64_t> hashes_;
 };
 
-/// Checks all ops in the order in which the thread `last` comes last, or in the usual order.
-/// Returns the number of calls.
+/// Checks all ops, in the order in which the thread `last` comes last, or in the usual order for
+/// `walk::none`. Returns the number of calls.
 std::uint64_t check_order(stream const& of, windows& memory, check_result& result,
                           std::uint32_t last, slot_order* slots) noexcept
 {

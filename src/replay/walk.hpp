@@ -54,7 +54,7 @@ private:
         std::uint64_t position;      ///< the last published position
         std::uint64_t wanted;        ///< the position for which the thread waits
         std::uint32_t next;          ///< the next thread of the same list
-        std::uint32_t first_waiting; ///< list of threads that wait for this one
+        std::uint32_t first_waiting; ///< first of the threads that wait for this one
         std::uint32_t waits_for;     ///< the thread for which this one waits, or none
         bool is_started;
     };
@@ -84,7 +84,8 @@ private:
         return std::exchange(ready_, threads_[ready_].next);
     }
 
-    /// Visits ops of a thread until it waits or ends, or comes last and another one is ready.
+    /// Visits ops of a thread until the thread waits or ends. The thread that comes last also stops
+    /// as soon as another one can go on.
     template <class Visit>
     void go_on(std::uint32_t thread, Visit& visit) noexcept
     {

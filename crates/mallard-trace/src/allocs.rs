@@ -7,12 +7,12 @@ use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::tables::{Column, Table, Values, GROUP_ROWS};
 
-/// Whether an event of this kind ends a block, unless it is a realloc.
+/// Whether an event of this kind frees a block. A realloc can free one too, and is not included.
 fn is_free(op: i64) -> bool {
     op >= 32 || op == 2
 }
 
-/// A block in use.
+/// The allocation of a block that is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Begin {
     proc: i32,
@@ -24,7 +24,7 @@ struct Begin {
     tid: i32,
 }
 
-/// When, by which thread and call stack a block was ended.
+/// The end of a block: when it ended, and by which thread and call stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct End {
     t1: i64,
@@ -32,10 +32,10 @@ struct End {
     tid: i32,
 }
 
-/// Passes on the rows of the table `allocs` in pieces of at most [`GROUP_ROWS`] rows: first the blocks
-/// that were ended, in the order of their ends, then the others in the order of their numbers.
-/// `pass_on` returns whether more rows are wanted. Memory: 80 bytes for each block in use, and two
-/// pieces.
+/// Derives the rows of the table `allocs`: first the blocks that ended, in the order of their ends,
+/// then all others, in the order of their numbers. Calls `pass_on` with at most [`GROUP_ROWS`] rows
+/// at a time, and stops if it returns false. Memory: 80 bytes for each block in use, and two groups
+/// of rows.
 pub fn derive(events: &Table, pass_on: &mut dyn FnMut(Vec<Column>) -> bool) -> Result<()> {
     let mut in_use: NumberMap<i64, Begin> = NumberMap::default();
     let mut rows = Rows::default();
@@ -104,7 +104,7 @@ impl Group {
         })
     }
 
-    /// The block that a row begins.
+    /// The block that begins with this row, if any.
     fn begin(&self, row: usize) -> Option<(i64, Begin)> {
         let (op, alloc) = (self.op[row], self.alloc[row]);
         let is_new = alloc >= 0 && !is_free(op) && Some(alloc) != self.old_alloc[row];
@@ -122,7 +122,8 @@ impl Group {
         })
     }
 
-    /// The block that a row ends: by a free, or by a realloc that moves or frees it.
+    /// The block that ends with this row, if any: by a free, or by a realloc that moves or frees
+    /// the block.
     fn end(&self, row: usize) -> Option<(i64, End)> {
         let (alloc, old) = (self.alloc[row], self.old_alloc[row].filter(|&old| old >= 0));
         let ended = match old {
@@ -137,7 +138,7 @@ impl Group {
     }
 }
 
-/// The numbers of a column, `None` in rows without a value.
+/// The numbers of a column, with `None` for rows without a value.
 fn or_none(column: Column) -> Vec<Option<i64>> {
     let values: Vec<i64> = match column.values {
         Values::I32(values) => values.into_iter().map(i64::from).collect(),
@@ -149,7 +150,7 @@ fn or_none(column: Column) -> Vec<Option<i64>> {
     present.into_iter().map(|level| if level == 0 { None } else { values.next() }).collect()
 }
 
-/// Rows of the table, a vector for each column.
+/// Rows of the table, stored as one vector for each column.
 #[derive(Default)]
 struct Rows {
     alloc: Vec<i64>,

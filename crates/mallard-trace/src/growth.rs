@@ -2,20 +2,20 @@
 
 use crate::slices::{Width, SLICES};
 
-/// Windows that the run is divided into to tell whether a site only grows.
+/// The number of windows of a run that are compared to tell whether a site only grows.
 pub const WINDOWS: usize = 8;
 
-/// The live bytes of a site at the end of each slice of the time.
+/// The live bytes of a site at the end of each time slice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Levels {
     at: [f32; SLICES],
-    /// Slices whose level is known.
+    /// The number of slices, from the first, whose level is known.
     known: u8,
     width: Width,
 }
 
 impl Levels {
-    /// Takes note that the live bytes were `live` until a change in `slice`. `width` is the current
+    /// Records that the live bytes were `live` until a change in `slice`. `width` is the current
     /// width of slices.
     #[inline]
     pub fn note(&mut self, width: Width, slice: usize, live: f64) {
@@ -34,7 +34,8 @@ impl Levels {
         self.known = slice as u8;
     }
 
-    /// The slices double: the level of each is that of its second half.
+    /// Doubles the width of slices. A wide slice gets the level of its second half, which is the
+    /// level at its end.
     #[cold]
     fn widen(&mut self, width: Width) {
         while self.width < width {
@@ -46,8 +47,8 @@ impl Levels {
         }
     }
 
-    /// The least level in each of the eight windows that the known slices make; nothing if there are
-    /// fewer slices than windows.
+    /// The least level in each of eight windows of equal length. `None` if fewer slices than
+    /// windows are known.
     pub fn windows(&self) -> Option<[f64; WINDOWS]> {
         let known = usize::from(self.known);
         let level = |window: usize| {
@@ -58,9 +59,11 @@ impl Levels {
     }
 }
 
-/// Whether levels only grow. The least level of a window does not rise for blocks that come and go.
-/// Growth must show in six of seven steps, in the last quarter of the time, and for a quarter of all
-/// bytes in the second half: a program that fills its tables when it starts does not grow.
+/// Whether levels only grow, from the least level of each window: blocks that come and go do not
+/// raise the least level. At least six of the seven steps must rise, and none may fall by more than
+/// 5 % of the last level. The second half of the time must add a quarter of the last level, and the
+/// last quarter 5 %, so that a program that only fills its tables at the start does not count as
+/// growing.
 pub fn only_grows(windows: &[f64; WINDOWS]) -> bool {
     let last = windows[WINDOWS - 1];
     let rises = windows.windows(2).filter(|pair| pair[1] > pair[0]).count();

@@ -1,5 +1,5 @@
-//! The pages of the processes, while the events pass by: which blocks are on them, and what the
-//! system says is resident.
+//! Follows the memory of the processes through the events: which blocks are on which pages, and
+//! which pages the system reports as resident.
 
 use crate::hash::NumberMap;
 use crate::memory::Parts;
@@ -14,40 +14,42 @@ pub(crate) struct Mapped {
     pub start: u64,
     /// The address after the last.
     pub end: u64,
-    /// Resident bytes that belong to no file. 0: the mapping is gone.
+    /// Resident bytes that belong to no file. 0 if the mapping is gone.
     pub anonymous: u64,
 }
 
-/// What the system says of the mappings of a process at a moment.
+/// The mappings of a process that have changed, as the system reported them at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MappedChange {
     /// Resident bytes of the recorder that belong to files.
     pub recorder: u64,
-    /// The mappings that differ from those of the moment before.
+    /// The mappings that differ from those of the reading before.
     pub mappings: Vec<Mapped>,
 }
 
-/// What the system says is resident of a process at a moment.
+/// The resident memory of a process, as the system reported it at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
     /// Resident bytes.
     pub rss: u64,
     /// Resident bytes that belong to no file.
     pub anonymous: u64,
-    /// What has changed in the mappings. To read them takes long, so they are read less often.
+    /// The changes of the mappings, if they were read too. They are read less often, since that
+    /// takes long.
     pub mapped: Option<MappedChange>,
 }
 
 /// The heap and the mappings of one process.
 struct Process {
     occupancy: Occupancy,
-    /// From the start of a mapping to its end and its resident bytes.
+    /// For each mapping, by its first address, its end and its resident bytes.
     mappings: BTreeMap<u64, (u64, u64)>,
-    /// What was known when the mappings were read last; nothing if they never were.
+    /// The sums from the last reading of the mappings. `None` before the first reading.
     at_mappings: Option<AtMappings>,
 }
 
-/// What only the mappings tell, and what changes little until they are read again.
+/// Sums that only the mappings tell. They change little from one reading of the mappings to the
+/// next.
 #[derive(Clone, Copy, Default)]
 struct AtMappings {
     /// Bytes of mappings that never held a block.
@@ -64,7 +66,7 @@ impl Process {
         Process { occupancy, mappings: BTreeMap::new(), at_mappings: None }
     }
 
-    /// Takes what has changed in the mappings.
+    /// Applies changes of the mappings and computes the sums anew.
     fn map(&mut self, change: MappedChange) {
         for mapped in change.mappings {
             if mapped.anonymous == 0 || mapped.end <= mapped.start {
@@ -85,8 +87,8 @@ impl Process {
         self.at_mappings = Some(now);
     }
 
-    /// The parts of `rss` resident bytes, of which `anonymous` belong to no file. What of these is
-    /// not in a stack is in heaps.
+    /// Divides `rss` resident bytes into parts. `anonymous` of them belong to no file: those that
+    /// are not in stacks are in heaps.
     fn parts(&self, rss: u64, anonymous: u64) -> Option<Parts> {
         let at_mappings = self.at_mappings?;
         let anonymous = anonymous.min(rss);
@@ -113,17 +115,18 @@ impl Process {
 
 /// The heaps of all processes.
 pub(crate) struct Heaps {
-    /// By the index of the blocks of a process. Traced allocators have none.
+    /// The processes, by the index of their table of blocks. Tables of traced allocators have no
+    /// process.
     processes: Vec<Option<Box<Process>>>,
-    /// By the number of a sample that has not come yet.
+    /// The resident memory for samples that are yet to come, by the number of the sample.
     announced: NumberMap<u64, Resident>,
     rounding: Rounding,
     is_whole: bool,
 }
 
 impl Heaps {
-    /// Without processes. If the stream has only some blocks, so that it is not `is_whole`, the pages
-    /// of the others are unknown, and there are no parts.
+    /// Makes an empty set of processes. If the stream has only some of the blocks (`is_whole` is
+    /// false), the pages of the other blocks are unknown, so nothing is divided into parts.
     pub fn new(is_whole: bool) -> Self {
         Heaps {
             processes: Vec::new(),
@@ -133,18 +136,18 @@ impl Heaps {
         }
     }
 
-    /// How processes that begin from now on round sizes.
+    /// Sets the rounding rule for processes that begin from now on.
     pub fn set_rounding(&mut self, rounding: Rounding) {
         self.rounding = rounding;
     }
 
-    /// How the process that allocated first rounds sizes.
+    /// The rounding rule of the first process that still has a heap.
     pub fn rounding(&self) -> Rounding {
         let first = self.processes.iter().flatten().next();
         first.map_or(self.rounding, |process| process.occupancy.rounding())
     }
 
-    /// Takes what the system says at the moment of a sample.
+    /// Stores what the system reported for a sample until the sample comes.
     pub fn announce(&mut self, number: u64, resident: Resident) {
         self.announced.insert(number, resident);
     }
@@ -184,8 +187,8 @@ impl Heaps {
         }
     }
 
-    /// The parts of the memory of a process at the moment of a sample; nothing if the system did not
-    /// say what is resident, or never in which mappings.
+    /// The parts of the memory of a process at a sample. `None` if the system did not report the
+    /// resident memory, or if the mappings of the process were never read.
     pub fn parts(&mut self, number: u64, table: usize) -> Option<Parts> {
         let resident = self.announced.remove(&number).filter(|_| self.is_whole)?;
         let process = self.process(table);
@@ -222,12 +225,12 @@ mod tests {
         assert_eq!((parts.code, parts.recorder), (0x4000, 0x2000));
         let sum: i64 = parts.named().iter().map(|&(_, bytes)| bytes).sum();
         assert_eq!(sum, parts.resident);
-        // Until the mappings are read again, the heap has what comes and goes.
+        // Until the mappings are read again, all changes of memory count as changes of the heap.
         heaps.add(0, 0x12010, 4000);
         heaps.announce(6, Resident { rss: 0xb000, anonymous: 0x5000, mapped: None });
         let next = heaps.parts(6, 0).unwrap();
         assert_eq!((next.live, next.kept, next.stacks), (8000, 0x2000, 0x1000));
-        // Only mappings that have changed are said again.
+        // Only mappings that have changed are reported again.
         heaps.announce(7, resident(0xa000, 0x4000, &[mapped(0x7f000, 0, 0)]));
         let last = heaps.parts(7, 0).unwrap();
         assert_eq!((last.stacks, last.live, last.kept), (0, 8000, 0x2000));

@@ -21,16 +21,16 @@ use std::fs::File;
 use std::io::Seek;
 use std::path::Path;
 
-/// The step of the times that heaptrack writes.
+/// The resolution of the times that heaptrack writes.
 const STEP_NS: u64 = 10_000_000;
 
-/// Whether a file is one of heaptrack, by its first bytes.
+/// Whether a file was written by heaptrack, judged by its first bytes.
 pub fn is_heaptrack(path: &Path) -> bool {
     input::begins_with(path, b"v ")
 }
 
-/// Makes a trace of a file of heaptrack, as the new folder `to`. If anything fails, there is no such
-/// folder, or a trace that was there before is unchanged.
+/// Makes a trace from a file of heaptrack, as the new folder `to`. If anything fails, `to` is as it
+/// was before: missing, or an unchanged earlier trace.
 pub fn import(
     file: &Path,
     to: &Path,
@@ -65,7 +65,7 @@ pub fn import(
     import_known(reader, to, &options, read.known, progress)
 }
 
-/// What the manifest says of the origin of the trace.
+/// The entries of the manifest about the origin of the trace.
 fn notes(read: &convert::Read) -> serde_json::Map<String, serde_json::Value> {
     let mut lacks = vec![lack::THREADS, lack::TIMES, lack::FREE_STACKS];
     if read.known.is_some() {
@@ -87,7 +87,7 @@ fn notes(read: &convert::Read) -> serde_json::Map<String, serde_json::Value> {
     notes
 }
 
-/// A temporary file on the disk that gets the trace. It has no name.
+/// Makes a nameless temporary file on the disk that will hold the trace.
 fn spool_beside(to: &Path) -> Result<File> {
     let parent = match to.parent() {
         Some(parent) if parent != Path::new("") => parent,

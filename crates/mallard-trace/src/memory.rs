@@ -1,4 +1,5 @@
-//! Where the resident memory of a program is: the parts, and which of them is the first cause.
+//! What the resident memory of a program consisted of: its parts, and the largest of them as the
+//! cause.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,27 +11,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parts {
-    /// All of them.
+    /// All resident bytes.
     pub resident: i64,
-    /// What the program asked for and has not freed, as far as it is resident.
+    /// Resident bytes of live blocks, without what the malloc adds to them.
     pub live: i64,
-    /// What the malloc adds to live blocks: headers, and the rest of a size class. By the rule of
-    /// the malloc, since the system does not tell.
+    /// Bytes that the malloc adds to live blocks: headers, and the rest of a size class. They are
+    /// computed from the rule of the malloc, since the system does not report them.
     pub rounding: i64,
     /// Free bytes on pages with a live block.
     pub fragmented: i64,
-    /// Pages of a heap without a live block: freed and kept, or data of the malloc itself.
+    /// Pages of a heap without a live block: freed memory that the malloc kept, or its own data.
     pub kept: i64,
     /// Memory of files, such as code and constants, and shared memory.
     pub code: i64,
-    /// Memory of no file and no heap: stacks, and variables of modules.
+    /// Memory of neither a file nor a heap: stacks, and variables of modules.
     pub stacks: i64,
-    /// What the recorder takes in the program: the ring of events, and its own code and data.
+    /// The memory that the recorder takes in the program: the ring of events, and its code and
+    /// data.
     pub recorder: i64,
 }
 
 impl Parts {
-    /// The parts in the order in which a picture stacks them, with their names.
+    /// The parts with their names, in the order in which a plot stacks them.
     pub fn named(&self) -> [(&'static str, i64); 7] {
         [
             ("live", self.live),
@@ -43,12 +45,12 @@ impl Parts {
         ]
     }
 
-    /// The sum with the parts of another process.
+    /// Adds the parts of another process.
     pub fn plus(&self, other: &Parts) -> Parts {
         self.zip(other, |a, b| a.saturating_add(b))
     }
 
-    /// What these parts are without those of another moment.
+    /// Subtracts the parts of another moment.
     pub(crate) fn minus(&self, other: &Parts) -> Parts {
         self.zip(other, |a, b| a.saturating_sub(b))
     }
@@ -71,25 +73,25 @@ impl Parts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Moment {
-    /// When, in nanoseconds since the stream was opened.
+    /// The moment, in nanoseconds since the stream was opened.
     pub t_ns: i64,
-    /// The parts, all processes together.
+    /// The parts, summed over all processes.
     #[serde(flatten)]
     pub parts: Parts,
 }
 
-/// What most of the resident memory is.
+/// The largest part of the resident memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The trace does not tell.
+    /// The trace has no parts of resident memory.
     #[default]
     Unknown,
     /// Live bytes.
     Used,
     /// Live bytes, at least half of them of sites that only grow.
     Growing,
-    /// What the malloc adds to live blocks.
+    /// Bytes that the malloc adds to live blocks.
     Rounding,
     /// Free bytes on pages with a live block.
     Fragmented,
@@ -105,7 +107,7 @@ pub enum Cause {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Growing {
-    /// The call stack: a node of the table `stacks`.
+    /// The call stack of the site: a node of the table `stacks`.
     pub stack: i32,
     /// Bytes in use at the end.
     pub live_bytes: i64,
@@ -115,26 +117,27 @@ pub struct Growing {
     pub first_bytes: i64,
 }
 
-/// Where the resident memory of a program was.
+/// Summary of what the resident memory of a program consisted of.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemorySummary {
-    /// The rule for `rounding`: `glibc`, or `classes` for a malloc with size classes.
+    /// The rule by which `rounding` was computed: `glibc`, or `classes` for a malloc with size
+    /// classes.
     pub rounding: String,
-    /// Number of moments that are known. If there are none, the trace does not tell where the memory
-    /// was.
+    /// The number of moments with known parts. If it is 0, the trace does not tell what the memory
+    /// consisted of.
     pub moments: u64,
-    /// When the most bytes were resident.
+    /// The moment with the most resident bytes.
     pub peak: Moment,
-    /// The last moment before a process ended.
+    /// The last moment with known parts.
     pub end: Moment,
-    /// The mean of the time.
+    /// The mean over time.
     pub mean: Moment,
-    /// The largest part of the mean.
+    /// The largest part of the mean, apart from the recorder.
     pub cause: Cause,
-    /// The share of that part in the resident memory, without that of the recorder, from 0 to 1.
+    /// The share of the cause in the resident memory without the recorder, from 0 to 1.
     pub share: f64,
-    /// The sites that only grow, the largest first, at most 100.
+    /// The sites that only grow, the largest first: at most 100.
     pub growing: Vec<Growing>,
     /// Number of sites that only grow.
     pub growing_sites: u64,
@@ -143,7 +146,7 @@ pub struct MemorySummary {
 }
 
 impl MemorySummary {
-    /// Sets `cause` and `share`. `live_bytes` of the program were in use at the end.
+    /// Sets `cause` and `share`. `live_bytes` are the bytes that the program had in use at the end.
     pub(crate) fn find_cause(&mut self, live_bytes: i64) {
         let parts = &self.mean.parts;
         let causes = [
@@ -164,7 +167,7 @@ impl MemorySummary {
         self.cause = if cause == Cause::Used && grows { Cause::Growing } else { cause };
     }
 
-    /// One sentence that names the cause; nothing if it is unknown.
+    /// A sentence that names the cause. `None` if the cause is unknown.
     pub fn sentence(&self) -> Option<String> {
         let share = format!("{:.0} %", self.share * 100.0);
         let what = match self.cause {
@@ -195,7 +198,8 @@ impl MemorySummary {
     }
 }
 
-/// Sums up moments in the order of time, which are the parts of one process each.
+/// Sums up the parts of all processes over time. Moments are added in order, each with the parts of
+/// one process.
 #[derive(Default)]
 pub(crate) struct Sums {
     /// The last parts of each process that has not ended.
@@ -205,13 +209,13 @@ pub(crate) struct Sums {
     peak: Moment,
     end: Moment,
     moments: u64,
-    /// Byte-nanoseconds of each part, and nanoseconds.
+    /// For each part the sum of bytes times nanoseconds. `weight` is the sum of the nanoseconds.
     weighted: [f64; 7],
     weight: f64,
 }
 
 impl Sums {
-    /// Takes the parts of a process at a moment.
+    /// Adds the parts of a process at a moment.
     pub fn add(&mut self, t_ns: i64, process: u32, parts: &Parts) {
         self.pass(t_ns);
         self.moments += 1;
@@ -229,7 +233,7 @@ impl Sums {
         self.end = now;
     }
 
-    /// Takes note that a process has ended.
+    /// Removes a process that has ended.
     pub fn end_process(&mut self, t_ns: i64, process: u32) {
         self.pass(t_ns);
         if let Some(index) = self.last.iter().position(|&(known, _)| known == process) {
@@ -238,7 +242,7 @@ impl Sums {
         }
     }
 
-    /// The parts of all processes together.
+    /// The current parts of all processes together.
     pub fn total(&self) -> Parts {
         self.total
     }
@@ -254,7 +258,8 @@ impl Sums {
         }
     }
 
-    /// The peak, the end and the mean. If no time has passed, the end stands for the mean.
+    /// Returns the peak, the end and the mean at time `t_ns`. If no time has passed, the mean is
+    /// that of the end.
     pub fn finish(self, t_ns: i64) -> MemorySummary {
         let mut sums = self;
         sums.pass(t_ns);

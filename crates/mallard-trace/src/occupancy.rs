@@ -5,17 +5,17 @@ use crate::hash::NumberMap;
 use crate::rounding::Rounding;
 use std::collections::BTreeMap;
 
-/// Pages of a group: 256 KiB of addresses.
+/// The pages of a group, which covers 256 KiB of addresses.
 const PAGES: u64 = 64;
-/// The least number of whole pages in a block that are not counted one by one.
+/// A block with at least this many whole pages is large: its whole pages are stored as a range.
 const LARGE_PAGES_MIN: u64 = PAGES;
 
-/// Bytes of live blocks on one page, or on several.
+/// The bytes of live blocks on one page or on several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Bytes {
-    /// What the program asked for.
+    /// Bytes that the program asked for.
     asked: u64,
-    /// What is set aside for it: `asked` and what the malloc adds.
+    /// Bytes that the malloc sets aside: `asked`, and what the malloc adds.
     taken: u64,
 }
 
@@ -25,7 +25,7 @@ impl Bytes {
         self.taken += more.taken;
     }
 
-    /// Damaged streams have blocks that overlap, so that a page may hold more bytes than it has.
+    /// Subtracts without going below 0: blocks of a damaged stream overlap, so sums may be wrong.
     fn subtract(&mut self, less: Bytes) {
         self.asked = self.asked.saturating_sub(less.asked);
         self.taken = self.taken.saturating_sub(less.taken);
@@ -36,34 +36,34 @@ impl Bytes {
     }
 }
 
-/// Pages with live blocks.
+/// Sums over pages with live blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
-    /// Pages that one block does not fill alone.
+    /// Number of pages with live blocks that no single block fills.
     shared: u64,
-    /// The bytes on these pages.
+    /// The bytes of live blocks on the shared pages.
     bytes: Bytes,
-    /// Pages that one block fills. A program may never have touched them.
+    /// Number of pages that one block fills. The program may never have touched such a page.
     whole: u64,
-    /// Whether a block has ever been there.
+    /// Whether any of the pages has ever had a block.
     has_had_blocks: bool,
 }
 
 impl Filled {
-    /// Whether a block has ever been on these pages.
+    /// Whether any of the pages has ever had a block.
     pub fn has_had_blocks(&self) -> bool {
         self.has_had_blocks
     }
 
-    /// How many of the pages within large blocks are untouched, if `resident` bytes are on these
-    /// pages and around them. A page that several blocks share was touched when the blocks were
-    /// allocated.
+    /// Estimates how many pages within large blocks are untouched, if `resident` bytes are on these
+    /// pages and around them. Shared pages count as touched, since the malloc touched them when it
+    /// allocated their blocks.
     pub fn untouched(&self, resident: u64) -> u64 {
         let rest = (resident / PAGE_BYTES).saturating_sub(self.shared);
         self.whole.saturating_sub(rest)
     }
 
-    /// The same without some pages within large blocks, which are untouched.
+    /// The same sums without `untouched` pages within large blocks.
     pub fn without(self, untouched: u64) -> Filled {
         Filled { whole: self.whole.saturating_sub(untouched), ..self }
     }
@@ -94,13 +94,13 @@ impl Filled {
     }
 }
 
-/// Pages side by side.
+/// A group of adjacent pages.
 #[derive(Clone)]
 struct Group {
     pages: [(u32, u32); PAGES as usize],
-    /// The pages on which a block has been, as bits.
+    /// A bit for each page that has ever had a block.
     had_blocks: u64,
-    /// The sums of `pages`.
+    /// The sums over `pages`.
     filled: Filled,
 }
 
@@ -110,7 +110,7 @@ impl Group {
         Bytes { asked: u64::from(asked), taken: u64::from(taken) }
     }
 
-    /// Changes the bytes on a page.
+    /// Adds bytes to a page, or subtracts them.
     #[inline]
     fn change(&mut self, page: usize, by: Bytes, adds: bool) {
         let mut bytes = self.page(page);
@@ -126,7 +126,7 @@ impl Group {
         self.pages[page] = (part(bytes.asked), part(bytes.taken));
     }
 
-    /// The sums of the pages in a range, which the whole group is not in.
+    /// The sums over some pages of the group.
     fn between(&self, first: usize, end: usize) -> Filled {
         let mut filled = Filled::default();
         for page in first..end {
@@ -148,14 +148,14 @@ pub(crate) struct Occupancy {
     groups: Vec<Group>,
     /// The group that was changed last: its number and its index.
     last: (u64, u32),
-    /// The groups in the order of their addresses, brought up to date by `sort`.
+    /// The groups in the order of their addresses. `sort` brings the list up to date.
     sorted: Vec<(u64, u32)>,
-    /// The whole pages of large blocks: from the first page to their number.
+    /// The whole pages of large blocks: first page and number of pages.
     large: BTreeMap<u64, u64>,
 }
 
 impl Occupancy {
-    /// A process without blocks.
+    /// Makes a process without blocks.
     pub fn new(rounding: Rounding) -> Self {
         Occupancy {
             rounding,
@@ -220,7 +220,7 @@ impl Occupancy {
         self.groups[self.last.1 as usize].change((page % PAGES) as usize, by, adds);
     }
 
-    /// The index of a group, which is made if there is none yet.
+    /// The index of a group. Makes the group if it does not exist.
     fn find(&mut self, number: u64) -> u32 {
         let next = self.groups.len() as u32;
         let index = *self.index.entry(number).or_insert(next);
@@ -234,7 +234,7 @@ impl Occupancy {
         index
     }
 
-    /// Must be called after blocks were added and before `within`.
+    /// Sorts the groups. Must be called after blocks were added and before `within`.
     pub fn sort(&mut self) {
         if self.sorted.len() != self.groups.len() {
             self.sorted = self.index.iter().map(|(&number, &index)| (number, index)).collect();
@@ -242,7 +242,7 @@ impl Occupancy {
         }
     }
 
-    /// The live blocks on the pages of a range of addresses.
+    /// The sums over the pages of a range of addresses.
     pub fn within(&self, start: u64, end: u64) -> Filled {
         let (first, end) = (start / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
         let mut filled = Filled::default();
@@ -275,7 +275,7 @@ impl Occupancy {
     }
 }
 
-/// How the resident bytes of memory that a malloc uses divide.
+/// The parts of the resident bytes of a heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heap {
     /// Bytes that the program asked for and has not freed.
@@ -289,8 +289,8 @@ pub(crate) struct Heap {
 }
 
 impl Filled {
-    /// Divides `resident` bytes on these pages and around them; nothing if no block has ever been
-    /// there.
+    /// Divides `resident` bytes on these pages and around them into parts. `None` if the pages
+    /// never had a block.
     pub fn divide(&self, resident: u64) -> Option<Heap> {
         if !self.has_had_blocks {
             return None;
@@ -348,7 +348,7 @@ mod tests {
         let heap = occupancy.within(0x1000_0000, 0x2000_0000).divide(1 << 20).unwrap();
         assert_eq!((heap.kept, heap.live + heap.rounding + heap.fragmented), (0, 1 << 20));
         assert!(heap.live > (1 << 20) - 8192, "{heap:?}");
-        // A range that begins within the block has a part of it.
+        // A range that begins within a large block contains a part of its pages.
         let part = occupancy.within(0x1100_0000, 0x2000_0000);
         assert_eq!(part.whole * PAGE_BYTES, (64 << 20) - (16 << 20));
     }

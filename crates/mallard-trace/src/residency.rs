@@ -1,4 +1,4 @@
-//! Where the resident memory of a program was over time: see [`split`].
+//! What the resident memory of a program consisted of over time: see [`split`].
 
 pub use crate::memory::{Cause, Growing, MemorySummary, Moment, Parts};
 
@@ -33,7 +33,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Whether the trace does not tell.
+    /// Whether the trace does not have the parts.
     pub fn is_empty(&self) -> bool {
         self.resident.is_empty()
     }
@@ -53,18 +53,18 @@ impl Split {
 /// The parts of one process at one moment: a row of the table `memory`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// When, in nanoseconds since the stream was opened.
+    /// The moment, in nanoseconds since the stream was opened.
     pub t_ns: i64,
-    /// The process.
+    /// The number of the process.
     pub process: i32,
-    /// The parts.
+    /// The parts at that moment.
     pub parts: Parts,
 }
 
 /// Selects one of the parts.
 type Member = fn(&mut Parts) -> &mut i64;
 
-/// Reads the table `memory`. It is empty if the trace does not tell where the memory was.
+/// Reads the table `memory`. It is empty if the trace does not tell what the memory consisted of.
 pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
     let table = trace.table(&MEMORY)?;
     let times = table.i64s("t_ns")?.into_iter().zip(table.i64s("proc")?);
@@ -88,9 +88,9 @@ pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Splits the resident memory at moments, in nanoseconds since the stream was opened, in any order.
-/// A moment has the parts that were read last before it, none before the first of them. A process
-/// that has ended has none.
+/// Divides the resident memory into parts at each of `moments`, which are in nanoseconds since the
+/// stream was opened, in any order. The parts of a process at a moment are those of its last row
+/// before, and 0 before its first row and after its end.
 pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     let rows = rows(trace)?;
     if rows.is_empty() {
@@ -110,7 +110,7 @@ pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     };
     let mut order: Vec<usize> = (0..moments.len()).collect();
     order.sort_unstable_by_key(|&index| moments[index]);
-    // What happens: a row is read, or a process ends after its last row.
+    // All changes in the order of time: a row with new parts, or the end of a process (`None`).
     let mut happens: Vec<(i64, i32, Option<&Parts>)> =
         rows.iter().map(|row| (row.t_ns, row.process, Some(&row.parts))).collect();
     happens.extend(ends.into_iter().map(|(t_ns, process)| (t_ns, process as i32, None)));
@@ -129,7 +129,7 @@ pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     Ok(split)
 }
 
-/// When the memory of each process ended: with the process, or by `exec`.
+/// The ends of the memory of processes: the end of the process, or an `exec`.
 fn ends(trace: &Trace) -> Result<Vec<(i64, i64)>> {
     let table = trace.table(&PROCESSES)?;
     let (processes, parents) = (table.i64s("proc")?, table.i64s("parent")?);

@@ -1,35 +1,37 @@
-//! How many bytes a malloc sets aside for a block.
+//! Computes how many bytes a malloc sets aside for a block.
 
 use crate::duck::PAGE_BYTES;
 
 /// The rule by which a malloc rounds sizes up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// That of glibc: 8 bytes more, rounded up to 16. A block with a mapping of its own has whole
-    /// pages.
+    /// The rule of glibc: 8 bytes more, rounded up to a multiple of 16, and at least 32. A block
+    /// with a mapping of its own takes whole pages.
     #[default]
     Glibc,
-    /// Size classes: multiples of 16 up to 128, then four for each power of two. So round jemalloc,
-    /// mimalloc, tcmalloc and the malloc of Mallard, some of them with a few more classes.
+    /// Size classes: multiples of 16 up to 128, then four classes for each power of two. jemalloc,
+    /// mimalloc, tcmalloc and the malloc of Mallard round like this, some of them with a few more
+    /// classes.
     Classes,
 }
 
-/// The names of files that hold a malloc with size classes.
+/// Parts of the names of files that contain a malloc with size classes.
 const WITH_CLASSES: [&str; 4] = ["jemalloc", "mimalloc", "tcmalloc", "mallard-malloc"];
-/// Larger blocks of a malloc with size classes take whole pages: the rest of their class is never
-/// touched.
+/// The largest size that is rounded up to a class. Larger blocks count whole pages, because the
+/// rest of their class is never touched.
 const CLASS_BYTES_MAX: u64 = 32 << 10;
-/// The least size of a block of glibc that has a mapping of its own.
+/// The least size at which glibc gives a block a mapping of its own.
 const GLIBC_MAPPED_MIN: u64 = 128 << 10;
 
 impl Rounding {
-    /// The rule of the malloc in a file with code; nothing if the file is no malloc.
+    /// The rule of the malloc in a file. `None` unless the name is that of a malloc with size
+    /// classes.
     pub fn of_module(path: &str) -> Option<Rounding> {
         let file = path.rsplit('/').next().unwrap_or_default();
         WITH_CLASSES.iter().any(|name| file.contains(name)).then_some(Rounding::Classes)
     }
 
-    /// Its name in the manifest.
+    /// The name of the rule in the manifest.
     pub fn name(self) -> &'static str {
         match self {
             Rounding::Glibc => "glibc",
@@ -37,7 +39,7 @@ impl Rounding {
         }
     }
 
-    /// The bytes that are set aside for a block of `size` bytes at `addr`, its header included.
+    /// The bytes that the malloc sets aside for a block of `size` bytes at `addr`, with its header.
     #[inline]
     pub fn taken(self, addr: u64, size: u64) -> u64 {
         match self {
@@ -69,7 +71,7 @@ mod tests {
     fn glibc_adds_a_header_and_rounds_to_16() {
         let taken = |addr, size| Rounding::Glibc.taken(addr, size);
         assert_eq!([0, 1, 24, 25, 40, 41].map(|size| taken(32, size)), [32, 32, 32, 48, 48, 64]);
-        // A mapping has 16 bytes in front of the block, and ends with a page.
+        // A mapping has a header of 16 bytes before the block, and ends with a page.
         assert_eq!(taken(0x7000_0010, 200_000), 200_688);
         assert_eq!((taken(0x7000_0010, 200_000) + 16) % 4096, 0);
         assert_eq!(taken(0x7000_0020, 200_000), 200_016);

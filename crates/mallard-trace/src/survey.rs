@@ -23,18 +23,19 @@ use frees::Frees;
 use map::Map;
 use timeline::Highest;
 
-/// What is wanted of a survey.
+/// The settings of a survey.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The sites whose own figures are wanted, as nodes of the table `stacks`: at most 300.
+    /// The chosen sites, as nodes of the table `stacks`: at most [`SITES_MAX`]. They get figures of
+    /// their own.
     pub sites: Vec<u32>,
-    /// The most moments of the timeline.
+    /// The most moments in the timeline.
     pub moments: usize,
     /// The most moments of the bytes in use of each chosen site.
     pub site_moments: usize,
-    /// The most moments of the address map.
+    /// The most moments in the address map.
     pub map_moments: usize,
-    /// The most cells of the address map.
+    /// The most cells in the address map.
     pub cells: usize,
     /// Limits of the walk over the events.
     pub limits: Limits,
@@ -65,12 +66,12 @@ pub struct SiteSurvey {
     pub heat: Vec<(usize, f64)>,
     /// Numbers of frees: see [`Survey::frees`].
     pub frees: Vec<(usize, usize, f64)>,
-    /// How full the cells of the address map were with its blocks at the peak of the program. Empty:
-    /// it had no block in use then.
+    /// How full the cells of the address map were with the site's blocks at the peak of the
+    /// program. Empty if no block was in use then.
     pub map: Vec<u8>,
 }
 
-/// The results. Counts and bytes are weighted: in a sampled trace they are estimates.
+/// The results of a survey. Counts and bytes are weighted: for a sampled trace they are estimates.
 #[derive(Debug, Clone)]
 pub struct Survey {
     /// Bytes in use over time.
@@ -79,16 +80,16 @@ pub struct Survey {
     pub heat: Heat,
     /// The threads with the most events, and the sums of all others.
     pub threads: Vec<ThreadSums>,
-    /// How often a thread freed a block: the thread that allocated the block, the one that freed it,
-    /// and the number, for pairs of `threads` that are not 0.
+    /// The number of frees for each pair of threads with any: the index in `threads` of the
+    /// allocating thread, that of the freeing thread, and the number.
     pub frees: Vec<(usize, usize, f64)>,
-    /// Where the blocks were.
+    /// Where in memory the blocks were.
     pub map: AddressMap,
     /// The moments of [`SiteSurvey::live`].
     pub site_moments: Vec<i64>,
-    /// The figures of the chosen sites, in their order.
+    /// The figures of the chosen sites, in the order of [`Options::sites`].
     pub sites: Vec<SiteSurvey>,
-    /// Of small blocks, one in so many was followed, because too many were in use.
+    /// One of this many small blocks was followed. It is above 1 if too many blocks were in use.
     pub one_in: u32,
 }
 
@@ -111,7 +112,7 @@ struct Surveyor {
     peak: Peak,
 }
 
-/// When the program had the most in use.
+/// The peak of the bytes in use, as the manifest tells it.
 struct Peak {
     t_ns: i64,
     bytes: i64,
@@ -119,7 +120,7 @@ struct Peak {
 }
 
 impl Peak {
-    /// Whether the moment of the peak was the last event, if the next one is at `t_ns`.
+    /// Whether the peak was reached with the last event, given that the next event is at `t_ns`.
     #[inline]
     fn was_reached(&self, t_ns: i64, live: f64) -> bool {
         !self.is_over
@@ -144,7 +145,7 @@ impl Surveyor {
         })
     }
 
-    /// Takes note of a block that is in use at the end.
+    /// Counts a block that is in use at the end.
     fn leave(&mut self, block: &Block) {
         let cell = heat::cell(block.size, None);
         self.heat.add(cell, block);

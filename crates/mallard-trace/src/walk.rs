@@ -26,48 +26,48 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 pub struct Block {
     /// When the block was allocated, in nanoseconds since the stream was opened.
     pub t0: i64,
-    /// Where the block is.
+    /// The address of the block.
     pub addr: u64,
-    /// Its size in bytes, as requested last.
+    /// The size in bytes that the program requested last.
     pub size: u64,
-    /// The call stack of the allocation: a node of the table `stacks`, 0 if it is unknown.
+    /// The call stack of the allocation: a node of the table `stacks`, or 0 if it is unknown.
     pub node: u32,
-    /// The thread of the allocation: its row in the table `threads`, or a larger number if a damaged
-    /// trace lacks the thread.
+    /// The thread of the allocation, as a row of the table `threads`. A larger number in a damaged
+    /// trace that lacks the thread.
     pub thread: u32,
-    /// How many blocks of the program this one stands for. 1, unless the trace has samples or not all
-    /// blocks are followed.
+    /// How many blocks of the program this block stands for: 1, unless the trace is sampled or not
+    /// all blocks are followed.
     pub weight: f32,
-    /// Whether a traced allocator returned the block, and not a call of malloc's family.
+    /// Whether a traced allocator returned the block. Otherwise it is from malloc's family.
     pub is_traced: bool,
 }
 
 impl Block {
-    /// The bytes of the program that this block stands for.
+    /// The bytes of all blocks of the program that this block stands for.
     #[inline]
     pub fn bytes(&self) -> f64 {
         f64::from(self.weight) * self.size as f64
     }
 }
 
-/// Why a block ended.
+/// The way in which a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// A call of a thread freed it: see [`Block::thread`].
+    /// A thread freed the block. The thread is numbered as in [`Block::thread`].
     Call(u32),
-    /// Its process ended.
+    /// The process of the block ended.
     ProcessEnd,
-    /// Its address was allocated again. The free is missing in the trace.
+    /// The address was allocated again. The trace lacks the free.
     Reuse,
 }
 
-/// Is told what happens to the blocks of a program, in the order of time.
+/// Receives what happens to the blocks of a program, in the order of time.
 pub trait Visitor {
-    /// An event at the moment `t_ns` is about to be visited. `live` has the blocks that are in use
-    /// until then. The last call, after all events, has `i64::MAX`.
+    /// Called before an event at `t_ns`, with the blocks that are in use until then. The last call,
+    /// after all events, has `i64::MAX`.
     fn before(&mut self, t_ns: i64, live: &Live);
 
-    /// A call of the allocator has returned a block.
+    /// The allocator has returned a new block.
     fn begin(&mut self, block: &Block);
 
     /// A realloc has changed the size of a block from `from` to `block.size` without moving it.
@@ -76,8 +76,8 @@ pub trait Visitor {
     /// A block has ended.
     fn end(&mut self, t_ns: i64, block: &Block, cause: Cause);
 
-    /// Fewer blocks are followed from now on, and their weights have changed. What was summed up
-    /// over blocks in use must be summed up again.
+    /// From now on fewer blocks are followed, and their weights have changed. Sums over blocks in
+    /// use must be computed again.
     fn recount(&mut self, live: &Live);
 }
 
@@ -95,11 +95,11 @@ impl Default for Limits {
     }
 }
 
-/// What is known after the last event.
+/// The results of a walk.
 pub struct Walked {
-    /// The blocks that were never freed and whose processes had not ended at the last event.
+    /// The blocks still in use after the last event. Blocks of ended processes are not included.
     pub live: Live,
-    /// Of small blocks, one in so many was followed.
+    /// One of this many small blocks was followed.
     pub one_in: u32,
     /// The time of the last event.
     pub last_ns: i64,
@@ -128,11 +128,11 @@ pub fn walk(trace: &Trace, limits: Limits, visitor: &mut impl Visitor) -> Result
     Ok(Walked { one_in: walker.live.one_in(), live: walker.live, last_ns: walker.last_ns })
 }
 
-/// Reads the rows, some ahead of the visitor. Ends if nobody takes them.
+/// Reads the rows, some ahead of the visitor. Stops if the receiver is gone.
 fn read_rows(events: &Table, to: &SyncSender<Result<Rows>>) {
     for group in events.groups() {
         if let Err(error) = read_group(events, group, to) {
-            let _ = to.send(Err(error)); // fails only if nobody wants to know
+            let _ = to.send(Err(error)); // fails only if the receiver is gone
             break;
         }
     }
@@ -225,7 +225,7 @@ impl Walker {
             }
             return;
         }
-        // A realloc that returned no block has freed the old one only if it asked for no bytes.
+        // A realloc without a result has freed the old block only if the requested size was 0.
         if old >= 0 && old != NULL && (row.alloc >= 0 || row.size == 0) {
             self.end(row, old, visitor);
         }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// A limit for the change of a number of the program, such as `peak<+5%` or `leaked<=+0`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// As it was typed.
+    /// The limit as the user typed it.
     text: String,
     /// The number that is limited.
     pub metric: Metric,
@@ -79,7 +79,7 @@ impl Gate {
             Limit::Absolute(limit) => change.cmp(&i128::from(limit)),
             Limit::Share(share) => (change as f64).total_cmp(&(share * before as f64)),
         };
-        // 0 and -0 are equal to people, not to `total_cmp`.
+        // `total_cmp` tells 0 and -0 apart, but a user does not.
         let is_equal = order.is_eq()
             || matches!(self.limit, Limit::Share(share) if change as f64 == share * before as f64);
         if is_equal {
@@ -89,7 +89,7 @@ impl Gate {
         }
     }
 
-    /// What has become of the number: `peak grew by 4.0 MiB (8.7 %), from 46 MiB to 50 MiB`.
+    /// A sentence on how the number changed: `peak grew by 4.0 MiB (8.7 %), from 46 MiB to 50 MiB`.
     pub fn outcome(&self, before: i64, after: i64) -> String {
         let (name, change) = (self.metric.name(), after.saturating_sub(before));
         let how = match change {
@@ -129,7 +129,7 @@ mod tests {
         assert!(passes("peak<+5%", 100, 104) && !passes("peak<+5%", 100, 105));
         assert!(passes("peak<=+5%", 100, 105) && !passes("peak<=+5%", 100, 106));
         assert!(passes("peak<-5%", 100, 94) && !passes("peak<-5%", 100, 96));
-        // Nothing is a share of nothing.
+        // If the number before is 0, every growth exceeds a share of it.
         assert!(passes("peak<=+5%", 0, 0) && !passes("peak<+5%", 0, 1));
         assert!(!passes("peak<+0%", 10, 10) && passes("peak<=-0%", 10, 10));
     }

@@ -1,11 +1,11 @@
-//! What two traces are compared by.
+//! The numbers by which two traces are compared.
 
 use crate::output::units;
 use mallard_trace::manifest::Manifest;
 use mallard_trace::SiteRow;
 use serde_json::{Map, Value};
 
-/// Something that a site or a program has a number of.
+/// A number of a site or of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Metric {
     /// Bytes allocated
@@ -26,11 +26,11 @@ pub enum Metric {
     Time,
 }
 
-/// What each site has, in the order of [`Numbers`].
+/// The metrics that each site has, in the order of [`Numbers`].
 pub const OF_SITES: [Metric; 5] =
     [Metric::Bytes, Metric::Blocks, Metric::Peak, Metric::Leaked, Metric::Calls];
 
-/// What a program has.
+/// The metrics that a program has.
 pub const OF_PROGRAMS: [Metric; 7] = [
     Metric::Bytes,
     Metric::Blocks,
@@ -42,7 +42,7 @@ pub const OF_PROGRAMS: [Metric; 7] = [
 ];
 
 impl Metric {
-    /// Its name in a gate, in the text and in JSON.
+    /// The name of the metric in a gate, in the text and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Bytes => "bytes",
@@ -55,7 +55,7 @@ impl Metric {
         }
     }
 
-    /// A number with its unit.
+    /// Formats a number of this metric with its unit.
     pub fn shown(self, number: i64) -> String {
         match self {
             Metric::Blocks | Metric::Calls => units::count(number.unsigned_abs()),
@@ -64,7 +64,7 @@ impl Metric {
         }
     }
 
-    /// A change with its sign and unit: `+2.0 MiB`.
+    /// Formats a change of this metric with its sign and unit: `+2.0 MiB`.
     pub fn shown_change(self, change: i64) -> String {
         let sign = match change {
             0 => "",
@@ -75,19 +75,19 @@ impl Metric {
     }
 }
 
-/// The numbers of a site, or of several.
+/// The numbers of one site, or the sums of several sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers(pub [i64; OF_SITES.len()]);
 
 impl Numbers {
-    /// The numbers of a row of the table `sites`.
+    /// Takes the numbers from a row of the table `sites`.
     pub fn of(row: &SiteRow) -> Numbers {
         let calls = [row.allocs, row.frees, row.reallocs, row.failed];
         let calls = calls.into_iter().fold(0, i64::saturating_add);
         Numbers([row.bytes, row.allocs, row.at_peak_bytes, row.live_bytes, calls])
     }
 
-    /// One number. A site has no `rss` and no `time`.
+    /// The number of one metric. A site has no `rss` and no `time`.
     pub fn get(&self, metric: Metric) -> i64 {
         OF_SITES.iter().position(|&known| known == metric).map_or(0, |index| self.0[index])
     }
@@ -99,7 +99,7 @@ impl Numbers {
         }
     }
 
-    /// How much more these numbers are than others.
+    /// The differences from other numbers: these minus `before`.
     pub fn since(&self, before: &Numbers) -> Numbers {
         Numbers(std::array::from_fn(|index| self.0[index].saturating_sub(before.0[index])))
     }
@@ -111,7 +111,7 @@ impl Numbers {
     }
 }
 
-/// A number of the whole program; nothing if the trace does not have it.
+/// The number of the whole program. `None` if the trace does not have it.
 pub fn of_program(manifest: &Manifest, metric: Metric) -> Option<i64> {
     match metric {
         Metric::Rss => manifest.notes.get("peak_rss").and_then(Value::as_i64),

@@ -17,7 +17,7 @@ use report::{Difference, Shown};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The status of a gate that fails.
+/// The exit status if a gate fails.
 const GATE_FAILED: u8 = 1;
 
 /// Compares two traces: which call stacks are new, gone, grown or shrunk.
@@ -99,7 +99,7 @@ fn parsed(text: &str) -> Result<Gate, Failure> {
     })
 }
 
-/// Fails if a trace lacks the number of a gate, which can be neither kept nor broken then.
+/// Fails if a trace lacks the number of a gate: such a gate can neither pass nor fail.
 fn must_have(trace: &Trace, name: &Path, gate: &Gate) -> Result<(), Failure> {
     if of_program(trace.manifest(), gate.metric).is_some() {
         return Ok(());

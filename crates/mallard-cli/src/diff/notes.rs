@@ -1,10 +1,11 @@
-//! What makes two traces hard to compare.
+//! Remarks on two traces that are hard to compare.
 
 use crate::output::units::count;
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
 
-/// Sentences about what differs apart from the allocations, and about what is missing.
+/// Sentences about differences apart from the allocations (program, environment, sampling, window)
+/// and about missing data.
 pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(programs(before, after));
@@ -33,7 +34,7 @@ fn text<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a str> {
     manifest.notes.get(name).and_then(Value::as_str)
 }
 
-/// Whether the traces are of the same program with the same arguments. The folder of the program may
+/// A remark if the traces are of different programs or arguments. The folder of the program may
 /// differ, as it does between two builds.
 fn programs(before: &Manifest, after: &Manifest) -> Option<String> {
     let name = |manifest| {

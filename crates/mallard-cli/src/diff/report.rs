@@ -11,7 +11,7 @@ use mallard_trace::trace::FrameInfo;
 use mallard_trace::Trace;
 use serde_json::{json, Map, Value};
 
-/// Two traces and what has changed.
+/// Two traces and the differences between them.
 pub struct Difference {
     /// The trace before.
     pub before: Trace,
@@ -19,29 +19,29 @@ pub struct Difference {
     pub after: Trace,
     /// The call stacks of both, the largest change first.
     pub sites: Vec<Site>,
-    /// What makes the traces hard to compare.
+    /// Remarks if the traces are hard to compare.
     pub notes: Vec<String>,
     /// The gates.
     pub gates: Vec<Gate>,
 }
 
-/// What is shown of a difference.
+/// Which part of a difference is shown.
 pub struct Shown {
-    /// What the call stacks are ordered by.
+    /// The number by which call stacks are ordered.
     pub sort: Metric,
-    /// How many are listed; 0 for all.
+    /// How many call stacks are listed; 0 for all.
     pub top: usize,
-    /// How many functions of each are listed; 0 for all.
+    /// How many functions of each call stack are listed; 0 for all.
     pub depth: usize,
     /// Whether all functions are listed, with names in full.
     pub is_full: bool,
 }
 
-/// Gates that failed.
+/// The gates that failed, as a message.
 pub struct Failed {
-    /// Which, and by how much.
+    /// Which gates failed, and by how much.
     pub what: String,
-    /// The metric of the list that says most about the first of them.
+    /// The metric for the list of call stacks that explains the first failed gate best.
     pub sort: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub fn ordered(mut sites: Vec<Site>, sort: Metric) -> Vec<Site> {
     sites
 }
 
-/// The numbers of call stacks by what has become of them.
+/// How many call stacks are new, gone, grown and shrunk.
 struct Counted {
     new: u64,
     gone: u64,
@@ -63,7 +63,7 @@ struct Counted {
 }
 
 impl Difference {
-    /// The gates that failed; nothing if none did.
+    /// The gates that failed. `None` if all passed.
     pub fn failed(&self) -> Option<Failed> {
         let failed = |gate: &&Gate| {
             let (before, after) = self.numbers(gate.metric);
@@ -106,7 +106,7 @@ impl Difference {
         }
     }
 
-    /// The call stacks that are listed: those whose number has changed, and new ones and gone ones.
+    /// The call stacks to list: those whose number changed, new ones and gone ones.
     fn listed(&self, shown: &Shown) -> (Vec<&Site>, usize) {
         let is_changed =
             |site: &&Site| site.state != State::Both || site.change().get(shown.sort) != 0;
@@ -116,7 +116,7 @@ impl Difference {
         (changed.into_iter().take(top).collect(), number)
     }
 
-    /// The difference for people.
+    /// Formats the difference as text for a terminal.
     pub fn text(&self, shown: &Shown) -> String {
         let name = |trace: &Trace| trace.folder().display().to_string();
         let mut text = format!("{} -> {}\n", name(&self.before), name(&self.after));
@@ -173,7 +173,7 @@ impl Difference {
         let lines = listed.iter().zip(1..).map(|(site, rank)| line(site, rank, shown));
         let titles = ["", "", "change", "before", "after", "blocks", "at peak", "leaked", "calls"];
         let rendered = trimmed(&plain_table(&titles, lines).to_string());
-        // Below the numbers of each call stack stand its functions.
+        // The functions of each call stack follow below its numbers.
         let mut numbers = rendered.lines();
         text += &format!("{}\n", numbers.next().unwrap_or_default());
         for (line, site) in numbers.zip(&listed) {
@@ -188,7 +188,7 @@ impl Difference {
         text
     }
 
-    /// The difference for programs.
+    /// The difference as JSON.
     pub fn json(&self, shown: &Shown) -> Value {
         let (listed, changed) = self.listed(shown);
         let counted = self.counted(shown.sort);
@@ -215,7 +215,7 @@ impl Difference {
     }
 }
 
-/// The name of what has become of a call stack.
+/// The word for the change of a call stack.
 fn state(site: &Site, sort: Metric) -> &'static str {
     match (site.state, site.change().get(sort)) {
         (State::New, _) => "new",

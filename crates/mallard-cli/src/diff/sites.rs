@@ -8,18 +8,19 @@ use mallard_trace::trace::FrameInfo;
 use mallard_trace::{SiteRow, Trace};
 use std::collections::{BTreeMap, HashMap};
 
-/// A function of a call stack as both traces know it.
+/// A function of a call stack, described so that it can be found in both traces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Function {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
     /// The file name of its module, without folders.
     pub module: String,
-    /// The file and the line in the trace in which the function was met last.
+    /// Source file and line, from the trace that was read last.
     pub place: Place,
 }
 
-/// Where a function is. Places do not tell functions apart: a line moves when code before it changes.
+/// The source position of a function. Functions are not compared by position, since a line moves
+/// when code before it changes.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// The source file; empty if it is not known.
@@ -48,14 +49,14 @@ impl Ord for Place {
     }
 }
 
-/// What has become of a call stack.
+/// Which of the two traces have a call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// It allocated in the second trace alone.
+    /// Only the second trace has allocations of this call stack.
     New,
-    /// It allocated in the first trace alone.
+    /// Only the first trace has allocations of this call stack.
     Gone,
-    /// It allocated in both.
+    /// Both traces have allocations of this call stack.
     Both,
 }
 
@@ -64,22 +65,22 @@ pub enum State {
 pub struct Site {
     /// The functions, the innermost first.
     pub functions: Vec<Function>,
-    /// What has become of it.
+    /// Which traces have the call stack.
     pub state: State,
-    /// Its numbers in the first trace.
+    /// The numbers of the call stack in the first trace.
     pub before: Numbers,
-    /// Its numbers in the second trace.
+    /// The numbers of the call stack in the second trace.
     pub after: Numbers,
 }
 
 impl Site {
-    /// How its numbers have changed.
+    /// How the numbers of the call stack have changed.
     pub fn change(&self) -> Numbers {
         self.after.since(&self.before)
     }
 }
 
-/// The functions of both traces by number, and the call stacks by the numbers of their functions.
+/// The functions of both traces with a number each, and the call stacks as lists of these numbers.
 #[derive(Default)]
 pub struct Matching {
     numbers: HashMap<Function, u32>,
@@ -88,8 +89,8 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// Adds a site of the first trace (0) or of the second (1). Sites of one trace whose functions
-    /// are equal are added up.
+    /// Adds a site of the first trace (0) or of the second (1). Sites of one trace with equal
+    /// functions are added up.
     fn add(&mut self, trace: usize, key: Box<[u32]>, row: &SiteRow) {
         let site = self.sites.entry(key).or_default();
         site[trace].get_or_insert_default().add(&Numbers::of(row));
@@ -129,7 +130,8 @@ pub fn matched(before: &Trace, after: &Trace) -> Result<Vec<Site>, Failure> {
     let mut matching = Matching::default();
     for (number, trace) in [before, after].into_iter().enumerate() {
         let stacks = trace.stacks()?;
-        // Most frames are in many call stacks, so that each is looked at once: by where its name is.
+        // Most frames occur in many call stacks, so each frame is converted once. The key is the
+        // address of its strings.
         let mut known: HashMap<_, u32> = HashMap::new();
         for row in trace.sites()? {
             let frames = stacks.functions(row.stack);
@@ -145,7 +147,7 @@ pub fn matched(before: &Trace, after: &Trace) -> Result<Vec<Site>, Failure> {
     Ok(matching.into_sites())
 }
 
-/// A function of a call stack, without what differs from one run or build to another.
+/// Describes a function without anything that differs between runs or builds.
 fn function(frame: &FrameInfo, builds: &[Builds; 2]) -> Function {
     let module = module(frame).to_string();
     let name = name(frame.function, &module, builds);
@@ -163,8 +165,10 @@ fn builds(trace: &Trace) -> Result<Builds, Failure> {
     Ok(names.zip(table.texts("build_id")?).collect())
 }
 
-/// The name of a function. Code without a name has its offset in the module instead, which is the
-/// same in both traces only if the module is the same build, and its address if it has no module.
+/// The name by which a function is compared. Code without a symbol is named by its offset in the
+/// module if both traces have the same build of the module. Otherwise offsets do not match, and all
+/// such code of the module has one name. Code outside all modules has one name too, since its
+/// addresses differ between runs.
 fn name(function: &str, module: &str, builds: &[Builds; 2]) -> String {
     let rest = function.strip_prefix(module).unwrap_or(function);
     if module.is_empty() && rest.starts_with("0x") {

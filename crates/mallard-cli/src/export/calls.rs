@@ -6,7 +6,7 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use std::borrow::Cow;
 
-/// What stands for a call stack that is not known.
+/// The frame that is shown in place of an unknown call stack.
 const NO_STACK: FrameInfo<'static> =
     FrameInfo { function: "(no call stack)", file: "", line: None, module: "", is_inlined: false };
 
@@ -23,7 +23,7 @@ pub struct Calls {
 pub struct Place<'a> {
     /// The frame; `None` if the call stack is not known.
     pub frame: Option<u32>,
-    /// At least one function, the innermost first. The others are those into which it was inlined.
+    /// At least one function, the innermost first. Each was inlined into the next one.
     pub functions: &'a [FrameInfo<'a>],
 }
 
@@ -43,7 +43,7 @@ impl Calls {
         Functions(frames.map(|frame| self.stacks.functions_at(frame)).collect())
     }
 
-    /// The places of the call stack of a site, the innermost first. There is at least one.
+    /// The places of a site's call stack, the innermost first: at least one.
     pub fn places<'a>(&self, site: &SiteRow, functions: &'a Functions<'a>) -> Vec<Place<'a>> {
         let of = |frame: u32| {
             let functions = functions.0.get(frame as usize)?.as_slice();

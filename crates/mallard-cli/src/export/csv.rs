@@ -28,7 +28,7 @@ pub fn write(trace: &Trace, to: &mut dyn Write) -> Result<(), Trouble> {
     Ok(out.flush()?)
 }
 
-/// The cells of a column. A row without a value has an empty one.
+/// The cells of a column as text. A missing value gives an empty cell.
 fn cells(column: &Column) -> Box<dyn Iterator<Item = String> + '_> {
     let mut values: Box<dyn Iterator<Item = String> + '_> = match &column.values {
         Values::I32(values) => Box::new(values.iter().map(i32::to_string)),

@@ -1,5 +1,5 @@
-//! Folded stacks: one line for each call stack, its functions separated by `;`, and a number. Flame
-//! graphs are made of such files.
+//! Folded stacks, the input of flame graphs: one line for each call stack, with its functions
+//! separated by `;`, and a number.
 
 use super::calls::Calls;
 use super::weight::Weight;
@@ -8,8 +8,8 @@ use mallard_trace::Trace;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes the call stacks whose weight is not 0, in the order of their names. Call stacks that differ
-/// in addresses alone are one.
+/// Writes the call stacks whose weight is not 0, in the order of their names. Call stacks that
+/// differ only in addresses are added up.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let weight = options.weight.unwrap_or(Weight::Bytes);
     let calls = Calls::read(trace, options.is_full)?;
@@ -30,7 +30,7 @@ pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()>
     Ok(())
 }
 
-/// Adds a name, without characters that separate names and lines.
+/// Adds a name to a line, with the separators of names and lines replaced.
 fn push_name(line: &mut String, name: &str) {
     if !line.is_empty() {
         line.push(';');

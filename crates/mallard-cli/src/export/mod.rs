@@ -81,11 +81,11 @@ pub enum Format {
     Perfetto,
 }
 
-/// How a file is written.
+/// Options for all formats.
 struct Options {
-    /// What is counted, or shown first.
+    /// The weight that is counted, or that a reader shows first.
     weight: Option<Weight>,
-    /// Whether nothing of a call stack is left out.
+    /// Whether to keep wrapper functions and the arguments of names.
     is_full: bool,
 }
 
@@ -104,7 +104,7 @@ impl Format {
         }
     }
 
-    /// How names of files in this format end.
+    /// The end of file names in this format.
     fn extension(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -115,7 +115,7 @@ impl Format {
         }
     }
 
-    /// What to type or to open next, when a file in this format is complete.
+    /// Tells the user how to open a finished file in this format.
     fn next(self, file: &str) -> String {
         match self {
             Format::Csv => format!("head {file}"),

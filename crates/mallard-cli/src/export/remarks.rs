@@ -1,9 +1,9 @@
-//! What a reader of an exported file should know of the trace.
+//! Remarks for the reader of an exported file: what the trace lacks.
 
 use crate::output::units::count;
 use mallard_trace::manifest::Manifest;
 
-/// What is missing in a trace, in words.
+/// Sentences about what the trace lacks.
 pub fn of(manifest: &Manifest) -> Vec<String> {
     let mut remarks: Vec<String> = manifest.origin().into_iter().collect();
     if manifest.counts.events == 0 {

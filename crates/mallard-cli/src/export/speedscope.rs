@@ -28,7 +28,7 @@ struct Shared<'a> {
     frames: Vec<Frame<'a>>,
 }
 
-/// A function, and the line of the call in it.
+/// A function with the line of the call in it.
 #[derive(Serialize, PartialEq, Eq, Hash, Clone)]
 struct Frame<'a> {
     name: Cow<'a, str>,
@@ -38,7 +38,7 @@ struct Frame<'a> {
     line: Option<u32>,
 }
 
-/// Call stacks with a weight each. Each call stack has the indices of its functions, the outermost
+/// Call stacks with a weight each. A call stack is a list of indices of functions, the outermost
 /// first.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,7 +52,7 @@ struct Profile<'a> {
     weights: Vec<i64>,
 }
 
-/// The functions of all profiles, each once.
+/// The functions of all profiles, without repetitions.
 #[derive(Default)]
 struct Table<'a> {
     frames: Vec<Frame<'a>>,
@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Writes one profile for each weight. The page opens with the wanted one.
+/// Writes one profile for each weight. The page opens with the profile of the wanted weight.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let wanted = options.weight.unwrap_or(Weight::Bytes);
     let calls = Calls::read(trace, options.is_full)?;

@@ -1,4 +1,4 @@
-//! What an export counts for each call stack.
+//! The numbers that an export can count for each call stack.
 
 use mallard_trace::SiteRow;
 
@@ -34,15 +34,15 @@ impl Weight {
             Weight::Never => site.live_bytes,
             Weight::Cross => site.cross_thread_frees,
         };
-        count.max(0) // a damaged trace may have less
+        count.max(0) // a damaged trace may have a negative number
     }
 
-    /// Whether it counts bytes, and not blocks.
+    /// Whether the weight counts bytes instead of blocks.
     pub fn is_bytes(self) -> bool {
         matches!(self, Weight::Bytes | Weight::Peak | Weight::Never)
     }
 
-    /// A title for people.
+    /// The title of the weight for readers.
     pub fn title(self) -> &'static str {
         match self {
             Weight::Bytes => "bytes allocated",

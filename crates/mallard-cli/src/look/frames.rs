@@ -1,15 +1,16 @@
-//! Chooses the functions of a call stack that say most.
+//! Chooses the functions that identify a call stack.
 
 use mallard_trace::names::is_wrapper;
 use mallard_trace::trace::FrameInfo;
 
-/// The functions without those that only pass the allocation on. If all do, all are returned.
+/// Leaves out the functions that only pass the allocation on, unless all of them do.
 pub fn without_wrappers<'a>(functions: &[FrameInfo<'a>]) -> Vec<FrameInfo<'a>> {
     let first = functions.iter().position(|frame| !is_wrapper(frame.function)).unwrap_or(0);
     functions[first..].to_vec()
 }
 
-/// The file and line of a call, without the folders: `parser.cpp:120`.
+/// The file and line of a call without folders: `parser.cpp:120`. The module if the file is
+/// unknown.
 pub fn place(frame: &FrameInfo) -> String {
     let file = frame.file.rsplit('/').next().unwrap_or_default();
     match (file, frame.line) {

@@ -28,7 +28,7 @@ pub fn open(name: &Path) -> Result<Trace, Failure> {
     Ok(Trace::open(&path)?)
 }
 
-/// A lifetime, which no trace knows more precisely than its times.
+/// Formats a lifetime. No lifetime is more precise than the times of the trace.
 pub fn lifetime(manifest: &Manifest, ns: i64) -> String {
     time(ns.max(manifest.time_step_ns()) as f64)
 }

@@ -165,7 +165,7 @@ impl Command {
             "L", "U", "C", "F",
         ];
         let rendered = plain_table(&titles, lines).to_string();
-        // Below the numbers of each call stack stand its functions.
+        // The functions of each call stack follow below its numbers.
         let mut numbers = rendered.lines();
         text += &format!("{}\n", numbers.next().unwrap_or_default().trim_end());
         for (line, site) in numbers.zip(sites) {
@@ -244,7 +244,7 @@ fn matches(pattern: &Regex, frame: &FrameInfo) -> bool {
     [frame.function, frame.file, frame.module].iter().any(|text| pattern.is_match(text))
 }
 
-/// A measure in a cell of the table.
+/// Formats a measure for a cell of the table.
 fn measure(estimate: &Estimate) -> String {
     match estimate.value {
         Some(value) if value.abs() >= 100.0 => format!("{value:.0}"),
@@ -275,7 +275,7 @@ pub fn explanations() -> String {
         .collect()
 }
 
-/// A text in lines of at most 90 characters, indented.
+/// Wraps a text into indented lines of at most 90 characters.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::from("  ");

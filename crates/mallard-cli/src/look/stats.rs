@@ -135,12 +135,12 @@ fn text(manifest: &Manifest) -> String {
     lines.iter().map(|(name, value)| line(name, value)).collect()
 }
 
-/// A line of the figures: a name and its value.
+/// One line of the output: a name and its value.
 pub fn line(name: &str, value: &str) -> String {
     format!("{name:<16}{value}\n")
 }
 
-/// D V L U C F of the program.
+/// The measures D V L U C F of the program.
 fn measures(manifest: &Manifest) -> String {
     let all = &manifest.totals.sites;
     let measures = [&all.d, &all.v, &all.l, &all.u, &all.c, &all.f];
@@ -190,7 +190,7 @@ fn losses(manifest: &Manifest) -> String {
     }
 }
 
-/// What a trace lacks, in words that follow a count, with the counts that are not 0.
+/// What a trace lacks, as counts that are not 0 and the words that follow each count.
 pub fn missing(manifest: &Manifest) -> Vec<(&'static str, u64)> {
     let lost = &manifest.losses;
     let strange = &manifest.repairs;

@@ -54,8 +54,8 @@ impl Command {
             return Err(no_name());
         }
         let sql = self.sql(sql)?;
-        // What does not fit into memory goes into this folder, and what DuckDB cannot read is copied
-        // there.
+        // DuckDB puts data that do not fit into memory into this folder. Tables that DuckDB cannot
+        // read are copied there.
         let scratch = tempfile::Builder::new().prefix("mallard-query.").tempdir();
         let scratch = scratch.map_err(|error| no_folder(&error))?;
         let (program, views) = match (&self.fleet, &name) {
@@ -95,7 +95,8 @@ impl Command {
         }
     }
 
-    /// The words of the command line: the name of a trace, unless there is a fleet, and SQL.
+    /// Splits the words of the command line into the name of a trace, unless there is a fleet, and
+    /// SQL.
     fn name_and_sql(&self) -> Result<(Option<String>, Option<String>), Failure> {
         let mut words = self.words.iter().cloned();
         let name = if self.fleet.is_none() { words.next() } else { None };
@@ -110,7 +111,8 @@ impl Command {
         }
     }
 
-    /// The SQL: a word of the command line, a file or stdin. `None` if the user will type it.
+    /// The SQL, from the command line, a file or stdin. `None` if the user will type it in the
+    /// shell.
     fn sql(&self, word: Option<String>) -> Result<Option<String>, Failure> {
         if word.is_some() && self.file.is_some() {
             return Err(Failure::new(
@@ -135,7 +137,8 @@ impl Command {
     }
 }
 
-/// Whether a query may read the events: if it names them, or the blocks, which are derived from them.
+/// Whether a query may read the events: if it names the events, or the blocks, which are derived
+/// from the events.
 fn needs_events(sql: Option<&str>) -> bool {
     let Some(sql) = sql else { return true };
     let sql = sql.to_ascii_lowercase();

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable that names the program.
+/// The environment variable with the path of the program.
 const VARIABLE: &str = "MALLARD_DUCKDB";
 /// The first version with the setting `allowed_directories`.
 const OLDEST: (u32, u32) = (1, 2);
@@ -16,21 +16,21 @@ const READS_ALL: (u32, u32) = (2, 0);
 
 /// The program DuckDB.
 pub struct Program {
-    /// Where it is.
+    /// The path of the program.
     pub path: PathBuf,
     version: (u32, u32),
 }
 
 impl Program {
-    /// Finds DuckDB: by the variable, in PATH, or where `./x` installs it in the checkout of this
-    /// program.
+    /// Finds DuckDB: by the variable, in PATH, or where `./x` installs DuckDB in the checkout that
+    /// contains this program.
     pub fn find() -> Result<Program, Failure> {
         let path = behind(find()?);
         let version = version_of(&path)?;
         Ok(Program { path, version })
     }
 
-    /// Whether DuckDB reads integers that are stored by bytes.
+    /// Whether DuckDB reads integers in the Parquet encoding BYTE_STREAM_SPLIT.
     pub fn reads_all(&self) -> bool {
         self.version >= READS_ALL
     }
@@ -51,14 +51,15 @@ fn find() -> Result<PathBuf, Failure> {
     found.ok_or_else(|| missing("the program duckdb is not installed"))
 }
 
-/// Where `./x` installs the program, if this program is build/cargo/PROFILE/mallard of a checkout.
+/// The path at which `./x` installs DuckDB, if this program is build/cargo/PROFILE/mallard of a
+/// checkout.
 fn in_checkout() -> Option<PathBuf> {
     let program = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
     Some(program.ancestors().nth(3)?.join("tools/duckdb/bin/duckdb"))
 }
 
-/// The program behind the script of the package `duckdb-cli`. The script starts Python first, and
-/// does not say whether a signal ended DuckDB.
+/// The program that the script of the package `duckdb-cli` starts. Starting the program itself
+/// avoids a start of Python, and tells whether a signal ended DuckDB.
 fn behind(path: PathBuf) -> PathBuf {
     let path = path.canonicalize().unwrap_or(path);
     let mut begin = [0; 2];

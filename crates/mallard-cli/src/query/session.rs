@@ -12,7 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
-/// How rows are written.
+/// The format of the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Table,
@@ -20,16 +20,16 @@ pub enum Format {
     Csv,
 }
 
-/// What DuckDB is started with.
+/// The settings of a run of DuckDB.
 pub struct Session<'a> {
     pub program: &'a Path,
     pub views: &'a Views,
-    /// A folder for what does not fit into memory.
+    /// A folder for data that do not fit into memory.
     pub scratch: &'a Path,
     pub format: Format,
-    /// The most bytes of memory.
+    /// The most bytes of memory that DuckDB may take.
     pub memory: Option<u64>,
-    /// Whether the SQL can reach only files in the folders of the views.
+    /// Whether the SQL can access only files in the folders of the views.
     pub is_locked: bool,
     pub is_fleet: bool,
 }
@@ -41,14 +41,15 @@ impl Session<'_> {
             Some(_) => self.batch(),
             None => self.shell(),
         };
-        // The terminal sends SIGINT to DuckDB as well, whose shell stops the query alone.
+        // SIGINT is caught and not passed on: the terminal sends it to DuckDB as well, whose shell
+        // then stops only the query.
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|e| self.no_start(&e))?;
         let mut child = command.spawn().map_err(|e| self.no_start(&e))?;
         let process = Pid::from_raw(child.id() as i32);
         let handle = signals.handle();
         let passing_on = std::thread::spawn(move || {
             for signal in signals.forever().filter(|&signal| signal != SIGINT) {
-                // DuckDB may have ended.
+                // The signal cannot be sent if DuckDB has ended.
                 let _ = Signal::try_from(signal).map(|signal| kill(process, signal));
             }
         });
@@ -68,7 +69,8 @@ impl Session<'_> {
         command
     }
 
-    /// Without the file of settings of the user, a query gives the same on every machine.
+    /// A command for one query. It ignores the user's settings file, so that a query gives the same
+    /// result on every machine.
     fn batch(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(["-no-init", "-batch", "-bail"]);
@@ -80,7 +82,7 @@ impl Session<'_> {
         command
     }
 
-    /// What DuckDB does before it reads SQL.
+    /// Adds the statements that DuckDB runs before the SQL of the user.
     fn add_statements(&self, command: &mut Command) {
         let mut first =
             format!("SET temp_directory = {};", quoted(&self.scratch.to_string_lossy()));
@@ -97,18 +99,18 @@ impl Session<'_> {
             command.arg("-cmd").arg(text);
         }
         if self.is_locked {
-            // This locks the settings (lock_configuration), and refuses what the shell itself can do
-            // to files and programs.
+            // Safe mode locks the settings (lock_configuration) and disables the shell's own
+            // commands for files and programs.
             command.args(["-cmd", ".safe_mode"]);
         }
     }
 
-    /// Commands for the form of the output.
+    /// The shell commands that select the format of the output.
     fn output(&self) -> Vec<&str> {
         match self.format {
             Format::Json => vec![".mode json"],
             Format::Csv => vec![".mode csv", ".nullvalue \"\""],
-            // By itself DuckDB shows 40 rows of a table, and cuts long lines.
+            // By default DuckDB shows 40 rows of a table and truncates long lines.
             Format::Table if io::stdout().is_terminal() => vec![".maxrows 10000000"],
             Format::Table => vec![".maxrows 10000000", ".maxwidth 1000000"],
         }
@@ -124,10 +126,11 @@ impl Session<'_> {
         .with_status(UNREADABLE)
     }
 
-    /// Tells how DuckDB ended.
+    /// Converts the end of DuckDB into an exit status or an error.
     fn result(&self, status: ExitStatus, words: &str) -> Result<ExitCode, Failure> {
         match status.signal() {
-            // Nobody reads the rows any more, as with `head`; or the user has stopped the query.
+            // SIGPIPE: the reader of the rows has ended, as `head` does. SIGINT: the user has
+            // stopped the query.
             Some(signal) if signal == Signal::SIGPIPE as i32 => return Ok(ExitCode::SUCCESS),
             Some(signal) if signal == SIGINT => return Ok(ExitCode::from(130)),
             Some(signal) => return Err(killed(signal, self.memory)),
@@ -144,7 +147,7 @@ impl Session<'_> {
         })
     }
 
-    /// The error that DuckDB has told in its own words.
+    /// Converts an error message of DuckDB into a failure.
     fn refusal(&self, words: &str) -> Failure {
         let mut lines = words.lines().filter(|line| !line.trim().is_empty());
         let what = lines.next().unwrap_or_default();
@@ -155,7 +158,7 @@ impl Session<'_> {
         Failure::new(format!("DuckDB: {what}"), state, help).with_status(status)
     }
 
-    /// Status, state and help for an error of DuckDB.
+    /// The exit status, the state and the help for an error message of DuckDB.
     fn meaning(&self, words: &str) -> (u8, &'static str, &'static str) {
         let says = |part: &&str| words.contains(*part);
         let damages = ["Failed to read file", "No magic bytes", "IO Error", "INTERNAL Error"];
@@ -182,11 +185,12 @@ impl Session<'_> {
     }
 }
 
-/// Writes the SQL, and waits for the end. Returns what DuckDB wrote to stderr.
+/// Writes the SQL to DuckDB and waits for its end. Returns the status and the text that DuckDB
+/// wrote to stderr.
 fn converse(child: &mut Child, sql: Option<String>) -> io::Result<(ExitStatus, String)> {
     let writer = child.stdin.take().zip(sql).map(|(mut stdin, sql)| {
         std::thread::spawn(move || {
-            // DuckDB may end before it has read all.
+            // A failed write is ignored: DuckDB may end before it has read all SQL.
             let _ = stdin.write_all(sql.as_bytes());
         })
     });

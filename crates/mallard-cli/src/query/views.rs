@@ -9,7 +9,7 @@ use mallard_trace::tables::{Kind, Schema, Style, Table, Tables};
 use mallard_trace::Trace;
 use std::path::{Path, PathBuf};
 
-/// Views that are derived from tables, and the tables. Spark can make them of the same text.
+/// Views that are derived from tables: name, tables, and query. Spark can run the same queries.
 const DERIVED: [(&str, &[&str], &str); 2] = [
     ("allocs", &["events"], include_str!("../../../../docs/examples/sql/views/allocs.sql")),
     (
@@ -19,21 +19,22 @@ const DERIVED: [(&str, &[&str], &str); 2] = [
     ),
 ];
 
-/// Statements that make views, and what they read.
+/// The statements that make the views, and the folders that the views read.
 pub struct Views {
     /// The statements, one for each view.
     pub statements: Vec<String>,
     names: Vec<&'static str>,
-    /// The folders that have all tables.
+    /// The folders that contain all files of the views.
     pub folders: Vec<String>,
-    /// The tables that are damaged. There are no views of them.
+    /// The errors of damaged tables. Damaged tables have no views.
     pub damaged: Vec<Failure>,
 }
 
 impl Views {
-    /// The tables of a trace, and views derived from them. Each has the columns `service`, `date` and
-    /// `run`, as the tables of a fleet have, so that the same queries fit both. If `copy` is a folder,
-    /// a view reads a copy that is made there, where DuckDB before 2.0 cannot read the table.
+    /// Makes views of the tables of a trace, and the derived views. Each table gets the columns
+    /// `service`, `date` and `run`, as in a fleet, so that the same queries fit both. With a folder
+    /// `copy`, a table that DuckDB before 2.0 cannot read is copied into that folder, and the view
+    /// reads the copy.
     pub fn of_trace(trace: &Trace, copy: Option<&Path>) -> Result<Views, Failure> {
         let name = trace.folder().file_stem().unwrap_or_default().to_string_lossy();
         let key = Key::of(trace.manifest(), &name);
@@ -62,7 +63,7 @@ impl Views {
         Ok(views)
     }
 
-    /// The tables of all runs of a fleet. The blocks are a table there.
+    /// Makes views of the tables of all runs of a fleet. A fleet has the blocks as a table.
     pub fn of_fleet(fleet: &Fleet) -> Result<Views, Failure> {
         let folder = text_of(fleet.root())?;
         if folder.contains(['*', '?', '[']) {
@@ -98,7 +99,7 @@ impl Views {
         self.names.push(name);
     }
 
-    /// Adds the derived views whose tables are there.
+    /// Adds the derived views whose tables exist.
     fn derive(&mut self) {
         for (name, tables, query) in DERIVED {
             let has = |table: &&'static str| self.names.contains(table);
@@ -162,7 +163,7 @@ fn rows(files: &[String], schema: &Schema) -> String {
     format!("(SELECT {} WHERE false)", columns.collect::<Vec<_>>().join(", "))
 }
 
-/// A path without symbolic links, as DuckDB compares it.
+/// The path without symbolic links: DuckDB compares paths in this form.
 fn text_of(path: &Path) -> Result<String, Failure> {
     let failed = |why: &str| {
         Failure::new(
@@ -176,7 +177,7 @@ fn text_of(path: &Path) -> Result<String, Failure> {
     path.into_os_string().into_string().map_err(|_| failed("its path is not UTF-8"))
 }
 
-/// A string of SQL.
+/// Quotes a text as a string of SQL.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

@@ -1,14 +1,14 @@
-//! Bytes and numbers as the page reads them.
+//! Encodes bytes and numbers in the form that the page reads.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 
-/// Bytes in base64.
+/// Encodes bytes in base64.
 pub fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Bytes as pairs of a count, from 1 to 255, and the byte that is repeated so often.
+/// Encodes bytes by run lengths: pairs of a count, from 1 to 255, and the byte that is repeated.
 pub fn run_lengths(bytes: &[u8]) -> Vec<u8> {
     let mut pairs = Vec::new();
     for run in bytes.chunk_by(|a, b| a == b) {
@@ -19,18 +19,18 @@ pub fn run_lengths(bytes: &[u8]) -> Vec<u8> {
     pairs
 }
 
-/// A number with four significant digits.
+/// Rounds a number to four significant digits.
 pub fn four_digits(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap_or(number)
 }
 
-/// How many characters a number takes.
+/// The number of characters of a decimal number.
 pub fn width(number: i64) -> usize {
     let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
     digits + usize::from(number < 0)
 }
 
-/// A sum as a whole number.
+/// Rounds a sum to a whole number.
 pub fn whole(number: f64) -> i64 {
     number.round() as i64
 }

@@ -1,4 +1,4 @@
-//! Everything that a report is made of, read from a trace.
+//! Reads and computes everything that a report shows.
 
 use super::holders::Holders;
 use super::ranking::Ranked;
@@ -10,7 +10,7 @@ use mallard_trace::tables::schema::MODULES;
 use mallard_trace::trace::Stacks;
 use mallard_trace::Trace;
 
-/// What was read and computed.
+/// The data of a report, read and computed.
 pub struct Gathered<'a> {
     pub trace: &'a Trace,
     /// The name of the trace.
@@ -20,15 +20,15 @@ pub struct Gathered<'a> {
     pub stacks: Stacks,
     pub holders: Holders,
     pub resident: Resident,
-    /// What the resident memory consisted of, at the moments of the timeline.
+    /// The parts of the resident memory at the moments of the timeline.
     pub split: Split,
     /// The paths of the files with code.
     pub modules: Vec<String>,
 }
 
 impl Gathered<'_> {
-    /// Reads a trace. The largest tables are read one after the other, so that they need not be in
-    /// memory together.
+    /// Reads a trace. The largest tables are read one after the other, so that only one is in
+    /// memory at a time.
     pub fn of(trace: &Trace) -> Result<Gathered<'_>, Failure> {
         let ranked = Ranked::of(trace.sites()?, &trace.manifest().totals.sites);
         let chosen = ranked.kept.iter().take(survey::SITES_MAX).map(|site| site.stack as u32);
@@ -49,8 +49,8 @@ impl Gathered<'_> {
         })
     }
 
-    /// The most resident memory of the program: as the system counted it at the end, or as it was
-    /// seen meanwhile. 0 if that is unknown.
+    /// The peak of the resident memory: as the system reported it at the end, or else the highest
+    /// sample. 0 if it is unknown.
     pub fn peak_rss(&self) -> u64 {
         let counted = self.note("peak_rss").unwrap_or(0);
         counted.max(self.resident.highest().max(0) as u64)

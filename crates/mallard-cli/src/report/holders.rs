@@ -1,25 +1,25 @@
-//! The functions that hold the most, for sentences.
+//! Finds the functions that hold the most bytes, for the sentences of the report.
 
 use mallard_trace::names::{is_wrapper, short};
 use mallard_trace::trace::Stacks;
 use mallard_trace::SiteRow;
 use std::collections::HashMap;
 
-/// What the sites of one function have together.
+/// The sums over the sites of one function.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     at_peak: i64,
     never_freed: i64,
 }
 
-/// The sums of each function. A site belongs to the innermost function that does not only pass an
-/// allocation on.
+/// The sums of each function. A site belongs to its innermost function, without those that only
+/// pass an allocation on.
 pub struct Holders {
     sums: HashMap<String, Sums>,
 }
 
 impl Holders {
-    /// Sums up sites.
+    /// Sums up sites by function.
     pub fn of(sites: &[SiteRow], stacks: &Stacks) -> Holders {
         let mut leaves = Leaves { stacks, named: HashMap::new() };
         let mut sums: HashMap<&str, Sums> = HashMap::new();
@@ -29,7 +29,7 @@ impl Holders {
             of_leaf.at_peak += site.at_peak_bytes;
             of_leaf.never_freed += site.live_bytes;
         }
-        // Functions that differ in their arguments alone have one short name.
+        // Functions that differ only in their arguments share one short name.
         let mut by_name: HashMap<String, Sums> = HashMap::new();
         for (leaf, of_leaf) in sums {
             let of_name = by_name.entry(short(leaf)).or_default();
@@ -59,7 +59,7 @@ impl Holders {
 /// Finds the function that a site belongs to.
 struct Leaves<'a> {
     stacks: &'a Stacks,
-    /// The innermost function of each frame that does not only pass an allocation on.
+    /// For each frame its innermost function, without those that only pass an allocation on.
     named: HashMap<u32, Option<&'a str>>,
 }
 

@@ -25,9 +25,9 @@ use object::Object;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A page is smaller than this.
+/// The size limit of a page. Only a page whose sites cannot be cut further exceeds the limit.
 const PAGE_BYTES_MAX: usize = 5_000_000;
-/// So many bytes of the page are left for names, call stacks and sites at first.
+/// The bytes of the page that names, call stacks and sites may take at first.
 const SITES_BYTES_MAX: usize = 4_200_000;
 
 /// Makes one HTML file that shows a trace: what the program allocated, who held it, and for how long.
@@ -69,7 +69,7 @@ impl Command {
         self.deliver(&to, &json, &page)
     }
 
-    /// The file to write. Fails if it may not be overwritten.
+    /// The file to write. Fails if the file exists and may not be overwritten.
     fn target(&self, source: &Path) -> Result<PathBuf, Failure> {
         let to = self.output.clone().unwrap_or_else(|| source.with_extension("html"));
         if !self.json && to != Path::new("-") {
@@ -78,7 +78,7 @@ impl Command {
         Ok(to)
     }
 
-    /// Writes the page, or the object if that was asked.
+    /// Writes the page, or the object with `--json`.
     fn deliver(&self, to: &Path, json: &str, page: &str) -> Result<ExitCode, Failure> {
         if self.json {
             say(&format!("{json}\n"))?;
@@ -98,8 +98,8 @@ fn title(name: &str) -> String {
     format!("{name}: memory")
 }
 
-/// Makes the object as JSON and the page. Leaves out the sites that matter least until the page is
-/// small enough.
+/// Makes the object as JSON, and the page. If the page is too large, makes both again with less
+/// room, so that the sites that matter least are left out.
 fn within_limit(gathered: &Gathered, title: &str) -> (String, String) {
     let mut room = SITES_BYTES_MAX;
     loop {
@@ -109,7 +109,7 @@ fn within_limit(gathered: &Gathered, title: &str) -> (String, String) {
         if page.len() < PAGE_BYTES_MAX || room == 0 {
             return (json, page);
         }
-        // What is too much is taken away from the room, with some to spare.
+        // Less room by the excess, and some more, since sizes are estimates.
         let excess = page.len() - PAGE_BYTES_MAX + 100_000;
         room = room.saturating_sub(excess);
     }

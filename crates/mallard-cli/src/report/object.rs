@@ -1,4 +1,4 @@
-//! The object that a page shows.
+//! The data of a report as one object. The page shows this object.
 
 use super::encode::{base64, run_lengths, whole};
 use super::gather::Gathered;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 /// The sums by which sites and functions can be weighed: columns of the sites.
 const WEIGHTS: [&str; 6] = ["bytes", "count", "peak", "short", "never", "cross"];
 
-/// The version of the object.
+/// The version of the object's format.
 pub const VERSION: u32 = 1;
 
-/// The object. Lists of equal things are columns. Strings are indices into `strings`.
+/// The object. A list of records is stored as columns. Strings are indices into `strings`.
 #[derive(Debug, Serialize)]
 pub struct Object {
     version: u32,
@@ -66,7 +66,7 @@ struct Time {
     split: BTreeMap<&'static str, Vec<i64>>,
 }
 
-/// The figures of single sites.
+/// The curves, heat maps, frees and addresses of single sites.
 #[derive(Debug, Serialize)]
 struct Detail {
     sites: Vec<usize>,
@@ -112,7 +112,7 @@ struct Measure {
 }
 
 impl Object {
-    /// Makes the object. Names, call stacks and sites take about `room` bytes of it.
+    /// Makes the object, with about `room` bytes for names, call stacks and sites.
     pub fn of(gathered: &Gathered, room: usize) -> Object {
         let mut shown = Shown::of(&gathered.ranked, &gathered.stacks, room);
         let survey = &gathered.survey;
@@ -179,7 +179,7 @@ fn time(gathered: &Gathered) -> Time {
     }
 }
 
-/// The parts of resident memory; none if the trace does not tell.
+/// The parts of resident memory. Empty if the trace does not have them.
 fn parts(split: &Split) -> BTreeMap<&'static str, Vec<i64>> {
     if split.is_empty() {
         return BTreeMap::new();
@@ -196,12 +196,12 @@ fn parts(split: &Split) -> BTreeMap<&'static str, Vec<i64>> {
     parts.into_iter().map(|(name, part)| (name, part.clone())).collect()
 }
 
-/// Pairs of threads and their counts, one after the other.
+/// Flattens pairs of threads and their counts into one list: thread, thread, count, and so on.
 fn triples(frees: &[(usize, usize, f64)]) -> Vec<i64> {
     frees.iter().flat_map(|&(from, to, count)| [from as i64, to as i64, whole(count)]).collect()
 }
 
-/// The figures of those of the first sites that are shown.
+/// The figures of single sites, for the surveyed sites among the `kept` ones.
 fn detail(survey: &Survey, kept: usize) -> Detail {
     let sites = &survey.sites[..kept.min(survey.sites.len())];
     let pairs = |site: &SiteSurvey| {

@@ -1,16 +1,16 @@
-//! The page of `mallard report`: one HTML file that shows the data of a report. The scripts of the page
-//! read the data and draw; here is what they fill.
+//! The page of `mallard report`: one HTML file that shows the data of a report. This module makes
+//! the elements. The scripts of the page read the data and fill the elements.
 
 use crate::output::page::{chart_js, theme_button, Page};
 use maud::{html, Markup};
 
-/// What tells a page of `mallard report` from other files. It stands near the start of the file.
+/// The mark by which a page of `mallard report` is recognized. It stands near the start of the
+/// file.
 pub const MARK: &str = "mallard report";
 
 const STYLES: [&str; 2] = [include_str!("page/report.css"), include_str!("page/plots.css")];
 
-/// The scripts in an order in which each uses only what is defined above it, until the last starts
-/// the page.
+/// The scripts in order: each uses only names from scripts above it. The last one starts the page.
 const SCRIPTS: [&str; 16] = [
     include_str!("page/data.js"),
     include_str!("page/choice.js"),
@@ -30,7 +30,7 @@ const SCRIPTS: [&str; 16] = [
     include_str!("page/start.js"),
 ];
 
-/// The sections in order: the id and the short title for the bar on top.
+/// The sections in order: the id, and the short title for the bar.
 const SECTIONS: [(&str, &str); 7] = [
     ("time", "Time"),
     ("sites", "Sites"),
@@ -51,7 +51,7 @@ const WEIGHTS: [(&str, &str); 6] = [
     ("cross", "other thread"),
 ];
 
-/// Makes the page of a report from its data, which are JSON.
+/// Makes the page of a report. `data_json` is the object of the report.
 pub fn page(data_json: &str, title: &str) -> String {
     Page {
         title,
@@ -102,7 +102,7 @@ fn first_screen() -> Markup {
     }
 }
 
-/// The bar that stays on top: links to the sections, what is chosen, and the theme.
+/// The bar that stays at the top: links to the sections, the chosen sites, and the theme.
 fn bar() -> Markup {
     html! {
         div.controls {
@@ -117,7 +117,7 @@ fn bar() -> Markup {
     }
 }
 
-/// A section with a title, a sentence that says what is seen, and what is shown of a chosen site.
+/// A section with a title, an introduction and its content.
 fn section(id: &str, title: &str, intro: Markup, content: Markup) -> Markup {
     html! {
         section.section id=(id) aria-labelledby={ (id) "-title" } {
@@ -128,7 +128,7 @@ fn section(id: &str, title: &str, intro: Markup, content: Markup) -> Markup {
     }
 }
 
-/// The table behind a plot, which is filled when the reader opens it.
+/// The table behind a plot. A script fills the table when the reader opens it.
 fn figures(label: &str) -> Markup {
     html! {
         details.figures {
@@ -138,7 +138,7 @@ fn figures(label: &str) -> Markup {
     }
 }
 
-/// What the shades of a plot mean.
+/// The legend of a scale of shades, with words for both ends.
 fn scale(least: &str, most: &str) -> Markup {
     html! { p.scale aria-hidden="true" { (least) span {} (most) } }
 }
@@ -186,7 +186,7 @@ fn sites() -> Markup {
     )
 }
 
-/// The chosen site.
+/// The panel that describes the chosen site.
 fn site() -> Markup {
     html! {
         article id="site" aria-labelledby="site-name" hidden {

@@ -1,25 +1,25 @@
-//! Which sites matter most, and the sum of the others.
+//! Orders sites by how much they matter, and sums up those that matter least.
 
 use mallard_trace::SiteRow;
 use std::cmp::Reverse;
 
-/// The most sites that are kept one by one.
+/// The most sites that are kept as single sites.
 pub const SITES_MAX: usize = 100_000;
 
 /// The sites of a trace, those that matter most first.
 pub struct Ranked {
-    /// The sites that are kept.
+    /// The sites that are kept, in order.
     pub kept: Vec<SiteRow>,
-    /// The sums of the others.
+    /// The sums of the sites that are not kept.
     pub others: SiteRow,
-    /// Number of the others.
+    /// The number of sites that are not kept.
     pub other_count: usize,
 }
 
 impl Ranked {
-    /// Orders sites by the largest share of the whole program that they have in any of its sums. Of
-    /// two sites with the same share, the one with more bytes is first, so that the order does not
-    /// depend on the numbers of call stacks alone.
+    /// Orders sites by their largest share of the whole program, over all sums. Of two sites with
+    /// the same share, the one with more bytes comes first, so that the order seldom depends on the
+    /// numbers of call stacks.
     pub fn of(mut sites: Vec<SiteRow>, whole: &SiteRow) -> Ranked {
         let key = |site: &SiteRow| {
             let share = share(site, whole);
@@ -34,7 +34,7 @@ impl Ranked {
         ranked
     }
 
-    /// The sums of the others, if only the first `count` are kept.
+    /// The sums and the number of all sites beyond the first `count`.
     pub fn others_beyond(&self, count: usize) -> (SiteRow, usize) {
         let mut others = self.others.clone();
         let left_out = self.kept.get(count..).unwrap_or_default();
@@ -43,7 +43,7 @@ impl Ranked {
     }
 }
 
-/// The sums that sites are ordered by.
+/// The sums over which [`share`] takes the largest share.
 fn sums(site: &SiteRow) -> [i64; 7] {
     [
         site.bytes,

@@ -5,11 +5,11 @@ use mallard_trace::tables::schema::{PROCESSES, SAMPLES};
 use mallard_trace::Trace;
 use std::collections::BTreeMap;
 
-/// The resident bytes of the processes, at the moments at which the system was asked.
+/// The samples of the resident bytes of all processes.
 pub struct Resident {
-    /// Time and resident bytes, for each process, in the order of time.
+    /// For each process its samples in order: time and resident bytes.
     samples: BTreeMap<i64, Vec<(i64, i64)>>,
-    /// When each process ended.
+    /// The end of each process.
     ends: BTreeMap<i64, i64>,
 }
 
@@ -28,8 +28,8 @@ impl Resident {
         Ok(Resident { samples, ends: ends.filter(|&(_, t1)| t1 >= 0).collect() })
     }
 
-    /// The resident bytes of all processes at a moment. Between two samples the line between them
-    /// counts. `None` before the first sample of any process.
+    /// The resident bytes of all processes at a moment, interpolated linearly between samples.
+    /// `None` if no running process has a sample at that moment or before.
     pub fn at(&self, t_ns: i64) -> Option<i64> {
         let of_process = |(process, samples): (&i64, &Vec<(i64, i64)>)| {
             let is_over = self.ends.get(process).is_some_and(|&end| end < t_ns);
@@ -39,7 +39,7 @@ impl Resident {
         (!parts.is_empty()).then(|| parts.iter().sum())
     }
 
-    /// The most resident bytes of any sample of one process.
+    /// The highest sample of a single process.
     pub fn highest(&self) -> i64 {
         self.samples.values().flatten().map(|&(_, rss)| rss).max().unwrap_or(0)
     }
@@ -50,7 +50,7 @@ impl Resident {
     }
 }
 
-/// The value at a moment, on the line between the samples before and after it.
+/// The value at a moment, interpolated linearly between the samples before and after it.
 fn between(samples: &[(i64, i64)], t_ns: i64) -> Option<i64> {
     let after = samples.partition_point(|&(t, _)| t <= t_ns);
     let &(t0, before) = samples[..after].last()?;

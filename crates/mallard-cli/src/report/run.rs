@@ -1,4 +1,4 @@
-//! The run of the program, and how it was recorded.
+//! Describes the run of the program and the recording.
 
 use super::gather::Gathered;
 use super::sites::Shown;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// The program and the machine. What is unknown is empty or 0.
+/// The program and the machine. Unknown texts are empty, unknown numbers 0.
 #[derive(Debug, Serialize)]
 pub struct Program {
     command: String,
@@ -80,7 +80,7 @@ fn libc(modules: &[String]) -> String {
     }
 }
 
-/// The malloc of the program, by the libraries that it had loaded.
+/// The name of the malloc that the program used, found by its loaded libraries.
 fn allocator(modules: &[String]) -> String {
     let known = allocators::list().iter().filter(|entry| !entry.library.is_empty());
     let stem = |library: &str| {
@@ -95,7 +95,7 @@ fn allocator(modules: &[String]) -> String {
     }
 }
 
-/// How the trace was made, what it lacks, and what the page leaves out.
+/// How the trace was recorded, what the trace lacks, and what the page leaves out.
 #[derive(Debug, Serialize)]
 pub struct Method {
     mallard: &'static str,
@@ -176,7 +176,7 @@ fn notes(gathered: &Gathered, shown: &Shown) -> Vec<String> {
     notes
 }
 
-/// What is unusual about the recording.
+/// Adds sentences about an unusual recording: imported, sampled, cut, or partial.
 fn notes_on_recording(gathered: &Gathered, notes: &mut Vec<String>) {
     let manifest = gathered.trace.manifest();
     let stream = &manifest.stream;

@@ -1,4 +1,4 @@
-//! The object of a report in a file, as `mallard report --json` wrote it.
+//! Reads the object of a report from a file that `mallard report --json` wrote.
 
 use super::object::VERSION;
 use crate::error::status::UNREADABLE;
@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Whether a name is that of a file with an object, and not that of a trace.
+/// Whether a name is that of a file with an object. Otherwise it names a trace.
 pub fn is_object(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "json")
 }
 
-/// Reads a file. Returns the name of the trace that the object is about, and the object as JSON.
+/// Reads a file. Returns the name of the recorded trace, and the object as JSON.
 pub fn read(file: &Path) -> Result<(String, String), Failure> {
     let shown = file.display();
     let refused = |what: String| {

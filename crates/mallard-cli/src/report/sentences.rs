@@ -1,12 +1,12 @@
-//! What the program did, in sentences.
+//! Describes in sentences what the program did.
 
 use super::gather::Gathered;
 use crate::output::units::{about, bytes, percent, plural, time};
 use crate::record::bound;
 use mallard_trace::SiteRow;
 
-/// The sentences: how much the program allocated, what its peak was and who held it, for how long
-/// blocks lived, and what that took of the system.
+/// The sentences: how much the program allocated, its peak and which function held it, how long
+/// blocks lived, and the resident memory.
 pub fn of(gathered: &Gathered) -> Vec<String> {
     let whole = &gathered.trace.manifest().totals.sites;
     if whole.allocs <= 0 {
@@ -105,7 +105,7 @@ fn system(gathered: &Gathered, whole: &SiteRow) -> String {
     }
 }
 
-/// A sentence for traces that do not tell the resident memory.
+/// A sentence about lifetimes, for traces without the resident memory.
 fn lifetimes(whole: &SiteRow) -> String {
     match (whole.life_p50, whole.life_p99) {
         (Some(half), Some(most)) => format!(
@@ -117,7 +117,7 @@ fn lifetimes(whole: &SiteRow) -> String {
     }
 }
 
-/// How much any allocator could save at most; empty if that is unknown.
+/// A sentence on the most CPU time that any allocator could save. Empty if that is unknown.
 pub fn limit(gathered: &Gathered) -> String {
     bound(gathered.trace.manifest()).map_or(String::new(), |share| {
         format!(

@@ -1,4 +1,4 @@
-//! The sites of a page, as columns.
+//! The sites of a page, stored as columns.
 
 use super::encode::{four_digits, width};
 use super::ranking::Ranked;
@@ -9,10 +9,10 @@ use mallard_trace::SiteRow;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 
-/// About how many bytes the measures of a site take in the page.
+/// The approximate bytes that the measures of a site take in the page.
 const MEASURES_BYTES: usize = 130;
 
-/// The columns.
+/// The columns: the i-th value of each is that of site i.
 #[derive(Debug, Default, Serialize)]
 pub struct Sites {
     pub node: Vec<u32>,
@@ -28,29 +28,29 @@ pub struct Sites {
     pub size_p50: Vec<i64>,
     pub size_max: Vec<i64>,
     pub life_p50: Vec<i64>,
-    /// The site that sums up those that were left out, or -1.
+    /// The index of the site with the sums of all sites that were left out, or -1.
     pub rest: i64,
-    /// The sites that have one measure at least.
+    /// The indices of the sites that have at least one measure.
     pub measured: Vec<usize>,
-    /// For each measure four columns, with a value for each of `measured`.
+    /// Four columns for each measure, with a value for each site of `measured`.
     #[serde(flatten)]
     pub measures: Map<String, Value>,
 }
 
-/// The sites of a page, with their call stacks.
+/// The sites that a page shows, and their call stacks.
 pub struct Shown {
     pub sites: Sites,
     pub nodes: Nodes,
     pub frames: Frames,
     pub strings: super::strings::Strings,
-    /// How many are shown one by one.
+    /// The number of sites that are shown as single sites.
     pub kept: usize,
-    /// The sums of those that were left out, and their number.
+    /// The sums and the number of the sites that were left out.
     pub others: (SiteRow, usize),
 }
 
 impl Shown {
-    /// Shows the sites that matter most, as many as have room in so many bytes of a page.
+    /// Chooses the sites that matter most, as many as fit into about `room` bytes of a page.
     pub fn of(ranked: &Ranked, stacks: &Stacks, room: usize) -> Shown {
         let mut tree = Tree::new(stacks);
         let mut places = Vec::new();
@@ -135,7 +135,7 @@ fn values(site: &SiteRow) -> [i64; 12] {
     ]
 }
 
-/// About how many bytes a site takes in the page.
+/// The approximate bytes that a site takes in the page.
 fn bytes_of(site: &SiteRow, node: u32) -> usize {
     let columns: usize = values(site).into_iter().map(|value| width(value) + 1).sum();
     let measures = if is_measured(site) { MEASURES_BYTES } else { 0 };

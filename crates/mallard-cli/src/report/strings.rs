@@ -1,11 +1,11 @@
-//! The table of strings of the object. Other members hold indices into it.
+//! The table of strings of the object. The rest of the object refers to strings by index.
 
 use std::collections::HashMap;
 
-/// Names longer than this are cut in the middle: a page is to stay small.
+/// The longest name in characters. Longer names are cut in the middle, to keep the page small.
 const CHARS_MAX: usize = 300;
 
-/// A table of different strings.
+/// A table of strings without repetitions.
 #[derive(Default)]
 pub struct Strings {
     all: Vec<String>,
@@ -14,7 +14,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// The index of a string; -1 for an empty one.
+    /// The index of a string, which is added if it is new; -1 for an empty string.
     pub fn index(&mut self, text: &str) -> i32 {
         if text.is_empty() {
             return -1;
@@ -45,7 +45,7 @@ impl Strings {
         self.cut
     }
 
-    /// About how many bytes a string takes in the page.
+    /// The approximate bytes that a string takes in the page.
     pub fn bytes_of(text: &str) -> usize {
         let escaped = text.bytes().filter(|&byte| byte == b'<').count() * 5;
         text.len().min(CHARS_MAX) + escaped + 3
@@ -57,7 +57,7 @@ impl Strings {
     }
 }
 
-/// The two ends of a string that is too long.
+/// The two ends of a string with an ellipsis between them. `None` if the string is short enough.
 fn shortened(text: &str) -> Option<String> {
     if text.len() <= CHARS_MAX {
         return None;

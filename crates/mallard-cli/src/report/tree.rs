@@ -7,13 +7,13 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// About how many bytes a node takes in the page without the number of its function, and a function
-/// without names.
+/// The approximate bytes in the page of a node without the number of its function, and of a
+/// function without its names.
 const NODE_BYTES: usize = 4;
 const FRAME_BYTES: usize = 20;
 
-/// A tree that grows by one call stack after the other. Each function is a node of its own, inlined
-/// ones too. Calls of one function in one line are one node, whatever their addresses.
+/// The tree while call stacks are added one by one. Each function is a node of its own, also an
+/// inlined one. Calls of one function from one line are one node, even at different addresses.
 pub struct Tree<'a> {
     stacks: &'a Stacks,
     /// All names.
@@ -21,33 +21,34 @@ pub struct Tree<'a> {
     /// Function, module, file and line.
     frames: Vec<[i32; 4]>,
     frame_index: HashMap<[i32; 4], u32>,
-    /// The functions of each frame of the trace, the outermost first.
+    /// For each frame of the trace its functions, the outermost first.
     functions: HashMap<u32, Vec<u32>>,
-    /// Parent and function of each node. Node 0 is the empty call stack.
+    /// For each node its parent and its function. Node 0 is the empty call stack.
     nodes: Vec<(u32, u32)>,
     children: HashMap<(u32, u32), u32>,
-    /// The node of each call stack of the trace that was added.
+    /// For each call stack of the trace that was added its node.
     node_of: HashMap<i32, u32>,
-    /// About how many bytes all of it takes in the page.
+    /// The approximate bytes that the tree takes in the page.
     bytes: usize,
 }
 
-/// The nodes in the order in which a page has them: each subtree without a gap, and the children of a
-/// node in the order of their names. The parent of node i is i - up[i].
+/// The nodes in the order of the page: depth first, and the children of a node in the order of
+/// their names. The parent of node i is i - up[i].
 #[derive(Debug, Default, Serialize, PartialEq)]
 pub struct Nodes {
     pub up: Vec<u32>,
     pub frame: Vec<i32>,
 }
 
-/// The functions of the nodes: indices into the strings, -1 if there is none. A line is a number.
+/// The functions of the nodes. Name, module and file are indices into the strings, or -1; `line` is
+/// a number.
 #[derive(Debug, Default, Serialize)]
 pub struct Frames {
     pub func: Vec<i32>,
     pub module: Vec<i32>,
     pub file: Vec<i32>,
     pub line: Vec<i32>,
-    /// 1 for a function that only passes an allocation on: a site is not named by it.
+    /// 1 for a function that only passes an allocation on: the page does not name a site after it.
     pub passes: Vec<u8>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// About how many bytes the tree and its names take in the page.
+    /// The approximate bytes that the tree and its names take in the page.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -133,8 +134,8 @@ impl<'a> Tree<'a> {
         node
     }
 
-    /// Returns the nodes, the functions, the names, and for each node that [`Tree::add`] returned its
-    /// number among the nodes.
+    /// Returns the nodes, the functions, the strings, and a map from the nodes that [`Tree::add`]
+    /// returned to the nodes of the page.
     pub fn finish(self) -> (Nodes, Frames, Strings, Vec<u32>) {
         let (nodes, place_of) = self.in_order();
         let column = |at: usize| self.frames.iter().map(|frame| frame[at]).collect();
@@ -149,7 +150,8 @@ impl<'a> Tree<'a> {
         (nodes, frames, self.strings, place_of)
     }
 
-    /// Numbers the nodes anew: a node, then its first child with all below it, then the next child.
+    /// Numbers the nodes anew, depth first: a node, then its first child with its whole subtree,
+    /// then the next child. Also returns the new number of each node.
     fn in_order(&self) -> (Nodes, Vec<u32>) {
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (node, &(parent, _)) in self.nodes.iter().enumerate().skip(1) {
@@ -171,7 +173,7 @@ impl<'a> Tree<'a> {
         (nodes, place_of)
     }
 
-    /// What children are ordered by.
+    /// The key by which children are ordered: name, line, and number.
     fn name(&self, node: u32) -> (String, i32, u32) {
         let frame = self.frames[self.nodes[node as usize].1 as usize];
         (self.strings.text(frame[0]).to_string(), frame[3], node)

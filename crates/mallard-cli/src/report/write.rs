@@ -7,15 +7,15 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// The mark of a page is within so many bytes.
+/// The mark of a page is within this many bytes of the start of the file.
 const HEAD_BYTES: u64 = 4096;
 
-/// Fails if the file exists and is no report, so that a mistyped name costs nobody a file. `force`
-/// permits to overwrite any file.
+/// Fails if the file exists and is not a report, so that a mistyped name does not destroy a file.
+/// With `force`, any file may be overwritten.
 pub fn check(to: &Path, force: bool) -> Result<(), Failure> {
     let shown = to.display();
     match fs::symlink_metadata(to) {
-        Err(_) => Ok(()), // there is none, or writing will say why not
+        Err(_) => Ok(()), // no such file; if the cause is another, writing will report it
         Ok(meta) if meta.is_dir() => Err(Failure::new(
             format!("{shown} is a folder"),
             "nothing was written",

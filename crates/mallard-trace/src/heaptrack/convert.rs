@@ -1,4 +1,4 @@
-//! Turns the lines of a file of heaptrack into a stream of Mallard.
+//! Converts the lines of a file of heaptrack into a stream of Mallard.
 
 use super::modules;
 use super::tables::{Code, Kinds, Numbers, Stacks};
@@ -9,19 +9,19 @@ use crate::stream::{Compression, Writer};
 use std::fs::File;
 use std::io;
 
-/// The newest version of the format that is known here.
+/// The newest version of the format that this module reads.
 pub(super) const VERSION_MAX: u64 = 3;
-/// The time on the clock of the stream when the program began.
+/// The time of the start of the program on the clock of the stream.
 const START: u64 = STEP_NS;
-/// Events that are written together.
+/// Bytes of events that are written together.
 const PIECE_BYTES: usize = 1 << 16;
-/// Events between two checkpoints at most.
+/// The most events between two checkpoints.
 const EVENTS_MAX: u64 = 1 << 18;
 /// The deepest call stack that a record can have.
 const DEPTH_MAX: usize = u16::MAX as usize;
 /// The longest path.
 const PATH_BYTES_MAX: usize = 4096;
-/// The size of a page, if the file does not say it.
+/// The size of a page if the file does not state it.
 const PAGE_BYTES: u64 = 4096;
 
 /// Why a line cannot be converted.
@@ -41,7 +41,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// What a file said beside its events.
+/// The information of a file apart from its events.
 pub(super) struct Read {
     /// The program that wrote the file, with its version.
     pub writer: String,
@@ -58,9 +58,9 @@ pub(super) struct Read {
 /// The state of a conversion.
 pub(super) struct Converter {
     stream: Writer<File>,
-    /// Whether the stream has its process and its thread.
+    /// Whether the process and the thread have been written to the stream.
     has_begun: bool,
-    /// Events that are not in the stream yet.
+    /// Events that are not yet in the stream.
     piece: Vec<u8>,
     /// Events since the last checkpoint.
     events: u64,
@@ -112,7 +112,7 @@ impl Converter {
         })
     }
 
-    /// Takes the next line.
+    /// Converts the next line.
     pub fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
         let Some((&mode, rest)) = line.split_first() else { return Ok(()) };
         let numbers = &mut Numbers(rest);
@@ -146,7 +146,7 @@ impl Converter {
         Ok(())
     }
 
-    /// Writes the process and the thread of all events.
+    /// Writes the one process and the one thread to which all events belong.
     fn begin(&mut self) -> Result<(), Fault> {
         self.has_begun = true;
         let command = self.command.as_deref().unwrap_or_default();
@@ -160,7 +160,7 @@ impl Converter {
 
     fn version(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         let program = numbers.must()?;
-        // The first version of the format was written without a number.
+        // Files of the first version have no version number.
         let version = numbers.next()?.unwrap_or(1);
         if version > VERSION_MAX {
             return Err(Fault::Newer(version));
@@ -177,8 +177,8 @@ impl Converter {
 
     fn stack(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         let (code, parent) = (numbers.must()?, numbers.must()?);
-        // An interpreted file names its code by a number, a raw one by its address, which is that of
-        // the last byte of the call.
+        // An interpreted file refers to code by a number, a raw one by an address: that of the last
+        // byte of the call instruction.
         let is_raw = self.code.is_empty();
         if !is_raw && !self.code.has(code) {
             return Err(Fault::Line(format!("there is no code {code:x} yet")));
@@ -196,7 +196,7 @@ impl Converter {
             String::from_utf8_lossy(&line[..end]).into_owned()
         };
         let path = match path.as_str() {
-            "-" => return Ok(()), // all modules follow again
+            "-" => return Ok(()), // the list of modules starts anew
             "x" => self.executable.clone(),
             _ => path,
         };
@@ -289,7 +289,7 @@ impl Converter {
         Ok(self.stream.checkpoint(self.t, self.t - START)?)
     }
 
-    /// Ends the stream.
+    /// Ends the stream. Returns the information apart from the events.
     pub fn finish(mut self) -> Result<Read, Fault> {
         if self.version.is_none() {
             return Err(Fault::Line("the file is empty".to_string()));
@@ -309,7 +309,7 @@ impl Converter {
     }
 }
 
-/// A path, unless it is longer than the system allows.
+/// Checks that a path is not longer than the system allows.
 fn path_of(path: &str) -> Result<&str, Fault> {
     if path.len() > PATH_BYTES_MAX {
         return Err(Fault::Line("the path is too long".to_string()));

@@ -1,4 +1,4 @@
-//! The lines of a file that may be compressed.
+//! Reads the lines of a file that may be compressed.
 
 use crate::error::{Error, ErrorKind, Result};
 use flate2::bufread::MultiGzDecoder;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// As `zstd --long` writes at most without being told more.
+/// The largest window that `zstd --long` uses by default, as a power of two.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
-/// The longest line. A longer one is damage.
+/// The longest line. A file with a longer line is damaged.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Whether the content of a file, after decompression, begins with some bytes.
+/// Whether the decompressed content of a file begins with `bytes`.
 pub(super) fn begins_with(path: &Path, bytes: &[u8]) -> bool {
     let begins = || -> io::Result<bool> {
         let mut first = vec![0; bytes.len()];
@@ -23,7 +23,7 @@ pub(super) fn begins_with(path: &Path, bytes: &[u8]) -> bool {
     path.is_file() && begins().unwrap_or(false)
 }
 
-/// The content of a file. The first bytes say whether it is compressed.
+/// Decompresses a file. The first bytes of the file tell which compression it has, if any.
 fn decoded(file: File) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::with_capacity(1 << 16, file);
     let first = file.fill_buf()?;
@@ -91,7 +91,7 @@ impl Lines {
         self.number
     }
 
-    /// The error of a line that cannot be right.
+    /// The error for the last line, if it is malformed.
     pub fn damaged(&self, why: &str) -> Error {
         Error::new(
             ErrorKind::Damaged,

@@ -1,29 +1,28 @@
-//! Where a file with code was mapped, as a raw file of heaptrack says it.
+//! The mapped parts of a file with code, from the lines of a raw file of heaptrack.
 
 use super::convert::Fault;
 use super::tables::Numbers;
 use object::read::{File, Object, ObjectSegment, ReadCache};
 use std::path::Path;
 
-/// A part of a file in memory.
+/// A mapped part of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub start: u64,
-    /// The text of the record of a module: end, offset in the file, build-id and path.
+    /// The text for the record of a module: end, offset in the file, build-id and path.
     pub text: String,
 }
 
-/// What is known of the file itself: where its parts are in it, by their addresses for the linker,
-/// and the build-id.
+/// The contents of the file on disk: the linker's address and the file offset of each part, and the
+/// build-id.
 #[derive(Default)]
 struct OnDisk {
     parts: Vec<(u64, u64)>,
     build_id: Option<String>,
 }
 
-/// Reads the rest of a line with a module: the address where the file was mapped, and begin and
-/// length of each part. heaptrack writes no offsets in the file: they come from the file, if it is
-/// still there.
+/// Reads the rest of a line about a module: the base address, then start and length of each part.
+/// heaptrack does not write file offsets, so they are read from the file itself if it still exists.
 pub(super) fn parts(path: &str, numbers: &mut Numbers) -> Result<Vec<Part>, Fault> {
     let base = numbers.must()?;
     let disk = on_disk(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the lines of a file of heaptrack number: strings, code, call stacks, and kinds of blocks.
+//! The numbered items of a file of heaptrack: strings, code, call stacks, and kinds of blocks.
 
 use super::convert::Fault;
 use crate::import::{Known, KnownFrame};
@@ -6,9 +6,10 @@ use crate::modules::Module;
 use crate::symbols::Function;
 use std::collections::HashMap;
 
-/// The most bytes of all strings, so that a damaged file cannot take all memory.
+/// The most bytes of all strings together. The limit keeps a damaged file from using up all memory.
 const STRING_BYTES_MAX: usize = 1 << 28;
-/// The most pieces of code, call stacks, kinds of blocks, and blocks in use, for the same reason.
+/// The most pieces of code, call stacks and kinds of blocks, for the same reason. Blocks in use may
+/// be eight times as many.
 const NUMBERS_MAX: usize = 1 << 24;
 
 fn too_many(what: &str) -> Fault {
@@ -35,12 +36,12 @@ impl Numbers<'_> {
         number.map(Some).ok_or_else(|| Fault::Line(format!("'{}' is no number", text())))
     }
 
-    /// A number that the line must have.
+    /// The next number. Fails at the end of the line.
     pub fn must(&mut self) -> Result<u64, Fault> {
         self.next()?.ok_or_else(|| Fault::Line("the line has too few numbers".to_string()))
     }
 
-    /// A string, which in newer files follows its length.
+    /// The next string. In newer files (`is_sized`), its length precedes it.
     pub fn text(&mut self, is_sized: bool) -> Result<String, Fault> {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if !is_sized {
@@ -56,10 +57,10 @@ impl Numbers<'_> {
     }
 }
 
-/// The call stacks: a tree, in which a node names its parent and the code that it adds.
+/// The call stacks as a tree. Each node has a parent and adds one piece of code.
 #[derive(Default)]
 pub(super) struct Stacks {
-    /// Return address and parent of the nodes 1, 2, 3 and so on.
+    /// Return address and parent of each node, from node 1.
     nodes: Vec<(u64, u32)>,
 }
 
@@ -76,7 +77,7 @@ impl Stacks {
         Ok(())
     }
 
-    /// Puts the nodes from the outermost one to `node` into `to`.
+    /// Writes the nodes of a call stack to `to`, from the outermost one to `node`.
     pub fn path(&self, node: u64, to: &mut Vec<u32>) -> Result<(), Fault> {
         if node > self.nodes.len() as u64 {
             return Err(Fault::Line(format!("there is no call stack {node:x} yet")));
@@ -85,7 +86,7 @@ impl Stacks {
         let mut node = node as u32;
         while node != 0 {
             to.push(node);
-            // A parent has a smaller number, so the loop ends.
+            // The loop ends, because a parent always has a smaller number than its child.
             node = self.nodes[node as usize - 1].1;
         }
         to.reverse();
@@ -105,7 +106,7 @@ pub(super) struct Code {
     string_bytes: usize,
     known: Vec<KnownFrame>,
     modules: Vec<Module>,
-    /// The module of a string.
+    /// For each string that is a path its module.
     module_of: HashMap<u64, u32>,
 }
 
@@ -126,7 +127,8 @@ impl Code {
         text.ok_or_else(|| Fault::Line(format!("there is no string {number:x} yet")))
     }
 
-    /// Adds code: an address, its module, and functions with file and line, the innermost first.
+    /// Adds a piece of code: its address, its module, and its functions with file and line, the
+    /// innermost first.
     pub fn add(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         if self.known.len() == NUMBERS_MAX {
             return Err(too_many("pieces of code"));
@@ -168,36 +170,38 @@ impl Code {
         }))
     }
 
-    /// Whether the file is a raw one, which has addresses instead.
+    /// Whether the file has no code and no strings. Then it is a raw file, which has addresses
+    /// instead.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty() && self.strings.is_empty()
     }
 
-    /// Whether there is code with this number. 0 stands for unknown code.
+    /// Whether a piece of code with this number exists. 0 is unknown code.
     pub fn has(&self, number: u64) -> bool {
         (0..=self.known.len() as u64).contains(&number)
     }
 
-    /// What the file knows of its code; `None` if the file is a raw one.
+    /// The modules and the code of the file. `None` for a raw file.
     pub fn into_known(self) -> Option<Known> {
         (!self.is_empty()).then_some(Known { modules: self.modules, frames: self.known })
     }
 }
 
-/// The blocks in use of an interpreted file, which tells blocks of one size and call stack not
-/// apart: the latest one counts as freed.
+/// The blocks in use of an interpreted file. The file does not tell blocks of the same size and
+/// call stack apart, so a free ends the latest one.
 #[derive(Default)]
 pub(super) struct Kinds {
-    /// Size, call stack, and the slot of the latest block in use, plus 1.
+    /// For each kind its size, its call stack, and 1 + the slot of its latest block in use (0:
+    /// none).
     kinds: Vec<(u64, u64, u32)>,
-    /// For each slot the slot below it in the same list, plus 1.
+    /// For each slot 1 + the slot below it in the same list (0: none).
     below: Vec<u32>,
-    /// The latest free slot, plus 1.
+    /// 1 + the latest free slot (0: none).
     free: u32,
 }
 
 impl Kinds {
-    /// Adds a size and a call stack.
+    /// Adds a kind of blocks: a size and a call stack.
     pub fn add(&mut self, size: u64, stack: u64) -> Result<(), Fault> {
         if self.kinds.len() == NUMBERS_MAX {
             return Err(too_many("kinds of blocks"));
@@ -216,7 +220,7 @@ impl Kinds {
         kind.ok_or_else(|| Fault::Line(format!("there is no kind of block {number:x} yet")))
     }
 
-    /// Allocates a block. Returns its size, call stack and address.
+    /// Allocates a block of a kind. Returns its size, call stack and address.
     pub fn allocate(&mut self, number: u64) -> Result<(u64, u64, u64), Fault> {
         self.kind(number)?;
         if self.free == 0 {
@@ -247,7 +251,7 @@ impl Kinds {
     }
 }
 
-/// An address that tells blocks apart.
+/// An invented address for the block in a slot, different for each slot.
 fn address_of(slot: u32) -> u64 {
     16 * u64::from(slot)
 }

@@ -12,7 +12,7 @@ struct Site {
     moments: Vec<f64>,
     heat: [f64; CELLS],
     frees: NumberMap<u32, f64>,
-    /// Where its blocks were at the peak of the program.
+    /// The blocks in use at the peak of the program, by address.
     peak: Granules,
 }
 
@@ -21,12 +21,13 @@ pub(super) struct Chosen {
     sites: Vec<Site>,
     index_of: NumberMap<u32, u32>,
     moments: Vec<i64>,
-    /// The moments that are to come, the next one last.
+    /// The moments that have not passed yet, in reverse order.
     coming: Vec<i64>,
 }
 
 impl Chosen {
-    /// Takes sites by the nodes of their call stacks, for a run from 0 to `end_ns`.
+    /// Prepares the figures of sites for a run from 0 to `end_ns`. `nodes` are the call stacks of
+    /// the sites.
     pub fn new(nodes: &[u32], end_ns: i64, moments: usize) -> Chosen {
         let nodes = &nodes[..nodes.len().min(SITES_MAX)];
         let parts = moments.max(2) as i128 - 1;
@@ -54,7 +55,7 @@ impl Chosen {
         Some(&mut self.sites[index as usize])
     }
 
-    /// An event at this moment follows.
+    /// Notes the bytes in use at all moments before the next event, which is at `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         while self.coming.last().is_some_and(|&next| next < t_ns) {
@@ -85,7 +86,8 @@ impl Chosen {
         }
     }
 
-    /// The peak of the program is now. Its blocks are counted in granules of 2^`shift` bytes.
+    /// Stores the blocks that are in use at the peak of the program, in granules of 2^`shift`
+    /// bytes.
     pub fn peak(&mut self, live: &Live, shift: u32) {
         self.sites.iter_mut().for_each(|site| site.peak = Granules::new(shift));
         for block in live.iter().filter(|block| block.addr != 0) {
@@ -95,7 +97,7 @@ impl Chosen {
         }
     }
 
-    /// Takes all blocks away.
+    /// Sets the bytes in use of all sites to 0.
     pub fn clear(&mut self) {
         self.sites.iter_mut().for_each(|site| site.live = 0.0);
     }
@@ -105,7 +107,7 @@ impl Chosen {
         &self.moments
     }
 
-    /// Returns the figures.
+    /// Returns the figures of the sites, in order.
     pub fn finish(self, layout: &Layout) -> Vec<SiteSurvey> {
         self.sites.into_iter().map(|site| site.finish(layout)).collect()
     }

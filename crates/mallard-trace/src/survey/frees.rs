@@ -1,4 +1,4 @@
-//! Which threads free the blocks of which threads.
+//! Counts which threads free the blocks of which threads.
 
 use crate::error::Result;
 use crate::tables::schema::THREADS;
@@ -8,32 +8,32 @@ use crate::walk::Block;
 /// The most threads of a survey, the sum of all others included.
 pub const THREADS_MAX: usize = 64;
 
-/// What one thread, or all others together, did.
+/// The numbers of one thread, or of all unlisted threads together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadSums {
-    /// The number of the thread in the table `threads`. `None`: all threads that are not listed.
+    /// The number of the thread in the table `threads`. `None` for all threads that are not listed.
     pub tid: Option<i32>,
-    /// Its name.
+    /// The name of the thread.
     pub name: String,
-    /// Blocks that it allocated.
+    /// The number of blocks that the thread allocated.
     pub allocs: f64,
-    /// Blocks that it freed.
+    /// The number of blocks that the thread freed.
     pub frees: f64,
 }
 
-/// Counts frees by pairs of threads.
+/// Counts frees for each pair of threads.
 pub(super) struct Frees {
     threads: Vec<ThreadSums>,
-    /// The place in `threads` of each row of the table `threads`.
+    /// For each row of the table `threads` its index in the list `threads`.
     places: Vec<u8>,
-    /// The place of a thread that is not in the table.
+    /// The index of the entry for all other threads.
     others: u8,
-    /// One count for each pair of places.
+    /// A count for each pair of indices: row by row, a row for each allocating thread.
     counts: Vec<f64>,
 }
 
 impl Frees {
-    /// Lists the threads with the most events.
+    /// Reads the threads. Those with the most events get entries of their own.
     pub fn read(trace: &Trace) -> Result<Frees> {
         let table = trace.table(&THREADS)?;
         let tids = table.i64s("tid")?;
@@ -65,7 +65,7 @@ impl Frees {
         self.threads[place].allocs += f64::from(block.weight);
     }
 
-    /// Counts a free. Returns the pair of threads.
+    /// Counts a free. Returns the indices of the allocating and of the freeing thread.
     #[inline]
     pub fn end(&mut self, block: &Block, by: u32) -> (u8, u8) {
         let (from, to) = (self.place(block.thread), self.place(by));
@@ -74,8 +74,8 @@ impl Frees {
         (from as u8, to as u8)
     }
 
-    /// Returns the threads, and the pairs whose count is not 0. The others are left out if they did
-    /// nothing.
+    /// Returns the threads, and the pairs of threads with frees. The entry for all other threads is
+    /// left out if it has no blocks.
     pub fn finish(mut self) -> (Vec<ThreadSums>, Vec<(usize, usize, f64)>) {
         let count = self.threads.len();
         let pair = |(at, &number): (usize, &f64)| (at / count, at % count, number);

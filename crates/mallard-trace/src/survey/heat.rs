@@ -1,4 +1,4 @@
-//! Blocks by size and lifetime.
+//! Counts blocks by size and lifetime.
 
 use crate::walk::Block;
 
@@ -20,7 +20,7 @@ const SIZE_BOUNDS: [u64; 14] = [
     16 << 20,
 ];
 
-/// The names of the columns: the largest size of each.
+/// The names of the columns, by the largest size of each.
 pub const SIZES: [&str; 15] = [
     "16 B", "32 B", "64 B", "128 B", "256 B", "512 B", "1 KiB", "2 KiB", "4 KiB", "16 KiB",
     "64 KiB", "256 KiB", "1 MiB", "16 MiB", "more",
@@ -40,20 +40,20 @@ pub const LIVES: [&str; 10] = [
     "never freed",
 ];
 
-/// Number of cells.
+/// The number of cells.
 pub(super) const CELLS: usize = SIZES.len() * LIVES.len();
 
-/// The row of lifetimes that are at least as long as all bounds.
+/// The row for lifetimes above all bounds.
 const LONGER: usize = LIVES.len() - 2;
 const NEVER: usize = LIVES.len() - 1;
 
-/// Blocks by size and lifetime. The cell of a lifetime and a size is `life * SIZES.len() + size`. A
-/// block counts with the size that it had at its end.
+/// Blocks by size and lifetime. Cell `life * SIZES.len() + size` belongs to row `life` and column
+/// `size`. A block counts with its size at its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heat {
-    /// Number of blocks in each cell.
+    /// The number of blocks in each cell.
     pub all: Vec<f64>,
-    /// Their bytes.
+    /// The bytes of the blocks in each cell.
     pub bytes: Vec<f64>,
 }
 
@@ -71,7 +71,7 @@ impl Heat {
     }
 }
 
-/// The cell of a size and a lifetime in nanoseconds. `None`: the block was never freed.
+/// The cell for a size and a lifetime in nanoseconds. A lifetime of `None` means never freed.
 #[inline]
 pub(super) fn cell(size: u64, life_ns: Option<i64>) -> usize {
     let column = SIZE_BOUNDS.partition_point(|&bound| bound < size);

@@ -1,33 +1,34 @@
-//! Where in memory the blocks are, at some moments.
+//! Maps where in memory the blocks are at some moments.
 
 use crate::hash::NumberMap;
 
-/// The smallest granule has 2 to this power bytes.
+/// The size of the smallest granules, as a power of two.
 const SHIFT_MIN: u32 = 8;
-/// The largest granule: two of them are all addresses.
+/// The size of the largest granules, as a power of two. Two of them cover all addresses.
 const SHIFT_MAX: u32 = 63;
-/// When there are more granules, each becomes twice as large.
+/// The most granules. When there are more, the size of granules doubles.
 const GRANULES_MAX: usize = 8192;
-/// So many cells that no block ever touched may lie between two cells of one range.
+/// The most untouched cells between two cells of the same range.
 const GAP_MAX: u64 = 8;
 
-/// How full the memory of the program was with its blocks, at some moments.
+/// How full each cell of memory was with live blocks, at some moments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AddressMap {
-    /// The moments, in their order.
+    /// The moments in order.
     pub moments: Vec<i64>,
-    /// Which of the moments is that of the peak of the program.
+    /// The index in `moments` of the peak of the program.
     pub peak: Option<usize>,
-    /// The bytes of a cell: a power of two.
+    /// The bytes of a cell, a power of two.
     pub bytes_per_cell: u64,
-    /// The ranges of addresses in which blocks were, from the first byte to the one after the last.
-    /// Each is a whole number of cells.
+    /// The ranges of addresses that had blocks: the first address, and the address after the last.
+    /// A range consists of whole cells.
     pub ranges: Vec<(u64, u64)>,
-    /// For each moment, how full each cell of all ranges was with blocks in use: from 0 to 255.
+    /// For each moment how full each cell was, from 0 to 255. The cells are those of all ranges in
+    /// order.
     pub fill: Vec<Vec<u8>>,
 }
 
-/// Bytes in use by granule. A granule is a piece of memory of 2^`shift` bytes.
+/// The bytes in use in each granule. A granule is 2^`shift` bytes of memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Granules {
     pub shift: u32,
@@ -39,7 +40,7 @@ impl Granules {
         Granules { shift, bytes: NumberMap::default() }
     }
 
-    /// Adds the bytes of a block, or takes them away if `sign` is -1.
+    /// Adds the bytes of a block, or subtracts them if `sign` is -1.
     #[inline]
     pub fn add(&mut self, addr: u64, size: u64, sign: i64) {
         if size == 0 {
@@ -55,7 +56,7 @@ impl Granules {
     }
 
     fn add_to_many(&mut self, addr: u64, last_byte: u64, sign: i64) {
-        // A block that is much larger than all granules together needs larger ones first.
+        // A block that spans more than all granules together first needs larger granules.
         while (last_byte >> self.shift) - (addr >> self.shift) >= GRANULES_MAX as u64 {
             self.coarsen();
         }
@@ -66,7 +67,7 @@ impl Granules {
         }
     }
 
-    /// Makes granules twice as large.
+    /// Doubles the size of granules.
     fn coarsen(&mut self) {
         let mut coarse = Granules::new(self.shift + 1);
         for (granule, bytes) in self.bytes.drain() {
@@ -84,19 +85,19 @@ impl Granules {
     }
 }
 
-/// The cells of an address map.
+/// The ranges of an address map, divided into cells.
 pub(super) struct Layout {
     shift: u32,
-    /// The first cell and the one after the last, of each range.
+    /// For each range its first cell and the cell after its last.
     ranges: Vec<(u64, u64)>,
-    /// Number of cells before each range.
+    /// For each range the number of cells in the ranges before it.
     before: Vec<usize>,
     cells: usize,
 }
 
 impl Layout {
-    /// Chooses the smallest cells of which there are at most `cells_max`, unless even the largest are
-    /// more.
+    /// Chooses the smallest cell size with which there are at most `cells_max` cells, or the
+    /// largest cell size if no size is large enough.
     fn new(touched: &Granules, cells_max: usize) -> Layout {
         let mut granules: Vec<u64> = touched.bytes.keys().copied().collect();
         granules.sort_unstable();
@@ -123,14 +124,14 @@ impl Layout {
         Layout { shift, ranges, before, cells }
     }
 
-    /// The index of the cell with a number.
+    /// The index of a cell in the map, if it lies in a range.
     fn index(&self, cell: u64) -> Option<usize> {
         let range = self.ranges.partition_point(|&(_, end)| end <= cell);
         let &(begin, end) = self.ranges.get(range)?;
         (begin..end).contains(&cell).then(|| self.before[range] + (cell - begin) as usize)
     }
 
-    /// How full each cell is. The granules are not larger than the cells.
+    /// Computes how full each cell is. Granules must not be larger than cells.
     pub fn fill<'a>(
         &self,
         shift: u32,
@@ -150,7 +151,7 @@ impl Layout {
     }
 }
 
-/// Joins cells that are close to each other.
+/// Joins cells into ranges. Cells with at most [`GAP_MAX`] cells between them share a range.
 fn ranges_of(cells: &[u64]) -> Vec<(u64, u64)> {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for &cell in cells {
@@ -170,17 +171,16 @@ struct Moment {
     granules: Vec<(u64, i64)>,
 }
 
-/// Follows the state of memory.
+/// Follows the bytes in use and stores them at some moments.
 pub(super) struct Map {
     now: Granules,
-    /// The moments that are to come, the next one last.
+    /// The moments that have not passed yet, in reverse order.
     coming: Vec<i64>,
     moments: Vec<Moment>,
 }
 
 impl Map {
-    /// Makes a map of a run from 0 to `end_ns` with at most so many moments, that of the peak
-    /// included.
+    /// Makes a map of a run from 0 to `end_ns` with at most `moments` moments, including the peak.
     pub fn new(end_ns: i64, moments: usize) -> Map {
         let parts = moments.saturating_sub(1).max(1) as i64;
         let moment = |part: i64| (i128::from(end_ns) * i128::from(part) / i128::from(parts)) as i64;
@@ -189,7 +189,7 @@ impl Map {
         Map { now: Granules::new(SHIFT_MIN), coming, moments: Vec::new() }
     }
 
-    /// An event at this moment follows.
+    /// Stores the state at all moments before the next event, which is at `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         while self.coming.last().is_some_and(|&next| next < t_ns) {
@@ -198,7 +198,7 @@ impl Map {
         }
     }
 
-    /// The peak of the program is now.
+    /// Stores the state at the peak of the program, which is now.
     pub fn peak(&mut self, t_ns: i64) {
         self.before(t_ns);
         self.keep(t_ns, true);
@@ -211,8 +211,8 @@ impl Map {
         self.moments.push(Moment { t_ns, is_peak, shift: self.now.shift, granules });
     }
 
-    /// Adds the bytes of a block, or takes them away if `sign` is -1. A block whose address is
-    /// unknown is nowhere.
+    /// Adds the bytes of a block, or subtracts them if `sign` is -1. Blocks without a known address
+    /// are ignored.
     #[inline]
     pub fn add(&mut self, addr: u64, size: u64, sign: i64) {
         if addr != 0 {
@@ -221,12 +221,12 @@ impl Map {
         }
     }
 
-    /// Takes all blocks away.
+    /// Sets the bytes in use to 0 everywhere.
     pub fn clear(&mut self) {
         self.now.bytes.values_mut().for_each(|bytes| *bytes = 0);
     }
 
-    /// The granules now have 2 to this power bytes.
+    /// The current size of granules, as a power of two.
     pub fn shift(&self) -> u32 {
         self.now.shift
     }

@@ -1,11 +1,11 @@
 //! The bytes in use over time.
 
-/// The bytes in use over time. The run is cut into equal parts. Each part has the moment at which the
-/// most bytes were in use, so the peak of the program is one of the moments.
+/// The bytes in use over time. The run is divided into parts of equal length. Each part contributes
+/// the moment with the most bytes in use, so the peak of the program is one of the moments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
-    /// The moments, in nanoseconds since the stream was opened, in their order. The last one may be
-    /// equal to the one before it.
+    /// The moments in order, in nanoseconds since the stream was opened. The last one may equal the
+    /// one before it.
     pub t_ns: Vec<i64>,
     /// The bytes in use at each moment.
     pub live: Vec<f64>,
@@ -14,22 +14,22 @@ pub struct Timeline {
 /// Finds the highest value in each part of a run.
 pub(super) struct Highest {
     done: Timeline,
-    /// Nanoseconds of a part.
+    /// The length of a part in nanoseconds.
     width: i64,
-    /// The last part. All moments after its begin belong to it.
+    /// The index of the last part. All later moments belong to it, too.
     last: i64,
-    /// The part that is not done yet.
+    /// The index of the current part.
     part: i64,
-    /// The value now.
+    /// The current value.
     now: f64,
-    /// The highest value of the part, with its moment. `None`: the part has no value of its own yet.
+    /// The highest value in the current part, with its moment. `None` if the part has no value yet.
     highest: Option<(i64, f64)>,
 }
 
 impl Highest {
-    /// Makes an empty timeline of a run from 0 to `end_ns`, with at most so many moments.
+    /// Makes an empty timeline of a run from 0 to `end_ns`, with at most `moments` moments.
     pub fn new(end_ns: i64, moments: usize) -> Highest {
-        // One more moment is that of the end.
+        // One moment is left for the end.
         let parts = (moments.max(2) - 1) as i64;
         Highest {
             done: Timeline::default(),
@@ -41,7 +41,7 @@ impl Highest {
         }
     }
 
-    /// An event at this moment follows.
+    /// Ends the parts before the next event, which is at `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         if t_ns / self.width > self.part && self.part < self.last && t_ns != i64::MAX {
@@ -49,14 +49,14 @@ impl Highest {
         }
     }
 
-    /// Ends the parts before `part`, in which the next event is at `t_ns`.
+    /// Ends all parts before `part`. The next event is in `part`, at `t_ns`.
     #[cold]
     fn go_to(&mut self, part: i64, t_ns: i64) {
         while self.part < part {
             self.end_part();
             self.part += 1;
         }
-        // Until the event, the part has the value that the part before it ended with.
+        // Until the event, the value is the one at the end of the part before.
         let begin = self.part * self.width;
         self.highest = (t_ns > begin).then_some((begin, self.now));
     }
@@ -67,19 +67,19 @@ impl Highest {
         self.done.live.push(live);
     }
 
-    /// The value is `live` from this moment on.
+    /// Sets the value from moment `t_ns` on.
     #[inline]
     pub fn note(&mut self, t_ns: i64, live: f64) {
         self.now = live;
         match &mut self.highest {
             Some((_, highest)) if live <= *highest => {}
-            // A damaged trace may have moments that are not in order.
+            // The moments of a damaged trace may be out of order.
             Some((at, highest)) => (*at, *highest) = (t_ns.max(*at), live),
             none => *none = Some((t_ns.max(self.part * self.width), live)),
         }
     }
 
-    /// Ends the timeline at the moment of the last event. Its last value is the one after that event.
+    /// Ends the timeline at the last event. The last value is the one after that event.
     pub fn finish(mut self, last_ns: i64) -> Timeline {
         self.end_part();
         let (last_t, last) = (self.done.t_ns.last().copied(), self.done.live.last().copied());
@@ -96,7 +96,7 @@ impl Highest {
 mod tests {
     use super::*;
 
-    /// Makes the timeline of some values.
+    /// Makes the timeline of given values.
     fn timeline(end_ns: i64, moments: usize, values: &[(i64, f64)]) -> Timeline {
         let mut highest = Highest::new(end_ns, moments);
         for &(t_ns, live) in values {

@@ -4,17 +4,17 @@ use super::Block;
 use crate::hash::{mix, NumberMap};
 use crate::sites::weight_of;
 
-/// Blocks of this size and larger ones are always followed: few fit into memory.
+/// Blocks of at least this size are always followed, since memory has room for only few of them.
 const LARGE_BYTES: u64 = 64 << 10;
 
-/// The blocks in use, by their numbers. If they become too many, every second small block is dropped
-/// and the others count twice.
+/// The blocks in use, by number. If there are too many, every second small block is dropped and the
+/// others count double.
 pub struct Live {
     blocks: NumberMap<u64, Block>,
     limit: usize,
     one_in: u32,
     sample_bytes: u64,
-    /// The numbers of the blocks at each address, if addresses are allocated again without a free.
+    /// The latest block at each address of each owner. Only kept if the trace may lack frees.
     by_addr: Option<NumberMap<(u32, u64), u64>>,
 }
 
@@ -39,12 +39,12 @@ impl Live {
         self.blocks.len()
     }
 
-    /// Whether there are none.
+    /// Whether no block is followed.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Of small blocks, one in so many is followed.
+    /// One of this many small blocks is followed.
     pub fn one_in(&self) -> u32 {
         self.one_in
     }
@@ -54,15 +54,15 @@ impl Live {
         self.one_in == 1 || size >= LARGE_BYTES || is_chosen(id as u64, self.one_in)
     }
 
-    /// The weight of a block that is followed.
+    /// The weight of a followed block of this size.
     #[inline]
     pub(super) fn weight(&self, size: u64) -> f32 {
         let share = if size >= LARGE_BYTES { 1 } else { self.one_in };
         weight_of(size, self.sample_bytes) as f32 * share as f32
     }
 
-    /// Adds a block. Returns a block that must have ended before: it had the same address of the
-    /// same owner, or the same number in a damaged trace.
+    /// Adds a block. Returns an earlier block that must have ended: one at the same address of the
+    /// same owner, or, in a damaged trace, one with the same number.
     #[inline]
     pub(super) fn insert(&mut self, id: i64, block: Block, owner: u32) -> Option<Block> {
         let same_id = self.blocks.insert(id as u64, block);
@@ -78,7 +78,7 @@ impl Live {
         self.blocks.remove(&(id as u64))
     }
 
-    /// Changes the size of a block. Returns the block and the size that it had.
+    /// Changes the size of a block. Returns the block and its old size.
     pub(super) fn resize(&mut self, id: i64, size: u64) -> Option<(Block, u64)> {
         let block = self.blocks.get_mut(&(id as u64))?;
         let from = std::mem::replace(&mut block.size, size);
@@ -98,7 +98,7 @@ impl Live {
         self.blocks.len() >= self.limit && self.one_in < 1 << 20
     }
 
-    /// Drops every second small block until half of the table is free.
+    /// Drops every second small block, repeatedly, until at most half of the limit is used.
     #[cold]
     pub(super) fn thin(&mut self) {
         while self.blocks.len() > self.limit / 2 && self.one_in < 1 << 20 {
@@ -116,8 +116,8 @@ impl Live {
     }
 }
 
-/// Whether a block is one of those that are followed when one in `one_in` is, which is a power of
-/// two. A block that is chosen for a number is chosen for all smaller ones.
+/// Whether a small block is followed when one of `one_in` is, a power of two. A block that is
+/// followed for one power is followed for all smaller ones.
 #[inline]
 fn is_chosen(id: u64, one_in: u32) -> bool {
     mix(id) & u64::from(one_in - 1) == 0

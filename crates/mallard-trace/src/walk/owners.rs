@@ -6,15 +6,15 @@ use crate::tables::schema::{PROCESSES, THREADS};
 use crate::trace::Trace;
 use std::collections::VecDeque;
 
-/// Which thread belongs to which process, and when processes ended.
+/// The process of each thread, and the ends of the processes.
 pub(super) struct Owners {
-    /// Number and process of each thread, in the order of the table `threads`.
+    /// The number and the process of each thread, in the order of the table `threads`.
     threads: Vec<(i32, u32)>,
     index_of: NumberMap<u32, u32>,
-    /// The thread that was asked for last, with its index.
+    /// The number of the thread that was looked up last, and its index.
     last: (i32, u32),
-    /// When each process ended, the first one first. Empty for a single process: what it had in use
-    /// at its end was in use at the end of the trace.
+    /// The ends of the processes, the earliest first. Empty if there is a single process: its
+    /// blocks count as in use at the end of the trace.
     ends: VecDeque<(i64, u32)>,
 }
 
@@ -52,7 +52,7 @@ impl Owners {
         *self.index_of.entry(tid as u32).or_insert(index)
     }
 
-    /// The index of the thread with a number.
+    /// The index of a thread, by its number.
     #[inline]
     pub fn thread(&mut self, tid: i32) -> u32 {
         if self.last.0 != tid || self.last.1 == u32::MAX {
@@ -61,7 +61,7 @@ impl Owners {
         self.last.1
     }
 
-    /// A thread that is not in the table, as in a damaged trace, belongs to no process.
+    /// Finds the index of a thread. Threads that a damaged trace lacks belong to no process.
     fn find(&mut self, tid: i32) -> u32 {
         match self.index_of.get(&(tid as u32)) {
             Some(&index) => index,
@@ -69,7 +69,7 @@ impl Owners {
         }
     }
 
-    /// The process of the thread with an index.
+    /// The process of a thread, by the thread's index.
     #[inline]
     pub fn process(&self, thread: u32) -> u32 {
         self.threads[thread as usize].1
@@ -80,7 +80,7 @@ impl Owners {
         self.ends.front().is_some_and(|&(t1, _)| t1 < now)
     }
 
-    /// The next process that ended before `now`, with the time of its end.
+    /// The next process that ended before `now`, and the time of its end.
     pub fn next_end(&mut self, now: i64) -> Option<(i64, u32)> {
         if self.has_end_before(now) {
             self.ends.pop_front()

@@ -1,4 +1,4 @@
-//! Which run of which service a trace is: the names of its folders in a fleet.
+//! Identifies a run of a service: the names of its folders in a fleet.
 
 use mallard_trace::manifest::Manifest;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 /// A run of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// The service.
+    /// The name of the service.
     pub service: String,
     /// The day on which the run began, as YYYY-MM-DD in UTC.
     pub date: String,
-    /// The run. No other run of any service has the same name.
+    /// The name of the run, which is unique among the runs of all services.
     pub run: String,
 }
 
 impl Key {
-    /// The key of a trace: its day and its moment to the nanosecond are in the manifest.
+    /// The key of a trace. The manifest has the start of the run to the nanosecond.
     pub fn of(manifest: &Manifest, service: &str) -> Key {
         let stream = &manifest.stream;
         let (seconds, ns) = (stream.start_unix / 1_000_000_000, stream.start_unix % 1_000_000_000);
@@ -38,8 +38,8 @@ impl Key {
     }
 }
 
-/// Parses the name of a service or of a run. It is a part of a path, and no reader of tables shall
-/// take it for a number.
+/// Parses the name of a service or of a run. The name becomes a part of a path, and must begin with
+/// a letter so that no reader of tables takes it for a number.
 pub fn name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -85,7 +85,7 @@ fn days_of(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Converts days since 1970-01-01 into year, month and day.
 fn day_of(mut days: u64) -> (u64, u64, u64) {
     // 400 years have 146,097 days.
     let mut year = 1970 + days / 146_097 * 400;

@@ -64,7 +64,7 @@ impl Fleet {
         self.root.join("sites").join(key.folder()).exists()
     }
 
-    /// Another place of the same run: under another service or date.
+    /// Finds the same run under another service or date.
     fn elsewhere(&self, key: &Key) -> Option<PathBuf> {
         let services = folders(&self.root.join("sites"));
         let runs = services
@@ -74,7 +74,7 @@ impl Fleet {
         runs.filter(|run| *run != own).find(|run| run.exists())
     }
 
-    /// Fails unless the folder is empty, or has tables above the keys.
+    /// Fails if the folder contains anything except the tables of a fleet. An empty folder passes.
     fn check(&self) -> Result<(), Failure> {
         for entry in entries(&self.root) {
             let is_table = names().any(|name| entry.file_name().is_some_and(|n| n == name));
@@ -106,7 +106,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().chain(&[&ALLOCS]).map(|schema| schema.name)
 }
 
-/// What is in a folder, apart from names that begin with a dot.
+/// The paths in a folder, apart from names that begin with a dot.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries

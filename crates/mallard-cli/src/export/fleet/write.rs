@@ -1,4 +1,4 @@
-//! Writes the tables of one run, and puts all of them in their places at the end.
+//! Writes the tables of one run, and moves all of them into the fleet at the end.
 
 use super::{names, Fleet, Key};
 use crate::error::status::UNREADABLE;
@@ -13,17 +13,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What is added to a fleet.
+/// A trace to add to a fleet.
 pub struct Addition<'a> {
     pub trace: &'a Trace,
     pub key: Key,
-    /// Whether the events and the blocks are added, too.
+    /// Whether to add the events and the blocks, too.
     pub events: bool,
-    /// Whether the same run, added before, is replaced.
+    /// Whether to replace the same run if the fleet has it.
     pub force: bool,
 }
 
-/// What was added.
+/// The size of an addition.
 pub struct Added {
     /// Bytes of all files.
     pub bytes: u64,
@@ -31,7 +31,7 @@ pub struct Added {
     pub tables: usize,
 }
 
-/// Adds a trace to the fleet in a folder. If anything fails, the fleet is as before.
+/// Adds a trace to the fleet in a folder. If anything fails, the fleet is unchanged.
 pub fn add(root: &Path, addition: &Addition) -> Result<Added, Failure> {
     let fleet = Fleet::open_or_make(root)?;
     addition.must_be_new(&fleet)?;
@@ -42,7 +42,8 @@ pub fn add(root: &Path, addition: &Addition) -> Result<Added, Failure> {
         .tempdir_in(root)
         .map_err(|error| refused(&error))?;
     let written = addition.write(&fleet, &place)?;
-    // Two exports may come so far at the same time. Only one of them moves its files.
+    // Two exports of the same run may get this far at the same time. The lock lets only one of them
+    // move its files.
     let lock = File::options()
         .create(true)
         .append(true)
@@ -81,7 +82,8 @@ impl Addition<'_> {
         Ok(())
     }
 
-    /// The tables. The sites come last: a run is in the fleet as soon as they are.
+    /// The tables in the order of moving. The sites come last: the fleet has a run as soon as it
+    /// has the run's sites.
     fn tables(&self) -> impl Iterator<Item = &'static Schema> {
         let blocks = self.events.then_some(&ALLOCS);
         let events = self.events;
@@ -102,7 +104,7 @@ impl Addition<'_> {
         let written = tables
             .finish()
             .map_err(|error| unwritable(fleet, &io::Error::other(error.what().to_string())));
-        // An error of the disk stops the reading as well, and says more.
+        // A write error also stops the reading. The write error says more, so it is returned.
         let written = written?;
         read?;
         Ok(Added { bytes: written.iter().map(|table| table.bytes).sum(), tables: written.len() })
@@ -117,7 +119,7 @@ impl Addition<'_> {
         Ok(self.trace.copy(schema, tables)?)
     }
 
-    /// Moves the tables into their places, and what was there before into the folder `place`.
+    /// Moves the tables into the fleet, and the tables that they replace into the folder `place`.
     fn place(&self, fleet: &Fleet, place: &TempDir, moves: &mut Moves) -> io::Result<()> {
         let old = place.path().join("old");
         fs::create_dir(&old)?;
@@ -131,7 +133,7 @@ impl Addition<'_> {
             let run = fleet.root().join(schema.name).join(self.key.folder());
             let from = place.path().join(schema.name);
             if !schema.has_parts {
-                // A single file becomes the only part.
+                // A table in a single file becomes a folder with one part.
                 fs::create_dir(&from)?;
                 fs::rename(from.with_extension("parquet"), from.join("part-0000.parquet"))?;
             }
@@ -153,10 +155,10 @@ impl Moves {
         Ok(())
     }
 
-    /// Gives the folders their names from before.
+    /// Renames the folders back.
     fn undo(self) {
         for (from, to) in self.0.into_iter().rev() {
-            // If a name cannot be given back either, there is nothing left to try.
+            // If renaming back fails too, nothing is left to try.
             let _ = fs::rename(to, from);
         }
     }

@@ -1,5 +1,5 @@
-//! The heap as call stacks: what each allocated and freed until the end, and what was in use at the
-//! peak.
+//! The heap as call stacks: what each call stack allocated and freed until the end, and what it had
+//! in use at the peak.
 
 use super::proto::{
     Callstack, Dump, Frame, HeapSample, InternedString, Mapping, Packet, ProfilePacket,
@@ -11,11 +11,11 @@ use mallard_trace::trace::FrameInfo;
 use mallard_trace::{SiteRow, Trace};
 use std::collections::HashMap;
 
-/// Call stacks in one packet. Perfetto limits the size of packets.
+/// The most call stacks in one packet. Perfetto limits the size of packets.
 const PACKET_STACKS: usize = 2000;
 
-/// Writes the heap at the peak and at the end. Call stacks are not told apart by processes, so they
-/// are those of the first.
+/// Writes the heap at the peak and at the end. Sites are sums over all processes, so Perfetto gets
+/// all of them as those of the first process.
 pub(super) fn write(
     trace: &Trace,
     options: &Options,
@@ -60,7 +60,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What a site had in use when the program had the most.
+/// The bytes that a site had in use at the peak of the program.
 fn at_peak(callstack: u64, site: &SiteRow) -> HeapSample {
     let allocated = Some(site.at_peak_bytes.max(0) as u64);
     HeapSample { callstack: Some(callstack), allocated, ..HeapSample::default() }
@@ -78,15 +78,16 @@ fn at_end(callstack: u64, site: &SiteRow) -> HeapSample {
     }
 }
 
-/// The tables of a profile, of which each packet has the new rows.
+/// The tables of a profile. Each packet has only the rows that are new since the packet before it.
 struct Tables<'a> {
     calls: &'a Calls,
     modules: &'a [(String, String)],
     packet: ProfilePacket,
     strings: HashMap<Vec<u8>, u64>,
-    /// The mapping of a module. Frames without a module have one, too.
+    /// The mapping of each module. `None`: the mapping for frames without a module.
     mappings: HashMap<Option<usize>, u64>,
-    /// The frame of a function at a frame of the trace, counted from the outermost one.
+    /// The frame in the file for a function: by the frame of the trace, and the place of the
+    /// function in it, counted from the outermost one.
     frames: HashMap<(Option<u32>, usize), u64>,
 }
 
@@ -97,7 +98,7 @@ impl<'a> Tables<'a> {
         Tables { calls, modules, packet, strings, mappings, frames }
     }
 
-    /// Adds a call stack, whose innermost place comes first.
+    /// Adds a call stack. `places` begins with the innermost place.
     fn add(&mut self, id: u64, places: &[Place<'a>]) {
         let mut frames = Vec::new();
         for place in places.iter().rev() {
@@ -154,7 +155,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The bytes of a build-id, which the trace has as hexadecimal digits.
+/// Converts a build-id from hexadecimal digits into bytes.
 fn bytes_of(digits: &str) -> Vec<u8> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     digits.as_bytes().chunks(2).map_while(byte).collect()

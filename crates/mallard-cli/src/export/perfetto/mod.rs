@@ -12,10 +12,11 @@ use prost::Message;
 use proto::{Clock, ClockSnapshot, Packet, CLOCK_BOOT, CLOCK_DUMPS, CLOCK_REAL};
 use std::io::{self, Write};
 
-/// The program begins at this time, since readers take a time of 0 for none.
+/// The timestamp of the start of the program. It is not 0, because readers take a time of 0 for a
+/// missing one.
 const BEGIN_NS: i64 = 1_000_000_000;
 
-/// Writes the trace. It has all that Perfetto can show, so the weight does not matter.
+/// Writes the trace. The file has everything that Perfetto can show, so the weight is not used.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let mut packets = Packets { to, has_begun: false };
     packets.write(clocks(trace.manifest()))?;
@@ -23,7 +24,7 @@ pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()>
     heap::write(trace, options, processes.first_pid(), &mut packets)
 }
 
-/// A time of the trace on the clock of the file.
+/// Converts a time of the trace into a timestamp of the file.
 fn timestamp(ns: i64) -> u64 {
     (BEGIN_NS.saturating_add(ns)).max(0) as u64
 }
@@ -43,7 +44,7 @@ fn clocks(manifest: &Manifest) -> Packet {
     Packet { clocks: Some(clocks), timestamp: Some(begin), ..Packet::default() }
 }
 
-/// Writes packets. All are those of one writer.
+/// Writes packets, all as one writer.
 struct Packets<'a> {
     to: &'a mut dyn Write,
     has_begun: bool,
@@ -54,7 +55,7 @@ impl Packets<'_> {
         let flags = (!self.has_begun).then_some(1);
         self.has_begun = true;
         let packet = Packet { sequence: Some(1), sequence_flags: flags, ..packet };
-        // A file is one message. Packets are its first field, whose tag is 1 << 3 | 2.
+        // The whole file is one message, whose first field holds the packets: tag 1 << 3 | 2.
         self.to.write_all(&[0x0a])?;
         self.to.write_all(&packet.encode_length_delimited_to_vec())
     }

@@ -4,7 +4,7 @@
 
 use prost::Message;
 
-/// The clocks: of all timestamps, of dumps of the heap, and of the calendar.
+/// The clocks of all timestamps, of heap dumps, and of the calendar.
 pub const CLOCK_BOOT: u32 = 6;
 pub const CLOCK_DUMPS: u32 = 4;
 pub const CLOCK_REAL: u32 = 1;
@@ -22,12 +22,12 @@ pub struct Packet {
     pub clocks: Option<ClockSnapshot>,
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// Who wrote the packet: all packets of one writer are in order.
+    /// The writer of the packet. The packets of one writer are in order.
     #[prost(uint32, optional, tag = "10")]
     pub sequence: Option<u32>,
     #[prost(message, optional, tag = "11")]
     pub event: Option<TrackEvent>,
-    /// 1: what this writer wrote before does not count.
+    /// 1: readers forget the state from earlier packets of this writer.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
     #[prost(message, optional, tag = "37")]
@@ -65,7 +65,7 @@ pub struct TrackEvent {
     pub value: Option<i64>,
 }
 
-/// A row of the display: of a process, of a thread, or of a counter.
+/// A row of the display, for a process, a thread or a counter.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
@@ -108,7 +108,7 @@ pub struct CounterDescriptor {
     pub unit_name: Option<String>,
 }
 
-/// Dumps of the heap, with the tables of what they name. Identities begin with 1.
+/// Dumps of the heap, and the tables that the dumps refer to. Identities begin with 1.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProfilePacket {
     #[prost(message, repeated, tag = "1")]
@@ -121,7 +121,7 @@ pub struct ProfilePacket {
     pub mappings: Vec<Mapping>,
     #[prost(message, repeated, tag = "5")]
     pub dumps: Vec<Dump>,
-    /// Whether the next packet belongs to this one.
+    /// Whether the profile goes on in the next packet.
     #[prost(bool, optional, tag = "6")]
     pub continued: Option<bool>,
     #[prost(uint64, optional, tag = "7")]

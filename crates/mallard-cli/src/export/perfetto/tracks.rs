@@ -1,4 +1,4 @@
-//! Processes, threads, and counters over time.
+//! Tracks for processes, threads, and counters over time.
 
 use super::proto::{
     CounterDescriptor, Packet, ProcessDescriptor, ThreadDescriptor, TrackDescriptor, TrackEvent,
@@ -12,7 +12,7 @@ use mallard_trace::Trace;
 use std::collections::HashMap;
 use std::io;
 
-/// The counters of a process: column of the table `samples`, title, and unit.
+/// The counters of a process: the column of the table `samples`, the title, and the unit.
 const COUNTERS: [(&str, &str, i32); 6] = [
     ("rss", "resident bytes", UNIT_BYTES),
     ("pss", "proportional resident bytes", UNIT_BYTES),
@@ -24,7 +24,7 @@ const COUNTERS: [(&str, &str, i32); 6] = [
 
 /// The processes of a trace, as Perfetto knows them.
 pub(super) struct Processes {
-    /// Number in the trace, id of the system, and track.
+    /// For each process its number in the trace, its id in the system, and its track.
     all: Vec<(i64, i32, u64)>,
 }
 
@@ -39,7 +39,7 @@ impl Processes {
         found.or(self.all.first()).map(|&(_, pid, track)| (pid, track))
     }
 
-    /// The track of the only process. `None` if there are several.
+    /// The track of the process. `None` if the trace has several.
     fn only(&self) -> Option<u64> {
         match self.all.as_slice() {
             [(_, _, track)] => Some(*track),
@@ -61,7 +61,7 @@ pub(super) fn write(trace: &Trace, packets: &mut Packets) -> Result<Processes> {
     Ok(processes)
 }
 
-/// Writes tracks, and numbers them.
+/// Writes tracks and gives each a number.
 struct Tracks<'a, 'b> {
     packets: &'a mut Packets<'b>,
     next: u64,
@@ -95,7 +95,7 @@ impl Tracks<'_, '_> {
         let (numbers, pids) = (table.i64s("proc")?, table.i64s("pid")?);
         let mut all = Vec::new();
         for ((number, pid), path) in numbers.into_iter().zip(pids).zip(table.texts("path")?) {
-            // Perfetto takes the process 0 for the idle one. An imported trace has no other id.
+            // Perfetto takes process 0 for the idle process, and an imported trace has no process ids.
             let pid = if pid > 0 { pid as i32 } else { number.max(1) as i32 };
             let name = path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_string);
             let process = Some(ProcessDescriptor { pid: Some(pid), name: name.clone() });
@@ -105,8 +105,8 @@ impl Tracks<'_, '_> {
         Ok(Processes { all })
     }
 
-    /// The bytes and blocks in use by the whole program, some 100 times a second, at the peak, and at
-    /// the end.
+    /// Writes the bytes and blocks in use by the whole program: at the start, at each sample, at
+    /// the peak, and at the end.
     fn live(&mut self, samples: &Table, manifest: &Manifest, of: &Processes) -> Result<()> {
         let totals = &manifest.totals;
         let all = &totals.sites;
@@ -131,7 +131,7 @@ impl Tracks<'_, '_> {
         Ok(())
     }
 
-    /// What the system says of each process.
+    /// Writes the counters that the system reports for each process.
     fn system(&mut self, samples: &Table, processes: &Processes) -> Result<()> {
         let (times, numbers) = (samples.i64s("t_ns")?, samples.i64s("proc")?);
         for (column, name, unit) in COUNTERS {
@@ -139,7 +139,7 @@ impl Tracks<'_, '_> {
             let values = samples.i64s(column)?;
             for ((&t, &number), value) in times.iter().zip(&numbers).zip(values) {
                 if value < 0 {
-                    continue; // the system did not say it
+                    continue; // the system did not report this value
                 }
                 let track = match tracks.get(&number) {
                     Some(&track) => track,
@@ -156,7 +156,7 @@ impl Tracks<'_, '_> {
         Ok(())
     }
 
-    /// A track for each thread, with a bar from its start to its end. Returns the tracks.
+    /// Writes a track for each thread, with a bar from its start to its end. Returns the tracks.
     fn threads(
         &mut self,
         table: &Table,
@@ -192,7 +192,8 @@ impl Tracks<'_, '_> {
         Ok(tracks)
     }
 
-    /// The CPU time that each thread took between two readings, as a share.
+    /// Writes the CPU time that each thread took between two readings, as a share of the elapsed
+    /// time.
     fn cpu(&mut self, table: &Table, threads: &HashMap<i64, u64>) -> Result<()> {
         /// A thread whose CPU time is being followed: its track and the last reading.
         struct Thread {
@@ -218,7 +219,8 @@ impl Tracks<'_, '_> {
             if elapsed > 0 {
                 thread.last = (t, cpu);
                 let track = thread.track;
-                // The counter holds until its next value, so it is written at the begin.
+                // A counter keeps a value until the next one, so the share is written at the start
+                // of its interval.
                 let share = (100.0 * used as f64 / elapsed as f64).round().min(100.0);
                 self.value(track, t - elapsed, share as i64)?;
             }

@@ -1,4 +1,4 @@
-//! Where the files with code were in memory.
+//! The addresses at which files with code were mapped.
 
 use super::proto::Mapping;
 use crate::error::Failure;
@@ -6,7 +6,7 @@ use mallard_trace::tables::schema::{MAPPINGS, MODULES};
 use mallard_trace::Trace;
 use std::collections::HashMap;
 
-/// A part of a file in memory.
+/// A mapped part of a file.
 struct Part {
     module: usize,
     start: u64,
@@ -14,13 +14,13 @@ struct Part {
     file_offset: u64,
 }
 
-/// The parts of the files of a trace. Of a file that was mapped several times, the first counts.
+/// The mapped parts of all files. If a file was mapped several times, its first mapping counts.
 #[derive(Default)]
 pub(super) struct Mappings {
     parts: Vec<Part>,
-    /// The parts of each module.
+    /// For each module the indices of its parts.
     of_module: HashMap<usize, Vec<usize>>,
-    /// Paths and build-ids of the modules.
+    /// Path and build-id of each module.
     modules: Vec<(String, String)>,
 }
 
@@ -49,7 +49,8 @@ impl Mappings {
         self.parts.push(part);
     }
 
-    /// The identity of the mapping, and the address, of an offset in the file of a module.
+    /// Finds the mapping and the address for an offset in the file of a module. The mapping is 0 if
+    /// none contains the offset.
     pub fn find(&mut self, module: usize, offset: u64) -> (u64, u64) {
         let parts = self.of_module.get(&module).map_or(&[][..], Vec::as_slice);
         let inside = parts.iter().find_map(|&index| {
@@ -60,7 +61,7 @@ impl Mappings {
         inside.unwrap_or((0, offset))
     }
 
-    /// The messages of all parts.
+    /// The parts as messages of the profile.
     pub fn into_messages(self, mut string: impl FnMut(String) -> i64) -> Vec<Mapping> {
         let mut messages = Vec::new();
         for (part, id) in self.parts.iter().zip(1..) {

@@ -1,5 +1,5 @@
-//! A profile of pprof: compressed messages with call stacks, their functions, and the files that have
-//! the code.
+//! A profile for pprof: a compressed message with call stacks, their functions, and the files that
+//! contain the code.
 
 mod mappings;
 mod proto;
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The types of the values: name and unit. The first four have the names of Go's heap profiles.
+/// The types of the values, as name and unit. The first four have the names of Go's heap profiles.
 const TYPES: [(&str, &str); 7] = [
     ("alloc_objects", "count"),
     ("alloc_space", "bytes"),
@@ -44,7 +44,7 @@ fn values(site: &SiteRow) -> Vec<i64> {
     ]
 }
 
-/// The name of the type that has a weight.
+/// The name of the type of value that shows a weight.
 fn type_of(weight: Weight) -> &'static str {
     match weight {
         Weight::Blocks => "alloc_objects",
@@ -56,7 +56,7 @@ fn type_of(weight: Weight) -> &'static str {
     }
 }
 
-/// Writes all types of values. Readers show the wanted one first.
+/// Writes all types of values. Readers show the type of the wanted weight first.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let calls = Calls::read(trace, options.is_full)?;
     let functions = calls.functions();
@@ -78,9 +78,10 @@ struct Builder<'a> {
     mappings: Mappings,
     profile: Profile,
     strings: HashMap<Cow<'a, str>, i64>,
-    /// The location of a frame that lacks some of its innermost functions.
+    /// The location for a frame and the number of its functions that are kept: wrappers may be left
+    /// out.
     locations: HashMap<(Option<u32>, usize), u64>,
-    /// The function with a name, as the trace has it, and a file.
+    /// The function for a pair of a name, as in the trace, and a file.
     functions: HashMap<(&'a str, &'a str), u64>,
 }
 
@@ -124,7 +125,8 @@ impl<'a> Builder<'a> {
         };
         let lines = place.functions.iter().map(line).collect();
         let (module, offset) = place.frame.map_or((None, None), |frame| self.calls.place_of(frame));
-        // The address of the call, and not the one after it.
+        // A frame has the return address, which is after the call. Readers need an address within
+        // the call.
         let call = offset.map(|offset| offset.wrapping_sub(1));
         let (mapping, address) = match (module, call) {
             (Some(module), Some(call)) => self.mappings.find(module, call),

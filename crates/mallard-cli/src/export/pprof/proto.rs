@@ -7,7 +7,7 @@ use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Profile {
-    /// What the values of each sample are.
+    /// The type of each value of a sample.
     #[prost(message, repeated, tag = "1")]
     pub sample_types: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
@@ -31,7 +31,7 @@ pub struct Profile {
     pub period: i64,
     #[prost(int64, repeated, tag = "13")]
     pub comments: Vec<i64>,
-    /// The name of the type that is shown first.
+    /// The name of the type that readers show first.
     #[prost(int64, tag = "14")]
     pub default_sample_type: i64,
 }
@@ -67,7 +67,7 @@ pub struct Mapping {
     pub file: i64,
     #[prost(int64, tag = "6")]
     pub build_id: i64,
-    /// Whether readers have nothing left to look up.
+    /// Whether readers need not look up functions themselves.
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
     #[prost(bool, tag = "8")]
@@ -86,7 +86,7 @@ pub struct Location {
     pub mapping: u64,
     #[prost(uint64, tag = "3")]
     pub address: u64,
-    /// The innermost function comes first. The others are those into which it was inlined.
+    /// The innermost function comes first. Each was inlined into the next one.
     #[prost(message, repeated, tag = "4")]
     pub lines: Vec<Line>,
 }

@@ -2,7 +2,7 @@
 
 const hasChartJs = () => typeof Chart !== "undefined";
 
-// Returns an axis in the colours of the theme. `write` turns a figure into the text of a tick.
+// Returns an axis in the colours of the theme. `write` formats the figure at a tick.
 function chartAxis(title, range, write) {
   const line = colour("line");
   const text = colour("text");
@@ -27,8 +27,8 @@ function chartOptions(x, y, label) {
 
 const chartOf = new Map(); // maps a canvas to its chart
 
-// Draws a chart in a canvas, in place of the chart that was there. Without a chart the canvas is
-// empty afterwards.
+// Draws a chart in a canvas and removes the chart that was there. Without `chart` the canvas stays
+// empty.
 function drawChart(canvas, chart) {
   chartOf.get(canvas)?.destroy();
   chartOf.delete(canvas);

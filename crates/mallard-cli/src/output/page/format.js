@@ -1,6 +1,6 @@
-// Figures with units, in the manner of the command: 1.5 KiB, 3.2 ms, 4,600,000, 12 %.
+// Formats figures with units as the command does: 1.5 KiB, 3.2 ms, 4,600,000, 12 %.
 
-// One decimal below 10, otherwise no decimals.
+// Formats a figure with one decimal below 10, and without decimals otherwise.
 function short(figure) {
   const rounded = Math.abs(figure) < 0.05 ? 0 : figure; // not -0.0
   return rounded.toFixed(Math.abs(rounded) < 9.95 ? 1 : 0);
@@ -34,7 +34,7 @@ function count(number) {
   return Math.round(number).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-// A count as people say it: 4.6 million.
+// Formats a count in words: 4.6 million.
 function roughly(number) {
   const units = [[1e9, " billion"], [1e6, " million"]];
   const [scale, unit] = units.find(([least]) => number >= least) ?? [1, ""];
@@ -50,7 +50,7 @@ function percent(share) {
   return `${short(share * 100)} %`;
 }
 
-// A measured figure with three digits: 0.734, 12.5, 3,210.
+// Formats a measured figure with three digits: 0.734, 12.5, 3,210.
 function figure(number) {
   if (Math.abs(number) >= 1000) return count(number);
   return String(Number(number.toPrecision(3)));

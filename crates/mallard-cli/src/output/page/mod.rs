@@ -1,5 +1,5 @@
-//! One HTML page that loads nothing from the network: what the page of benchmarks and the report of
-//! a trace have in common. Theme, tables, sorting, curves and figures with units are here once.
+//! One HTML page that loads nothing from the network. The page of benchmarks and the report of a
+//! trace share this code: theme, tables, sorting, curves, and figures with units.
 
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
@@ -20,12 +20,13 @@ const SHARED: [&str; 4] = [
 
 const CHART_JS: &str = include_str!(concat!(env!("OUT_DIR"), "/chart.js"));
 
-/// The text of Chart.js, which `build.rs` found. Without it a page shows tables in place of curves.
+/// The text of Chart.js, if `build.rs` found it. Without Chart.js a page shows tables in place of
+/// curves.
 pub fn chart_js() -> Option<&'static str> {
     Some(CHART_JS).filter(|text| !text.is_empty())
 }
 
-/// What differs from page to page.
+/// The parts that differ from page to page.
 pub struct Page<'a> {
     /// The title of the page.
     pub title: &'a str,
@@ -82,8 +83,8 @@ fn joined(own: &[&str]) -> String {
     format!("(() => {{\n\"use strict\";\n{}}})();\n", all.join("\n"))
 }
 
-/// JSON without `<`. A script must not contain a tag, and in JSON `<` can occur only in strings, where
-/// it can be escaped.
+/// Escapes each `<` of JSON, because a script must not contain a tag. In valid JSON, `<` occurs
+/// only in strings, where an escape is allowed.
 fn safe_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

@@ -1,7 +1,7 @@
 // Tables: how rows are ordered and shown. A title sorts, by mouse and by keyboard.
 
-// Returns the places in the order of `compare`. `rank` says what comes first whatever the direction:
-// only places of rank 0, the figures, are reversed.
+// Returns the places in the order of `compare`. Places of a lower `rank` always come first, and
+// `down` reverses only rank 0, the figures.
 function ordered(places, rank, compare, down) {
   const groups = [];
   for (const place of places) (groups[rank(place)] ??= []).push(place);
@@ -56,7 +56,7 @@ function tableRow(cells, isHead) {
     const cell = document.createElement(isHead || i === 0 ? "th" : "td");
     if (cell.tagName === "TH") cell.scope = isHead ? "col" : "row";
     if (isHead) cell.tabIndex = 0;
-    // A cell is a text, or a text and the figure by which to sort.
+    // A cell is a text, or a pair of a text and the figure by which to sort.
     const [text, key] = Array.isArray(content) ? content : [content];
     cell.textContent = text;
     if (key !== undefined) cell.dataset.key = key;

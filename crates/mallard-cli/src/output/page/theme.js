@@ -1,9 +1,9 @@
-// Every page: how a script finds elements, and the theme.
+// Code for every page: finding elements, and the theme.
 
 const byId = (id) => document.getElementById(id);
 const pageRoot = document.documentElement;
 
-// A page opened from a file may have no storage.
+// Storage may be unavailable if the page was opened from a file.
 function stored(task) {
   try {
     return task();
@@ -31,7 +31,7 @@ function useTheme(changed) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 }
 
-// Returns the colour that a variable of the theme has now.
+// Returns the current colour of a variable of the theme.
 function colour(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;

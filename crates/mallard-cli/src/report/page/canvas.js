@@ -1,4 +1,5 @@
-// What all plots on a canvas of our own need: sharp lines, colours, and a table behind each plot.
+// Helpers for the plots that draw on a canvas themselves: sharp lines, colours, and a table behind
+// each plot.
 
 // Gives a canvas a size in CSS pixels, and returns its empty context. One unit is one CSS pixel.
 function clean(canvas, width, height) {
@@ -28,7 +29,7 @@ function channels(name) {
   return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }
 
-// Returns a function from 0..1 to a colour between the two ends of the theme's scale.
+// Returns a function that maps a share, from 0 to 1, to a colour between two colours of the theme.
 function shades(from, to) {
   const [low, high] = [channels(from), channels(to)];
   return (share) => {
@@ -37,7 +38,7 @@ function shades(from, to) {
   };
 }
 
-// Returns a text cut to a width, with an ellipsis.
+// Shortens a text to a width in pixels, with an ellipsis.
 function cut(context, words, width) {
   if (context.measureText(words).width <= width) return words;
   let [least, most] = [0, words.length];
@@ -77,15 +78,15 @@ function drawPlots() {
   for (const one of plots) one.draw();
 }
 
-// Returns the place of a pointer in a canvas, in the units of its drawing.
+// Returns the position of the pointer in a canvas, in CSS pixels.
 function placeIn(canvas, event) {
   const box = canvas.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
-// Lets a reader walk over the cells of a canvas by pointer and by arrow keys. `at(x, y)` returns the
-// cell at a point, `step(cell, dx, dy)` the next cell, `words(cell)` what is there, in lines, and
-// `frame(cell)` draws around the cell.
+// Lets a reader explore the cells of a canvas by pointer and by arrow keys. `at(x, y)` returns the
+// cell at a point, `step(cell, dx, dy)` the next cell in a direction, `words(cell)` the lines that
+// describe a cell. `frame(cell)` draws a frame around a cell.
 function walk(canvas, said, { at, step, first, words, frame }) {
   let cell = null;
   const show = (next) => {

@@ -1,10 +1,11 @@
-// What the reader has chosen: one site, or all sites below a frame. Each plot shows the chosen sites
-// alone, and the bar on top says which they are.
+// The sites that the reader has chosen: one site, or all sites below a frame. Each plot shows only
+// the chosen sites, and the bar at the top names them.
 
 const choice = { sites: null, label: "", site: -1 };
 const choiceListeners = [];
 
-// The place of each site that has details: curves, heat map, frees and addresses of its own.
+// `detail` has curves, heat maps, frees and addresses of some sites. `detailOf` maps a site to its
+// index in the columns of `detail`.
 const detail = { sites: [], live: [], live_t: [], heat: [], frees: [], map: [], ...data.detail };
 const detailOf = new Map(detail.sites.map((site, place) => [site, place]));
 
@@ -12,7 +13,7 @@ function onChoice(listener) {
   choiceListeners.push(listener);
 }
 
-// Chooses sites. `site` is the only one, or -1 if there are several.
+// Chooses sites. `site` is the chosen one, or -1 if there are several.
 function choose(chosen, label, site = -1) {
   Object.assign(choice, { sites: chosen, label, site });
   for (const listener of choiceListeners) listener();
@@ -27,12 +28,12 @@ function clearChoice() {
   choose(null, "", -1);
 }
 
-// The places in `detail` of the chosen sites.
+// The indices in `detail` of those chosen sites that have details.
 function chosenDetails() {
   return (choice.sites ?? []).map((site) => detailOf.get(site)).filter((place) => place !== undefined);
 }
 
-// Says what a plot shows, in a sentence for the reader.
+// A sentence that tells the reader which sites a plot shows.
 function choiceNote() {
   if (!choice.sites) return "";
   const known = chosenDetails().length;
@@ -46,7 +47,8 @@ function choiceNote() {
   return `Only ${choice.label}.`;
 }
 
-// Whether plots show the chosen sites: some have details.
+// Whether plots show only chosen sites. If no chosen site has details, plots show the whole
+// program.
 const isFiltered = () => choice.sites !== null && chosenDetails().length > 0;
 
 // Adds the sparse counts of the chosen sites, [place, count, place, count ...], to a dense array.

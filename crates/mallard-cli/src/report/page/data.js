@@ -1,21 +1,21 @@
-// The data of the report, and the names in the data. The command computes the data. What the data lack
-// is an empty column here, so that no plot has to ask.
+// The data of the report, which the command computed, and the names in the data. Missing data
+// become empty columns, so that plots need no checks.
 
 const data = JSON.parse(byId("data").textContent);
 data.strings ??= [];
 const frames = { func: [], module: [], file: [], line: [], passes: [], ...data.frames };
 const stacks = { up: [], frame: [], ...data.stacks };
-// The data have the distance to the parent, because small numbers make a small file.
+// The data have the distance from a node to its parent, since small numbers keep the file small.
 stacks.parent = Uint32Array.from(stacks.up, (up, node) => Math.max(0, node - up));
 const sites = { node: [], measured: [], rest: -1, ...data.sites };
 const siteCount = sites.node.length;
 const totals = { allocs: 0, bytes: 0, frees: 0, peak_bytes: 0, live_bytes: 0, live_allocs: 0, ...data.totals };
 
-// The six measures by letter, with what each means.
+// The six measures by letter, with explanations.
 const measures = new Map((data.measures ?? []).map((measure) => [measure.key, measure]));
 
-// What a measure is and what its value says: its first two sentences. The section on the method has
-// all of them.
+// The first two sentences of the explanation of a measure. The section on the method has the whole
+// explanation.
 function inShort(words) {
   return words.split(/(?<=\.) (?=[A-Z0-9]|n counts)/).slice(0, 2).join(" ");
 }
@@ -33,11 +33,12 @@ const weights = {
 const text = (place) => data.strings[place] ?? "";
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
-// A figure of a site, or null. Figures below zero stand for "none", except for lifetimes.
+// A figure of a site, or null. `sizeOf` returns null for a figure below zero as well: the figure is
+// unknown.
 const ofSite = (key, site) => sites[key]?.[site] ?? null;
 const sizeOf = (key, site) => (ofSite(key, site) >= 0 ? ofSite(key, site) : null);
 
-// A measure of a site, or null: only sites with calls enough are measured.
+// A measure of a site, or null: only sites with enough calls have measures.
 const measuredAt = new Map(sites.measured.map((site, place) => [site, place]));
 const ofMeasure = (key, site) => sites[key]?.[measuredAt.get(site)] ?? null;
 
@@ -49,7 +50,7 @@ function frameName(frame) {
   return module ? `(no name, in ${module})` : "(unknown)";
 }
 
-// Returns where a frame is in the source, or else its module: parser.cpp:120.
+// Returns the source position of a frame, or else its module: parser.cpp:120.
 function framePlace(frame) {
   const file = baseName(text(frames.file[frame]));
   const line = frames.line[frame];
@@ -80,7 +81,7 @@ function siteName(site) {
   return site === sites.rest ? "all smaller sites" : "(no call stack)";
 }
 
-// Returns where a site is, and the function that called the site's function.
+// Returns the source position of a site, and the caller of the site's function.
 function sitePlace(site) {
   const node = ownNode(site);
   if (!(node > 0)) return "";
@@ -89,7 +90,8 @@ function sitePlace(site) {
   return caller > 0 ? `${place} · from ${frameName(stacks.frame[caller])}` : place;
 }
 
-// Which frames a search finds: a frame is found if its function, module or file contains the words.
+// A search finds a frame if its function, module or file contains the words. `lowered` has all
+// strings in lower case.
 let lowered;
 function framesWith(words) {
   lowered ??= data.strings.map((string) => string.toLowerCase());
@@ -100,7 +102,8 @@ function framesWith(words) {
     (is(func) || is(frames.module[i]) || is(frames.file[i]) ? 1 : 0));
 }
 
-// Returns for each node the nearest node above it, or itself, whose frame is found; 0 for none.
+// Returns for each node the node itself if the search found its frame, or else the nearest such
+// node above; 0 for none.
 function nodesWith(foundFrames) {
   const found = new Uint32Array(stacks.parent.length);
   for (let node = 1; node < found.length; node++) {

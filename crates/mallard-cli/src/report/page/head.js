@@ -1,4 +1,4 @@
-// The first screen: the program, four sentences, the bound, and the figures that people look for.
+// The first screen: the program, four sentences, the bound on savings, and the most wanted figures.
 
 // Puts a sentence into an element. Figures with their units are bold, and `names` are code.
 function write(element, sentence) {
@@ -23,7 +23,7 @@ function add(parent, tag, words, name) {
   return element;
 }
 
-// Shows a long command in one line; a click shows the whole.
+// Shows a long command in one line. A click shows all of it.
 function showCommand(program) {
   const command = byId("command");
   command.textContent = program.command || data.name || "a program";
@@ -47,7 +47,7 @@ function runFacts(program) {
   ].filter(Boolean);
 }
 
-// The figures that people look for first, each with the words below it.
+// The most wanted figures, each with its description below.
 function keyFigures() {
   const cards = [
     [bytes(totals.peak_bytes), "in use at the peak"],

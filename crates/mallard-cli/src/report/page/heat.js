@@ -5,7 +5,7 @@ const heatView = { of: "count", cell: null, left: 0, top: 0, wide: 0, high: 0 };
 
 const heatCanvas = () => byId("heat").querySelector("canvas");
 
-// The figures that the map shows. Details of sites have blocks only.
+// The figures of the heat map. For chosen sites, only counts of blocks exist.
 function heatValues() {
   if (isFiltered()) return chosenCounts("heat", heat.sizes.length * heat.lives.length);
   return heatView.of === "bytes" ? heat.bytes : heat.all;
@@ -13,11 +13,11 @@ function heatValues() {
 
 const heatWrite = () => (heatView.of === "bytes" && !isFiltered() ? bytes : (n) => plural(n, "block"));
 
-// How strong the colour of a figure is, from 0 to 1. The cube root makes small figures visible beside
-// large ones.
+// The strength of the colour of a figure, from 0 to 1. The cube root keeps small figures visible
+// beside large ones.
 const strength = (value, most) => 0.06 + 0.94 * Math.cbrt(value / most);
 
-// Draws cells of a grid: the more a cell has, the stronger its colour.
+// Draws the cells of a grid. A larger value has a stronger colour.
 function drawCells(context, values, columns, place, size) {
   const most = values.reduce((best, value) => Math.max(best, value), 0);
   const shade = shades("heat-low", "heat-high");
@@ -52,7 +52,7 @@ function drawHeat() {
   byId("heat-of").disabled = isFiltered();
 }
 
-// The sizes below the map, as many as there is room for.
+// Draws the sizes below the map, as many as fit.
 function drawSizes(context, width, bottom) {
   context.textAlign = "center";
   const each = Math.max(1, Math.ceil(54 / heatView.wide));
@@ -70,7 +70,7 @@ function frameHeat(context) {
   context.strokeRect(x, y, heatView.wide, heatView.high);
 }
 
-// The last column has all sizes that are larger than those of the others.
+// The last column has all sizes above the bound of the column before it.
 function sizeWords(column) {
   const isLast = column === heat.sizes.length - 1 && column > 0;
   return isLast ? `size above ${heat.sizes[column - 1]}` : `size up to ${heat.sizes[column]}`;

@@ -1,7 +1,8 @@
-// The icicle of stacks: callers above, callees below, and the width is the share of a weight.
+// The icicle of call stacks: callers above, callees below. The width of a frame is its share of a
+// weight.
 
 const ROW = 24; // height of a frame
-const LEAST = 1.2; // a frame with less width than this is not drawn
+const LEAST = 1.2; // least width of a drawn frame
 
 const icicle = { tree: null, weight: "bytes", root: 0, cursor: -1, boxes: [], found: null, words: "" };
 
@@ -21,16 +22,16 @@ function icicleBoxes(width) {
     let at = left;
     for (const child of tree.below(node, weight)) {
       const own = all[node] > 0 ? (room * all[child]) / all[node] : 0;
-      if (own < LEAST) break; // The rest is narrower still.
+      if (own < LEAST) break; // All further ones are narrower.
       inside.push([child, at, own, row + 1]);
       at += own;
     }
-    open.push(...inside.reverse()); // The first is the next.
+    open.push(...inside.reverse()); // The first one is popped next.
   }
   return boxes;
 }
 
-// The modules with most, each with a colour. The others share one.
+// Maps the six modules with the most blocks to a colour each. All others share one colour.
 let moduleInks;
 function moduleColours() {
   if (moduleInks) return moduleInks;
@@ -143,7 +144,8 @@ function zoomTo(node) {
   icicleCanvas().parentNode.scrollTop = 0;
 }
 
-// Zooms to a frame. A frame that is the end of one site's stack chooses the site, too.
+// Zooms to a frame. If the icicle ends there, also chooses the sites whose call stacks end at the
+// frame.
 function enter(node) {
   zoomTo(node);
   const here = [];
@@ -175,7 +177,8 @@ function searchIcicle(words) {
   sayFound();
 }
 
-// Says how much the found frames have: each stack counts once, however many of its frames are found.
+// Reports the total of the found frames. A call stack counts once, even if several of its frames
+// are found.
 function sayFound() {
   const said = byId("icicle-found");
   said.textContent = "";
@@ -190,7 +193,7 @@ function sayFound() {
   said.textContent = `Found in ${percent(all[0] > 0 ? sum / all[0] : 0)} of ${weights[icicle.weight].title}.`;
 }
 
-// The frame that an arrow key leads to from the cursor.
+// Returns the frame that an arrow key moves the cursor to.
 function nextNode(key) {
   const { tree, weight, root } = icicle;
   const node = icicle.cursor < 0 ? root : icicle.cursor;
@@ -231,7 +234,7 @@ function nodeUnder(event) {
 
 let icicleDetails = () => {};
 
-// The frames in the order of the icicle, those with most of the weight.
+// The table's lines: the frames with the most of the weight, in the order of the icicle.
 function icicleLines() {
   const { tree, weight, root } = icicle;
   const { all, own } = tree.totals(weight);

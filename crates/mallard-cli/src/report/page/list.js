@@ -1,4 +1,5 @@
-// A long table: only the rows in view are in the document, so that 100,000 rows cost no more than 20.
+// A long table. Only the rows in view are in the document, so that the cost does not grow with the
+// number of rows.
 
 const ROWS_BEYOND = 6; // rows above and below the view, for quick scrolling
 

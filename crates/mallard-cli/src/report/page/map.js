@@ -1,4 +1,4 @@
-// The map of addresses: how much of each cell of the heap is in use at a moment.
+// The map of addresses: how full each cell of the heap is at a moment.
 
 const map = { moments: [], cells: 0, bytes_per_cell: 0, ranges: [], fill: [], peak: 0, ...data.map };
 const mapView = { moment: 0, cell: null, size: 10, columns: 1, timer: 0 };
@@ -15,10 +15,11 @@ function fillAt(moment) {
   return fillRead.get(moment);
 }
 
-// The moment of the program's peak: details of sites are from there.
+// The moment of the program's peak. The details of sites are of this moment.
 const peakMoment = () => Math.max(0, map.peak);
 
-// Calls `use` with each cell of a text of pairs: how many cells, and what each has.
+// Decodes run lengths: calls `use(cell, value)` for each cell of a text of pairs of a count and a
+// value.
 function eachCell(pairs64, use) {
   const pairs = decoded(pairs64);
   let cell = 0;
@@ -27,7 +28,7 @@ function eachCell(pairs64, use) {
   }
 }
 
-// What the chosen sites fill of each cell at the peak, or null.
+// How full each cell is with blocks of the chosen sites at the peak. Null if no site is chosen.
 function chosenFill() {
   if (!isFiltered()) return null;
   const sum = new Float64Array(map.cells);
@@ -68,7 +69,7 @@ function cellInk(cell, fill, own, shade, chosen) {
   return fill[cell] > 0 ? shade(0.1 + (0.9 * fill[cell]) / 255) : ink("cell-empty");
 }
 
-// The first cell of each range of addresses, and its address.
+// For each range of addresses its first cell and its first address.
 let rangeStarts;
 function ranges() {
   if (rangeStarts) return rangeStarts;
@@ -82,7 +83,7 @@ function ranges() {
   return rangeStarts;
 }
 
-// A bar at the left of the first cell of each range but the first: addresses jump there.
+// Draws a bar at the left of the first cell of each range except the first, where addresses jump.
 function drawRangeStarts(context) {
   context.fillStyle = ink("dim");
   for (const { cell } of ranges().slice(1)) {
@@ -105,7 +106,7 @@ function mapLines(cell) {
   return [share > 0 ? `${percent(share)} ${whose}` : "nothing is in use", `from ${addressOf(cell)}`, bytes(map.bytes_per_cell)];
 }
 
-// How many cells are in use at a moment, and how full those are.
+// Counts the cells in use at a moment, and how full they are.
 function useAt(moment) {
   const used = fillAt(moment).filter((value) => value > 0);
   const sum = used.reduce((all, value) => all + value, 0);

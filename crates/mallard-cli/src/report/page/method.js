@@ -1,4 +1,4 @@
-// How the trace was recorded: versions, losses, what recording cost, and what to type next.
+// The section on the recording: versions, losses, the cost of recording, and commands to type next.
 
 function methodRows() {
   const program = data.program ?? {};

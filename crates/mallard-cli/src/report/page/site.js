@@ -1,4 +1,4 @@
-// The chosen site: its stack, and what the six measures say of it.
+// The chosen site: its call stack and its six measures.
 
 function stackLines(site) {
   const list = document.createElement("ol");

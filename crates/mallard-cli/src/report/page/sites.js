@@ -2,14 +2,15 @@
 
 const letters = ["d", "v", "l", "u", "c", "f"];
 
-// Half of a site's blocks are freed within this time; infinite if fewer than half are freed.
+// The median lifetime of a site's freed blocks. Infinite if no block was freed.
 function lifetime(site) {
   const ns = ofSite("life_p50", site);
   if (ns === null || site === sites.rest) return null;
   return ns < 0 ? Infinity : ns;
 }
 
-// The columns: the title, what the title means, the figure by which to sort, and its text.
+// A column has a title, an explanation, the figure by which to sort, and a function that formats
+// the figure.
 function figureColumn(key, title, words, write, bar = false) {
   return { key, title, words, bar, value: (site) => ofSite(key, site), write: (value) => write(value) };
 }
@@ -41,8 +42,8 @@ const siteColumns = [
   ...letters.map(measureColumn),
 ];
 
-// The place of a site's name in the alphabet. It is computed once: comparing figures is quicker than
-// comparing texts.
+// The place of a site's name in alphabetical order. It is computed once, because comparing numbers
+// takes less time than comparing texts.
 let siteRanks;
 function siteRank(site) {
   if (!siteRanks) {
@@ -78,7 +79,7 @@ function showSites() {
   byId("sites-none").hidden = shown.length > 0;
 }
 
-// How long an action of the reader took, for whoever measures the page.
+// Runs an action of the reader and stores its duration in the browser's performance timeline.
 function measured(name, task) {
   performance.mark(`${name}-begins`);
   task();
@@ -101,7 +102,8 @@ function searchSites(words) {
   });
 }
 
-// The second line of a site: where it is, or the function above it that the search found.
+// The second line of a site: its source position and caller, or the function above it that the
+// search found.
 function siteSecondLine(site) {
   const node = siteList.found?.[sites.node[site]] ?? 0;
   const isBelow = node > 0 && node !== ownNode(site) && node !== stacks.parent[ownNode(site)];
@@ -163,7 +165,7 @@ function measureLines(letter, site) {
   return [`${name}: ${figure(value)}${unit}`, [interval, from].filter(Boolean).join(", "), words];
 }
 
-// The tip for a title or a cell of the table.
+// The lines of the tip for a title or a cell of the table.
 function siteTip(cell) {
   const column = siteColumns[Number(cell.dataset.column)];
   if (cell.closest("thead")) return [column.title, column.words];

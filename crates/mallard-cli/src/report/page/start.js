@@ -1,5 +1,5 @@
-// Starts the page: what the reader sees first comes first, and the plots follow one by one, so that the
-// page answers while they are drawn.
+// Starts the page. The first screen is drawn first, and then one plot at a time, so that the page
+// responds in between.
 
 const startPlots = [startTime, startIcicle, startHeat, startFrees, startMap];
 

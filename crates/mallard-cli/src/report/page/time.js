@@ -1,4 +1,4 @@
-// Live and resident bytes over time. The split says what resident memory consists of.
+// Live and resident bytes over time, with the parts of resident memory.
 
 const times = { t_ns: [], live: [], resident: [], split: {}, ...data.time };
 
@@ -54,8 +54,8 @@ function timeSets() {
   return [...shownParts().map(area), ...(hasResident() ? [residentLine()] : [])];
 }
 
-// A power of two between the lines of the chart, so that they stand for round numbers of KiB, MiB or
-// GiB.
+// The distance between the lines of the chart: a power of two, so that the lines are at round
+// numbers of KiB, MiB or GiB.
 function byteStep() {
   const tops = isFiltered() ? chosenLive() : [...times.live, ...times.resident];
   const most = tops.reduce((top, value) => Math.max(top, value ?? 0), 8);
@@ -89,11 +89,13 @@ function timeLines() {
     ...times.t_ns.map((t, i) => [[time(t), t], ...shown.map((part) => cell(partValues(part)[i])), cell(times.resident[i])])];
 }
 
-// The legend: each part with its colour, its bytes at the peak of resident memory, and what it is.
+// The legend: each part with its colour, its bytes at the peak of resident memory, and an
+// explanation.
 function timeLegend() {
   const peak = times.resident.reduce((best, value, i) => ((value ?? -1) > (times.resident[best] ?? -1) ? i : best), 0);
   byId("time-parts").replaceChildren();
-  // The list keeps its place, so that the table below does not move while a reader chooses.
+  // The list stays in place, only fainter, so that the table below does not move when sites are
+  // chosen.
   byId("time-parts").classList.toggle("faint", isFiltered());
   for (const part of shownParts()) {
     const row = add(byId("time-parts"), "div", "");

@@ -1,4 +1,4 @@
-// A small box beside the pointer or the focus that says what is there.
+// A small box near the pointer or the focused element that describes what is there.
 
 const tip = byId("tip");
 
@@ -23,7 +23,8 @@ function hideTip() {
   tip.hidden = true;
 }
 
-// Shows a tip for each element inside `root` that `lines` knows: on hover, on focus and on tap.
+// Shows a tip for each element inside `root` for which `lines` returns text: on hover, on focus and
+// on tap.
 function tipsIn(root, selector, lines) {
   const show = (event) => {
     const target = event.target.closest?.(selector);
@@ -36,8 +37,8 @@ function tipsIn(root, selector, lines) {
   for (const kind of ["pointerleave", "focusout", "scroll"]) root.addEventListener(kind, hideTip, true);
 }
 
-// A choice changes the length of the page, and the browser then scrolls by itself. Only a reader who
-// scrolls is done with a tip.
+// A tip disappears when the reader scrolls. The event `scroll` would not do: the browser also
+// scrolls by itself when a choice changes the length of the page.
 for (const kind of ["wheel", "touchmove"]) addEventListener(kind, hideTip, { passive: true });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !tip.hidden) hideTip();

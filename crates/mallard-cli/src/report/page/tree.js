@@ -1,8 +1,8 @@
-// The tree of stacks: frames of one function below one caller are one node, and each node has the sum
-// of the sites below it, for each weight.
+// The tree of call stacks. Frames of the same function below the same caller are one node. A node
+// has, for each weight, the sum of the sites at or below it.
 
-// Merges the nodes of the data. Returns for each merged node its parent and a frame of it, and for
-// each node of the data its merged node.
+// Merges the nodes of the data. Returns the parent and one frame of each merged node, and the
+// merged node of each node of the data.
 function mergeStacks() {
   const total = Math.max(1, stacks.up.length);
   const merged = new Uint32Array(total);
@@ -24,7 +24,7 @@ function mergeStacks() {
   return { merged, parent: Uint32Array.from(parent), frame: Int32Array.from(frame) };
 }
 
-// Numbers the functions: frames of one name in one module have one number.
+// Numbers the functions. Frames with the same name and module have the same number.
 function functionNumbers() {
   const numbers = new Map();
   const strings = data.strings.length + 1;
@@ -36,7 +36,7 @@ function functionNumbers() {
   return { of, count: numbers.size + 1 };
 }
 
-// The children of each node: those of node i are list[from[i]..from[i + 1]].
+// Returns the children of all nodes in one list: those of node i are list[from[i]..from[i + 1]].
 function childrenOf(parent) {
   const from = new Uint32Array(parent.length + 1);
   for (let node = 1; node < parent.length; node++) from[parent[node] + 1] += 1;
@@ -57,7 +57,7 @@ class Tree {
     for (let node = 1; node < this.parent.length; node++) this.depth[node] = this.depth[this.parent[node]] + 1;
   }
 
-  // What a node and all below it have of a weight. `own` is what the node has alone.
+  // The sums of a weight for each node: `own` of the sites at the node, `all` also of those below.
   totals(weight) {
     if (!this.totalsOf.has(weight)) {
       const own = new Float64Array(this.parent.length);
@@ -69,7 +69,7 @@ class Tree {
     return this.totalsOf.get(weight);
   }
 
-  // The children of a node that have something of a weight, largest first.
+  // The children of a node whose sum of a weight is above 0, the largest first.
   below(node, weight) {
     const key = `${weight} ${node}`;
     if (!this.sortedOf.has(key)) {
