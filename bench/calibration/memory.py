@@ -3,12 +3,12 @@
 
     bench/calibration/memory.py [--case REGEX] [--work SHARE]
 
-Records each program of `./x bench calibration` that is no server, and measures peaks of resident memory: of the
+Records each program of `./x bench calibration` that is not a server, and measures peaks of resident memory: of the
 program, of the player under glibc (a byte of each page of a new block is written), and of the command that
-makes the op stream. `in use` is the most that the program had allocated at once in the recorded run: programs
-with threads may have more in one run than in another. The player may take 1.2 times the memory of the
-program, or what was in use if that is more, plus 64 MiB; the status is 1 if it takes more. The machine may be
-busy, since that does not change the memory of a run.
+makes the op stream. `in use` is the peak of the allocated bytes in the recorded run, which may differ between
+runs of a program with threads. The player may take 64 MiB plus 1.2 times the larger of the program's peak and
+`in use`; the status is 1 if the player takes more. The machine may be busy, since that does not change the
+memory of a run.
 """
 import argparse
 import json
@@ -37,7 +37,7 @@ def in_use(ops):
 
 
 class Launcher:
-    """Starts commands by mallard-bench-launch. The launcher is small, since the peak of a child begins at its parent's."""
+    """Starts commands by the small mallard-bench-launch: the peak of a child begins at that of its parent."""
 
     def __init__(self, bench):
         self.path = str(Path(bench).with_name("mallard-bench-launch"))
@@ -54,8 +54,10 @@ class Launcher:
 
 
 def measure(line, mallard, player, launcher, folder):
-    """Returns peaks in KiB, and the result of the play. The peaks are those of the program, of what it has allocated, of
-    the player, and of the command that makes the op stream."""
+    """Returns four peaks in KiB, and the result of the play.
+
+    The peaks: the program, its allocated bytes, the player, and the command that makes the op stream.
+    """
     _, program = launcher.launch(line["command"], line["environment"])
     trace, ops = folder / "recorded", folder / "ops"
     launcher.launch([mallard, "record", "--quiet", "--force", "-o", trace, "--", *line["command"]], line["environment"])

@@ -185,7 +185,7 @@ def scaled(saving, factor):
 
 
 def change(judged, factor, runs, known=""):
-    """Turns the judgement on a saving, which is a share of glibc's figure, into a row of a change."""
+    """Makes the row of a change from the judgement on a saving, which is a share of glibc's figure."""
     if judged is None or judged["saving"] is None:
         return without_figure("the saving has no figure")
     why = "; ".join(filter(None, (judged.get("why"), known)))

@@ -22,7 +22,7 @@ def judged(saving, low, high, verdict="gain", **more):
 
 
 def result(peak, candidate, **more):
-    """What `mallard try` or `mallard replay` prints about glibc and one allocator."""
+    """Returns what `mallard try` or `mallard replay` prints about glibc and one allocator."""
     base = {"name": "glibc", "cpu_ns": 2e9, peak: 2048 * 1024, "page_faults": 300}
     return {"base": base, "blocks": 9, "candidates": [{"name": "other", "broken": None, **candidate}], **more}
 

@@ -1,4 +1,4 @@
-// Op streams that are made for the suite `replay`.
+// Makes op streams for the suite `replay`.
 #pragma once
 
 #include <mallard/trace/replay_format.h>
@@ -10,7 +10,7 @@
 
 namespace mallard::bench {
 
-/// Writes the ops of some threads into a file that mallard-replay plays.
+/// Collects the ops of threads and writes them as a file for mallard-replay.
 class stream_writer {
 public:
     explicit stream_writer(std::size_t threads) : threads_(threads) {}

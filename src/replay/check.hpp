@@ -1,11 +1,11 @@
-// Checks that an op stream can be played, before the play.
+// Checks before a play that an op stream can be played.
 #pragma once
 
 #include "stream.hpp"
 
 namespace mallard::replay {
 
-/// What a check has found out about a stream.
+/// Numbers about a stream that a check collects.
 struct check_result {
     static constexpr std::size_t samples = 4096;
 
@@ -13,7 +13,7 @@ struct check_result {
     std::uint64_t allocations = 0;  ///< ops that allocate a block
     std::uint64_t sizes[samples]{}; ///< sizes of allocations, each with the same probability
 
-    /// How many of the `sizes` there are.
+    /// The number of values in `sizes`.
     std::size_t sampled() const noexcept
     {
         return allocations < samples ? static_cast<std::size_t>(allocations) : samples;

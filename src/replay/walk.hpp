@@ -1,23 +1,25 @@
-// Visits all ops of an op stream on one thread, in an order in which the threads could do them.
+// Visits all ops of an op stream on one thread, in an order that the threads of a play could
+// follow.
 #pragma once
 
 #include "stream.hpp"
 
 namespace mallard::replay {
 
-/// A walk over the ops of all threads. The ops of a thread are visited until the thread waits for a
-/// position that is not published yet. The order is the same in every walk of a stream.
+/// A walk over the ops of all threads. The walk visits the ops of one thread until that thread
+/// waits for a position that is not published yet, and goes on with another thread. The order is
+/// the same in every walk of a stream.
 ///
 ///     walk(ops, memory).run([&](std::uint32_t thread, std::uint64_t index, op const& o) { ... });
 ///
-/// One thread may come last: it goes on only while all others wait, and only until another one can
-/// go on. If such a walk visits an op of that thread before an op of another thread, then every
-/// play does these two in that order.
+/// One thread may come last: it goes on only while all other threads wait, and only until another
+/// one can go on. If such a walk visits an op of that thread before an op of another thread, then
+/// the edges force every play to do these two ops in that order.
 ///
 /// The walk ends the process if a thread ends early, is not started exactly once, or waits for
-/// ever. A stream whose walk comes to its end can be played without a deadlock: the walk is a
-/// linear order of all ops in which each publish is before its waits. In a play, the thread with
-/// the earliest op in that order can always go on.
+/// ever. If the walk of a stream reaches the end, no play of the stream can deadlock: the walk is a
+/// linear order of all ops in which each publish precedes its waits, so in a play the thread with
+/// the earliest op of that order can always go on.
 class walk {
 public:
     static constexpr std::uint32_t none = UINT32_MAX; ///< no thread

@@ -1,7 +1,7 @@
 //! The blocks of a trace, derived from its events: the rows of a table `allocs`.
 //!
-//! Traces do not have this table (`docs/decisions/0041-no-table-of-blocks.md`), but a fleet may, where
-//! the rows of many runs are asked at once.
+//! Traces do not have this table (`docs/decisions/0041-no-table-of-blocks.md`). A fleet may have it,
+//! since a query of a fleet reads the rows of many runs.
 
 use crate::error::Result;
 use crate::hash::NumberMap;

@@ -1,9 +1,9 @@
-//! Makes a trace of a file of heaptrack: the raw one of `heaptrack -r`, or the interpreted one, in
-//! which names stand for addresses.
+//! Makes a trace from a file of heaptrack: a raw file of `heaptrack -r`, or an interpreted file, which
+//! has names in place of addresses.
 //!
-//! Both are texts of one line for each event, compressed with zstd or gzip, or not at all. Numbers
-//! are hexadecimal. Such a file lacks much that a recording of Mallard has: see
-//! [`crate::manifest::lack`].
+//! Both kinds are text with one line for each event, compressed with zstd or gzip, or not at all.
+//! Numbers are hexadecimal. [`crate::manifest::lack`] lists what such a file lacks in comparison with
+//! a recording of Mallard.
 
 mod convert;
 mod input;

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The parts of the resident memory of a process at one moment, in bytes. The other members add up
-/// to `resident`.
+/// The parts of the resident memory of a process at one moment, in bytes. The sum of all other
+/// members is `resident`.
 ///
-/// The pages of a heap are those of mappings that have held a block of malloc's family. Their bytes
-/// divide into `live`, `rounding`, `fragmented` and `kept`.
+/// The heap is all mappings that have ever held a block of malloc's family. The resident bytes of the
+/// heap are divided into `live`, `rounding`, `fragmented` and `kept`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parts {
@@ -89,7 +89,7 @@ pub enum Cause {
     Unknown,
     /// Live bytes.
     Used,
-    /// Live bytes, at least half of them of sites that only grow.
+    /// Live bytes, of which at least half belong to sites that only grow.
     Growing,
     /// Bytes that the malloc adds to live blocks.
     Rounding,
@@ -113,7 +113,7 @@ pub struct Growing {
     pub live_bytes: i64,
     /// Blocks in use at the end.
     pub live_allocs: i64,
-    /// The least bytes in use in the first eighth of the time.
+    /// The fewest bytes in use in the first eighth of the run.
     pub first_bytes: i64,
 }
 

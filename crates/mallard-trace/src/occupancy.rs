@@ -139,14 +139,14 @@ impl Group {
 
 /// The pages of one process that hold live blocks.
 ///
-/// Memory: 0.6 KiB for each 256 KiB in which a block begins or ends, and an entry for each block of
-/// 256 KiB or more. Addresses that had a block stay known, since they tell the memory of a malloc
-/// from other memory.
+/// Memory: 0.6 KiB for each 256 KiB of addresses in which a block begins or ends, and an entry for
+/// each block of 256 KiB or more. Pages that had a block are remembered: they distinguish the memory
+/// of a malloc from other memory.
 pub(crate) struct Occupancy {
     rounding: Rounding,
     index: NumberMap<u64, u32>,
     groups: Vec<Group>,
-    /// The group that was changed last: its number and its index.
+    /// The number and the index of the group that was changed last.
     last: (u64, u32),
     /// The groups in the order of their addresses. `sort` brings the list up to date.
     sorted: Vec<(u64, u32)>,

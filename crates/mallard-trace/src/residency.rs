@@ -7,11 +7,11 @@ use crate::memory::Sums;
 use crate::tables::schema::{MEMORY, PROCESSES};
 use crate::Trace;
 
-/// The parts of the resident memory at some moments, all processes together: one number a moment in
-/// each list. All lists are empty if the trace does not tell, as one that an older version made, or
-/// one of a part of the blocks.
+/// The parts of the resident memory at some moments, summed over processes. Each list has one number
+/// for each moment. All lists are empty if the trace does not have the parts: an older version made
+/// the trace, or only some of the blocks were recorded.
 ///
-/// A child of a fork is left out, since its heap has blocks of its parent.
+/// Forked children are left out, since their heaps contain blocks of the parent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Split {
     /// Resident bytes: the sums of the lists below.

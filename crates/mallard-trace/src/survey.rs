@@ -1,8 +1,8 @@
-//! What a report shows of the blocks of a program: the bytes in use over time, sizes and lifetimes,
-//! which thread frees what, and where in memory the blocks are.
+//! Computes the figures that a report shows about the blocks of a program: the bytes in use over
+//! time, sizes and lifetimes, frees by pairs of threads, and addresses.
 //!
-//! One pass over the events computes all of it, for the whole program and for some chosen sites.
-//! Memory, apart from that of [`crate::walk`]: at most 64 MiB.
+//! One pass over the events computes all figures, for the whole program and for some chosen sites.
+//! Memory: at most 64 MiB, in addition to the memory of [`crate::walk`].
 
 mod chosen;
 mod frees;

@@ -1,11 +1,12 @@
 //! Follows the blocks of a program through the table `events`, in the order of time.
 //!
-//! The table names the block of a free, but neither the size nor the call stack of the block. This
-//! module joins the two: a [`Visitor`] is told when each block begins, is resized, and ends.
+//! In the table, a free names its block, but neither the size nor the call stack of the block. This
+//! module joins allocations and frees: a [`Visitor`] learns when each block begins, is resized, and
+//! ends.
 //!
-//! Memory: some hundred thousand rows, and 49 to 98 bytes for each block in use. If more
-//! than [`Limits::blocks`] are in use, only a part of the small ones is followed, and each stands for
-//! several: see [`Walked::one_in`].
+//! Memory: some hundred thousand rows, and 49 to 98 bytes for each block in use. If more than
+//! [`Limits::blocks`] blocks are in use, only some of the small blocks are followed, and each of them
+//! stands for several: see [`Walked::one_in`].
 
 mod live;
 mod owners;

@@ -1,4 +1,4 @@
-//! Gates: how much a number may change.
+//! Gates: limits for the change of a number between two traces.
 
 use super::metrics::{Metric, OF_PROGRAMS};
 use crate::output::units::percent;

@@ -55,7 +55,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Prints what has changed.
+    /// Prints the differences and checks the gates.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let gates = self.gates.iter().map(|text| parsed(text)).collect::<Result<Vec<_>, _>>()?;
         let (before, after) = (open(&self.before)?, open(&self.after)?);

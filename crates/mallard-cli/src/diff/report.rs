@@ -17,11 +17,11 @@ pub struct Difference {
     pub before: Trace,
     /// The trace after.
     pub after: Trace,
-    /// The call stacks of both, the largest change first.
+    /// The call stacks of both traces, the largest change first.
     pub sites: Vec<Site>,
     /// Remarks if the traces are hard to compare.
     pub notes: Vec<String>,
-    /// The gates.
+    /// The gates that the user gave.
     pub gates: Vec<Gate>,
 }
 

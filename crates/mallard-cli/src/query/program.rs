@@ -11,7 +11,7 @@ use std::process::Command;
 const VARIABLE: &str = "MALLARD_DUCKDB";
 /// The first version with the setting `allowed_directories`.
 const OLDEST: (u32, u32) = (1, 2);
-/// The first version that reads all tables of a trace as they are.
+/// The first version that reads all tables of a trace without a copy.
 const READS_ALL: (u32, u32) = (2, 0);
 
 /// The program DuckDB.

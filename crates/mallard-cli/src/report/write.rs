@@ -36,7 +36,7 @@ fn is_report(path: &Path) -> bool {
     read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("content=\"{MARK}\""))
 }
 
-/// Writes a file that `check` permits.
+/// Writes the text to a file, in place of an existing one. Call `check` first.
 pub fn replace(to: &Path, text: &str) -> Result<(), Failure> {
     write_whole(to, true, |file| Ok(file.write_all(text.as_bytes())?))
 }

@@ -1,4 +1,4 @@
-//! The threads and processes of a trace.
+//! Finds the process of each thread of a trace, and the ends of the processes.
 
 use crate::error::Result;
 use crate::hash::NumberMap;

@@ -1,7 +1,7 @@
 //! `mallard export --fleet`: adds a trace to the tables of many runs of many services.
 //!
-//! A fleet is a folder `TABLE/service=S/date=D/run=R/part-*.parquet`. The table stands above the
-//! keys, because Spark takes one folder for each table.
+//! The files of a fleet are `TABLE/service=S/date=D/run=R/part-*.parquet` in a folder. The name of the
+//! table comes before the keys, because Spark reads each table from one folder.
 
 mod key;
 mod write;

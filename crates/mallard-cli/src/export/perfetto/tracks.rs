@@ -95,7 +95,7 @@ impl Tracks<'_, '_> {
         let (numbers, pids) = (table.i64s("proc")?, table.i64s("pid")?);
         let mut all = Vec::new();
         for ((number, pid), path) in numbers.into_iter().zip(pids).zip(table.texts("path")?) {
-            // Perfetto takes process 0 for the idle process, and an imported trace has no process ids.
+            // An imported trace has no process ids, and Perfetto takes process 0 for the idle one.
             let pid = if pid > 0 { pid as i32 } else { number.max(1) as i32 };
             let name = path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_string);
             let process = Some(ProcessDescriptor { pid: Some(pid), name: name.clone() });
@@ -195,7 +195,7 @@ impl Tracks<'_, '_> {
     /// Writes the CPU time that each thread took between two readings, as a share of the elapsed
     /// time.
     fn cpu(&mut self, table: &Table, threads: &HashMap<i64, u64>) -> Result<()> {
-        /// A thread whose CPU time is being followed: its track and the last reading.
+        /// The track of a thread and the last reading of its CPU time.
         struct Thread {
             track: u64,
             last: (i64, i64),

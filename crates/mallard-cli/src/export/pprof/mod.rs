@@ -72,7 +72,7 @@ pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()>
     Ok(())
 }
 
-/// A profile that grows.
+/// Builds a profile by adding sites.
 struct Builder<'a> {
     calls: &'a Calls,
     mappings: Mappings,

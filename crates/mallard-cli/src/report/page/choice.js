@@ -51,7 +51,8 @@ function choiceNote() {
 // program.
 const isFiltered = () => choice.sites !== null && chosenDetails().length > 0;
 
-// Adds the sparse counts of the chosen sites, [place, count, place, count ...], to a dense array.
+// Sums up the sparse counts of the chosen sites, [place, count, place, count ...], in a dense
+// array.
 function chosenCounts(column, length) {
   const sum = new Float64Array(length);
   for (const place of chosenDetails()) {

@@ -8,7 +8,7 @@ const icicle = { tree: null, weight: "bytes", root: 0, cursor: -1, boxes: [], fo
 
 const icicleCanvas = () => byId("icicle").querySelector("canvas");
 
-// The boxes of all frames that are wide enough: [node, left, width, row].
+// Lays out the boxes of all frames that are wide enough to draw: [node, left, width, row].
 function icicleBoxes(width) {
   const { tree, weight, root } = icicle;
   const { all } = tree.totals(weight);

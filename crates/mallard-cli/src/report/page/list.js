@@ -3,8 +3,8 @@
 
 const ROWS_BEYOND = 6; // rows above and below the view, for quick scrolling
 
-// `box` scrolls and contains a table with titles. `write(row, place)` fills a row of the table, `pick`
-// is called with the place of the row that the reader chooses, and `height` is the height of a row.
+// A table in `box`, which scrolls and contains a table with titles. `write(row, place)` fills a
+// row, `pick(place)` is called when the reader chooses a row, and `height` is the height of a row.
 class LongTable {
   constructor(box, { height, write, pick }) {
     Object.assign(this, { box, height, write, pick, order: [], active: 0, first: -1 });

@@ -152,7 +152,7 @@ function largest(column) {
   return largestOf.get(column.key);
 }
 
-// What a measure of a site is, in lines: its value, how sure that is, and what the measure means.
+// Describes a measure of a site in lines: its value, its confidence interval, and its meaning.
 function measureLines(letter, site) {
   const measure = measures.get(letter) ?? { name: "measure", words: "" };
   const name = `${letter.toUpperCase()}, ${measure.name}`;
