@@ -19,8 +19,9 @@ use views::Views;
 /// Asks a trace in SQL.
 ///
 /// DuckDB answers, and sees the tables of the trace as views: events, allocs (the blocks), sites,
-/// stacks, frames, modules, mappings, processes, threads, samples and cpu. Without SQL its shell
-/// opens. It reads and writes files only in the folder of the trace, unless --unlocked is given.
+/// stacks, frames, modules, mappings, processes, threads, samples, memory and cpu. Without SQL the
+/// shell of DuckDB opens. DuckDB reads and writes files only in the folder of the trace, unless
+/// --unlocked is given.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace, and the SQL; - reads the SQL from stdin. With --fleet the SQL alone.

@@ -36,7 +36,7 @@ const siteColumns = [
     value: (site) => sizeOf("size_p50", site),
   },
   {
-    ...figureColumn("life_p50", "lifetime", "Half of the site's blocks are freed within this time.", (ns) => (ns === Infinity ? "never freed" : time(ns))),
+    ...figureColumn("life_p50", "lifetime", "Half of the site's freed blocks lived at most this long.", (ns) => (ns === Infinity ? "never freed" : time(ns))),
     value: lifetime,
   },
   ...letters.map(measureColumn),
