@@ -3,7 +3,7 @@
 use super::{lifetime, memory, open, sites};
 use crate::error::Failure;
 use crate::output::terminal::say;
-use crate::output::units::{bytes, count, percent, time};
+use crate::output::units::{bytes, count, percent, plural, time};
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::manifest::{lack, Manifest};
 use serde_json::Value;
@@ -154,8 +154,11 @@ fn run(manifest: &Manifest) -> String {
     let totals = &manifest.totals;
     let mut text = time(totals.duration_ns as f64);
     if manifest.has(lack::THREADS) {
-        let (threads, processes) = (count(totals.threads), count(totals.processes));
-        text += &format!(", {threads} threads of {processes} processes");
+        let processes = match totals.processes {
+            1 => "1 process".to_string(),
+            processes => format!("{} processes", count(processes)),
+        };
+        text += &format!(", {} of {processes}", plural(totals.threads, "thread"));
     }
     if let Some(cpu) = totals.cpu_ns {
         text += &format!(", {} of CPU time", time(cpu as f64));

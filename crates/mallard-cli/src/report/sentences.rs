@@ -100,7 +100,7 @@ fn system(gathered: &Gathered, whole: &SiteRow) -> String {
         );
     }
     match gathered.trace.manifest().memory.sentence() {
-        Some(cause) => format!("{text}. When it was largest, {cause}."),
+        Some(cause) => format!("{text}. Averaged over time, {cause}."),
         None => text + ".",
     }
 }
