@@ -106,10 +106,10 @@ void stream::check_header(std::uint64_t bytes) const noexcept
     if (tables > bytes || h.ops != (bytes - tables) / sizeof(op))
         damaged("the size of the file, %ju bytes, does not fit its header: threads %u, ops %ju",
                 std::uintmax_t{bytes}, h.threads, std::uintmax_t{h.ops});
-    // An op writes at most one slot. So a damaged header cannot ask for more memory than the ops of
-    // the file need.
-    if (h.slots > h.ops || h.blocks_peak > h.ops || h.calls > h.ops)
-        damaged("the header has more slots, blocks or calls than ops");
+    // A compiler adds a group of slots for an op at most. So a damaged header cannot ask for much
+    // more memory than the ops of the file need.
+    if (h.slots / mallard_replay_slots_of_op > h.ops || h.blocks_peak > h.ops || h.calls > h.ops)
+        damaged("the header has more slots, blocks or calls than its ops can use");
 }
 
 void stream::check_threads(std::uint64_t bytes) const noexcept

@@ -19,8 +19,9 @@ enum {
     mallard_replay_align_shift =
         40,                       /**< position of the alignment; the size is in the bits below */
     mallard_replay_op_shift = 46, /**< position of the kind of op */
-    mallard_replay_target_shift = 51, /**< position of the target */
-    mallard_replay_targets_max = 8192 /**< targets are numbered from 0 to 8191 */
+    mallard_replay_target_shift = 51,  /**< position of the target */
+    mallard_replay_targets_max = 8192, /**< targets are numbered from 0 to 8191 */
+    mallard_replay_slots_of_op = 16    /**< a file has at most this many slots for each op */
 };
 
 /** The first bytes of a file. */
@@ -32,7 +33,7 @@ typedef struct mallard_replay_header {
     uint32_t op_bytes;      /**< size of an op: 16 */
     uint32_t threads;       /**< how many threads there are; thread 0 starts first */
     uint32_t targets;       /**< how many targets there are, target 0 included; at least 1 */
-    uint64_t slots;         /**< how many slots the ops use */
+    uint64_t slots;         /**< how many slots there are; the ops need not use all */
     uint64_t ops;           /**< how many ops all threads have together */
     uint64_t live_peak;     /**< most requested bytes in use at once, in the recorded order */
     uint64_t blocks_peak;   /**< most blocks in use at once, in the recorded order */

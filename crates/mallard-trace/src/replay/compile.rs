@@ -91,6 +91,7 @@ struct Block {
 }
 
 /// A thread gets this many slots at a time: two cache lines, which some processors fetch together.
+/// It is `mallard_replay_slots_of_op` of the format, the most slots that a file may have for each op.
 const SLOTS_OF_A_GROUP: u32 = 16;
 
 struct Compiler<'a> {
