@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -184,6 +185,7 @@ std::vector<experiment> trace_suite(effort how)
         all.push_back(
             recorded(w, "no-stacks", {nobody, mallard_record({"--stacks", "none"})}, how));
     }
+    std::ranges::move(read_recordings(how), std::back_inserter(all));
     return all;
 }
 
