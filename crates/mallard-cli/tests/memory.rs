@@ -81,7 +81,7 @@ fn the_parts_are_what_the_program_did() {
     // 60,000 blocks of 1,000 bytes, and 8 bytes of rounding for each.
     let (_folder, trace) = recorded("use", &[]);
     // At half time the program reads. When the most is resident, it may be freeing already.
-    let half = split(&trace, &[trace.manifest().totals.duration_ns as i64 / 2]).unwrap();
+    let half = split(&trace, &[trace.manifest().totals.duration_ns / 2]).unwrap();
     assert!(near(half.live[0], 60_000_000) && near(half.rounding[0], 480_000), "{half:?}");
     assert!(half.fragmented[0] + half.kept[0] < 2 * MIB, "{half:?}");
     // 15,000 of 240,000 blocks of 200 bytes stay; glibc sets 208 aside for each.

@@ -11,7 +11,7 @@ mod refusals;
 
 use super::compiled::{Compiled, RuleResult};
 use super::emitter::Emitter;
-use super::format::{op as to, Op, Sums};
+use super::format::{op as to, Op, Sums, SLOTS_OF_OP};
 use super::lead::Lead;
 use super::numbers::Numbers;
 use super::plan::{Plan, Rule, Scope};
@@ -90,10 +90,6 @@ struct Block {
     align: u8,
 }
 
-/// A thread gets this many slots at a time: two cache lines, which some processors fetch together.
-/// It is `mallard_replay_slots_of_op` of the format, the most slots that a file may have for each op.
-const SLOTS_OF_A_GROUP: u32 = 16;
-
 struct Compiler<'a> {
     plan: &'a Plan,
     options: Options,
@@ -138,7 +134,7 @@ impl<'a> Compiler<'a> {
             emitter: Emitter::new(Streams::new(spool)),
             lead: Lead::new(options.step_bytes),
             regions: Regions::new(plan),
-            slots: Numbers::new(options.spare_slots, SLOTS_OF_A_GROUP),
+            slots: Numbers::new(options.spare_slots, SLOTS_OF_OP),
             live: NumberMap::default(),
             live_bytes: 0,
             sums: Sums::default(),

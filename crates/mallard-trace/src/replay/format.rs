@@ -23,6 +23,9 @@ pub const OP_SHIFT: u32 = 46;
 pub const TARGET_SHIFT: u32 = 51;
 /// Targets are numbered from 0 to 8191.
 pub const TARGETS_MAX: u32 = 8192;
+/// A file has at most this many slots for each op. A thread gets this many slots at a time: two
+/// cache lines, which some processors fetch together.
+pub const SLOTS_OF_OP: u32 = 16;
 /// The largest size that an op can hold.
 pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
 
