@@ -7,6 +7,8 @@
 //! (terminal, Markdown, HTML) and `error`.
 #![deny(missing_docs, unsafe_code)]
 
+#[allow(dead_code)] // the command follows
+mod advise;
 mod allocators;
 mod bench;
 mod diff;

@@ -37,6 +37,7 @@ mod modules;
 pub mod names;
 mod occupancy;
 mod overlap;
+pub mod regions;
 pub mod replay;
 pub mod residency;
 mod rounding;

@@ -68,7 +68,7 @@ pub enum Scope {
 }
 
 /// What ends an instance of a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum End {
     /// A mark of the program. Traces have no marks yet, so plans with it are refused.
     Exact,
@@ -76,6 +76,7 @@ pub enum End {
     /// function; or the last event of the thread.
     Sure,
     /// The end of the last block in use of the instance.
+    #[default]
     Drained,
 }
 
@@ -247,6 +248,15 @@ impl fmt::Display for Scope {
 }
 
 impl End {
+    /// The word of a plan for this end.
+    pub fn word(self) -> &'static str {
+        match self {
+            End::Exact => "exact",
+            End::Sure => "sure",
+            End::Drained => "drained",
+        }
+    }
+
     fn parse(text: &str, rule: &RuleName) -> Result<End> {
         match text {
             "exact" => Ok(End::Exact),

@@ -1,0 +1,230 @@
+//! What the advice on a program rests on: figures of its trace, and what was measured.
+//!
+//! The pipeline fills an [`Evidence`] in steps. After the figures of the trace, the rules propose plans
+//! ([`Proposal`]). What was played or tried is added as [`Candidate`]s, and what was not as
+//! [`Dropped`]. Cards are made of the whole.
+
+use crate::verdict::Judgement;
+use mallard_trace::regions::Region;
+use mallard_trace::replay::Plan;
+use mallard_trace::residency::MemorySummary;
+use mallard_trace::SiteRow;
+use serde::Serialize;
+
+/// Everything that is known of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// The program and its run.
+    pub program: Program,
+    /// What any allocator could save at most.
+    pub bound: Bound,
+    /// The resident memory.
+    pub memory: Memory,
+    /// The largest sites, those with the most call time first. Growing sites are among them.
+    pub sites: Vec<Site>,
+    /// Regions, as the trace has them.
+    pub regions: Vec<Region>,
+    /// Why the trace is less than the whole run: lost events, samples, a window. Empty if it is the
+    /// whole run.
+    pub validity: Vec<String>,
+    /// The least gain that counts, as a share.
+    pub min_gain: f64,
+    /// What was measured.
+    pub candidates: Vec<Candidate>,
+    /// What was not measured, and why.
+    pub dropped: Vec<Dropped>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// What could not be decided, each with a reason.
+    pub undecided: Vec<String>,
+    /// Whether two runs of the same program differ by as much as the least gain, so that this machine
+    /// cannot measure.
+    pub is_noisy: bool,
+    /// Whether the user has ended the measurement.
+    pub interrupted: bool,
+}
+
+/// The recorded program.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The folder of the trace, as the user names it.
+    pub trace: String,
+    /// The name of the program: the file without its folder.
+    pub name: String,
+    /// The command line, as a shell needs it. `None` if the trace does not have it.
+    pub command: Option<String>,
+    /// Why the program cannot run again; `None` if it can.
+    pub cannot_run: Option<String>,
+    /// The malloc that the program has: `glibc`, or the name of another one.
+    pub malloc: String,
+    /// CPU time without that of recording, in ns. `None` if it is unknown.
+    pub cpu_ns: Option<f64>,
+    /// Time from start to end, in ns.
+    pub wall_ns: f64,
+    /// Threads in all.
+    pub threads: u64,
+    /// Threads at once, at most.
+    pub threads_at_once: u64,
+    /// Processors of this machine.
+    pub cores: u64,
+    /// The status with which the program ended, as `wait` returns it. `None` if it is unknown.
+    pub status: Option<i32>,
+    /// Sums of the whole program: calls, bytes and D, V, L, U, C, F.
+    pub totals: SiteRow,
+    /// Allocations and frees.
+    pub calls: u64,
+}
+
+/// What any allocator could save at most, as shares of the CPU time. `None`: unknown.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Bound {
+    /// Calls, page faults and teardown together, at most 1.
+    pub share: Option<f64>,
+    /// Calls of malloc's family.
+    pub calls: Option<f64>,
+    /// Page faults.
+    pub faults: Option<f64>,
+    /// Frees at the ends of regions with the destructors around them, which wink-out skips: that of
+    /// the region with the most. Locality is in none of the four.
+    pub teardown: Option<f64>,
+}
+
+/// The memory of the program.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// Most resident bytes; 0 if they are unknown.
+    pub peak_rss: u64,
+    /// What the resident memory consisted of, and the sites that only grow.
+    pub summary: MemorySummary,
+    /// Most bytes in use at once.
+    pub live_peak: u64,
+    /// Bytes that were never freed.
+    pub leaked: u64,
+}
+
+/// A site: a call stack that allocates.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The call stack: a node of the table `stacks`.
+    pub node: i32,
+    /// The innermost function that does more than pass an allocation on, as a plan names it.
+    pub function: String,
+    /// The short form of its name.
+    pub shown: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line of the call.
+    pub line: Option<u32>,
+    /// The file of the program or library.
+    pub module: String,
+    /// The functions of the call stack, innermost first, in short form.
+    pub stack: Vec<String>,
+    /// The figures of the site.
+    pub figures: SiteRow,
+    /// Whether its live bytes only grow until the end.
+    pub is_growing: bool,
+}
+
+/// A plan that a rule proposes to play.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The rule.
+    pub rule: &'static str,
+    /// The plan.
+    pub plan: Plan,
+    /// The region of the plan: a place in `Evidence::regions`.
+    pub region: Option<usize>,
+    /// The site of the plan: a place in `Evidence::sites`.
+    pub site: Option<usize>,
+}
+
+/// What a candidate changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Local allocators by a plan.
+    Strategy,
+    /// Another malloc for the whole program.
+    Malloc,
+    /// Variables of the environment, for the malloc that the program has.
+    Variable,
+}
+
+/// How a figure was obtained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// By arithmetic over the trace: memory alone.
+    Account,
+    /// By a replay of the trace: without locality.
+    Replay,
+    /// By runs of the program itself: everything is in it.
+    Try,
+}
+
+/// What was measured of one candidate. Savings are shares of the CPU time of the program.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The name in the matrix: `AS4 in parse`, `mimalloc`, `glibc:trim=1GiB`.
+    pub name: String,
+    /// What it changes.
+    pub kind: Kind,
+    /// The rule that proposed it; none for a malloc or a variable.
+    pub rule: Option<&'static str>,
+    /// Its plan; none for a malloc or a variable.
+    pub plan: Option<Plan>,
+    /// A place in `Evidence::regions`.
+    pub region: Option<usize>,
+    /// A place in `Evidence::sites`.
+    pub site: Option<usize>,
+    /// The strongest evidence on its CPU time.
+    pub by: By,
+    /// The saving of CPU time, with the verdict: by runs of the program if there were some, else by
+    /// the replay (confirmed by fresh plays where there were some).
+    pub cpu: Judgement,
+    /// The interval in which the saving of the program is expected, locality included. It is that of
+    /// `cpu` if the program itself ran.
+    pub expected: Option<(f64, f64)>,
+    /// The part of the saving that is work of the allocator, by replay.
+    pub allocator: Option<Judgement>,
+    /// The part of the saving that is work on pages, by replay.
+    pub pages: Option<Judgement>,
+    /// The saving of memory: of the heap by replay, of the resident memory by runs of the program.
+    pub memory: Judgement,
+    /// Most bytes of the heap, or of resident memory, before and after.
+    pub peak_bytes: (u64, u64),
+    /// The exact account of the local allocators, if there are some.
+    pub account: Option<Account>,
+}
+
+/// The exact account of the local allocators of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// Instances of the region; 1 without a region.
+    pub instances: u64,
+    /// Blocks that the local allocators served.
+    pub blocks: u64,
+    /// Most bytes of these blocks in use at once, in an instance.
+    pub in_use_peak: u64,
+    /// Most bytes that the local allocators hold.
+    pub held_peak: u64,
+    /// Blocks that outlive their instance.
+    pub escapes: u64,
+    /// Frees that the plan does not make, and with them the destructors that call them.
+    pub winked_out: u64,
+    /// Whether several threads use one instance.
+    pub is_shared: bool,
+}
+
+/// A candidate that was not measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dropped {
+    /// The name in the matrix.
+    pub name: String,
+    /// What it would have changed.
+    pub kind: Kind,
+    /// A place in `Evidence::regions`.
+    pub region: Option<usize>,
+    /// The reason, as part of a sentence: `it can save at most 0.4 %`.
+    pub why: String,
+}

@@ -1,0 +1,146 @@
+//! What is known of a region.
+
+use crate::replay::End;
+use serde::{Serialize, Serializer};
+
+/// Which regions are searched for.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The least share of the time of calls, or of the bytes, that a region has.
+    pub least_share: f64,
+    /// The most regions that are returned.
+    pub regions: usize,
+    /// The most sampled instances in `Region::lanes`.
+    pub lanes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { least_share: 0.01, regions: 64, lanes: 400 }
+    }
+}
+
+/// The regions of a trace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Regions {
+    /// The regions, those with the most time of calls first.
+    pub all: Vec<Region>,
+    /// Time of all calls of the program, in ns.
+    pub total_call_ns: f64,
+    /// All bytes that the program allocated.
+    pub total_bytes: f64,
+    /// What the reader should know, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A function, with the blocks that its thread allocates while the function runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Region {
+    /// The name by which a rule of a plan selects exactly this function.
+    pub function: String,
+    /// The short form of the name.
+    pub shown: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// A line in the function.
+    pub line: Option<u32>,
+    /// The file of the program or library.
+    pub module: String,
+    /// A node of the table `stacks` whose innermost frame is the function.
+    pub node: u32,
+    /// What ends an instance.
+    #[serde(serialize_with = "word")]
+    pub ends: End,
+    /// Instances.
+    pub instances: u64,
+    /// Instances whose end was not seen.
+    pub unfinished: u64,
+    /// Threads that have instances.
+    pub threads: u32,
+    /// How many instances differ in what they allocate, up to a limit.
+    pub inputs: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes of the blocks.
+    pub bytes: u64,
+    /// Calls of malloc's family.
+    pub calls: u64,
+    /// Time of these calls in ns.
+    pub call_ns: f64,
+    /// CPU time of the instances in ns; `None` if it is unknown.
+    pub cpu_ns: Option<f64>,
+    /// How long instances take, in ns.
+    pub duration_ns: Quantiles,
+    /// Most bytes in use at once, of each instance.
+    pub peak: Quantiles,
+    /// Bytes allocated, of each instance.
+    pub total: Quantiles,
+    /// U of the instances: bytes at the peak / bytes allocated.
+    pub utilisation: f64,
+    /// V: the entropy of the size classes, in bits.
+    pub variation_bits: f64,
+    /// Number of different sizes.
+    pub sizes: u32,
+    /// The share of the blocks that have the most frequent size.
+    pub one_size_share: f64,
+    /// Blocks that outlive their instance.
+    pub escapes: u64,
+    /// Bytes of these blocks.
+    pub escape_bytes: u64,
+    /// Blocks that another thread frees.
+    pub foreign_frees: u64,
+    /// The sites with the most escaped blocks: at most five.
+    pub escape_sites: Vec<EscapeSite>,
+    /// The most that wink-out can save in frees and destructors, in ns.
+    pub teardown_ns: f64,
+    /// Some of the instances.
+    pub lanes: Vec<Lane>,
+}
+
+/// The word of a plan for an end.
+fn word<S: Serializer>(end: &End, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(end.word())
+}
+
+/// Three quantiles of a number over instances.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: f64,
+    /// 90 % of the instances have at most this.
+    pub p90: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// A site whose blocks outlive an instance of a region.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct EscapeSite {
+    /// The call stack: a node of the table `stacks`.
+    pub node: u32,
+    /// The innermost function that does more than pass an allocation on.
+    pub function: String,
+    /// Blocks that escape.
+    pub blocks: u64,
+    /// Bytes of these blocks.
+    pub bytes: u64,
+}
+
+/// An instance of a region.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Lane {
+    /// The thread: its number in the table `threads`.
+    pub thread: i32,
+    /// The begin, in ns.
+    pub t0: i64,
+    /// The end, in ns.
+    pub t1: i64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes of the blocks.
+    pub bytes: u64,
+    /// Blocks that outlive the instance.
+    pub escapes: u64,
+    /// The final run of frees, in ns.
+    pub teardown_ns: f64,
+}
