@@ -167,7 +167,8 @@ pub fn variation(n: i64, counts: &[f64]) -> Estimate {
     Estimate::of(n, entropy(counts), repetitions)
 }
 
-fn entropy(counts: &[f64]) -> f64 {
+/// The entropy of counts, in bits.
+pub(crate) fn entropy(counts: &[f64]) -> f64 {
     let total: f64 = counts.iter().sum();
     let share = |count: f64| count / total;
     let bits = |count: f64| -share(count) * share(count).log2();

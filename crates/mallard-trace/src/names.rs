@@ -27,14 +27,95 @@ const WRAPPERS: [&str; 22] = [
     "g_malloc",
 ];
 
-/// Whether a function only passes an allocation on.
-pub fn is_wrapper(function: &str) -> bool {
-    // A demangled name may begin with the type that it returns.
+/// Functions of standard libraries that no user can change.
+const STANDARD: [&str; 9] = [
+    "std::",
+    "__gnu_cxx::",
+    "core::",
+    "<core::",
+    "<std::",
+    "hashbrown::",
+    "<hashbrown::",
+    "__rust_",
+    "__cxxabiv1::",
+];
+
+/// Functions that start a program or a thread. Each runs once, around everything else.
+const STARTS: [&str; 11] = [
+    "main",
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "__libc_csu_init",
+    "_dl_start_user",
+    "call_init",
+    "start_thread",
+    "clone",
+    "__clone",
+    "clone3",
+];
+
+/// Libraries of the system that no user can change, by the beginnings of the names of their files.
+const SYSTEM_LIBRARIES: [&str; 10] = [
+    "libc.so",
+    "libc-2.",
+    "ld-linux",
+    "ld-2.",
+    "libpthread",
+    "libm.so",
+    "libstdc++.",
+    "libc++.",
+    "libc++abi.",
+    "libgcc_s.",
+];
+
+/// Whether a name begins with one of some prefixes, perhaps after the type that the function returns.
+fn begins_with_any(function: &str, prefixes: &[&str]) -> bool {
     let name = match function.split_once(' ') {
         Some((first, rest)) if first != "operator" && !first.contains(['<', '(']) => rest,
         _ => function,
     };
-    WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper) || function.starts_with(wrapper))
+    prefixes.iter().any(|prefix| name.starts_with(prefix) || function.starts_with(prefix))
+}
+
+/// Whether a function only passes an allocation on.
+pub fn is_wrapper(function: &str) -> bool {
+    begins_with_any(function, &WRAPPERS)
+}
+
+/// Whether a function is one of the standard library of C++ or Rust.
+pub(crate) fn is_standard(function: &str) -> bool {
+    begins_with_any(function, &STANDARD)
+}
+
+/// Whether a function starts the program or a thread, `main` included.
+pub(crate) fn is_start(function: &str) -> bool {
+    STARTS.contains(&function)
+        || function.ends_with("::main")
+        || function.starts_with("execute_native_thread_routine")
+}
+
+/// Whether a module is a library of the system.
+pub(crate) fn is_system_library(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    SYSTEM_LIBRARIES.iter().any(|library| file.starts_with(library))
+}
+
+/// Whether a function has a name of its own. Otherwise it is a place in a module: `libx.so+0x123`.
+pub(crate) fn has_name(function: &str) -> bool {
+    !function.contains("+0x")
+}
+
+/// Returns the forms in which a plan may write a function: in full, as `mallard sites` shows it,
+/// and without result and arguments.
+pub(crate) fn forms(function: &str) -> [String; 3] {
+    let shown = short(function);
+    let plain = shown.replace("<…>", "");
+    let plain = match plain.split_once(' ') {
+        Some((first, rest)) if first != "operator" && !first.starts_with('(') => rest.to_string(),
+        _ => plain,
+    };
+    [function.to_string(), shown, plain]
 }
 
 /// A name without arguments of templates and functions: `std::vector<…>::push_back`.

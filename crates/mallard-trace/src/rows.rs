@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::format::SIZE_MAX;
 use crate::tables::{Column, Pieces, Table, Values};
+use std::sync::mpsc::{sync_channel, SyncSender};
 
 /// Columns that may be left out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,6 +85,48 @@ impl Reader {
     pub fn next(&mut self) -> Result<Option<Rows>> {
         Ok(self.pieces.next(ROWS)?.map(|columns| Rows::of(columns, self.wanted)))
     }
+}
+
+/// Reads all rows of the table `events` on another thread, some ahead of `visit`, which gets them in
+/// order. Stops at the first error.
+pub(crate) fn read_ahead(
+    events: &Table,
+    wanted: Wanted,
+    mut visit: impl FnMut(&Rows) -> Result<()>,
+) -> Result<()> {
+    let (to, from) = sync_channel(2);
+    std::thread::scope(|scope| {
+        scope.spawn(move || read_groups(events, wanted, &to));
+        for rows in from {
+            visit(&rows?)?;
+        }
+        Ok(())
+    })
+}
+
+/// Sends all rows. Stops if the receiver is gone.
+fn read_groups(events: &Table, wanted: Wanted, to: &SyncSender<Result<Rows>>) {
+    for group in events.groups() {
+        if let Err(error) = read_group(events, group, wanted, to) {
+            let _ = to.send(Err(error)); // fails only if the receiver is gone
+            break;
+        }
+    }
+}
+
+fn read_group(
+    events: &Table,
+    group: (usize, usize),
+    wanted: Wanted,
+    to: &SyncSender<Result<Rows>>,
+) -> Result<()> {
+    let mut reader = Reader::open(events, group, wanted)?;
+    while let Some(rows) = reader.next()? {
+        if to.send(Ok(rows)).is_err() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Some rows. A column that was left out is empty.

@@ -15,12 +15,10 @@ pub use live::Live;
 
 use crate::error::Result;
 use crate::format::op;
-use crate::rows::{Reader, Row, Rows, Wanted, NULL};
+use crate::rows::{read_ahead, Row, Wanted, NULL};
 use crate::tables::schema::EVENTS;
-use crate::tables::Table;
 use crate::trace::Trace;
 use owners::Owners;
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 
 /// A block in use.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,35 +117,13 @@ pub fn walk(trace: &Trace, limits: Limits, visitor: &mut impl Visitor) -> Result
         owners: Owners::read(trace)?,
         last_ns: 0,
     };
-    let (to, from) = sync_channel(2);
-    std::thread::scope(|scope| {
-        let events = &events;
-        scope.spawn(move || read_rows(events, &to));
-        walker.visit_all(from, visitor)
+    let wanted = Wanted { addr: true, stack: true, ..Wanted::default() };
+    read_ahead(&events, wanted, |rows| {
+        (0..rows.len()).for_each(|row| walker.visit(&rows.row(row), visitor));
+        Ok(())
     })?;
     visitor.before(i64::MAX, &walker.live);
     Ok(Walked { one_in: walker.live.one_in(), live: walker.live, last_ns: walker.last_ns })
-}
-
-/// Reads the rows, some ahead of the visitor. Stops if the receiver is gone.
-fn read_rows(events: &Table, to: &SyncSender<Result<Rows>>) {
-    for group in events.groups() {
-        if let Err(error) = read_group(events, group, to) {
-            let _ = to.send(Err(error)); // fails only if the receiver is gone
-            break;
-        }
-    }
-}
-
-fn read_group(events: &Table, group: (usize, usize), to: &SyncSender<Result<Rows>>) -> Result<()> {
-    let wanted = Wanted { addr: true, stack: true, ..Wanted::default() };
-    let mut reader = Reader::open(events, group, wanted)?;
-    while let Some(rows) = reader.next()? {
-        if to.send(Ok(rows)).is_err() {
-            break;
-        }
-    }
-    Ok(())
 }
 
 struct Walker {
@@ -157,20 +133,6 @@ struct Walker {
 }
 
 impl Walker {
-    fn visit_all(
-        &mut self,
-        pieces: Receiver<Result<Rows>>,
-        visitor: &mut impl Visitor,
-    ) -> Result<()> {
-        for rows in pieces {
-            let rows = rows?;
-            for row in 0..rows.len() {
-                self.visit(&rows.row(row), visitor);
-            }
-        }
-        Ok(())
-    }
-
     #[inline]
     fn visit(&mut self, row: &Row, visitor: &mut impl Visitor) {
         if self.owners.has_end_before(row.t_ns) {

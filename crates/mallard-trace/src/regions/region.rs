@@ -12,18 +12,21 @@ pub struct Limits {
     pub regions: usize,
     /// The most sampled instances in `Region::lanes`.
     pub lanes: usize,
+    /// The most blocks in use that are followed. Blocks beyond that count as never freed.
+    pub blocks: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { least_share: 0.01, regions: 64, lanes: 400 }
+        Limits { least_share: 0.01, regions: 64, lanes: 400, blocks: 14_000_000 }
     }
 }
 
 /// The regions of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Regions {
-    /// The regions, those with the most time of calls first.
+    /// The regions, the most useful first: those without escapes and with many instances, by their
+    /// shares of the time of calls.
     pub all: Vec<Region>,
     /// Time of all calls of the program, in ns.
     pub total_call_ns: f64,
@@ -36,13 +39,13 @@ pub struct Regions {
 /// A function, with the blocks that its thread allocates while the function runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Region {
-    /// The name by which a rule of a plan selects exactly this function.
+    /// The name by which a rule of a plan selects exactly this region.
     pub function: String,
     /// The short form of the name.
     pub shown: String,
     /// The source file.
     pub file: Option<String>,
-    /// A line in the function.
+    /// The line in the function from which most bytes are allocated.
     pub line: Option<u32>,
     /// The file of the program or library.
     pub module: String,
@@ -57,17 +60,17 @@ pub struct Region {
     pub unfinished: u64,
     /// Threads that have instances.
     pub threads: u32,
-    /// How many instances differ in what they allocate, up to a limit.
+    /// How many instances differ in the sizes that they allocate: at most 1000.
     pub inputs: u64,
     /// Blocks.
     pub blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
-    /// Calls of malloc's family.
+    /// Calls of malloc's family that allocate, resize or free the blocks.
     pub calls: u64,
-    /// Time of these calls in ns.
+    /// Time of these calls in ns, estimated from the calls that were timed.
     pub call_ns: f64,
-    /// CPU time of the instances in ns; `None` if it is unknown.
+    /// CPU time of the threads during their instances in ns; `None` if it is unknown.
     pub cpu_ns: Option<f64>,
     /// How long instances take, in ns.
     pub duration_ns: Quantiles,
@@ -83,17 +86,22 @@ pub struct Region {
     pub sizes: u32,
     /// The share of the blocks that have the most frequent size.
     pub one_size_share: f64,
-    /// Blocks that outlive their instance.
+    /// Blocks that outlive their instance, those that are never freed included.
     pub escapes: u64,
     /// Bytes of these blocks.
     pub escape_bytes: u64,
-    /// Blocks that another thread frees.
+    /// How many of the escaped blocks another thread freed.
+    pub foreign_escapes: u64,
+    /// Blocks that another thread frees, before or after the end of their instance.
     pub foreign_frees: u64,
     /// The sites with the most escaped blocks: at most five.
     pub escape_sites: Vec<EscapeSite>,
-    /// The most that wink-out can save in frees and destructors, in ns.
+    /// The most that wink-out can save in frees and destructors, in ns: the time from the first to
+    /// the last of the frees at the ends of all instances, without the work of the recorder.
     pub teardown_ns: f64,
-    /// Some of the instances.
+    /// The number of these frees, which wink-out would leave out.
+    pub final_frees: u64,
+    /// Some of the instances, chosen at random, in the order of time.
     pub lanes: Vec<Lane>,
 }
 
@@ -131,9 +139,9 @@ pub struct EscapeSite {
 pub struct Lane {
     /// The thread: its number in the table `threads`.
     pub thread: i32,
-    /// The begin, in ns.
+    /// The first allocation, in ns since the stream was opened.
     pub t0: i64,
-    /// The end, in ns.
+    /// The last event of the instance.
     pub t1: i64,
     /// Blocks.
     pub blocks: u64,

@@ -17,6 +17,7 @@ mod clocks;
 mod compile;
 mod compiled;
 mod emitter;
+pub(crate) mod ends;
 pub mod format;
 mod lead;
 mod numbers;
@@ -25,7 +26,7 @@ mod regions;
 mod selection;
 mod strategy;
 mod streams;
-mod threads;
+pub(crate) mod threads;
 mod validity;
 
 pub use compile::compile;

@@ -1,8 +1,9 @@
 //! Which rule of a plan serves which call stack.
 
+use super::ends::{is_over, kept_frames};
 use super::plan::{bad, closest, End, Plan, Scope};
 use crate::error::Result;
-use crate::names::{is_wrapper, short};
+use crate::names::{forms, has_name, is_wrapper};
 use crate::trace::Stacks;
 use std::collections::{BTreeSet, HashMap};
 
@@ -78,17 +79,12 @@ impl Selection {
 
     /// Returns the rules whose regions are certainly over on a thread. `node` is the call stack of
     /// an event of the thread, and `fresh` is how many of its frames differ from the event before.
-    ///
-    /// A frame is a return address and the place of that address on the stack. They tell which call
-    /// of the *next inner* function is running. So a function is in the same call as before only if
-    /// the frame outside of it has not changed.
     pub fn over(&self, node: i32, fresh: u16) -> impl Iterator<Item = usize> + '_ {
         let index = node as usize;
-        let depth = self.depths.get(index).copied().unwrap_or(0);
-        let kept = depth.saturating_sub(fresh);
+        let kept = kept_frames(self.depths.get(index).copied().unwrap_or(0), fresh);
         self.sure.iter().filter_map(move |(rule, entries)| {
             let entry = entries.get(index).copied().unwrap_or(0);
-            (entry == 0 || kept < entry - 1).then_some(*rule)
+            is_over(entry, kept).then_some(*rule)
         })
     }
 }
@@ -133,25 +129,13 @@ impl Frames {
 
 /// Whether a function has a name, and does more than pass an allocation on.
 fn allocates_itself(function: &str) -> bool {
-    !is_wrapper(function) && !function.contains("+0x")
+    !is_wrapper(function) && has_name(function)
 }
 
 /// Whether a function is one by which a thread starts another.
 fn starts_thread(function: &str) -> bool {
     let name = function.trim_start_matches('_');
     name.starts_with("pthread_create") || name.starts_with("thrd_create")
-}
-
-/// Returns the forms in which a plan may write a function: in full, as `mallard sites` shows it,
-/// and without result and arguments.
-fn forms(function: &str) -> [String; 3] {
-    let shown = short(function);
-    let plain = shown.replace("<…>", "");
-    let plain = match plain.split_once(' ') {
-        Some((first, rest)) if first != "operator" && !first.starts_with('(') => rest.to_string(),
-        _ => plain,
-    };
-    [function.to_string(), shown, plain]
 }
 
 /// The names in a plan, and the functions of the trace.

@@ -7,7 +7,7 @@ use crate::Trace;
 
 /// A thread as the table `threads` has it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recorded {
+pub(crate) struct Recorded {
     pub tid: i32,
     /// When it started, if that is known.
     pub t0: Option<i64>,
@@ -16,7 +16,7 @@ pub(super) struct Recorded {
 }
 
 /// The process that is compiled.
-pub(super) struct Process {
+pub(crate) struct Process {
     /// Its number, if the trace has it.
     pub number: Option<i32>,
     /// Its threads that have events, in the order of their starts.

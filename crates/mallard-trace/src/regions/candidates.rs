@@ -1,0 +1,436 @@
+//! Chooses the functions that may be regions, and notes on which call stacks they are.
+
+use super::kinds::is_kind;
+use super::region::Regions;
+use crate::error::Result;
+use crate::hash::NumberMap;
+use crate::names::{forms, is_wrapper, short};
+use crate::trace::{FrameInfo, Stacks, Trace};
+use std::collections::HashMap;
+
+/// The most candidates. With more, those with the smallest shares are left out.
+const CANDIDATES_MAX: usize = 400;
+
+/// A function that may be a region.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub function: String,
+    pub shown: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub module: String,
+    /// The call stack of the outermost call of the function that has the most bytes.
+    pub node: u32,
+    pub depth: u16,
+    /// Time in calls and bytes below the function, of the whole trace.
+    pub call_ns: f64,
+    pub bytes: f64,
+}
+
+/// Where a candidate is entered: a call stack whose innermost frame is the first one of a candidate.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Entry {
+    /// The depth of the call stack, and how many candidates are on it.
+    pub depth: u16,
+    pub length: u16,
+    /// The next outer entry; 0 if there is none.
+    pub outer: u32,
+    /// The list of the candidates on the call stack.
+    pub list: u32,
+}
+
+/// The candidates, and where they are on the call stacks.
+pub(super) struct Candidates {
+    pub all: Vec<Candidate>,
+    pub entries: Vec<Entry>,
+    /// For each node of `stacks` its innermost entry, and its depth.
+    nodes: Vec<(u32, u16)>,
+    /// The lists of candidates: where each begins and ends in `members`.
+    lists: Vec<(u32, u32)>,
+    members: Vec<u16>,
+    pub stacks: Stacks,
+    /// The time of all calls, and all bytes.
+    pub total_call_ns: f64,
+    pub total_bytes: f64,
+    pub notes: Vec<String>,
+}
+
+impl Candidates {
+    /// Chooses the functions that hold a share of the time in calls or of the bytes.
+    pub fn find(trace: &Trace, least_share: f64) -> Result<Candidates> {
+        let stacks = trace.stacks()?;
+        let weights = Weights::read(trace, &stacks)?;
+        let functions = Functions::of(&stacks);
+        let sums = weights.by_function(&stacks, &functions);
+        let total = weights.total;
+        let has_share = |sum: &Sum| {
+            sum.weight.call_ns >= least_share * total.call_ns && total.call_ns > 0.0
+                || sum.weight.bytes >= least_share * total.bytes && total.bytes > 0.0
+        };
+        let usable = |named: bool| {
+            let is = |&function: &usize| {
+                functions.is_usable[function] == Some(named) && has_share(&sums[function])
+            };
+            (0..functions.names.len()).filter(is).collect::<Vec<usize>>()
+        };
+        let (mut chosen, mut notes) = (usable(true), Vec::new());
+        if chosen.is_empty() {
+            chosen = usable(false);
+            if !chosen.is_empty() {
+                notes.push(
+                    "the functions have no names: a region is the code inside of one call, named by \
+                     its module and the offset of that call"
+                        .to_string(),
+                );
+            }
+        }
+        let share = |sum: &Sum| {
+            let part = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+            part(sum.weight.call_ns, total.call_ns).max(part(sum.weight.bytes, total.bytes))
+        };
+        chosen.sort_by(|&a, &b| share(&sums[b]).total_cmp(&share(&sums[a])).then(a.cmp(&b)));
+        if chosen.len() > CANDIDATES_MAX {
+            notes.push(format!(
+                "{} functions hold a hundredth each: the {CANDIDATES_MAX} largest were looked at",
+                chosen.len()
+            ));
+            chosen.truncate(CANDIDATES_MAX);
+        }
+        let mut candidates = Candidates {
+            all: Vec::new(),
+            entries: vec![Entry::default()],
+            nodes: Vec::new(),
+            lists: vec![(0, 0)],
+            members: Vec::new(),
+            stacks,
+            total_call_ns: total.call_ns,
+            total_bytes: total.bytes,
+            notes,
+        };
+        let frames = functions.frames_of(&chosen);
+        candidates.add_nodes(&frames);
+        candidates.all = chosen
+            .iter()
+            .map(|&function| candidates.candidate(&functions, &sums, function))
+            .collect();
+        Ok(candidates)
+    }
+
+    /// The result if no event is read.
+    pub fn without_regions(&self, notes: Vec<String>) -> Regions {
+        let (total_call_ns, total_bytes) = (self.total_call_ns, self.total_bytes);
+        Regions { all: Vec::new(), total_call_ns, total_bytes, notes }
+    }
+
+    fn candidate(&self, functions: &Functions, sums: &[Sum], function: usize) -> Candidate {
+        let (name, sum) = (&functions.names[function], &sums[function]);
+        let frame = self.stacks.split(sum.node as i32).map_or(0, |(_, frame)| frame);
+        let mut at = Vec::new();
+        self.stacks.push_frame(frame, &mut at);
+        let forms_of = |info: &&FrameInfo| forms(info.function).contains(name);
+        let info = at.iter().rev().find(forms_of);
+        let path = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
+        Candidate {
+            function: name.clone(),
+            shown: short(name),
+            file: info.and_then(|info| path(info.file)),
+            line: info.and_then(|info| info.line),
+            module: info.map_or(String::new(), |info| info.module.to_string()),
+            node: sum.node,
+            depth: self.depth(sum.node as i32),
+            call_ns: sum.weight.call_ns,
+            bytes: sum.weight.bytes,
+        }
+    }
+
+    /// Notes where candidates are entered. `frames` has the candidates of each frame.
+    fn add_nodes(&mut self, frames: &NumberMap<u32, Vec<u16>>) {
+        let mut known: NumberMap<u64, u32> = NumberMap::default();
+        self.nodes.reserve(self.stacks.nodes().len());
+        for index in 0..self.stacks.nodes().len() {
+            let (parent, frame) = self.stacks.nodes()[index];
+            let is_root = index == 0 || parent as usize >= index;
+            let (mut entry, depth) = if is_root { (0, 0) } else { self.nodes[parent as usize] };
+            let depth = if index == 0 { 0 } else { depth.saturating_add(1) };
+            let here = frames.get(&frame).filter(|_| index != 0);
+            for &candidate in here.into_iter().flatten() {
+                let list = self.entries[entry as usize].list;
+                if !self.members(list).contains(&candidate) {
+                    entry = self.enter(entry, depth, candidate, &mut known);
+                }
+            }
+            self.nodes.push((entry, depth));
+        }
+    }
+
+    /// Adds an entry of a candidate inside of another entry. Candidates of one frame share the depth.
+    fn enter(
+        &mut self,
+        outer: u32,
+        depth: u16,
+        candidate: u16,
+        known: &mut NumberMap<u64, u32>,
+    ) -> u32 {
+        let before = self.entries[outer as usize];
+        let next = self.lists.len() as u32;
+        let key = u64::from(before.list) << 16 | u64::from(candidate);
+        let list = *known.entry(key).or_insert(next);
+        if list == next {
+            let (begin, end) = self.lists[before.list as usize];
+            let new = self.members.len() as u32;
+            self.members.extend_from_within(begin as usize..end as usize);
+            self.members.push(candidate);
+            self.lists.push((new, self.members.len() as u32));
+        }
+        // An entry at the same depth is replaced, so that entries of one chain differ in depth.
+        let outer = if before.depth == depth { before.outer } else { outer };
+        self.entries.push(Entry { depth, length: before.length + 1, outer, list });
+        self.entries.len() as u32 - 1
+    }
+
+    /// The candidates of a list, the outermost first.
+    #[inline]
+    pub fn members(&self, list: u32) -> &[u16] {
+        let (begin, end) = self.lists[list as usize];
+        &self.members[begin as usize..end as usize]
+    }
+
+    /// The candidates on a call stack, the outermost first.
+    #[inline]
+    pub fn on(&self, node: i32) -> &[u16] {
+        self.members(self.list(node))
+    }
+
+    /// The list of the candidates on a call stack.
+    #[inline]
+    pub fn list(&self, node: i32) -> u32 {
+        self.entries[self.entry(node) as usize].list
+    }
+
+    /// The innermost entry of a call stack.
+    #[inline]
+    pub fn entry(&self, node: i32) -> u32 {
+        self.nodes.get(node as usize).map_or(0, |&(entry, _)| entry)
+    }
+
+    /// The depth of a call stack.
+    #[inline]
+    pub fn depth(&self, node: i32) -> u16 {
+        self.nodes.get(node as usize).map_or(0, |&(_, depth)| depth)
+    }
+
+    /// Number of lists.
+    pub fn lists(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// The function that allocates on a call stack, without functions that pass an allocation on.
+    pub fn site(&self, node: u32) -> String {
+        let functions = self.stacks.functions(node as i32);
+        let own = functions.iter().find(|info| !is_wrapper(info.function));
+        own.or(functions.first()).map_or("?".to_string(), |info| info.function.to_string())
+    }
+}
+
+/// Time and bytes of some call stacks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weight {
+    call_ns: f64,
+    bytes: f64,
+}
+
+impl Weight {
+    fn add(&mut self, other: Weight) {
+        self.call_ns += other.call_ns;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What lies below a function, and the call stack of its heaviest outermost call.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    weight: Weight,
+    node: u32,
+    heaviest: f64,
+}
+
+/// The weight of each node of the tree of call stacks, with all nodes below.
+struct Weights {
+    below: Vec<Weight>,
+    total: Weight,
+}
+
+impl Weights {
+    /// Adds up the sites of a trace. The time of frees is estimated, as no free is timed.
+    fn read(trace: &Trace, stacks: &Stacks) -> Result<Weights> {
+        let ns_per_free =
+            trace.manifest().notes.get("ns_per_free").and_then(|ns| ns.as_f64()).unwrap_or(0.0);
+        let mut below = vec![Weight::default(); stacks.nodes().len()];
+        let mut total = Weight::default();
+        for site in trace.sites()? {
+            let weight = Weight {
+                call_ns: site.call_ns as f64 + site.frees as f64 * ns_per_free,
+                bytes: site.bytes as f64,
+            };
+            total.add(weight);
+            if let Some(of) = below.get_mut(site.stack as usize) {
+                of.add(weight);
+            }
+        }
+        for index in (1..below.len()).rev() {
+            let parent = stacks.nodes()[index].0 as usize;
+            if parent < index {
+                let weight = below[index];
+                below[parent].add(weight);
+            }
+        }
+        Ok(Weights { below, total })
+    }
+
+    /// Adds up what lies below each function. A function that calls itself counts once.
+    fn by_function(&self, stacks: &Stacks, functions: &Functions) -> Vec<Sum> {
+        let mut sums = vec![Sum::default(); functions.names.len()];
+        let mut depth = vec![0u32; functions.names.len()];
+        let children = Children::of(stacks);
+        let mut open: Vec<(u32, bool)> = vec![(0, false)];
+        while let Some((node, is_done)) = open.pop() {
+            let frame = stacks.nodes()[node as usize].1;
+            let here: &[u32] = if node == 0 { &[] } else { &functions.of_frame[frame as usize] };
+            if is_done {
+                here.iter().for_each(|&function| depth[function as usize] -= 1);
+                continue;
+            }
+            for &function in here {
+                depth[function as usize] += 1;
+                if depth[function as usize] == 1 {
+                    sums[function as usize].add(node, self.below[node as usize]);
+                }
+            }
+            open.push((node, true));
+            open.extend(children.of_node(node).iter().map(|&child| (child, false)));
+        }
+        sums
+    }
+}
+
+impl Sum {
+    fn add(&mut self, node: u32, weight: Weight) {
+        self.weight.add(weight);
+        if weight.bytes > self.heaviest || self.node == 0 {
+            (self.node, self.heaviest) = (node, weight.bytes);
+        }
+    }
+}
+
+/// The children of each node.
+struct Children {
+    begins: Vec<u32>,
+    children: Vec<u32>,
+}
+
+impl Children {
+    fn of(stacks: &Stacks) -> Children {
+        let nodes = stacks.nodes();
+        let parent = |index: usize| {
+            let parent = nodes[index].0 as usize;
+            if parent < index {
+                parent
+            } else {
+                0
+            } // another parent only in a damaged table
+        };
+        let mut begins = vec![0u32; nodes.len() + 1];
+        (1..nodes.len()).for_each(|index| begins[parent(index) + 1] += 1);
+        for index in 1..begins.len() {
+            begins[index] += begins[index - 1];
+        }
+        let mut next = begins.clone();
+        let mut children = vec![0; nodes.len().saturating_sub(1)];
+        for index in 1..nodes.len() {
+            let place = &mut next[parent(index)];
+            children[*place as usize] = index as u32;
+            *place += 1;
+        }
+        Children { begins, children }
+    }
+
+    fn of_node(&self, node: u32) -> &[u32] {
+        let (begin, end) = (self.begins[node as usize], self.begins[node as usize + 1]);
+        &self.children[begin as usize..end as usize]
+    }
+}
+
+/// The functions of a trace, by their full names, and the frames of each.
+struct Functions {
+    names: Vec<String>,
+    /// Whether a function may be a region: with a name of its own, or only if no other can.
+    is_usable: Vec<Option<bool>>,
+    /// The functions that a plan selects at each frame, if it has the full name of the function.
+    of_frame: Vec<Vec<u32>>,
+}
+
+impl Functions {
+    fn of(stacks: &Stacks) -> Functions {
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut functions =
+            Functions { names: Vec::new(), is_usable: Vec::new(), of_frame: Vec::new() };
+        let mut at = Vec::new();
+        for frame in 0..stacks.frames() as u32 {
+            at.clear();
+            stacks.push_frame(frame, &mut at);
+            let mut here = Vec::new();
+            for info in at.iter().rev() {
+                let number = *numbers.entry(info.function.to_string()).or_insert_with(|| {
+                    functions.names.push(info.function.to_string());
+                    functions.is_usable.push(is_kind(info));
+                    functions.names.len() as u32 - 1
+                });
+                here.push(number);
+            }
+            functions.of_frame.push(here);
+        }
+        functions.add_other_forms(&numbers);
+        functions
+    }
+
+    /// Adds the functions whose full name is a short form of the name of another: a plan with the
+    /// first name selects both.
+    fn add_other_forms(&mut self, numbers: &HashMap<String, u32>) {
+        let others: Vec<Vec<u32>> = self
+            .names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| {
+                let mut others: Vec<u32> =
+                    forms(name).iter().filter_map(|form| numbers.get(form).copied()).collect();
+                others.retain(|&other| other != number as u32);
+                others.dedup();
+                others
+            })
+            .collect();
+        for here in &mut self.of_frame {
+            let mut all = Vec::with_capacity(here.len());
+            for &function in here.iter() {
+                let also = others[function as usize].iter().copied();
+                let new = std::iter::once(function).chain(also).filter(|new| !all.contains(new));
+                let new: Vec<u32> = new.collect();
+                all.extend(new);
+            }
+            *here = all;
+        }
+    }
+
+    /// The chosen functions of each frame, by their places in the list of the chosen ones.
+    fn frames_of(&self, chosen: &[usize]) -> NumberMap<u32, Vec<u16>> {
+        let place: NumberMap<u32, u16> =
+            chosen.iter().zip(0..).map(|(&function, place)| (function as u32, place)).collect();
+        let mut frames = NumberMap::default();
+        for (frame, here) in self.of_frame.iter().enumerate() {
+            let here: Vec<u16> = here.iter().filter_map(|of| place.get(of).copied()).collect();
+            if !here.is_empty() {
+                frames.insert(frame as u32, here);
+            }
+        }
+        frames
+    }
+}

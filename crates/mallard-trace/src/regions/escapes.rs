@@ -1,0 +1,72 @@
+//! Counts the blocks that outlive instances, by call stack.
+
+use super::candidates::Candidates;
+use crate::hash::NumberMap;
+
+/// Blocks that outlived an instance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Escaped {
+    pub blocks: u64,
+    pub bytes: u64,
+    /// How many of them another thread freed.
+    pub foreign: u64,
+}
+
+impl Escaped {
+    pub fn add(&mut self, other: &Escaped) {
+        self.blocks += other.blocks;
+        self.bytes += other.bytes;
+        self.foreign += other.foreign;
+    }
+}
+
+/// The escaped blocks of each candidate and call stack.
+#[derive(Default)]
+pub(super) struct Escapes {
+    /// By call stack and number of outer candidates from which the blocks have not escaped.
+    from: NumberMap<u64, Escaped>,
+    /// By call stack and candidate, if the candidates are not the inner ones of the call stack.
+    odd: NumberMap<u64, Escaped>,
+}
+
+/// The number of low bits of a key that are not the call stack.
+const SHIFT: u32 = 16;
+
+impl Escapes {
+    /// Counts a block that was allocated on a call stack below the candidates in `list`. The instances
+    /// of `owners` have the block still.
+    #[inline]
+    pub fn add(&mut self, node: u32, list: &[u16], owners: &[u16], size: u64, is_foreign: bool) {
+        if owners.len() == list.len() {
+            return;
+        }
+        let escaped = Escaped { blocks: 1, bytes: size, foreign: is_foreign.into() };
+        let key = |low: u64| u64::from(node) << SHIFT | low;
+        if list.starts_with(owners) {
+            self.from.entry(key(owners.len() as u64)).or_default().add(&escaped);
+            return;
+        }
+        for &candidate in list.iter().filter(|candidate| !owners.contains(candidate)) {
+            self.odd.entry(key(u64::from(candidate))).or_default().add(&escaped);
+        }
+    }
+
+    /// Calls `visit` with a candidate, a call stack, and the blocks of the call stack that escaped
+    /// from the candidate; for each such pair, in some parts.
+    pub fn visit(&self, candidates: &Candidates, mut visit: impl FnMut(u16, u32, &Escaped)) {
+        let mut keys: Vec<u64> = self.from.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            let (node, kept) = ((key >> SHIFT) as u32, (key & 0xffff) as usize);
+            let list = candidates.on(node as i32);
+            for &candidate in &list[kept.min(list.len())..] {
+                visit(candidate, node, &self.from[&key]);
+            }
+        }
+        let mut keys: Vec<u64> = self.odd.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            visit(key as u16, (key >> SHIFT) as u32, &self.odd[&key]);
+        }
+    }
+}

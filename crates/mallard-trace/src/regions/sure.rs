@@ -1,0 +1,249 @@
+//! The instances with sure ends that are open on one thread.
+//!
+//! An allocation belongs to all of them, since an event whose call stack lacks a function ends the
+//! instance of the function. So sums over allocations are kept once for the thread, and an instance
+//! remembers what they were when it began. They are in the order in which they began: a block belongs
+//! to those that began before it.
+
+use super::candidates::Candidates;
+use super::clocks::Clock;
+use super::instance::{Ended, Run, Signature};
+use crate::replay::ends::{is_over, kept_frames};
+
+/// An open instance, apart from what each free changes.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    candidate: u16,
+    t0: i64,
+    cpu0: f64,
+    bytes0: i64,
+    signature0: Signature,
+    /// Frees and growth of blocks that belong to this instance and to no inner one.
+    freed: u64,
+    grown: i64,
+    run: Run,
+    /// The number of the last allocation or realloc before the frees of `run`.
+    run_after: u64,
+}
+
+/// The open instances of a thread.
+#[derive(Default)]
+pub(super) struct Opened {
+    open: Vec<Open>,
+    candidates: Vec<u16>,
+    /// For each the number of blocks of the thread before it.
+    begins: Vec<u32>,
+    /// For each `bytes` less its bytes in use.
+    offsets: Vec<i64>,
+    peaks: Vec<i64>,
+    /// Blocks and bytes that the thread has allocated below candidates.
+    blocks: u32,
+    bytes: i64,
+    signature: Signature,
+    /// Counts what ends a run of frees.
+    changes: u64,
+    /// The time of the last event with a call stack.
+    last_t: i64,
+}
+
+impl Opened {
+    /// Handles the call stack of an event: passes the instances that it ends to `ended`.
+    #[inline]
+    pub fn step(
+        &mut self,
+        all: &Candidates,
+        (node, fresh): (i32, u16),
+        clock: &mut Clock,
+        ended: &mut impl FnMut(Ended),
+    ) {
+        if self.open.is_empty() {
+            return;
+        }
+        let kept = kept_frames(all.depth(node), fresh);
+        let innermost = all.entry(node);
+        let list = all.members(all.entries[innermost as usize].list);
+        let mut entry = innermost;
+        while entry != 0 && is_over(all.entries[entry as usize].depth, kept) {
+            entry = all.entries[entry as usize].outer;
+        }
+        // The candidates before `same` were on the last call stack too, at the same depth, unless the
+        // table is damaged. Those before `kept_on` have not changed their calls.
+        let at = all.entries[entry as usize];
+        let kept_on = usize::from(at.length);
+        let is_next = entry != 0 && u32::from(at.depth) == u32::from(kept) + 1;
+        let same = if is_next { all.entries[at.outer as usize].length.into() } else { kept_on };
+        match self.first_over(list, same, kept_on) {
+            Some(first) => self.end_from(first, clock, ended),
+            None => self.end_unless(&list[..kept_on], clock, ended),
+        }
+    }
+
+    /// The first instance that is over, if all after it are over too.
+    #[inline]
+    fn first_over(&self, list: &[u16], same: usize, kept_on: usize) -> Option<usize> {
+        let open = &self.candidates;
+        let common = same.min(open.len());
+        if open[..common] != list[..common] {
+            return None;
+        }
+        let also = open[common..].iter().zip(&list[common..kept_on]);
+        let first = common + also.take_while(|(a, b)| a == b).count();
+        let rest = &list[first.min(kept_on)..kept_on];
+        open[first..].iter().all(|candidate| !rest.contains(candidate)).then_some(first)
+    }
+
+    #[inline]
+    fn end_from(&mut self, first: usize, clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+        while self.open.len() > first {
+            self.end(self.open.len() - 1, clock, ended);
+        }
+    }
+
+    /// Ends the instances of all candidates but some.
+    #[cold]
+    fn end_unless(&mut self, kept: &[u16], clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+        for index in (0..self.open.len()).rev() {
+            if !kept.contains(&self.candidates[index]) {
+                self.end(index, clock, ended);
+            }
+        }
+    }
+
+    /// Ends all instances.
+    pub fn end_all(&mut self, clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+        self.end_from(0, clock, ended);
+    }
+
+    fn end(&mut self, index: usize, clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+        let open = self.open.remove(index);
+        self.candidates.remove(index);
+        let blocks = u64::from(self.blocks - self.begins.remove(index));
+        let live = self.bytes - self.offsets.remove(index);
+        let peak = self.peaks.remove(index).max(live);
+        let run = if open.run_after == self.changes { open.run } else { Run::default() };
+        // There are inner instances only if the function of an outer one was left without them.
+        let inner = self.open[index..].iter();
+        let (freed, grown) = inner.fold((open.freed, open.grown), |(freed, grown), inner| {
+            (freed + inner.freed, grown + inner.grown)
+        });
+        // What belongs to this instance belongs to the next outer one as well.
+        if let Some(outer) = index.checked_sub(1).map(|outer| &mut self.open[outer]) {
+            outer.freed += open.freed;
+            outer.grown += open.grown;
+            if open.run_after == self.changes {
+                outer.run_since(self.changes).merge(&run);
+            }
+        }
+        ended(Ended {
+            candidate: open.candidate,
+            thread: 0,
+            t0: open.t0,
+            t1: self.last_t,
+            cpu_ns: (clock.at(self.last_t) - open.cpu0).max(0.0),
+            blocks,
+            bytes: (self.bytes - open.bytes0 + grown).max(0) as u64,
+            peak: peak.max(0) as u64,
+            left_blocks: blocks.saturating_sub(freed),
+            signature: self.signature.since(open.signature0, blocks),
+            run,
+            is_finished: true,
+        });
+    }
+
+    /// Notes the time of an event with a call stack.
+    #[inline]
+    pub fn seen(&mut self, now: i64) {
+        self.last_t = now;
+    }
+
+    /// Adds a block that is allocated below the candidates in `list`. Returns its number.
+    #[inline]
+    pub fn allocate(&mut self, list: &[u16], size: u64, now: i64, clock: &mut Clock) -> u32 {
+        if self.candidates != list {
+            self.begin(list, now, clock);
+        }
+        let serial = self.blocks;
+        self.blocks = self.blocks.saturating_add(1);
+        self.bytes += size as i64;
+        self.signature.add(size);
+        self.changes += 1;
+        serial
+    }
+
+    fn begin(&mut self, list: &[u16], now: i64, clock: &mut Clock) {
+        let cpu0 = clock.at(now);
+        for &candidate in list {
+            if self.candidates.contains(&candidate) {
+                continue;
+            }
+            self.candidates.push(candidate);
+            self.begins.push(self.blocks);
+            self.offsets.push(self.bytes);
+            self.peaks.push(0);
+            self.open.push(Open {
+                candidate,
+                t0: now,
+                cpu0,
+                bytes0: self.bytes,
+                signature0: self.signature,
+                freed: 0,
+                grown: 0,
+                run: Run::default(),
+                run_after: 0,
+            });
+        }
+    }
+
+    /// The candidates whose open instances have the block with a number.
+    #[inline]
+    pub fn owners(&self, serial: u32) -> &[u16] {
+        let count = self.begins.iter().rposition(|&begin| begin <= serial).map_or(0, |at| at + 1);
+        &self.candidates[..count]
+    }
+
+    /// Counts a free of a block that the first `owners` instances have. `by_thread` says whether the
+    /// thread of the block frees.
+    #[inline]
+    pub fn free(&mut self, owners: usize, size: u64, now: i64, by_thread: bool, clock: &mut Clock) {
+        self.shrink(owners, size as i64);
+        let changes = self.changes;
+        let Some(open) = owners.checked_sub(1).map(|index| &mut self.open[index]) else { return };
+        open.freed += 1;
+        let run = open.run_since(changes);
+        if by_thread {
+            run.add(now, clock.at(now));
+        } else {
+            run.foreign += 1;
+        }
+    }
+
+    #[inline]
+    fn shrink(&mut self, owners: usize, bytes: i64) {
+        let of = self.offsets[..owners].iter_mut().zip(&mut self.peaks[..owners]);
+        for (offset, peak) in of {
+            *peak = (*peak).max(self.bytes - *offset);
+            *offset += bytes;
+        }
+    }
+
+    /// Counts a realloc of a block that the first `owners` instances have.
+    pub fn resize(&mut self, owners: usize, from: u64, to: u64) {
+        let growth = to as i64 - from as i64;
+        self.shrink(owners, -growth);
+        if let Some(open) = owners.checked_sub(1).map(|index| &mut self.open[index]) {
+            open.grown += growth.max(0);
+        }
+        self.changes += 1;
+    }
+}
+
+impl Open {
+    /// The frees since the last change of the thread.
+    #[inline]
+    fn run_since(&mut self, changes: u64) -> &mut Run {
+        if self.run_after != changes {
+            (self.run, self.run_after) = (Run::default(), changes);
+        }
+        &mut self.run
+    }
+}

@@ -1,0 +1,170 @@
+//! Adds up the instances of each candidate as they end.
+
+use super::instance::Ended;
+use super::region::{Lane, Quantiles};
+use crate::hash::NumberMap;
+
+/// The most instances of a candidate whose peak, total and duration are kept for quantiles. Of more
+/// instances, as many are chosen at random.
+const SAMPLES_MAX: usize = 2048;
+/// Instances with different allocations are counted up to this number.
+pub(super) const INPUTS_MAX: usize = 1000;
+
+/// What the recorder and the system cost, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Costs {
+    pub recording_ns: f64,
+    pub free_ns: f64,
+    /// Whether the CPU time of threads is known.
+    pub has_cpu: bool,
+}
+
+/// The sums over the instances of one candidate, with one kind of end.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub instances: u64,
+    pub unfinished: u64,
+    threads: NumberMap<u32, ()>,
+    last_thread: Option<u32>,
+    inputs: NumberMap<u64, ()>,
+    /// Peak, total and duration of some instances.
+    samples: Vec<[u64; 3]>,
+    max: [u64; 3],
+    lanes: Vec<Lane>,
+    random: u64,
+    pub peaks: f64,
+    pub totals: f64,
+    pub cpu_ns: f64,
+    pub teardown_ns: f64,
+    /// Frees that wink-out would leave out.
+    pub final_frees: u64,
+}
+
+impl Tally {
+    /// Adds an instance. `tid` is its thread.
+    pub fn add(&mut self, of: &Ended, tid: i32, lanes_max: usize, costs: &Costs) {
+        self.instances += 1;
+        self.unfinished += u64::from(!of.is_finished);
+        if self.last_thread != Some(of.thread) {
+            self.last_thread = Some(of.thread);
+            self.threads.insert(of.thread, ());
+        }
+        if self.inputs.len() < INPUTS_MAX {
+            self.inputs.insert(of.signature, ());
+        }
+        let teardown_ns = teardown(of, costs);
+        self.peaks += of.peak as f64;
+        self.totals += of.bytes as f64;
+        self.cpu_ns += of.cpu_ns;
+        self.teardown_ns += teardown_ns;
+        self.final_frees += of.run.own + of.run.foreign;
+        let numbers = [of.peak, of.bytes, (of.t1 - of.t0).max(0) as u64];
+        for (max, number) in self.max.iter_mut().zip(numbers) {
+            *max = number.max(*max);
+        }
+        if let Some(place) = self.place(SAMPLES_MAX) {
+            put(&mut self.samples, place, numbers);
+        }
+        if let Some(place) = self.place(lanes_max) {
+            put(&mut self.lanes, place, lane(of, tid, teardown_ns));
+        }
+    }
+
+    /// The place of the latest instance in a list that holds `most` instances, chosen so that each
+    /// instance has the same chance to be in it.
+    fn place(&mut self, most: usize) -> Option<usize> {
+        if self.instances <= most as u64 {
+            return Some(self.instances as usize - 1);
+        }
+        self.random = crate::hash::mix(self.random.wrapping_add(self.instances));
+        let place = self.random % self.instances;
+        (place < most as u64).then_some(place as usize)
+    }
+
+    /// Number of threads that had an instance.
+    pub fn threads(&self) -> u32 {
+        self.threads.len() as u32
+    }
+
+    /// Number of instances that differ in what they allocate.
+    pub fn inputs(&self) -> u64 {
+        self.inputs.len() as u64
+    }
+
+    /// Quantiles of the peak, the total, and the duration of an instance.
+    pub fn quantiles(&self) -> [Quantiles; 3] {
+        [0, 1, 2].map(|which| {
+            let mut values: Vec<u64> = self.samples.iter().map(|sample| sample[which]).collect();
+            values.sort_unstable();
+            let at = |share: f64| {
+                let wanted = (share * values.len() as f64).ceil().max(1.0) as usize;
+                values.get(wanted - 1).copied().unwrap_or(0) as f64
+            };
+            Quantiles { p50: at(0.5), p90: at(0.9), max: self.max[which] as f64 }
+        })
+    }
+
+    /// The instances that were chosen to be shown, in the order of time.
+    pub fn lanes(&self) -> Vec<Lane> {
+        let mut lanes = self.lanes.clone();
+        lanes.sort_by_key(|lane| (lane.t0, lane.thread));
+        lanes
+    }
+}
+
+fn put<T>(list: &mut Vec<T>, place: usize, value: T) {
+    match list.get_mut(place) {
+        Some(old) => *old = value,
+        None => list.push(value),
+    }
+}
+
+/// The most time that wink-out can save at the end of an instance: from the first to the last of its
+/// final frees, but not more than the CPU time of the thread, and without the work of the recorder.
+fn teardown(of: &Ended, costs: &Costs) -> f64 {
+    let run = &of.run;
+    if run.own == 0 {
+        return 0.0;
+    }
+    let wall = (run.last - run.first).max(0) as f64;
+    let cpu = if costs.has_cpu { (run.cpu_last - run.cpu_first).max(0.0) } else { wall };
+    let recording = (run.own - 1) as f64 * costs.recording_ns;
+    (wall.min(cpu) - recording).max(0.0) + costs.free_ns
+}
+
+fn lane(of: &Ended, tid: i32, teardown_ns: f64) -> Lane {
+    Lane {
+        thread: tid,
+        t0: of.t0,
+        t1: of.t1,
+        blocks: of.blocks,
+        bytes: of.bytes,
+        escapes: of.left_blocks,
+        teardown_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_few_instances_are_exact_and_those_of_many_are_near() {
+        let mut tally = Tally::default();
+        for number in 0..100_000u64 {
+            let peak = number * 7919 % 100_000;
+            let ended = Ended { peak, signature: number % 5, ..Ended::default() };
+            tally.add(&ended, 1, 40, &Costs::default());
+            if number == 4 {
+                let [peaks, ..] = tally.quantiles();
+                assert_eq!(peaks, Quantiles { p50: 15_838.0, p90: 31_676.0, max: 31_676.0 });
+            }
+        }
+        let [peaks, ..] = tally.quantiles();
+        assert!(
+            peaks.p50.abs_diff(50_000) < 5000 && peaks.p90.abs_diff(90_000) < 5000,
+            "{peaks:?}"
+        );
+        assert_eq!((peaks.max, tally.lanes().len(), tally.inputs()), (99_999.0, 40, 5));
+    }
+}
