@@ -1,16 +1,15 @@
-//! Regions that are found in traces of a few events, and in random ones. The compiler of replays counts
-//! the same instances for a plan with the region.
+//! Regions that are found in traces of a few events.
 
 #[path = "support/replay.rs"]
 mod replay;
 mod support;
 
-use mallard_trace::format::{op, Header};
-use mallard_trace::regions::{find, Limits, Region, Regions};
-use mallard_trace::replay::{compile, End, Options, Plan, RuleResult};
-use mallard_trace::Trace;
+use mallard_trace::format::Header;
+use mallard_trace::regions::{file, find, Limits, Region, Regions};
+use mallard_trace::replay::End;
+use mallard_trace::tables::schema::REGIONS;
+use mallard_trace::tables::Table;
 use replay::{Script, MAIN, NODE, PARSE, WORKER};
-use support::Random;
 
 const OTHER: &[&str] = &["main", "other"];
 
@@ -172,127 +171,29 @@ fn blocks_without_room_count_as_blocks_that_are_never_freed() {
     assert!(regions.notes.iter().any(|note| note.contains("no room")), "{:?}", regions.notes);
 }
 
-/// The names in the call stacks of random programs. Some functions call themselves, some call others.
-const NAMES: [&str; 7] = [
-    "outer",
-    "parse_document",
-    "make_node(int)",
-    "operator new(unsigned long)",
-    "Node* app::build<int>(int)",
-    "other",
-    "libx.so+0x77",
-];
-
-/// A random program, as events with call stacks.
-struct Program {
-    script: Script,
-    random: Random,
-    threads: usize,
-    stacks: Vec<Vec<&'static str>>,
-    blocks: Vec<u64>,
-    next: u64,
-}
-
-impl Program {
-    fn new(seed: u64) -> Program {
-        let mut random = Random(seed);
-        let threads = 1 + random.below(4);
-        let stacks = (0..threads).map(|thread| vec![["main", "start_thread"][thread.min(1)]]);
-        let (script, stacks) = (Script::new(), stacks.collect());
-        Program { script, random, threads, stacks, blocks: Vec::new(), next: 0x10_0000 }
-    }
-
-    /// Calls, returns, or jumps out of several functions at once.
-    fn move_stack(&mut self, thread: usize) {
-        let (calls, depth) = (self.random.below(4), self.random.below(4));
-        let stack = &mut self.stacks[thread];
-        match self.random.below(6) {
-            0 => stack.truncate(1.max(stack.len().saturating_sub(1 + depth))),
-            1 | 2 => stack.truncate(1.max(stack.len() - 1)),
-            _ => {}
-        }
-        for _ in 0..calls {
-            if stack.len() < 8 {
-                stack.push(NAMES[self.random.below(NAMES.len())]);
-            }
-        }
-    }
-
-    fn step(&mut self) {
-        let thread = self.random.below(self.threads);
-        self.move_stack(thread);
-        let stack = self.stacks[thread].clone();
-        let (tid, size) = (thread as u32, self.random.below(500) as u64);
-        if self.random.below(3) == 0 {
-            self.script.keeps(self.random.below(stack.len() + 1));
-        }
-        self.next += 0x1000;
-        // Some events have no call stack.
-        let stack: &[&str] = if self.random.below(40) == 0 { &[] } else { &stack };
-        match self.random.below(12) {
-            0..=4 => {
-                self.script.event(tid, op::MALLOC, self.next, size, stack);
-                self.blocks.push(self.next);
-            }
-            5..=9 if !self.blocks.is_empty() => {
-                let of_late = self.blocks.len().min(1 + self.random.below(12));
-                let at = self.blocks.len() - of_late;
-                let block = self.blocks.remove(at);
-                self.script.free(tid, block, stack);
-            }
-            10 if !self.blocks.is_empty() => {
-                let at = self.random.below(self.blocks.len());
-                let to = [self.blocks[at], self.next][self.random.below(2)];
-                self.script.realloc(tid, self.blocks[at], to, size + 1, stack);
-                self.blocks[at] = to;
-            }
-            _ => {
-                self.script.event(tid, op::MALLOC, 0, size, stack);
-            }
-        }
-    }
-}
-
-fn random_trace(seed: u64, steps: usize, folder: &std::path::Path) -> Trace {
-    let mut program = Program::new(seed);
-    (0..steps).for_each(|_| program.step());
-    program.script.trace(folder)
-}
-
-/// What a replay counts for a plan with the region.
-fn replayed(trace: &Trace, region: &Region, folder: &std::path::Path) -> RuleResult {
-    let ends = if region.ends == End::Sure { "sure" } else { "drained" };
-    let function = &region.function;
-    let text = format!("[[rule]]\nregion = '{function}'\nstrategy = 'AS3'\nends = '{ends}'\n");
-    let plan = Plan::parse(&text, "a plan").unwrap();
-    let compiled = compile(trace, &plan, &Options::default(), &folder.join("ops")).unwrap();
-    compiled.rules[0].clone()
-}
-
 #[test]
-fn a_replay_counts_the_same_instances_of_each_region() {
-    let (mut regions_seen, mut escapes_seen) = (0, 0);
-    for seed in 0..300 {
-        let folder = tempfile::tempdir().unwrap();
-        let trace = random_trace(seed, 60 + 4 * seed as usize, folder.path());
-        let regions = find(&trace, Limits { least_share: 0.0, ..Limits::default() }).unwrap();
-        for region in &regions.all {
-            let result = replayed(&trace, region, folder.path());
-            let what = format!("{} {:?} of seed {seed}", region.function, region.ends);
-            assert_eq!(region.instances, result.instances, "instances of {what}");
-            assert_eq!(region.unfinished, result.unfinished, "unfinished of {what}");
-            assert_eq!(region.blocks, result.blocks, "blocks of {what}");
-            assert_eq!(region.bytes, result.bytes, "bytes of {what}");
-            assert_eq!(region.escapes, result.escapes, "escapes of {what}");
-            assert_eq!(region.foreign_escapes, result.foreign_escapes, "foreign of {what}");
-            let (peaks, totals) = (&result.peaks, &result.totals);
-            let peak = [peaks.median() as f64, peaks.max() as f64];
-            assert_eq!([region.peak.p50, region.peak.max], peak, "peaks of {what}");
-            let total = [totals.quantile(0.9) as f64, totals.max() as f64];
-            assert_eq!([region.total.p90, region.total.max], total, "totals of {what}");
-            regions_seen += 1;
-            escapes_seen += region.escapes;
-        }
-    }
-    assert!(regions_seen > 1000 && escapes_seen > 10_000, "{regions_seen} {escapes_seen}");
+fn the_table_is_made_once_and_kept_in_the_trace() {
+    let mut script = Script::new();
+    documents(&mut script, 40);
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let trace = script.trace(folder.path());
+    let path = file(&trace, scratch.path()).unwrap();
+    assert_eq!(path, trace.folder().join("regions.parquet"));
+    let table = Table::open(trace.folder(), &REGIONS).unwrap();
+    let regions = find(&trace, Limits::default()).unwrap();
+    assert_eq!(table.rows(), regions.all.len() as u64);
+    assert_eq!(table.texts("function").unwrap()[0], "parse_document");
+    assert_eq!(table.texts("ends").unwrap()[0], "sure");
+    assert_eq!(table.i64s("instances").unwrap()[0], 40);
+    assert_eq!(table.f64s("peak_p50").unwrap()[0], Some(183.0));
+    let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+    assert_eq!(file(&trace, scratch.path()).unwrap(), path);
+    assert_eq!(std::fs::metadata(&path).unwrap().modified().unwrap(), written);
+    // A file that is no table of regions is replaced, and nothing else is left in the folder.
+    std::fs::write(&path, "no table").unwrap();
+    file(&trace, scratch.path()).unwrap();
+    assert_eq!(Table::open(trace.folder(), &REGIONS).unwrap().rows(), table.rows());
+    let names = std::fs::read_dir(trace.folder()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }

@@ -19,8 +19,8 @@ use views::Views;
 /// Asks a trace in SQL.
 ///
 /// DuckDB answers, and sees the tables of the trace as views: events, allocs (the blocks), sites,
-/// stacks, frames, modules, mappings, processes, threads, samples, memory and cpu. Without SQL the
-/// shell of DuckDB opens. DuckDB reads and writes files only in the folder of the trace, unless
+/// stacks, frames, modules, mappings, processes, threads, samples, memory, cpu and regions. Without SQL
+/// the shell of DuckDB opens. DuckDB reads and writes files only in the folder of the trace, unless
 /// --unlocked is given.
 #[derive(clap::Args)]
 pub struct Command {
@@ -69,7 +69,9 @@ impl Command {
                 let program = Program::find()?;
                 let is_copied = !program.reads_all() && needs_events(sql.as_deref());
                 let copy = is_copied.then_some(scratch.path());
-                let views = Views::of_trace(&trace, copy)?;
+                let regions = needs_regions(sql.as_deref())
+                    .then(|| mallard_trace::regions::file(&trace, scratch.path()));
+                let views = Views::of_trace(&trace, copy, regions)?;
                 (program, views)
             }
         };
@@ -146,6 +148,11 @@ fn needs_events(sql: Option<&str>) -> bool {
     sql.contains("events") || sql.contains("allocs")
 }
 
+/// Whether a query may read the regions, which are found when they are first needed.
+fn needs_regions(sql: Option<&str>) -> bool {
+    sql.is_none_or(|sql| sql.to_ascii_lowercase().contains("regions"))
+}
+
 fn unreadable(place: &str, error: &std::io::Error) -> Failure {
     Failure::new(
         format!("cannot read SQL from {place}: {}", error.to_string().to_lowercase()),
@@ -182,5 +189,11 @@ mod tests {
         assert!(needs_events(Some("SELECT count(*) FROM Events")));
         assert!(needs_events(Some("FROM ALLOCS")));
         assert!(!needs_events(Some("SELECT * FROM sites")));
+    }
+
+    #[test]
+    fn only_a_query_that_names_regions_or_the_shell_needs_them() {
+        assert!(needs_regions(None) && needs_regions(Some("FROM Regions")));
+        assert!(!needs_regions(Some("SELECT * FROM sites")));
     }
 }

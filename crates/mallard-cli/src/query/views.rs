@@ -4,7 +4,7 @@ use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::export::fleet::{Fleet, Key};
 use crate::output::progress::Work;
-use mallard_trace::tables::schema::ALL;
+use mallard_trace::tables::schema::{ALL, REGIONS};
 use mallard_trace::tables::{Kind, Schema, Style, Table, Tables};
 use mallard_trace::Trace;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,12 @@ impl Views {
     /// Makes views of the tables of a trace, and the derived views. Each table gets the columns
     /// `service`, `date` and `run`, as in a fleet, so that the same queries fit both. With a folder
     /// `copy`, a table that DuckDB before 2.0 cannot read is copied into that folder, and the view
-    /// reads the copy.
-    pub fn of_trace(trace: &Trace, copy: Option<&Path>) -> Result<Views, Failure> {
+    /// reads the copy. `regions` is the file of the table of regions, if the query needs the table.
+    pub fn of_trace(
+        trace: &Trace,
+        copy: Option<&Path>,
+        regions: Option<mallard_trace::Result<PathBuf>>,
+    ) -> Result<Views, Failure> {
         let name = trace.folder().file_stem().unwrap_or_default().to_string_lossy();
         let key = Key::of(trace.manifest(), &name);
         let keys = format!(
@@ -56,10 +60,17 @@ impl Views {
             let files = files.iter().map(|path| text_of(path)).collect::<Result<Vec<_>, _>>()?;
             views.add(schema.name, &format!("SELECT *, {keys} FROM {}", rows(&files, schema)));
         }
-        views.derive();
-        if let Some(folder) = copy {
-            views.folders.push(text_of(folder)?);
+        match regions.transpose() {
+            Ok(None) => {}
+            Ok(Some(file)) => {
+                let rows = rows(&[text_of(&file)?], &REGIONS);
+                views.add(REGIONS.name, &format!("SELECT *, {keys} FROM {rows}"));
+                views.folders.extend(file.parent().map(text_of).transpose()?);
+            }
+            Err(error) => views.damaged.push(error.into()),
         }
+        views.derive();
+        views.folders.extend(copy.map(text_of).transpose()?);
         Ok(views)
     }
 

@@ -20,9 +20,11 @@ mod region;
 mod result;
 mod sizes;
 mod sure;
+mod table;
 mod tally;
 
 pub use region::{EscapeSite, Lane, Limits, Quantiles, Region, Regions};
+pub use table::{file, keep};
 
 use crate::error::Result;
 use crate::trace::Trace;

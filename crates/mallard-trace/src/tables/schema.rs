@@ -85,7 +85,10 @@ impl Schema {
     pub fn has_paths(&self, column: &str) -> bool {
         matches!(
             (self.name, column),
-            ("modules", "path") | ("frames", "file") | ("processes", "path")
+            ("modules", "path")
+                | ("frames", "file")
+                | ("processes", "path")
+                | ("regions", "file" | "module")
         )
     }
 }
@@ -339,7 +342,53 @@ pub const SITES: Schema = Schema {
     ],
 };
 
-/// All tables of a trace, in the order in which the manifest lists them.
+/// One row for each region: see [`crate::regions`]. The table is made when it is first needed, and is
+/// not in the manifest.
+pub const REGIONS: Schema = Schema {
+    name: "regions",
+    has_parts: false,
+    fields: &[
+        field("function", Text, Plain),
+        field("shown", Text, Plain),
+        maybe("file", Text, Dictionary),
+        maybe("line", I32, Plain),
+        field("module", Text, Dictionary),
+        field("node", I32, Plain),
+        field("ends", Text, Dictionary),
+        field("instances", I64, Plain),
+        field("unfinished", I64, Plain),
+        field("threads", I32, Plain),
+        field("inputs", I64, Plain),
+        field("blocks", I64, Plain),
+        field("bytes", I64, Plain),
+        field("calls", I64, Plain),
+        field("call_ns", F64, Plain),
+        maybe("cpu_ns", F64, Plain),
+        field("duration_p50", F64, Plain),
+        field("duration_p90", F64, Plain),
+        field("duration_max", F64, Plain),
+        field("peak_p50", F64, Plain),
+        field("peak_p90", F64, Plain),
+        field("peak_max", F64, Plain),
+        field("total_p50", F64, Plain),
+        field("total_p90", F64, Plain),
+        field("total_max", F64, Plain),
+        field("u", F64, Plain),
+        field("v", F64, Plain),
+        field("sizes", I32, Plain),
+        field("one_size_share", F64, Plain),
+        field("escapes", I64, Plain),
+        field("escape_bytes", I64, Plain),
+        maybe("escape_function", Text, Plain),
+        maybe("escape_node", I32, Plain),
+        field("foreign_escapes", I64, Plain),
+        field("foreign_frees", I64, Plain),
+        field("teardown_ns", F64, Plain),
+        field("final_frees", I64, Plain),
+    ],
+};
+
+/// All tables that the manifest of a trace lists, in its order.
 pub const ALL: [&Schema; 11] = [
     &EVENTS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &MEMORY, &CPU,
     &SITES,
