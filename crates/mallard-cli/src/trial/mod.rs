@@ -199,7 +199,7 @@ fn list(is_json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// A word as a shell needs it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();

@@ -1,0 +1,36 @@
+//! Compiles and runs the Rust of the cards of `mallard advise`. A test of mallard-cli compares the
+//! files in `advice/` with what the command writes.
+
+extern crate allocator_api2_02 as allocator_api2;
+
+#[path = "advice/arena.rs"]
+mod arena;
+#[path = "advice/multipool.rs"]
+mod multipool;
+#[path = "advice/multipool_over_arena.rs"]
+mod multipool_over_arena;
+#[path = "advice/object_pool.rs"]
+mod object_pool;
+#[path = "advice/wink_out_arena.rs"]
+mod wink_out_arena;
+#[path = "advice/wink_out_multipool_over_arena.rs"]
+mod wink_out_multipool_over_arena;
+
+#[test]
+fn parts_of_a_call_are_in_its_allocator() {
+    assert_eq!(wink_out_arena::render_document("a b c"), "3 parts".len());
+    assert_eq!(arena::render_document("a b"), 2 + "dropped at the end of the arena".len());
+    assert_eq!(wink_out_multipool_over_arena::render_document("a b c d"), 4);
+    assert_eq!(multipool_over_arena::render_document("kept b"), "kept");
+}
+
+#[test]
+fn structures_and_objects_are_in_a_pool() {
+    let memory = mallard::Multipool::new();
+    let mut structure = multipool::Structure::new(&memory);
+    structure.render_document(b"value");
+    assert_eq!(structure.len(), 1);
+    let objects = mallard::ObjectPool::new();
+    let object = object_pool::render_document(&objects, 7);
+    assert_eq!((object.id, object.value), (7, 0.0));
+}

@@ -1,0 +1,219 @@
+//! Chooses which changes get a card, and in which order.
+
+use super::{make, Card};
+use crate::advise::evidence::{Candidate, Evidence, Kind, Site};
+use crate::advise::rules::condition::{growing_bytes, is_too_large, Subject, MEMORY_NOISE};
+use crate::advise::rules::{self, Action, Rule};
+use crate::verdict::Verdict;
+use std::cmp::Reverse;
+
+/// The most cards.
+const CARDS_MAX: usize = 5;
+/// Savings that differ by less than this share of the remaining time count as equal.
+const LEVEL: f64 = 0.03;
+/// Memory below this multiple of the least counts as equal.
+const MUCH_MEMORY: f64 = 1.1;
+
+/// A change that may get a card.
+#[derive(Clone, Copy)]
+pub struct Change<'a> {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// What was measured, except of a leak.
+    pub candidate: Option<&'a Candidate>,
+    /// The site of a leak.
+    pub site: Option<&'a Site>,
+    /// The share of CPU time or memory that the change saves.
+    pub saving: f64,
+}
+
+/// The cards of a program, the most useful first. There is always one.
+pub fn cards(evidence: &Evidence) -> Vec<Card> {
+    let mut left = changes(evidence);
+    let mut chosen: Vec<Change> = Vec::new();
+    while let (Some(best), true) = (first(evidence, &left), chosen.len() < CARDS_MAX) {
+        left.retain(|other| !is_same(evidence, &best, other));
+        chosen.push(best);
+    }
+    if chosen.is_empty() {
+        return vec![match open(evidence) {
+            reasons if reasons.is_empty() => make::leave(evidence),
+            reasons => make::undecided(evidence, reasons),
+        }];
+    }
+    chosen.iter().map(|change| make::change(evidence, change)).collect()
+}
+
+/// All changes that the evidence allows and that save enough.
+fn changes(evidence: &Evidence) -> Vec<Change<'_>> {
+    let mut all: Vec<Change> =
+        evidence.candidates.iter().flat_map(|of| of_candidate(evidence, of)).collect();
+    all.extend(leak(evidence));
+    all
+}
+
+fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>> {
+    if of.kind == Kind::Strategy {
+        return strategy(evidence, of).into_iter().collect();
+    }
+    let time = match of.kind {
+        Kind::Malloc => "malloc-switch",
+        _ => "glibc-variables",
+    };
+    let subject = Subject::Candidate(of);
+    let change = |(id, saving): (&str, f64)| {
+        let rule = rules::rule(id).filter(|rule| rule.applies(evidence, &subject))?;
+        Some(Change { rule, candidate: Some(of), site: None, saving })
+    };
+    let both = [(time, of.cpu.saving), ("fragmented-after-peak", of.memory.saving)];
+    both.into_iter().filter_map(change).collect()
+}
+
+/// The change to a local allocator, if the evidence allows it and it saves enough.
+fn strategy<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Option<Change<'a>> {
+    let rule = of.rule.and_then(rules::rule)?;
+    let gains = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.min_gain;
+    let change = Change { rule, candidate: Some(of), site: None, saving: of.cpu.saving };
+    (gains && why_not(evidence, rule, of).is_empty()).then_some(change)
+}
+
+/// Why a strategy must not be advised, whatever it saves. Empty if it may be.
+pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> {
+    let region = of.region.and_then(|place| evidence.regions.get(place));
+    let site = of.site.and_then(|place| evidence.sites.get(place));
+    let subject = match (region, site) {
+        (Some(region), _) => Subject::Region(region),
+        (None, Some(site)) => Subject::Site(site),
+        _ => return vec!["nothing is known of its blocks".to_string()],
+    };
+    let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
+    // A plan for several sites is named by the first; the others have conditions of their own.
+    let mut reasons: Vec<String> =
+        failed.filter_map(|condition| condition.failure(evidence, &subject)).collect();
+    if !rule.applies(evidence, &subject) && reasons.is_empty() && !is_for_many(of) {
+        reasons.push("the trace does not show what it needs".to_string());
+    }
+    let winks_out =
+        of.plan.as_ref().is_some_and(|p| p.rules.iter().any(|r| r.strategy.winks_out()));
+    if let Some(account) = &of.account {
+        if account.is_shared {
+            reasons.push("several threads would use one allocator".to_string());
+        }
+        if account.escapes > 0 && (rule.winks_out() || winks_out) {
+            reasons.push(format!("{} blocks would be used after their end", account.escapes));
+        }
+    }
+    if winks_out && !rule.winks_out() {
+        reasons.push("the rule does not allow to skip destructors".to_string());
+    }
+    reasons
+}
+
+/// Whether the plan is for several sites.
+fn is_for_many(of: &Candidate) -> bool {
+    of.site.is_some() && of.plan.as_ref().is_some_and(|plan| plan.rules.len() > 1)
+}
+
+/// The function whose memory grows most, if it grows enough.
+fn leak(evidence: &Evidence) -> Option<Change<'_>> {
+    let rule = rules::rule("leak")?;
+    let applies = |site: &&Site| rule.applies(evidence, &Subject::Site(site));
+    let most = |site: &&Site| (growing_bytes(evidence, site), site.figures.live_bytes);
+    let site = evidence.sites.iter().filter(applies).max_by_key(most)?;
+    let all = evidence.memory.peak_rss.max(evidence.memory.live_peak).max(1);
+    let saving = growing_bytes(evidence, site) as f64 / all as f64;
+    Some(Change { rule, candidate: None, site: Some(site), saving: saving.min(1.0) })
+}
+
+/// The change whose card comes first. Of changes that save about as much as the best, it is the one
+/// with the least memory, with destructors unless they take time that counts, and with the least
+/// work.
+fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
+    let most = all.iter().map(|change| change.saving).max_by(f64::total_cmp)?;
+    let is_level = |change: &&Change| 1.0 - change.saving <= (1.0 - most) * (1.0 + LEVEL);
+    let level: Vec<&Change> = all.iter().filter(is_level).collect();
+    let memory = |change: &Change| change.candidate.map_or(0, |of| of.peak_bytes.1);
+    let is_local = |change: &&&Change| change.candidate.is_some_and(|c| c.kind == Kind::Strategy);
+    let least = level.iter().filter(is_local).map(|change| memory(change)).min().unwrap_or(0);
+    let much = (MUCH_MEMORY * least as f64) as u64 + MEMORY_NOISE;
+    level.into_iter().copied().min_by_key(|change| {
+        let of = change.candidate;
+        let is_local = of.is_some_and(|of| of.kind == Kind::Strategy);
+        (
+            of.is_some_and(is_too_large),
+            is_local && memory(change) > much,
+            action(change).effort(),
+            change.rule.winks_out() && !destructors_count(evidence, change),
+            Reverse((change.saving * 1e6) as i64),
+        )
+    })
+}
+
+/// Whether the frees at the ends of a region take time that counts. A replay of a wink-out does not
+/// show the destructors around them.
+fn destructors_count(evidence: &Evidence, change: &Change) -> bool {
+    let region = change.candidate.and_then(|of| of.region);
+    let region = region.and_then(|place| evidence.regions.get(place));
+    match (region, evidence.program.cpu_ns) {
+        (Some(region), Some(cpu)) => region.teardown_ns >= evidence.min_gain * cpu.max(1.0),
+        _ => false,
+    }
+}
+
+/// What a change asks for: a rule for the malloc may be fulfilled by a setting.
+pub fn action(change: &Change) -> Action {
+    match change.candidate.map(|of| of.kind) {
+        Some(Kind::Variable) => Action::Set,
+        _ => change.rule.action,
+    }
+}
+
+/// The function that a change is made in. `None` for the whole program.
+fn function<'a>(evidence: &'a Evidence, change: &Change<'a>) -> Option<&'a str> {
+    let of = change.candidate;
+    let region = of.and_then(|of| of.region).and_then(|place| evidence.regions.get(place));
+    let site = of.and_then(|of| of.site).and_then(|place| evidence.sites.get(place));
+    let site = site.or(change.site);
+    region.map(|region| region.function.as_str()).or(site.map(|site| site.function.as_str()))
+}
+
+/// Whether two changes need one card: they are in the same function, or they are of the same kind.
+fn is_same(evidence: &Evidence, one: &Change, other: &Change) -> bool {
+    let kind = |change: &Change| change.candidate.map(|of| of.kind);
+    match (function(evidence, one), function(evidence, other)) {
+        (Some(a), Some(b)) => a == b && kind(one) == kind(other),
+        (None, None) => action(one) == action(other),
+        _ => false,
+    }
+}
+
+/// Why it is not decided whether a change helps. Empty if no change does.
+fn open(evidence: &Evidence) -> Vec<String> {
+    if evidence.bound.share.is_some_and(|share| share < evidence.min_gain) {
+        return Vec::new();
+    }
+    let mut reasons = evidence.undecided.clone();
+    if evidence.is_noisy {
+        let noise = "two runs of the same program differ by as much as the least gain";
+        reasons.push(noise.to_string());
+    }
+    if evidence.interrupted {
+        reasons.push("the measurement was interrupted".to_string());
+    }
+    for of in evidence.candidates.iter().filter(|of| is_open(evidence, of)) {
+        let why = of.cpu.why.map_or(String::new(), |why| format!(": {why}"));
+        reasons.push(format!("{} may save CPU time{why}", of.name));
+    }
+    reasons.dedup();
+    reasons
+}
+
+/// Whether more runs may show a gain of a candidate.
+fn is_open(evidence: &Evidence, of: &Candidate) -> bool {
+    let may_be_advised = match (of.kind, of.rule.and_then(rules::rule)) {
+        (Kind::Strategy, Some(rule)) => why_not(evidence, rule, of).is_empty(),
+        (Kind::Strategy, None) => false,
+        _ => true,
+    };
+    of.cpu.verdict == Verdict::NotMeasurable && of.cpu.saving >= evidence.min_gain && may_be_advised
+}

@@ -1,0 +1,200 @@
+//! Makes the cards of chosen changes.
+
+use super::choose::{action, Change};
+use super::{words, Card, Expected, Memory, Part, RegionPart, Saving, SitePart};
+use crate::advise::code::{self, Code, Place};
+use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
+use crate::advise::rules::condition::Subject;
+use crate::advise::rules::{self, Rule};
+use mallard_trace::regions::Region;
+use mallard_trace::replay::{Plan, Scope};
+
+/// The card of a change.
+pub fn change(evidence: &Evidence, change: &Change) -> Card {
+    let of = change.candidate;
+    let region = of.and_then(|of| of.region).and_then(|place| evidence.regions.get(place));
+    let site = of.and_then(|of| of.site).and_then(|place| evidence.sites.get(place));
+    let site = site.or(change.site).filter(|_| region.is_none());
+    let place = place(region, site);
+    let subject = match (region, site, of) {
+        (Some(region), ..) => Subject::Region(region),
+        (_, Some(site), _) => Subject::Site(site),
+        (_, _, Some(of)) => Subject::Candidate(of),
+        _ => Subject::Program,
+    };
+    let mut card = empty(change.rule);
+    card.action = action(change);
+    card.title = words::title(change.rule, &place.function, of, card.action);
+    card.region = region.map(region_part);
+    card.site = site.map(site_part);
+    card.evidence = words::evidence(evidence, change.rule, &subject, region, of);
+    card.hazards = words::hazards(change.rule, of, region);
+    card.code = code::of(change.rule.id, &place);
+    if let Some(of) = of {
+        measured(&mut card, evidence, of);
+    }
+    if change.rule.winks_out() {
+        let blocks = region.map_or(0, |region| region.blocks);
+        let account = of.and_then(|of| of.account.as_ref());
+        card.destructors_skipped = Some(account.map_or(blocks, |account| account.winked_out));
+    }
+    card.why_not = words::why_not(evidence, change, region);
+    card.sentence = words::sentence(evidence, &card, change, &place.function);
+    card
+}
+
+/// The card that advises to change nothing.
+pub fn leave(evidence: &Evidence) -> Card {
+    let mut card = of_program(evidence, "leave-it");
+    card.sentence = words::leave(evidence);
+    card
+}
+
+/// The card if the measurements do not decide.
+pub fn undecided(evidence: &Evidence, reasons: Vec<String>) -> Card {
+    let mut card = of_program(evidence, "undecided");
+    card.sentence = words::undecided(evidence, &reasons);
+    card.evidence.extend(reasons);
+    card
+}
+
+fn of_program(evidence: &Evidence, id: &str) -> Card {
+    let rule = rules::rule(id).expect("a rule for the whole program");
+    let mut card = empty(rule);
+    card.evidence = words::bounds(evidence);
+    card.why_not = words::measured(evidence);
+    card.saving.total = evidence.bound.share.map(|share| Part {
+        saving: 0.0,
+        low: 0.0,
+        high: share,
+        verdict: crate::verdict::Verdict::NoDifference,
+    });
+    card.saving.measured_by = Some(By::Account);
+    card
+}
+
+fn empty(rule: &'static Rule) -> Card {
+    Card {
+        rule: rule.id,
+        action: rule.action,
+        strategy: None,
+        strategy_words: None,
+        allocator: None,
+        region: None,
+        site: None,
+        saving: Saving::default(),
+        memory: None,
+        title: rule.title.to_string(),
+        sentence: String::new(),
+        evidence: Vec::new(),
+        hazards: Vec::new(),
+        why_not: Vec::new(),
+        destructors_skipped: None,
+        how: None,
+        code: Code::default(),
+        check: None,
+        plan: None,
+    }
+}
+
+/// Adds what was measured, and the commands.
+fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
+    let strategy = of.plan.as_ref().and_then(|plan| plan.rules.first()).map(|rule| rule.strategy);
+    card.strategy = strategy.map(|strategy| strategy.to_string());
+    card.strategy_words = strategy.map(words::of_strategy);
+    card.allocator = (of.kind != Kind::Strategy).then(|| of.name.clone());
+    card.saving = Saving {
+        allocator: of.allocator.as_ref().map(Part::of),
+        pages: of.pages.as_ref().map(Part::of),
+        locality: None,
+        total: Some(Part::of(&of.cpu)),
+        expected: of.expected.map(|(low, high)| Expected { low, high }),
+        measured_by: Some(of.by),
+    };
+    card.memory = Some(Memory {
+        before_bytes: of.peak_bytes.0,
+        after_bytes: of.peak_bytes.1,
+        saving: of.memory.saving,
+        low: of.memory.low,
+        high: of.memory.high,
+        verdict: of.memory.verdict,
+    });
+    card.plan = of.plan.as_ref().map(toml);
+    let (how, check) = words::commands(evidence, of);
+    (card.how, card.check) = (how, Some(check));
+}
+
+fn place(region: Option<&Region>, site: Option<&Site>) -> Place {
+    let of = |shown: &str, file: &Option<String>, line| Place {
+        function: shown.to_string(),
+        file: file.clone(),
+        line,
+    };
+    match (region, site) {
+        (Some(region), _) => of(&region.shown, &region.file, region.line),
+        (None, Some(site)) => of(&site.shown, &site.file, site.line),
+        (None, None) => Place::default(),
+    }
+}
+
+fn region_part(of: &Region) -> RegionPart {
+    RegionPart {
+        function: of.function.clone(),
+        shown: of.shown.clone(),
+        file: of.file.clone(),
+        line: of.line,
+        module: of.module.clone(),
+        ends: of.ends.word(),
+        instances: of.instances,
+        threads: of.threads,
+        inputs: of.inputs,
+        blocks: of.blocks,
+        bytes: of.bytes,
+        escapes: of.escapes,
+        escape_sites: of.escape_sites.clone(),
+        foreign_frees: of.foreign_frees,
+        peak_p50: of.peak.p50,
+        total_p50: of.total.p50,
+        utilisation: of.utilisation,
+        variation_bits: of.variation_bits,
+    }
+}
+
+fn site_part(of: &Site) -> SitePart {
+    SitePart {
+        function: of.function.clone(),
+        shown: of.shown.clone(),
+        file: of.file.clone(),
+        line: of.line,
+        module: of.module.clone(),
+        stack: of.stack.clone(),
+        blocks: of.figures.allocs,
+        bytes: of.figures.bytes,
+        peak_bytes: of.figures.peak_bytes,
+        live_bytes: of.figures.live_bytes,
+    }
+}
+
+/// A plan in the form that `mallard replay --plan` reads.
+pub fn toml(plan: &Plan) -> String {
+    // JSON's strings are strings of TOML.
+    let text = |text: &str| serde_json::to_string(text).expect("a string is plain");
+    let mut lines = String::new();
+    for rule in &plan.rules {
+        lines += "[[rule]]\n";
+        match &rule.scope {
+            Scope::Everything => {}
+            Scope::Region(function) => lines += &format!("region = {}\n", text(function)),
+            Scope::Site(function) => lines += &format!("site = {}\n", text(function)),
+            Scope::Stack(node) => lines += &format!("stack = {node}\n"),
+        }
+        lines += &format!("strategy = \"{}\"\n", rule.strategy);
+        if let Some(end) = rule.ends {
+            lines += &format!("ends = \"{}\"\n", end.word());
+        }
+        if rule.first_chunk > 0 {
+            lines += &format!("first_chunk = {}\n", rule.first_chunk);
+        }
+    }
+    lines
+}

@@ -1,0 +1,207 @@
+//! Cards: what a reader should do, where, what it saves, and how to check it.
+//!
+//! `choose` decides which changes get a card and in which order, `words` writes the sentences, and
+//! `text` lays a card out for the terminal. JSON has the members of [`Card`] as keys.
+
+mod choose;
+mod make;
+mod text;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use choose::cards;
+#[cfg(test)]
+pub use make::toml;
+pub use text::text;
+
+use super::code::Code;
+use super::evidence::By;
+use super::rules::Action;
+use crate::verdict::{Judgement, Verdict};
+use mallard_trace::regions::EscapeSite;
+use serde::Serialize;
+
+/// A piece of advice.
+#[derive(Clone, Debug, Serialize)]
+pub struct Card {
+    /// The rule that it follows.
+    pub rule: &'static str,
+    /// What it asks for.
+    pub action: Action,
+    /// The strategy: `AS4`.
+    pub strategy: Option<String>,
+    /// The strategy in words.
+    pub strategy_words: Option<String>,
+    /// The malloc or the setting, as `mallard try` names it.
+    pub allocator: Option<String>,
+    /// The region of the change.
+    pub region: Option<RegionPart>,
+    /// The site of the change.
+    pub site: Option<SitePart>,
+    /// The saving of CPU time.
+    pub saving: Saving,
+    /// The change of memory.
+    pub memory: Option<Memory>,
+    /// What to do, in a few words.
+    pub title: String,
+    /// The result in a sentence that stands alone.
+    pub sentence: String,
+    /// What speaks for it.
+    pub evidence: Vec<String>,
+    /// What may go wrong.
+    pub hazards: Vec<String>,
+    /// Why not another change, or why not this one.
+    pub why_not: Vec<String>,
+    /// How many frees, and so at most how many destructors, a wink-out skips.
+    pub destructors_skipped: Option<u64>,
+    /// The command that makes the change, if no code has to change.
+    pub how: Option<String>,
+    /// The code of the change.
+    pub code: Code,
+    /// The command that checks the change afterwards.
+    pub check: Option<String>,
+    /// The plan that `mallard replay --plan` plays.
+    pub plan: Option<String>,
+}
+
+/// The region of a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegionPart {
+    /// The name by which a plan selects the function.
+    pub function: String,
+    /// The short form of the name.
+    pub shown: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line.
+    pub line: Option<u32>,
+    /// The file of the program or library.
+    pub module: String,
+    /// What ends an instance.
+    pub ends: &'static str,
+    /// Instances.
+    pub instances: u64,
+    /// Threads that have instances.
+    pub threads: u32,
+    /// Different inputs.
+    pub inputs: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes of the blocks.
+    pub bytes: u64,
+    /// Blocks that outlive their instance.
+    pub escapes: u64,
+    /// The sites with the most of these blocks.
+    pub escape_sites: Vec<EscapeSite>,
+    /// Blocks that another thread frees.
+    pub foreign_frees: u64,
+    /// The median of the most bytes in use in an instance.
+    pub peak_p50: f64,
+    /// The median of the bytes that an instance allocates.
+    pub total_p50: f64,
+    /// U.
+    pub utilisation: f64,
+    /// V in bits.
+    pub variation_bits: f64,
+}
+
+/// The site of a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SitePart {
+    /// The name by which a plan selects the function.
+    pub function: String,
+    /// The short form of the name.
+    pub shown: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line of the call.
+    pub line: Option<u32>,
+    /// The file of the program or library.
+    pub module: String,
+    /// The functions of the call stack, innermost first.
+    pub stack: Vec<String>,
+    /// Blocks.
+    pub blocks: i64,
+    /// Bytes of the blocks.
+    pub bytes: i64,
+    /// Most bytes in use at once.
+    pub peak_bytes: i64,
+    /// Bytes in use at the end.
+    pub live_bytes: i64,
+}
+
+/// The saving of CPU time in three parts that have different causes, and together. Shares of the CPU
+/// time of the program; null if unknown.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Saving {
+    /// Work of the allocator itself.
+    pub allocator: Option<Part>,
+    /// Work of the system for pages.
+    pub pages: Option<Part>,
+    /// What the accesses of the program gain because blocks are at other addresses. A replay does
+    /// not estimate it; runs of the program have it in the total.
+    pub locality: Option<Part>,
+    /// All together, as measured.
+    pub total: Option<Part>,
+    /// The interval in which the saving of the program is expected.
+    pub expected: Option<Expected>,
+    /// How it was measured.
+    pub measured_by: Option<By>,
+}
+
+/// A measured saving.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// The median.
+    pub saving: f64,
+    /// The lower end of the 95 % interval.
+    pub low: f64,
+    /// The upper end of the 95 % interval.
+    pub high: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// The interval in which a saving is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// The change of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Memory {
+    /// Most bytes before the change: of the heap by replay, of the program by runs.
+    pub before_bytes: u64,
+    /// Most bytes after the change.
+    pub after_bytes: u64,
+    /// The saving, as a share.
+    pub saving: f64,
+    /// The lower end of its 95 % interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+impl Part {
+    fn of(judgement: &Judgement) -> Part {
+        let Judgement { saving, low, high, verdict, .. } = *judgement;
+        Part { saving, low, high, verdict }
+    }
+}
+
+/// The verdict on a program in one word: `change`, `leave` or `undecided`.
+pub fn verdict(cards: &[Card]) -> &'static str {
+    match cards.first().map(|card| card.action) {
+        Some(Action::Leave) => "leave",
+        Some(Action::Undecided) | None => "undecided",
+        Some(_) => "change",
+    }
+}

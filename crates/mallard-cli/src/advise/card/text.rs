@@ -1,0 +1,153 @@
+//! Cards in the terminal.
+
+use super::words::share;
+use super::{Card, Part};
+use crate::advise::code::Place;
+use crate::advise::evidence::By;
+use crate::output::units::{bytes, count, percent};
+
+/// The width of a line, as long as its words allow.
+const WIDTH: usize = 98;
+/// The width of the names at the left.
+const NAMES: usize = 10;
+
+/// The cards: the first in full, and of each other its title and its sentence.
+pub fn text(cards: &[Card]) -> String {
+    let Some((first, others)) = cards.split_first() else { return String::new() };
+    let mut text = String::new();
+    for (card, number) in others.iter().zip(2..) {
+        text += &format!("{number}. {}\n", card.title);
+        text += &entry("", &card.sentence);
+    }
+    match text.is_empty() {
+        true => first.text(),
+        false => format!("{}\nAlso:\n{text}", first.text()),
+    }
+}
+
+impl Card {
+    /// The card for the terminal. The last line stands alone.
+    pub fn text(&self) -> String {
+        let mut text = match &self.strategy {
+            Some(strategy) => format!("{} ({strategy})\n", self.title),
+            None => format!("{}\n", self.title),
+        };
+        let mut add = |name: &str, value: Option<String>| {
+            text += &value.map_or(String::new(), |value| entry(name, &value));
+        };
+        add("where", self.place().map(|place| place.shown()));
+        add("what", self.strategy_words.clone());
+        add("saves", self.saves());
+        add("", self.parts());
+        add("memory", self.memory_line());
+        for (name, list) in
+            [("because", &self.evidence), ("beware", &self.hazards), ("why not", &self.why_not)]
+        {
+            for (at, line) in list.iter().enumerate() {
+                add(if at == 0 { name } else { "" }, Some(line.clone()));
+            }
+        }
+        add("skips", self.destructors_skipped.map(skipped));
+        text += &self.code_lines();
+        for (name, command) in [("do", &self.how), ("check", &self.check)] {
+            // A command is one line, however long, so that it can be copied.
+            text += &command.as_ref().map_or(String::new(), |c| format!("  {name:<NAMES$}{c}\n"));
+        }
+        text + &wrapped(&self.sentence, "", "")
+    }
+
+    /// Where the change is made.
+    pub fn place(&self) -> Option<Place> {
+        let region = self.region.as_ref().map(|of| (&of.shown, &of.file, of.line));
+        let site = self.site.as_ref().map(|of| (&of.shown, &of.file, of.line));
+        let (function, file, line) = region.or(site)?;
+        Some(Place { function: function.clone(), file: file.clone(), line })
+    }
+
+    fn saves(&self) -> Option<String> {
+        let total = self.saving.total.filter(|_| self.action.is_change())?;
+        let by = match self.saving.measured_by {
+            Some(By::Try) => "in runs of the program",
+            Some(By::Replay) => "by replay",
+            _ => "by arithmetic over the trace",
+        };
+        let likely = match self.saving.expected.filter(|_| self.saving.measured_by != Some(By::Try))
+        {
+            Some(of) => format!(
+                "; in the program {} to {} are likely",
+                percent(of.low).replace(" %", ""),
+                percent(of.high)
+            ),
+            None => String::new(),
+        };
+        Some(format!("{} of the CPU time, {by}{likely}", part(&total)))
+    }
+
+    /// The saving in three parts.
+    fn parts(&self) -> Option<String> {
+        let (allocator, pages) = (self.saving.allocator?, self.saving.pages?);
+        let locality = match (self.saving.locality, self.saving.measured_by) {
+            (Some(locality), _) => format!("locality {}", part(&locality)),
+            (None, Some(By::Try)) => "locality is in the total".to_string(),
+            (None, _) => "locality not estimated".to_string(),
+        };
+        Some(format!("allocator work {}, pages {}, {locality}", part(&allocator), part(&pages)))
+    }
+
+    fn memory_line(&self) -> Option<String> {
+        let of = self.memory.as_ref()?;
+        let what = match self.saving.measured_by {
+            Some(By::Try) => "of the program",
+            _ => "of the heap",
+        };
+        let (before, after) = (bytes(of.before_bytes), bytes(of.after_bytes));
+        let verdict = of.verdict;
+        Some(format!("{after} {what} instead of {before}: {verdict}"))
+    }
+
+    fn code_lines(&self) -> String {
+        let Some(place) = self.place() else { return String::new() };
+        let Some((language, code)) = self.code.for_language(place.language()) else {
+            return String::new();
+        };
+        let others = "other languages: --json";
+        let mut text = entry("code", &format!("{language}; {others}"));
+        text.extend(code.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n"));
+        text
+    }
+}
+
+fn part(of: &Part) -> String {
+    share(of.saving, of.low, of.high)
+}
+
+fn skipped(blocks: u64) -> String {
+    format!("{} frees, and at most as many destructors, in the recorded run", count(blocks))
+}
+
+/// A name at the left, and a text beside it.
+fn entry(name: &str, text: &str) -> String {
+    let first = format!("  {name:<NAMES$}");
+    let rest = " ".repeat(first.len());
+    wrapped(text, &first, &rest)
+}
+
+/// A text in lines that begin with `first` and then with `rest`.
+fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    let mut lines = String::new();
+    let mut line = first.to_string();
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines += &format!("{}\n", line.trim_end());
+            line = rest.to_string();
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+        is_empty = false;
+    }
+    lines + line.trim_end() + "\n"
+}

@@ -1,0 +1,355 @@
+//! The sentences of cards.
+
+use super::choose::{self, Change};
+use super::Card;
+use crate::advise::evidence::{By, Candidate, Evidence, Kind};
+use crate::advise::rules::condition::{growing_bytes, is_too_large, Subject};
+use crate::advise::rules::{self, Action, Rule};
+use crate::allocators;
+use crate::output::units::{bytes, count, percent, plural};
+use crate::trial::quoted;
+use crate::verdict::{Judgement, Verdict};
+use mallard_trace::regions::Region;
+use mallard_trace::replay::{Allocator, Strategy};
+
+/// How many alternatives a card names.
+const ALTERNATIVES_MAX: usize = 3;
+
+/// `arena, allocator as a type parameter, memory dropped at once`.
+pub fn of_strategy(strategy: Strategy) -> String {
+    let allocator = match strategy.allocator() {
+        Allocator::Heap => "heap",
+        Allocator::Arena => "arena",
+        Allocator::Multipool => "multipool",
+        Allocator::MultipoolOverArena => "multipool in an arena",
+    };
+    let binding = match strategy.is_virtual() {
+        true => "allocator behind an abstract base (std::pmr)",
+        false => "allocator as a type parameter",
+    };
+    let end = match strategy.winks_out() {
+        true => "memory dropped at once",
+        false => "destroyed as before",
+    };
+    format!("{allocator}, {binding}, {end}")
+}
+
+/// What to do, in a few words.
+pub fn title(rule: &Rule, function: &str, of: Option<&Candidate>, action: Action) -> String {
+    let allocator = of.map_or("", |of| of.name.as_str());
+    let title = rule.title.replace("{function}", function).replace("{allocator}", allocator);
+    match (action, of.map(|of| variables(&of.name))) {
+        (Action::Set, Some(Some(variables))) => title.replace(allocator, &variables),
+        _ => title,
+    }
+}
+
+/// The variables of a setting, as a shell needs them.
+fn variables(name: &str) -> Option<String> {
+    let entry = allocators::list().iter().find(|entry| entry.name == name)?;
+    Some(entry.environment.clone()).filter(|variables| !variables.is_empty())
+}
+
+/// `12 % (10 to 14 %)`.
+pub fn share(saving: f64, low: f64, high: f64) -> String {
+    if !saving.is_finite() {
+        return "unknown".to_string();
+    }
+    format!("{} ({} to {})", percent(saving), percent(low).replace(" %", ""), percent(high))
+}
+
+fn judged(of: &Judgement) -> String {
+    share(of.saving, of.low, of.high)
+}
+
+/// What speaks for a change.
+pub fn evidence(
+    evidence: &Evidence,
+    rule: &Rule,
+    subject: &Subject,
+    region: Option<&Region>,
+    of: Option<&Candidate>,
+) -> Vec<String> {
+    let mut all = vec![rule.why.to_string()];
+    all.extend(region.map(|region| weight(evidence, region)));
+    all.extend(rule.reasons(evidence, subject));
+    if let (Some(of), None) = (of, region) {
+        if of.kind != Kind::Strategy {
+            all.extend(bounds(evidence));
+            all.extend(threads(evidence));
+        }
+    }
+    all
+}
+
+/// D, V and the number of calls of a region.
+fn weight(evidence: &Evidence, of: &Region) -> String {
+    let time = match evidence.program.cpu_ns {
+        Some(cpu) if cpu > 0.0 => {
+            format!("D: its calls take {} of the CPU time; ", percent((of.call_ns / cpu).min(1.0)))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{time}V {:.1} bits: {}; a call allocates {} (median) in {}",
+        of.variation_bits,
+        plural(of.sizes.into(), "size"),
+        bytes(of.total.p50.max(0.0) as u64),
+        match of.instances {
+            0 => "an unknown number of blocks".to_string(),
+            calls => format!("{} (mean)", plural(of.blocks / calls, "block")),
+        }
+    )
+}
+
+/// C: what threads do to each other.
+fn threads(evidence: &Evidence) -> Option<String> {
+    let totals = &evidence.program.totals;
+    let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;
+    (evidence.program.threads_at_once > 1).then(|| {
+        let c = totals.c.value.map_or(String::new(), |c| format!("C {c:.2}: "));
+        format!(
+            "{c}{} at once, and {} of the blocks are freed by another thread",
+            plural(evidence.program.threads_at_once, "thread"),
+            percent(other)
+        )
+    })
+}
+
+/// The most that any allocator can save.
+pub fn bounds(evidence: &Evidence) -> Vec<String> {
+    let bound = &evidence.bound;
+    let mut all = Vec::new();
+    if let (Some(calls), Some(faults)) = (bound.calls, bound.faults) {
+        all.push(format!(
+            "malloc and free take {} of the CPU time, and page faults {}",
+            percent(calls),
+            percent(faults)
+        ));
+    }
+    if let Some(teardown) = bound.teardown.filter(|&share| share > 0.0) {
+        all.push(format!(
+            "frees at the ends of regions, with the destructors around them, take at most {}",
+            percent(teardown)
+        ));
+    }
+    all.extend(evidence.memory.summary.sentence());
+    all
+}
+
+/// What may go wrong.
+pub fn hazards(rule: &Rule, of: Option<&Candidate>, region: Option<&Region>) -> Vec<String> {
+    let mut all: Vec<String> = rule.hazards.iter().map(|text| text.to_string()).collect();
+    if of.is_some_and(is_too_large) {
+        all.insert(0, "it needs much more memory: only where there is room".to_string());
+    }
+    if let Some(region) = region.filter(|region| region.threads > 1) {
+        let threads = plural(region.threads.into(), "thread");
+        all.push(format!("{threads} run it: each call needs an allocator of its own"));
+    }
+    if region.is_some_and(|region| region.module.contains(".so")) {
+        all.push("it is in a library: the library has to take an allocator".to_string());
+    }
+    all
+}
+
+/// Why not another change: candidates for the same function, and rules that do not apply.
+pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) -> Vec<String> {
+    let mut all = Vec::new();
+    for other in &evidence.candidates {
+        let place = other.region.and_then(|place| evidence.regions.get(place));
+        let is_chosen = change.candidate.is_some_and(|of| std::ptr::eq(of, other));
+        let is_here = match (place, region) {
+            (Some(place), Some(region)) => place.function == region.function,
+            (None, None) => other.site.is_none() && change.rule.strategy == 0,
+            _ => false,
+        };
+        if is_here && !is_chosen && change.candidate.is_some() {
+            all.push((other.cpu.saving, alternative(evidence, change, other)));
+        }
+    }
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut lines: Vec<String> =
+        all.into_iter().take(ALTERNATIVES_MAX).map(|(_, line)| line).collect();
+    if let (Some(region), false) = (region, change.rule.winks_out()) {
+        lines.extend(no_wink_out(evidence, region));
+    }
+    lines
+}
+
+fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> String {
+    let saves = match other.cpu.saving.is_finite() {
+        true => format!("{} saves {} of CPU time", other.name, judged(&other.cpu)),
+        false => format!("{} was not measured", other.name),
+    };
+    let refused =
+        other.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, other));
+    let why = match refused.and_then(|reasons| reasons.into_iter().next()) {
+        Some(reason) => format!(", but {reason}"),
+        None if is_too_large(other) => {
+            format!(
+                ", but needs {} instead of {}",
+                bytes(other.peak_bytes.1),
+                bytes(other.peak_bytes.0)
+            )
+        }
+        None if other.cpu.verdict != Verdict::Gain => format!(": {}", other.cpu.verdict),
+        None if other.cpu.saving > change.saving => ", but asks for more".to_string(),
+        None => String::new(),
+    };
+    saves + &why
+}
+
+/// Why the memory of a region is not dropped at once.
+fn no_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
+    let rule = rules::rule("wink-out-arena")?;
+    let subject = Subject::Region(region);
+    let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
+    let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
+    Some(format!("no wink-out: {why}"))
+}
+
+/// What was measured, for cards that change nothing: the candidates that save most, and how many
+/// were dropped.
+pub fn measured(evidence: &Evidence) -> Vec<String> {
+    let mut best: Vec<&Candidate> =
+        evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite()).collect();
+    best.sort_by(|a, b| b.cpu.saving.total_cmp(&a.cpu.saving));
+    let line = |of: &&Candidate| {
+        let refused = of.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, of));
+        let why = refused.and_then(|reasons| reasons.into_iter().next());
+        let why = why.map_or(String::new(), |why| format!("; {why}"));
+        format!("{} saves {} of CPU time: {}{why}", of.name, judged(&of.cpu), of.cpu.verdict)
+    };
+    let mut lines: Vec<String> = best.iter().take(ALTERNATIVES_MAX).map(line).collect();
+    if let Some(first) = evidence.dropped.first() {
+        let others = match evidence.dropped.len() - 1 {
+            0 => String::new(),
+            others => format!(" ({} more)", count(others as u64)),
+        };
+        lines.push(format!("{}: {}{others}", first.name, first.why));
+    }
+    lines
+}
+
+/// The command that makes a change without code, and the one that checks a change.
+pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String) {
+    let program = &evidence.program;
+    let command = program.command.as_deref().unwrap_or(&program.name);
+    let verify = |before: &str, after: &str| {
+        format!("mallard verify --before {} --after {}", quoted(before), quoted(after))
+    };
+    match of.kind {
+        Kind::Strategy => (None, verify(&before(command), command)),
+        Kind::Malloc => {
+            let how = format!("mallard run --allocator {} -- {command}", of.name);
+            (Some(how.clone()), verify(command, &how))
+        }
+        Kind::Variable => {
+            let how = match variables(&of.name) {
+                Some(variables) => format!("{variables} {command}"),
+                None => format!("mallard run --allocator {} -- {command}", of.name),
+            };
+            (Some(how.clone()), verify(command, &how))
+        }
+    }
+}
+
+/// The command with a copy of the program from before the change: `./app.before data`.
+fn before(command: &str) -> String {
+    match command.split_once(' ') {
+        Some((program, rest)) if !program.contains(['\'', '"', '=']) => {
+            format!("{program}.before {rest}")
+        }
+        None if !command.contains(['\'', '"', '=']) => format!("{command}.before"),
+        _ => format!("{command} # of the program before the change"),
+    }
+}
+
+/// The result of a change in a sentence that stands alone.
+pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &str) -> String {
+    let name = &evidence.program.name;
+    if let (None, Some(site)) = (change.candidate, change.site) {
+        return format!(
+            "The memory of {name} grows until it ends, by {} that {function} allocates and never \
+             frees: no allocator helps, the program has to free them or to need them.",
+            bytes(growing_bytes(evidence, site))
+        );
+    }
+    let Some(of) = change.candidate else { return card.title.clone() };
+    let what = match card.action {
+        Action::Switch => format!("With {} as its malloc, {name}", of.name),
+        Action::Set => format!("With a setting of its malloc ({}), {name}", of.name),
+        Action::Pool => format!("With a pool for what {function} allocates, {name}"),
+        _ => format!("With an allocator of its own for each call of {function}, {name}"),
+    };
+    if change.rule.id == "fragmented-after-peak" {
+        let saved = share(of.memory.saving, of.memory.low, of.memory.high);
+        return format!("{what} needs {saved} less memory; {}.", proof(of.by));
+    }
+    let (low, high) = of.expected.unwrap_or((of.cpu.low, of.cpu.high));
+    let likely = format!("{} to {}", percent(low.max(0.0)).replace(" %", ""), percent(high));
+    let memory = match of.memory.verdict {
+        Verdict::Loss => format!(" and {} more memory", percent(of.memory.saving.abs())),
+        Verdict::Gain => format!(" and {} less memory", percent(of.memory.saving)),
+        _ => String::new(),
+    };
+    match of.by {
+        By::Try => format!("{what} needs {likely} less CPU time{memory}; {}.", proof(of.by)),
+        _ => format!("{what} would need {likely} less CPU time{memory}; {}.", proof(of.by)),
+    }
+}
+
+fn proof(by: By) -> &'static str {
+    match by {
+        By::Try => "runs of the program itself show it",
+        By::Replay => "replays of a recording say so, and the changed program has to prove it",
+        By::Account => {
+            "arithmetic over a recording says so, and the changed program has to prove it"
+        }
+    }
+}
+
+/// Why nothing should be changed, in a sentence that stands alone.
+pub fn leave(evidence: &Evidence) -> String {
+    let name = &evidence.program.name;
+    let least = percent(evidence.min_gain);
+    let best = evidence.candidates.iter().map(|of| of.cpu.saving).filter(|s| s.is_finite());
+    let best = best.max_by(f64::total_cmp);
+    match (evidence.bound.share, best) {
+        (Some(share), _) if share < evidence.min_gain => format!(
+            "Leave the allocator of {name} as it is: all that an allocator can change takes {} of \
+             the CPU time, locality aside, and a change counts from {least} on.",
+            percent(share)
+        ),
+        (Some(share), Some(best)) if best < evidence.min_gain => format!(
+            "Leave the allocator of {name} as it is: the best of {} that were measured saves {} of \
+             the CPU time, less than the {least} that count; no allocator can save more than {}, \
+             locality aside.",
+            plural(evidence.candidates.len() as u64, "change"),
+            percent(best.max(0.0)),
+            percent(share)
+        ),
+        (Some(share), _) => format!(
+            "Leave the allocator of {name} as it is: no change was found that is safe and saves \
+             {least} of the CPU time; no allocator can save more than {}, locality aside.",
+            percent(share)
+        ),
+        (None, _) => format!(
+            "Leave the allocator of {name} as it is: no change was found that saves {least} of the \
+             CPU time; the most that is possible is unknown."
+        ),
+    }
+}
+
+/// Why it is not decided whether a change helps, in a sentence that stands alone.
+pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
+    let why = reasons.first().map_or("", String::as_str);
+    let most = evidence.bound.share.map_or(String::new(), |share| {
+        format!("; no allocator can save more than {}, locality aside", percent(share))
+    });
+    format!(
+        "It is not decided whether {} should change its allocator: {why}{most}.",
+        evidence.program.name
+    )
+}

@@ -1,0 +1,162 @@
+//! The code of a card: how the change looks in C++, C and Rust.
+//!
+//! Each text compiles as it is. `tests/compile/advice` and `crates/mallard-alloc/tests/advice` have
+//! the texts of a sample card, and a test compares them with what is written here. In the texts,
+//! `@name@` stands for the function, and `@where@` for the function and its place.
+
+mod c;
+mod cpp;
+mod rust;
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+/// Where a change is made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Place {
+    /// The function in short form.
+    pub function: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line.
+    pub line: Option<u32>,
+}
+
+/// The texts of a card. `None` if there is none in this language.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Code {
+    /// C++ with the standard's memory resources.
+    pub cpp_pmr: Option<String>,
+    /// C++ with Mallard.
+    pub cpp_mallard: Option<String>,
+    /// C with Mallard.
+    pub c: Option<String>,
+    /// Rust with the crate mallard-alloc.
+    pub rust: Option<String>,
+}
+
+/// A language, as the ending of a source file tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// C++, or unknown.
+    Cpp,
+    /// C.
+    C,
+    /// Rust.
+    Rust,
+}
+
+impl Place {
+    /// The language of the function.
+    pub fn language(&self) -> Language {
+        let file = self.file.as_deref().unwrap_or_default();
+        match file.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("c") => Language::C,
+            Some("rs") => Language::Rust,
+            _ => Language::Cpp,
+        }
+    }
+
+    /// `render_document (render.cpp:40)`.
+    pub fn shown(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{} ({file}:{line})", self.function),
+            (Some(file), None) => format!("{} ({file})", self.function),
+            (None, _) => self.function.clone(),
+        }
+    }
+
+    /// The last part of the function's name, if that is a name in all three languages; else a name
+    /// that is.
+    pub fn identifier(&self) -> String {
+        let plain = self.function.replace("<…>", "");
+        let last = plain.rsplit("::").next().unwrap_or_default();
+        let is_name = last.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        match is_name && !RESERVED.contains(&last) {
+            true => last.to_string(),
+            false => "this_part".to_string(),
+        }
+    }
+}
+
+/// Names that a function of an example cannot have: keywords, and what the examples use themselves.
+const RESERVED: [&str; 47] = [
+    "main",
+    "operator",
+    "new",
+    "delete",
+    "malloc",
+    "calloc",
+    "realloc",
+    "free",
+    "memcpy",
+    "memset",
+    "do",
+    "for",
+    "if",
+    "while",
+    "switch",
+    "return",
+    "class",
+    "struct",
+    "union",
+    "enum",
+    "template",
+    "typename",
+    "namespace",
+    "using",
+    "auto",
+    "const",
+    "static",
+    "int",
+    "long",
+    "void",
+    "char",
+    "fn",
+    "let",
+    "mut",
+    "impl",
+    "trait",
+    "match",
+    "type",
+    "use",
+    "mod",
+    "crate",
+    "self",
+    "move",
+    "structure",
+    "object",
+    "objects",
+    "memory",
+];
+
+/// The texts of a rule for a place. Rules without a local allocator have none.
+pub fn of(rule: &str, place: &Place) -> Code {
+    let fill = |text: &&str| fill(text, place);
+    Code {
+        cpp_pmr: cpp::pmr(rule).as_ref().map(fill),
+        cpp_mallard: cpp::mallard(rule).as_ref().map(fill),
+        c: c::mallard(rule, &place.function).as_ref().map(fill),
+        rust: rust::mallard(rule).as_ref().map(fill),
+    }
+}
+
+fn fill(text: &str, place: &Place) -> String {
+    let filled = text.trim_start_matches('\n').replace("@name@", &place.identifier());
+    filled.replace("@where@", &place.shown().replace(['\n', '\r'], " "))
+}
+
+impl Code {
+    /// The text that the terminal shows, with its language; the others are in JSON.
+    pub fn for_language(&self, language: Language) -> Option<(&'static str, &str)> {
+        let cpp = self.cpp_mallard.as_deref().map(|text| ("C++ with Mallard", text));
+        match language {
+            Language::Cpp => cpp,
+            Language::C => self.c.as_deref().map(|text| ("C with Mallard", text)).or(cpp),
+            Language::Rust => self.rust.as_deref().map(|text| ("Rust with mallard-alloc", text)),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The code of cards in Rust.
+
+/// The text with the crate mallard-alloc.
+pub fn mallard(rule: &str) -> Option<&'static str> {
+    Some(match rule {
+        "wink-out-arena" => WINK_OUT_ARENA,
+        "arena" => ARENA,
+        "wink-out-multipool-over-arena" => WINK_OUT_MULTIPOOL_OVER_ARENA,
+        "multipool-over-arena" => MULTIPOOL_OVER_ARENA,
+        "multipool" => MULTIPOOL,
+        "object-pool" => OBJECT_POOL,
+        _ => return None,
+    })
+}
+
+const WINK_OUT_ARENA: &str = r#"
+// In @where@
+use mallard::Arena;
+
+pub fn @name@(input: &str) -> usize {
+    // One for each call. Values that `alloc` functions put into an arena are never dropped: its end
+    // frees the memory.
+    let memory = Arena::new();
+    let parts: &mut [&str] = memory.alloc_iter(input.split(' '));
+    let title = memory.alloc_fmt(format_args!("{} parts", parts.len()));
+    title.len()
+}
+"#;
+
+const ARENA: &str = r#"
+// In @where@
+use allocator_api2::vec::Vec; // with the feature allocator-api2-02 of mallard-alloc
+use mallard::Arena;
+
+pub fn @name@(input: &str) -> usize {
+    let memory = Arena::new(); // one for each call
+    let mut parts = Vec::new_in(&memory); // and each other collection of the call
+    parts.extend(input.split(' '));
+    let owner = memory.own(String::from("dropped at the end of the arena"));
+    parts.len() + owner.len()
+}
+"#;
+
+const WINK_OUT_MULTIPOOL_OVER_ARENA: &str = r#"
+// In @where@
+use allocator_api2::vec::Vec; // with the feature allocator-api2-02 of mallard-alloc
+use mallard::{Arena, Multipool};
+use std::mem::ManuallyDrop;
+
+pub fn @name@(input: &str) -> usize {
+    let memory = Multipool::new_in(Arena::new()); // one for each call
+
+    // Never dropped: the end of `memory` frees everything.
+    let mut parts = ManuallyDrop::new(Vec::new_in(&memory));
+    parts.extend(input.split(' '));
+    parts.len()
+}
+"#;
+
+const MULTIPOOL_OVER_ARENA: &str = r#"
+// In @where@
+use allocator_api2::vec::Vec; // with the feature allocator-api2-02 of mallard-alloc
+use mallard::{Arena, Multipool};
+
+pub fn @name@(input: &str) -> String {
+    let memory = Multipool::new_in(Arena::new()); // one for each call
+    let mut parts = Vec::new_in(&memory); // and each other collection of the call
+    parts.extend(input.split(' '));
+    parts.first().copied().unwrap_or_default().to_string() // what outlives the call is on the heap
+}
+"#;
+
+const MULTIPOOL: &str = r#"
+// In @where@
+use allocator_api2::vec::Vec; // with the feature allocator-api2-02 of mallard-alloc
+use mallard::Multipool;
+
+pub struct Structure<'m> {
+    entries: Vec<Vec<u8, &'m Multipool>, &'m Multipool>,
+}
+
+impl<'m> Structure<'m> {
+    pub fn new(memory: &'m Multipool) -> Self {
+        Structure { entries: Vec::new_in(memory) }
+    }
+
+    pub fn @name@(&mut self, value: &[u8]) {
+        let mut entry = Vec::new_in(*self.entries.allocator());
+        entry.extend_from_slice(value);
+        self.entries.push(entry);
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+"#;
+
+const OBJECT_POOL: &str = r#"
+// In @where@
+use mallard::handles::Box;
+use mallard::ObjectPool;
+
+pub struct Object {
+    // the type that is made there
+    pub id: u64,
+    pub value: f64,
+}
+
+pub fn @name@(objects: &ObjectPool<Object>, id: u64) -> Box<'_, Object> {
+    objects.make(Object { id, value: 0.0 }) // the box drops the object at its end
+}
+"#;

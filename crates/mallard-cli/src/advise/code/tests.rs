@@ -1,0 +1,121 @@
+//! The code of a sample card is that in the folders where it is compiled.
+//!
+//! After a change of the texts, `MALLARD_WRITE=1 cargo test -p mallard-cli advise::code` writes the
+//! files.
+
+use super::{of, Language, Place};
+use crate::advise::rules::RULES;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn place(function: &str, file: &str) -> Place {
+    Place { function: function.to_string(), file: Some(file.to_string()), line: Some(40) }
+}
+
+/// The files of the sample card of each rule.
+fn files() -> BTreeMap<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cpp = root.join("tests/compile/advice");
+    let rust = root.join("crates/mallard-alloc/tests/advice");
+    let mut files = BTreeMap::new();
+    for rule in &RULES {
+        let name = rule.id.replace('-', "_");
+        let document = place("render_document", "render.cpp");
+        let code = of(rule.id, &document);
+        let of_cmark = of(rule.id, &place("cmark_parse_document", "blocks.c"));
+        let of_lua = of(rule.id, &place("lua_newstate", "lstate.c"));
+        let c = [("", code.c), ("_cmark", of_cmark.c), ("_lua", of_lua.c)];
+        for (what, text) in c {
+            // The texts for libraries do not depend on the rule.
+            let is_first = what.is_empty() || rule.id == RULES[0].id;
+            let text = text.filter(|_| is_first);
+            files.extend(text.map(|text| (cpp.join(format!("{name}{what}.c")), text)));
+        }
+        for (what, text) in [("_pmr", code.cpp_pmr), ("", code.cpp_mallard)] {
+            files.extend(text.map(|text| (cpp.join(format!("{name}{what}.cpp")), text)));
+        }
+        files.extend(code.rust.map(|text| (rust.join(format!("{name}.rs")), text)));
+    }
+    files
+}
+
+#[test]
+fn the_code_of_each_rule_is_in_a_file_that_is_compiled() {
+    let files = files();
+    assert_eq!(files.len(), 6 * 4 + 2);
+    for (path, text) in &files {
+        if std::env::var_os("MALLARD_WRITE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let compiled = std::fs::read_to_string(path).unwrap_or_default();
+        let help = "MALLARD_WRITE=1 cargo test -p mallard-cli advise::code";
+        assert_eq!(&compiled, text, "{} is old: {help}", path.display());
+    }
+    for path in files.keys() {
+        for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+            let file = file.unwrap().path();
+            assert!(files.contains_key(&file), "{} belongs to no rule", file.display());
+        }
+    }
+}
+
+#[test]
+fn rules_with_a_strategy_have_code_in_each_language() {
+    for rule in &RULES {
+        let code = of(rule.id, &place("f", "f.cpp"));
+        let texts = [&code.cpp_pmr, &code.cpp_mallard, &code.c, &code.rust];
+        assert!(texts.iter().all(|text| text.is_some() == (rule.strategy > 0)), "{}", rule.id);
+        let texts = texts.into_iter().flatten();
+        for text in texts {
+            assert!(
+                !text.contains('@') && text.ends_with("}\n") | text.ends_with("};\n"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_code_has_the_name_of_the_function() {
+    let code = of("arena", &place("app::parser<…>::read_line", "parser.cpp"));
+    let text = code.cpp_pmr.unwrap();
+    assert!(text.starts_with("// In app::parser<…>::read_line (parser.cpp:40)\n"), "{text}");
+    assert!(text.contains("std::size_t read_line()\n"), "{text}");
+}
+
+#[test]
+fn a_name_that_a_function_cannot_have_is_replaced() {
+    let names = [
+        ("render_document", "render_document"),
+        ("app::parser<…>::read", "read"),
+        ("main", "this_part"),
+        ("app::operator<<", "this_part"),
+        ("app::run::{lambda}", "this_part"),
+        ("std::vector<…>::~vector", "this_part"),
+        ("", "this_part"),
+        ("0x1234", "this_part"),
+        ("new", "this_part"),
+    ];
+    for (function, expected) in names {
+        assert_eq!(place(function, "").identifier(), expected, "{function}");
+    }
+}
+
+#[test]
+fn the_terminal_shows_the_language_of_the_file() {
+    let language = |file: &str| place("f", file).language();
+    assert_eq!(language("src/a.c"), Language::C);
+    assert_eq!(language("src/a.rs"), Language::Rust);
+    assert_eq!(language("src/a.cpp"), Language::Cpp);
+    assert_eq!(Place::default().language(), Language::Cpp);
+    let code = of("arena", &place("f", "a.c"));
+    assert_eq!(code.for_language(Language::C).unwrap().0, "C with Mallard");
+    assert_eq!(of("leak", &place("f", "a.c")).for_language(Language::C), None);
+}
+
+#[test]
+fn a_line_break_in_a_name_does_not_leave_the_comment() {
+    let code = of("arena", &place("f", "a\nb.cpp"));
+    assert!(code.cpp_pmr.unwrap().starts_with("// In f (a b.cpp:40)\n"));
+}

@@ -1,0 +1,326 @@
+//! Conditions of rules: figures of a region, a site, a candidate or the program, and a limit.
+
+use crate::advise::evidence::{Candidate, Evidence, Site};
+use crate::output::units::{bytes, count, percent, plural};
+use crate::verdict::Verdict;
+use mallard_trace::names::short;
+use mallard_trace::regions::Region;
+
+/// The most memory of a change that saves time, as a multiple of the memory before.
+pub const MEMORY_RATIO_MAX: f64 = 1.5;
+/// Differences of memory below this do not count, in bytes.
+pub const MEMORY_NOISE: u64 = 1 << 20;
+/// The least memory that a change for memory saves, as a share of the peak.
+const MEMORY_GAIN_MIN: f64 = 0.1;
+/// The least memory that a change for memory saves, or that counts as a leak, in bytes.
+const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
+/// What a condition is about.
+#[derive(Clone, Copy)]
+pub enum Subject<'a> {
+    /// A region.
+    Region(&'a Region),
+    /// A site.
+    Site(&'a Site),
+    /// A measured malloc or setting.
+    Candidate(&'a Candidate),
+    /// The program.
+    Program,
+}
+
+/// A condition. Limits are included: `Instances(30)` holds for 30 instances.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Condition {
+    /// The trace is the whole run.
+    WholeRun,
+    /// No block is freed by another thread than the one that allocated it.
+    NoForeignFrees,
+    /// No block outlives its instance, whatever ends the instances.
+    NoEscapes,
+    /// At most this share of the blocks outlives its instance.
+    EscapesUpTo(f64),
+    /// Instances whose end was seen.
+    Instances(u64),
+    /// Different inputs.
+    Inputs(u64),
+    /// U is at least this.
+    UtilisationFrom(f64),
+    /// U is below this.
+    UtilisationBelow(f64),
+    /// V is at most so many bits.
+    VariationUpTo(f64),
+    /// All blocks have one size.
+    OneSize,
+    /// The blocks have different sizes.
+    SeveralSizes,
+    /// Blocks in all.
+    Blocks(i64),
+    /// At least this share of the blocks is freed while the program runs.
+    FreedFrom(f64),
+    /// At least this share of the blocks is never freed.
+    NeverFreedFrom(f64),
+    /// The live bytes of the site only grow.
+    Grows,
+    /// The growing sites of the function have at least this share of the live bytes at the peak.
+    LiveFrom(f64),
+    /// The malloc holds at least this share of the resident memory beyond live blocks.
+    HeldFrom(f64),
+    /// The candidate saves CPU time that counts.
+    GainsTime,
+    /// The candidate does not need much more CPU time.
+    TimeStays,
+    /// The candidate saves memory that counts.
+    GainsMemory,
+    /// The candidate does not need much more memory.
+    MemoryStays,
+}
+
+use Condition::*;
+
+impl Condition {
+    /// Whether the condition holds.
+    pub fn holds(self, evidence: &Evidence, subject: &Subject) -> bool {
+        match subject {
+            _ if self == WholeRun => evidence.validity.is_empty(),
+            Subject::Region(region) => self.holds_for_region(evidence, region),
+            Subject::Site(site) => self.holds_for_site(evidence, site),
+            Subject::Candidate(of) => self.holds_for_candidate(evidence, of),
+            Subject::Program => false,
+        }
+    }
+
+    fn holds_for_region(self, evidence: &Evidence, of: &Region) -> bool {
+        match self {
+            NoForeignFrees => of.foreign_frees == 0,
+            NoEscapes => twins(evidence, of).all(|twin| twin.escapes == 0),
+            EscapesUpTo(share) => of.escapes as f64 <= share * of.blocks as f64,
+            Instances(least) => finished(of) >= least,
+            Inputs(least) => of.inputs >= least,
+            UtilisationFrom(least) => of.utilisation >= least,
+            UtilisationBelow(limit) => of.utilisation < limit,
+            VariationUpTo(bits) => of.variation_bits <= bits,
+            OneSize => of.sizes == 1,
+            SeveralSizes => of.sizes > 1,
+            Blocks(least) => of.blocks as i64 >= least,
+            _ => false,
+        }
+    }
+
+    fn holds_for_site(self, evidence: &Evidence, of: &Site) -> bool {
+        let figures = &of.figures;
+        let allocs = figures.allocs.max(1) as f64;
+        match self {
+            NoForeignFrees => figures.cross_thread_frees == 0,
+            UtilisationFrom(least) => utilisation(of) >= least,
+            UtilisationBelow(limit) => utilisation(of) < limit,
+            VariationUpTo(bits) => figures.v.value.is_some_and(|v| v <= bits),
+            OneSize => has_one_size(of),
+            SeveralSizes => !has_one_size(of),
+            Blocks(least) => figures.allocs >= least,
+            FreedFrom(share) => figures.frees as f64 >= share * allocs,
+            NeverFreedFrom(share) => figures.live_allocs as f64 >= share * allocs,
+            Grows => of.is_growing,
+            LiveFrom(share) => {
+                let live = growing_bytes(evidence, of);
+                live >= MEMORY_BYTES_MIN
+                    && live as f64 >= share * evidence.memory.live_peak.max(1) as f64
+            }
+            _ => false,
+        }
+    }
+
+    fn holds_for_candidate(self, evidence: &Evidence, of: &Candidate) -> bool {
+        let gain = evidence.min_gain;
+        match self {
+            GainsTime => of.cpu.verdict == Verdict::Gain && of.cpu.saving >= gain,
+            TimeStays => of.cpu.verdict != Verdict::Loss || of.cpu.saving >= -gain,
+            GainsMemory => {
+                let saved = of.peak_bytes.0.saturating_sub(of.peak_bytes.1);
+                of.memory.verdict == Verdict::Gain
+                    && of.memory.saving >= MEMORY_GAIN_MIN
+                    && saved >= MEMORY_BYTES_MIN
+            }
+            MemoryStays => !is_too_large(of),
+            HeldFrom(share) => held_share(evidence).is_some_and(|held| held >= share),
+            _ => false,
+        }
+    }
+
+    /// The condition as a reason on a card, with the figures of the subject. `None` if there is
+    /// nothing to say.
+    pub fn sentence(self, evidence: &Evidence, subject: &Subject) -> Option<String> {
+        match subject {
+            Subject::Region(region) => self.of_region(region),
+            Subject::Site(site) => self.of_site(evidence, site),
+            Subject::Candidate(_) => self.of_program(evidence),
+            Subject::Program => None,
+        }
+    }
+
+    /// Why the condition does not hold, for the conditions that keep blocks from being used after
+    /// their end. `None` for the others.
+    pub fn failure(self, evidence: &Evidence, subject: &Subject) -> Option<String> {
+        Some(match (self, subject) {
+            (WholeRun, _) => match evidence.validity.first() {
+                Some(lack) => format!("the trace is less than the whole run: {lack}"),
+                None => "the trace is less than the whole run".to_string(),
+            },
+            (NoForeignFrees, Subject::Region(of)) => {
+                format!("another thread frees {}", plural(of.foreign_frees, "block"))
+            }
+            (NoForeignFrees, Subject::Site(of)) => {
+                let frees = of.figures.cross_thread_frees.max(0) as u64;
+                format!("another thread frees {}", plural(frees, "block"))
+            }
+            (NoEscapes, Subject::Region(of)) => escaped(evidence, of),
+            (EscapesUpTo(_), Subject::Region(of)) => escaped(evidence, of),
+            (Instances(least), Subject::Region(of)) => {
+                format!("{} seen, and {least} are needed", plural(finished(of), "call"))
+            }
+            (Inputs(least), Subject::Region(of)) => {
+                format!("{} seen, and {least} are needed", plural(of.inputs, "different input"))
+            }
+            _ => return None,
+        })
+    }
+
+    fn of_region(self, of: &Region) -> Option<String> {
+        let calls = count(finished(of));
+        Some(match self {
+            NoEscapes => format!(
+                "none of its {} outlived its call in {calls} calls with {}: observed, not proven",
+                plural(of.blocks, "block"),
+                plural(of.inputs, "different input")
+            ),
+            EscapesUpTo(_) if of.escapes > 0 => format!(
+                "{} of {} outlived their call, so destructors have to run",
+                count(of.escapes),
+                plural(of.blocks, "block")
+            ),
+            EscapesUpTo(_) => format!(
+                "none of its {} outlived its call in {calls} calls",
+                plural(of.blocks, "block")
+            ),
+            UtilisationFrom(_) => format!(
+                "U {:.2}: {} of what a call allocates is in use at its peak, so little is lost by \
+                 using no block again",
+                of.utilisation,
+                percent(of.utilisation)
+            ),
+            UtilisationBelow(_) => format!(
+                "U {:.2}: {} of the bytes that a call allocates can be in blocks that were freed \
+                 before",
+                of.utilisation,
+                percent((1.0 - of.utilisation).max(0.0))
+            ),
+            _ => return None,
+        })
+    }
+
+    fn of_site(self, evidence: &Evidence, of: &Site) -> Option<String> {
+        let figures = &of.figures;
+        let allocs = figures.allocs.max(0) as u64;
+        Some(match self {
+            UtilisationBelow(_) => format!(
+                "U {:.2}: {} allocated in all, at most {} of them in use at once",
+                utilisation(of),
+                bytes(figures.bytes.max(0) as u64),
+                bytes(figures.peak_bytes.max(0) as u64)
+            ),
+            Blocks(_) => {
+                let freed = figures.frees.max(0) as f64 / allocs.max(1) as f64;
+                format!("{}, of which {} are freed again", plural(allocs, "block"), percent(freed))
+            }
+            OneSize => format!("all blocks have {}", bytes(figures.size_max.max(0) as u64)),
+            VariationUpTo(_) => {
+                format!("V {:.1} bits: the sizes are few", figures.v.value.unwrap_or(0.0))
+            }
+            LiveFrom(_) => {
+                let live = growing_bytes(evidence, of);
+                let share = live as f64 / evidence.memory.live_peak.max(1) as f64;
+                format!(
+                    "{} in use at the end, {} of what was in use at the peak",
+                    bytes(live),
+                    percent(share.min(1.0))
+                )
+            }
+            NeverFreedFrom(_) => format!(
+                "{} of its {} were never freed, and their number grew until the end",
+                count(figures.live_allocs.max(0) as u64),
+                plural(allocs, "block")
+            ),
+            _ => return None,
+        })
+    }
+
+    fn of_program(self, evidence: &Evidence) -> Option<String> {
+        match self {
+            HeldFrom(_) => held_share(evidence).map(|held| {
+                format!(
+                    "{} of the resident memory was held by the malloc beyond live blocks, averaged \
+                     over time",
+                    percent(held)
+                )
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Instances whose end was seen.
+pub fn finished(of: &Region) -> u64 {
+    of.instances.saturating_sub(of.unfinished)
+}
+
+/// The regions of the same function: one for each kind of end.
+fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a Region> {
+    let same = move |twin: &&Region| twin.function == of.function;
+    evidence.regions.iter().filter(same).chain([of])
+}
+
+/// Which blocks outlive their instance.
+fn escaped(evidence: &Evidence, of: &Region) -> String {
+    let worst = twins(evidence, of).max_by_key(|twin| twin.escapes).unwrap_or(of);
+    let sites = worst.escape_sites.iter().take(2);
+    let functions: Vec<String> = sites.map(|site| short(&site.function)).collect();
+    let by = match functions.is_empty() {
+        true => String::new(),
+        false => format!(", allocated by {}", functions.join(" and ")),
+    };
+    format!("{} outlived their call{by}", plural(worst.escapes, "block"))
+}
+
+/// U of a site.
+fn utilisation(of: &Site) -> f64 {
+    let computed = of.figures.peak_bytes as f64 / of.figures.bytes.max(1) as f64;
+    of.figures.u.value.unwrap_or(computed.min(1.0))
+}
+
+fn has_one_size(of: &Site) -> bool {
+    of.figures.size_min == of.figures.size_max
+}
+
+/// Live bytes at the end of all growing sites of the function.
+pub fn growing_bytes(evidence: &Evidence, of: &Site) -> u64 {
+    let same = |site: &&Site| site.is_growing && site.function == of.function;
+    let others = evidence.sites.iter().filter(same);
+    let sum: i64 = others.map(|site| site.figures.live_bytes).sum();
+    sum.max(of.figures.live_bytes).max(0) as u64
+}
+
+/// Whether a candidate needs so much more memory that its saving of time hardly counts.
+pub fn is_too_large(of: &Candidate) -> bool {
+    let (before, after) = of.peak_bytes;
+    after as f64 > MEMORY_RATIO_MAX * before as f64 + MEMORY_NOISE as f64
+}
+
+/// The share of the resident memory, averaged over time, that the malloc holds beyond live blocks:
+/// fragmented or kept. `None` if it is unknown or few bytes.
+pub fn held_share(evidence: &Evidence) -> Option<f64> {
+    let summary = &evidence.memory.summary;
+    let parts = &summary.mean.parts;
+    let held = parts.fragmented.saturating_add(parts.kept);
+    let all = parts.resident.saturating_sub(parts.recorder).max(1);
+    let counts = summary.moments > 0 && held >= MEMORY_BYTES_MIN as i64;
+    counts.then(|| held as f64 / all as f64)
+}

@@ -1,0 +1,313 @@
+//! The rules of the advice, as data: what each needs, what it plays, and what it says.
+//!
+//! `condition` decides whether a rule applies, `plans` makes the plans that are worth a play.
+
+pub mod condition;
+mod plans;
+
+#[cfg(test)]
+pub mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use plans::plans;
+
+use super::evidence::Evidence;
+use condition::Condition::{self, *};
+use condition::Subject;
+use mallard_trace::replay::Strategy;
+use serde::Serialize;
+
+/// Fewest instances of a region that is winked out.
+pub const INSTANCES_MIN: u64 = 30;
+/// Fewest different inputs of a region that is winked out.
+pub const INPUTS_MIN: u64 = 2;
+
+/// What a card asks the reader to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// To give a part of the program an allocator that ends with that part.
+    Convert,
+    /// To give a structure or a type of object a pool.
+    Pool,
+    /// To use another malloc.
+    Switch,
+    /// To set a variable of the environment.
+    Set,
+    /// To correct the program: no allocator helps.
+    Fix,
+    /// To change nothing.
+    Leave,
+    /// Nothing yet: the measurements do not decide.
+    Undecided,
+}
+
+impl Action {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Action::Convert => "convert",
+            Action::Pool => "pool",
+            Action::Switch => "switch",
+            Action::Set => "set",
+            Action::Fix => "fix",
+            Action::Leave => "leave",
+            Action::Undecided => "undecided",
+        }
+    }
+
+    /// Whether the program or its start has to be changed.
+    pub fn is_change(self) -> bool {
+        !matches!(self, Action::Leave | Action::Undecided)
+    }
+
+    /// How much work the change is, from 0 on. Of changes that save about the same, the one with the
+    /// least work comes first.
+    pub fn effort(self) -> u8 {
+        match self {
+            Action::Leave | Action::Undecided => 0,
+            Action::Set => 1,
+            Action::Switch => 2,
+            Action::Fix | Action::Pool => 3,
+            Action::Convert => 4,
+        }
+    }
+}
+
+/// What a rule is applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Each region.
+    Region,
+    /// Each site.
+    Site,
+    /// Each measured malloc.
+    Malloc,
+    /// Each measured setting of the malloc.
+    Variable,
+    /// The whole program.
+    Program,
+}
+
+/// A rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The name in JSON and SARIF. It stays the same.
+    pub id: &'static str,
+    /// What its card asks for.
+    pub action: Action,
+    /// What it is applied to.
+    pub about: About,
+    /// The number of the strategy that is played; 0 if none is.
+    pub strategy: usize,
+    /// What must be true. All of it must.
+    pub when: &'static [Condition],
+    /// What the card says: `{function}` and `{allocator}` are replaced.
+    pub title: &'static str,
+    /// Why the change may help, in a sentence.
+    pub why: &'static str,
+    /// What may go wrong.
+    pub hazards: &'static [&'static str],
+}
+
+const OBSERVED: &str =
+    "that no block outlives its call was observed, not proven: another input may \
+                        keep one";
+const DESTRUCTORS: &str =
+    "destructors do not run: one that closes a file, unlocks, or counts must \
+                           stay outside";
+const GUARDED: &str = "for the trial, mallard::guarded around the allocator stops the program at \
+                       the first access after the end";
+const ONE_THREAD: &str = "the allocator is for one thread at a time: all blocks of a call must be \
+                          freed by its thread";
+const LIFETIME: &str = "the allocator must be declared before the containers that use it, and so \
+                        end after them";
+const OTHER_MACHINES: &str = "another machine or input may show another saving: repeat the \
+                              measurement where the program runs";
+
+/// All rules. The order is that of the documentation.
+pub const RULES: [Rule; 12] = [
+    Rule {
+        id: "wink-out-arena",
+        action: Action::Convert,
+        about: About::Region,
+        strategy: 4,
+        when: &[
+            WholeRun,
+            NoForeignFrees,
+            NoEscapes,
+            Instances(INSTANCES_MIN),
+            Inputs(INPUTS_MIN),
+            UtilisationFrom(0.25),
+        ],
+        title: "Give each call of {function} an arena, and drop its memory at once",
+        why:
+            "An arena allocates by moving a pointer, and one call returns all memory: no block is \
+              freed alone.",
+        hazards: &[OBSERVED, DESTRUCTORS, GUARDED],
+    },
+    Rule {
+        id: "arena",
+        action: Action::Convert,
+        about: About::Region,
+        strategy: 3,
+        when: &[WholeRun, NoForeignFrees, NoEscapes, Instances(2), UtilisationFrom(0.25)],
+        title: "Give each call of {function} an arena",
+        why:
+            "An arena allocates by moving a pointer, and its free does nothing. Destructors run as \
+              before.",
+        hazards: &[OBSERVED, LIFETIME, GUARDED],
+    },
+    Rule {
+        id: "wink-out-multipool-over-arena",
+        action: Action::Convert,
+        about: About::Region,
+        strategy: 12,
+        when: &[
+            WholeRun,
+            NoForeignFrees,
+            NoEscapes,
+            Instances(INSTANCES_MIN),
+            Inputs(INPUTS_MIN),
+            UtilisationBelow(0.9),
+        ],
+        title: "Give each call of {function} a multipool in an arena, and drop its memory at once",
+        why:
+            "The multipool uses freed blocks again while the call runs, and the arena returns all \
+              memory at its end.",
+        hazards: &[OBSERVED, DESTRUCTORS, GUARDED],
+    },
+    Rule {
+        id: "multipool-over-arena",
+        action: Action::Convert,
+        about: About::Region,
+        strategy: 11,
+        when: &[NoForeignFrees, EscapesUpTo(0.5), Instances(2), UtilisationBelow(0.9)],
+        title: "Give each call of {function} a multipool in an arena",
+        why: "The multipool uses freed blocks again while the call runs, and the arena keeps them \
+              together. Destructors run as before.",
+        hazards: &[
+            "blocks that outlive the call must be copied to the heap before the call ends",
+            LIFETIME,
+            ONE_THREAD,
+        ],
+    },
+    Rule {
+        id: "multipool",
+        action: Action::Pool,
+        about: About::Site,
+        strategy: 7,
+        when: &[
+            NoForeignFrees,
+            Blocks(1000),
+            FreedFrom(0.5),
+            UtilisationBelow(0.5),
+            SeveralSizes,
+            VariationUpTo(5.0),
+        ],
+        title: "Give the structure that {function} fills a multipool of its own",
+        why: "Blocks of few sizes come and go while the structure lives: a multipool uses them \
+              again in a few instructions, and keeps them together.",
+        hazards: &[LIFETIME, ONE_THREAD],
+    },
+    Rule {
+        id: "object-pool",
+        action: Action::Pool,
+        about: About::Site,
+        strategy: 7,
+        when: &[NoForeignFrees, Blocks(1000), FreedFrom(0.5), UtilisationBelow(0.5), OneSize],
+        title: "Give the objects that {function} makes an object pool",
+        why: "All blocks have one size and come and go: a pool of that size uses them again in a \
+              few instructions.",
+        hazards: &["the pool must outlive its objects and the handles to them", ONE_THREAD],
+    },
+    Rule {
+        id: "malloc-switch",
+        action: Action::Switch,
+        about: About::Malloc,
+        strategy: 0,
+        when: &[GainsTime, MemoryStays],
+        title: "Start the program with {allocator}",
+        why: "The whole program gets another malloc. Its code does not change.",
+        hazards: &[OTHER_MACHINES],
+    },
+    Rule {
+        id: "glibc-variables",
+        action: Action::Set,
+        about: About::Variable,
+        strategy: 0,
+        when: &[GainsTime, MemoryStays],
+        title: "Set {allocator}",
+        why: "The malloc of the program stays, with another setting: the smallest change there is.",
+        hazards: &[OTHER_MACHINES],
+    },
+    Rule {
+        id: "fragmented-after-peak",
+        action: Action::Switch,
+        about: About::Malloc,
+        strategy: 0,
+        when: &[HeldFrom(0.25), GainsMemory, TimeStays],
+        title: "Start the program with {allocator}, for its memory",
+        why: "The malloc keeps memory that the program does not use any more.",
+        hazards: &[OTHER_MACHINES],
+    },
+    Rule {
+        id: "leak",
+        action: Action::Fix,
+        about: About::Site,
+        strategy: 0,
+        when: &[WholeRun, Grows, NeverFreedFrom(0.9), LiveFrom(0.5)],
+        title: "Look at what {function} allocates: its memory only grows",
+        why: "No allocator helps: the blocks are in use until the program ends.",
+        hazards: &["a cache, or data that is needed until the end, looks the same in a trace"],
+    },
+    Rule {
+        id: "leave-it",
+        action: Action::Leave,
+        about: About::Program,
+        strategy: 0,
+        when: &[],
+        title: "Leave the allocator as it is",
+        why: "No change that was looked at saves enough to be worth the work.",
+        hazards: &[],
+    },
+    Rule {
+        id: "undecided",
+        action: Action::Undecided,
+        about: About::Program,
+        strategy: 0,
+        when: &[],
+        title: "Not decided",
+        why: "The measurements do not show whether a change would help.",
+        hazards: &[],
+    },
+];
+
+/// The rule with an id.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    static ALL: [Rule; 12] = RULES;
+    ALL.iter().find(|rule| rule.id == id)
+}
+
+impl Rule {
+    /// Whether the rule applies to a subject.
+    pub fn applies(&self, evidence: &Evidence, subject: &Subject) -> bool {
+        self.when.iter().all(|condition| condition.holds(evidence, subject))
+    }
+
+    /// The conditions in words, with the figures of the subject.
+    pub fn reasons(&self, evidence: &Evidence, subject: &Subject) -> Vec<String> {
+        self.when.iter().filter_map(|condition| condition.sentence(evidence, subject)).collect()
+    }
+
+    /// The strategy that is played.
+    pub fn strategy(&self) -> Option<Strategy> {
+        Strategy::new(self.strategy)
+    }
+
+    /// Whether destructors are skipped.
+    pub fn winks_out(&self) -> bool {
+        self.strategy().is_some_and(Strategy::winks_out)
+    }
+}

@@ -1,0 +1,252 @@
+//! Evidence made for each rule.
+
+use crate::advise::evidence::*;
+use crate::verdict::{Judgement, Verdict};
+use mallard_trace::duck::Estimate;
+use mallard_trace::regions::{EscapeSite, Quantiles, Region};
+use mallard_trace::replay::{End, Plan, Scope, Strategy};
+use mallard_trace::residency::{MemorySummary, Moment, Parts};
+use mallard_trace::SiteRow;
+
+/// A judgement with an interval of 1 % in both directions.
+pub fn judged(saving: f64, verdict: Verdict) -> Judgement {
+    Judgement { saving, low: saving - 0.01, high: saving + 0.01, p: 0.001, verdict, why: None }
+}
+
+/// A program in which allocation takes 40 % of the CPU time, and nothing is known of its parts.
+pub fn program() -> Evidence {
+    Evidence {
+        program: Program {
+            trace: "app.mallard".to_string(),
+            name: "app".to_string(),
+            command: Some("./app data".to_string()),
+            malloc: "glibc".to_string(),
+            cpu_ns: Some(1e9),
+            wall_ns: 1e9,
+            threads: 1,
+            threads_at_once: 1,
+            cores: 2,
+            calls: 2_000_000,
+            ..Program::default()
+        },
+        bound: Bound {
+            share: Some(0.4),
+            calls: Some(0.3),
+            faults: Some(0.1),
+            teardown: Some(0.02),
+        },
+        memory: Memory { peak_rss: 100 << 20, live_peak: 80 << 20, ..Memory::default() },
+        min_gain: 0.02,
+        ..Evidence::default()
+    }
+}
+
+/// A region to which each rule for regions applies, at the limit of each condition that counts.
+pub fn region() -> Region {
+    Region {
+        function: "render_document(std::string const&)".to_string(),
+        shown: "render_document".to_string(),
+        file: Some("render.cpp".to_string()),
+        line: Some(40),
+        module: "app".to_string(),
+        ends: End::Sure,
+        instances: 30,
+        inputs: 2,
+        threads: 1,
+        blocks: 60_000,
+        bytes: 6 << 20,
+        calls: 120_000,
+        call_ns: 2e8,
+        peak: Quantiles { p50: 1e5, p90: 2e5, max: 3e5 },
+        total: Quantiles { p50: 2e5, p90: 4e5, max: 6e5 },
+        utilisation: 0.5,
+        variation_bits: 3.2,
+        sizes: 12,
+        one_size_share: 0.2,
+        teardown_ns: 2e7,
+        ..Region::default()
+    }
+}
+
+/// A site to which a rule for pools applies: blocks come and go.
+pub fn site(sizes: (i64, i64)) -> Site {
+    let v = Estimate { value: Some(2.0), low: Some(1.9), high: Some(2.1), n: 1000 };
+    let u = Estimate { value: Some(0.1), low: Some(0.1), high: Some(0.1), n: 1000 };
+    Site {
+        node: 7,
+        function: "cache::put(int)".to_string(),
+        shown: "cache::put".to_string(),
+        file: Some("cache.cpp".to_string()),
+        line: Some(12),
+        module: "app".to_string(),
+        stack: vec!["cache::put".to_string(), "main".to_string()],
+        figures: SiteRow {
+            stack: 7,
+            allocs: 1000,
+            bytes: 100_000,
+            frees: 500,
+            peak_bytes: 10_000,
+            size_min: sizes.0,
+            size_max: sizes.1,
+            v,
+            u,
+            call_ns: 100_000_000,
+            ..SiteRow::default()
+        },
+        is_growing: false,
+    }
+}
+
+/// A candidate of a strategy for a region or a site.
+pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) -> Candidate {
+    let strategy = Strategy::new(number).unwrap();
+    let is_region = matches!(scope, Scope::Region(_));
+    let ends = is_region.then_some(End::Sure);
+    let rules = vec![mallard_trace::replay::Rule { scope, strategy, ends, first_chunk: 0 }];
+    let blocks = 60_000;
+    Candidate {
+        name: strategy.to_string(),
+        kind: Kind::Strategy,
+        rule: Some(rule),
+        plan: Some(Plan { name: strategy.to_string(), rules, ..Plan::default() }),
+        region: is_region.then_some(0),
+        site: (!is_region).then_some(0),
+        by: By::Replay,
+        cpu: judged(saving, Verdict::Gain),
+        expected: Some((saving * 0.9, saving * 1.5)),
+        allocator: Some(judged(saving * 0.9, Verdict::Gain)),
+        pages: Some(judged(saving * 0.1, Verdict::NoDifference)),
+        memory: judged(0.0, Verdict::NoDifference),
+        peak_bytes: (8 << 20, 8 << 20),
+        account: Some(Account {
+            instances: 30,
+            blocks,
+            winked_out: if strategy.winks_out() { blocks } else { 0 },
+            ..Account::default()
+        }),
+    }
+}
+
+/// A candidate that needs no change of code.
+pub fn whole(name: &str, kind: Kind, cpu: (f64, Verdict), memory: (f64, Verdict)) -> Candidate {
+    let before = 100u64 << 20;
+    Candidate {
+        name: name.to_string(),
+        kind,
+        rule: None,
+        plan: None,
+        region: None,
+        site: None,
+        by: By::Try,
+        cpu: judged(cpu.0, cpu.1),
+        expected: Some((cpu.0 - 0.01, cpu.0 + 0.01)),
+        allocator: None,
+        pages: None,
+        memory: judged(memory.0, memory.1),
+        peak_bytes: (before, (before as f64 * (1.0 - memory.0)) as u64),
+        account: None,
+    }
+}
+
+fn of_region() -> Scope {
+    Scope::Region(region().function)
+}
+
+/// A function that renders documents, whose memory can be dropped at once.
+pub fn document() -> Evidence {
+    let wink_out = strategy(4, "wink-out-arena", of_region(), 0.31);
+    let others = [
+        strategy(3, "arena", of_region(), 0.25),
+        strategy(12, "wink-out-multipool-over-arena", of_region(), 0.2),
+        strategy(11, "multipool-over-arena", of_region(), 0.18),
+    ];
+    let candidates = std::iter::once(wink_out).chain(others).collect();
+    Evidence { regions: vec![region()], candidates, ..program() }
+}
+
+/// The same with one block in each document that outlives the document.
+pub fn one_escapes() -> Evidence {
+    let mut evidence = document();
+    let region = &mut evidence.regions[0];
+    region.escapes = 30;
+    let site = EscapeSite { node: 9, function: "title()".to_string(), blocks: 30, bytes: 900 };
+    region.escape_sites = vec![site];
+    evidence
+}
+
+/// A structure whose blocks come and go, with sizes from the first to the second.
+pub fn structure(sizes: (i64, i64)) -> Evidence {
+    let rule = if sizes.0 == sizes.1 { "object-pool" } else { "multipool" };
+    let site = site(sizes);
+    let candidates = vec![strategy(7, rule, Scope::Site(site.function.clone()), 0.12)];
+    Evidence { sites: vec![site], candidates, ..program() }
+}
+
+/// A program for which another malloc, or a setting, saves CPU time.
+pub fn malloc(name: &str, kind: Kind) -> Evidence {
+    let of = whole(name, kind, (0.08, Verdict::Gain), (0.0, Verdict::NoDifference));
+    Evidence { candidates: vec![of], ..program() }
+}
+
+/// A program whose malloc holds much memory that is free.
+pub fn fragmented() -> Evidence {
+    let none = Verdict::NoDifference;
+    let of = whole("jemalloc", Kind::Malloc, (0.0, none), (0.3, Verdict::Gain));
+    let parts = Parts {
+        resident: 100 << 20,
+        live: 75 << 20,
+        fragmented: 20 << 20,
+        kept: 5 << 20,
+        ..Parts::default()
+    };
+    let mean = Moment { t_ns: 0, parts };
+    let summary = MemorySummary { moments: 10, mean, ..MemorySummary::default() };
+    let memory = Memory { summary, ..program().memory };
+    Evidence { candidates: vec![of], memory, ..program() }
+}
+
+/// A program whose memory grows until it ends.
+pub fn leak() -> Evidence {
+    let mut site = site((16, 64));
+    site.function = "remember(int)".to_string();
+    site.shown = "remember".to_string();
+    site.is_growing = true;
+    site.figures.frees = 100;
+    site.figures.live_allocs = 900;
+    site.figures.live_bytes = 40 << 20;
+    site.figures.peak_bytes = 40 << 20;
+    Evidence { sites: vec![site], ..program() }
+}
+
+/// A program that has nothing to gain.
+pub fn nothing() -> Evidence {
+    let none = Verdict::NoDifference;
+    let of = whole("mimalloc", Kind::Malloc, (0.004, none), (0.0, none));
+    let bound =
+        Bound { share: Some(0.012), calls: Some(0.01), faults: Some(0.002), teardown: None };
+    Evidence { candidates: vec![of], bound, ..program() }
+}
+
+/// A program on a machine that cannot measure.
+pub fn noisy() -> Evidence {
+    let open = Verdict::NotMeasurable;
+    let of = whole("mimalloc", Kind::Malloc, (0.05, open), (0.0, open));
+    Evidence { candidates: vec![of], is_noisy: true, ..program() }
+}
+
+/// All samples: at least one for each rule.
+pub fn all() -> Vec<Evidence> {
+    vec![
+        document(),
+        one_escapes(),
+        structure((16, 64)),
+        structure((48, 48)),
+        malloc("mimalloc", Kind::Malloc),
+        malloc("glibc:trim=1GiB", Kind::Variable),
+        fragmented(),
+        leak(),
+        nothing(),
+        noisy(),
+        program(),
+    ]
+}

@@ -1,0 +1,201 @@
+//! Each rule fires on evidence made for it, and not one step below a condition.
+
+use super::condition::{Condition, Subject};
+use super::{plans, rule, sample, About, Rule, RULES};
+use crate::advise::evidence::{Evidence, Kind};
+use crate::verdict::Verdict;
+use mallard_trace::regions::Region;
+use mallard_trace::replay::{End, Plan, Scope};
+
+/// Evidence in which the first region, site or candidate has all that a rule needs.
+fn made_for(rule: &Rule) -> Evidence {
+    match rule.id {
+        "multipool" => sample::structure((16, 64)),
+        "object-pool" => sample::structure((48, 48)),
+        "malloc-switch" => sample::malloc("mimalloc", Kind::Malloc),
+        "glibc-variables" => sample::malloc("glibc:trim=1GiB", Kind::Variable),
+        "fragmented-after-peak" => sample::fragmented(),
+        "leak" => sample::leak(),
+        _ => sample::document(),
+    }
+}
+
+fn subject<'a>(rule: &Rule, evidence: &'a Evidence) -> Subject<'a> {
+    match rule.about {
+        About::Region => Subject::Region(&evidence.regions[0]),
+        About::Site => Subject::Site(&evidence.sites[0]),
+        About::Malloc | About::Variable => Subject::Candidate(&evidence.candidates[0]),
+        About::Program => Subject::Program,
+    }
+}
+
+fn applies(rule: &Rule, evidence: &Evidence) -> bool {
+    rule.applies(evidence, &subject(rule, evidence))
+}
+
+/// Changes the evidence so that a condition just fails.
+fn fail(condition: Condition, rule: &Rule, evidence: &mut Evidence) {
+    use Condition::*;
+    let min_gain = evidence.min_gain;
+    if condition == WholeRun {
+        evidence.validity.push("3 events were lost".to_string());
+        return;
+    }
+    match rule.about {
+        About::Region => fail_region(condition, &mut evidence.regions[0]),
+        About::Site => {
+            let live_peak = evidence.memory.live_peak as f64;
+            let site = &mut evidence.sites[0];
+            let figures = &mut site.figures;
+            let allocs = figures.allocs as f64;
+            match condition {
+                NoForeignFrees => figures.cross_thread_frees = 1,
+                UtilisationBelow(limit) => figures.u.value = Some(limit),
+                VariationUpTo(bits) => figures.v.value = Some(bits + 0.001),
+                OneSize => figures.size_min -= 1,
+                SeveralSizes => figures.size_min = figures.size_max,
+                Blocks(least) => figures.allocs = least - 1,
+                FreedFrom(share) => figures.frees = (share * allocs) as i64 - 1,
+                NeverFreedFrom(share) => figures.live_allocs = (share * allocs) as i64 - 1,
+                Grows => site.is_growing = false,
+                LiveFrom(share) => figures.live_bytes = (share * live_peak) as i64 - 1,
+                _ => panic!("{condition:?} is not about a site"),
+            }
+        }
+        _ => {
+            let parts = &mut evidence.memory.summary.mean.parts;
+            let of = &mut evidence.candidates[0];
+            match condition {
+                GainsTime => of.cpu.saving = min_gain - 1e-6,
+                MemoryStays => of.peak_bytes.1 = of.peak_bytes.0 * 3 / 2 + (1 << 20) + 1,
+                GainsMemory => of.memory.saving = 0.099,
+                TimeStays => of.cpu = sample::judged(-0.021, Verdict::Loss),
+                HeldFrom(_) => parts.kept -= 1,
+                _ => panic!("{condition:?} is not about a candidate"),
+            }
+        }
+    }
+}
+
+fn fail_region(condition: Condition, of: &mut Region) {
+    use Condition::*;
+    match condition {
+        NoForeignFrees => of.foreign_frees = 1,
+        NoEscapes => of.escapes = 1,
+        EscapesUpTo(share) => of.escapes = (share * of.blocks as f64) as u64 + 1,
+        Instances(least) => of.instances = least - 1,
+        Inputs(least) => of.inputs = least - 1,
+        UtilisationFrom(least) => of.utilisation = least - 0.001,
+        UtilisationBelow(limit) => of.utilisation = limit,
+        _ => panic!("{condition:?} is not about a region"),
+    }
+}
+
+#[test]
+fn each_rule_fires_on_evidence_made_for_it() {
+    for rule in &RULES {
+        assert!(applies(rule, &made_for(rule)), "{}", rule.id);
+    }
+}
+
+#[test]
+fn no_rule_fires_one_step_below_a_condition() {
+    for rule in &RULES {
+        for &condition in rule.when {
+            let mut evidence = made_for(rule);
+            fail(condition, rule, &mut evidence);
+            assert!(!applies(rule, &evidence), "{}: {condition:?}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn a_block_that_escapes_another_kind_of_end_forbids_a_wink_out() {
+    let mut evidence = sample::document();
+    let twin = Region { escapes: 1, ends: End::Drained, ..sample::region() };
+    evidence.regions.push(twin);
+    for rule in RULES.iter().filter(|rule| rule.winks_out()) {
+        assert!(!applies(rule, &evidence), "{}", rule.id);
+    }
+}
+
+#[test]
+fn an_instance_whose_end_was_not_seen_does_not_count() {
+    let mut evidence = sample::document();
+    evidence.regions[0].unfinished = 1;
+    assert!(!applies(rule("wink-out-arena").unwrap(), &evidence));
+}
+
+#[test]
+fn wink_outs_need_30_instances_2_inputs_and_no_escape() {
+    let wink_outs: Vec<&Rule> = RULES.iter().filter(|rule| rule.winks_out()).collect();
+    assert!(!wink_outs.is_empty());
+    for rule in wink_outs {
+        let needs = [
+            Condition::NoEscapes,
+            Condition::NoForeignFrees,
+            Condition::Instances(30),
+            Condition::Inputs(2),
+        ];
+        for need in needs {
+            assert!(rule.when.contains(&need), "{} does not need {need:?}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn rules_have_different_names_and_sentences_without_gaps() {
+    for (at, of) in RULES.iter().enumerate() {
+        assert!(RULES[..at].iter().all(|other| other.id != of.id));
+        assert!(of.why.ends_with('.') && !of.title.ends_with('.'), "{}", of.id);
+        assert_eq!(rule(of.id).unwrap().title, of.title);
+        assert_eq!(of.strategy > 0, of.strategy().is_some());
+    }
+    assert!(rule("none").is_none());
+}
+
+#[test]
+fn each_rule_that_applies_to_a_region_proposes_a_plan_that_selects_it() {
+    let evidence = sample::document();
+    let all = plans(&evidence);
+    let names: Vec<&str> = all.iter().map(|proposal| proposal.rule).collect();
+    let expected =
+        ["wink-out-arena", "arena", "wink-out-multipool-over-arena", "multipool-over-arena"];
+    assert_eq!(names, expected);
+    for proposal in &all {
+        assert_eq!(proposal.region, Some(0));
+        let scope = Scope::Region(evidence.regions[0].function.clone());
+        assert_eq!(proposal.plan.rules[0].scope, scope);
+        let text = crate::advise::card::toml(&proposal.plan);
+        let read = Plan::parse(&text, &proposal.plan.name).unwrap();
+        assert_eq!(read, proposal.plan);
+    }
+}
+
+#[test]
+fn a_function_has_one_plan_for_each_rule_whatever_ends_its_instances() {
+    let mut evidence = sample::document();
+    let twin = Region { instances: 40, ends: End::Drained, ..sample::region() };
+    evidence.regions.push(twin);
+    let all = plans(&evidence);
+    assert_eq!(all.len(), 4);
+    assert!(all.iter().all(|proposal| proposal.region == Some(1)));
+}
+
+#[test]
+fn sites_of_one_structure_are_played_alone_and_together() {
+    let mut evidence = sample::structure((16, 64));
+    assert_eq!(plans(&evidence).len(), 1);
+    let mut node = sample::site((48, 48));
+    node.function = "node::make()".to_string();
+    evidence.sites.push(node);
+    let all = plans(&evidence);
+    let rules: Vec<&str> = all.iter().map(|proposal| proposal.rule).collect();
+    assert_eq!(rules, ["multipool", "object-pool", "multipool"]);
+    assert_eq!(all[2].plan.rules.len(), 2);
+}
+
+#[test]
+fn nothing_is_proposed_for_a_program_without_regions_and_sites() {
+    assert!(plans(&sample::program()).is_empty());
+}

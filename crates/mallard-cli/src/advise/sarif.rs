@@ -1,0 +1,297 @@
+//! Cards in SARIF 2.1.0, the format in which tools for code review read results of analyses
+//! (OASIS, 2020; docs.oasis-open.org/sarif/sarif/v2.1.0).
+//!
+//! The members here are the few that a result needs. A crate with all of them, serde-sarif, makes
+//! its types from the schema in each build, with some twenty crates more.
+
+use super::card::Card;
+use super::code::Place;
+use super::rules::{Action, RULES};
+use serde::Serialize;
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+/// The name of the folder in which the command ran, as GitHub expects it.
+const FOLDER: &str = "%SRCROOT%";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Log {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [Run; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run {
+    tool: Tool,
+    /// Files are below the folder in which the command ran.
+    original_uri_base_ids: BTreeMap<&'static str, Value>,
+    column_kind: &'static str,
+    results: Vec<Result>,
+}
+
+#[derive(Serialize)]
+struct Tool {
+    driver: Driver,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Driver {
+    name: &'static str,
+    semantic_version: &'static str,
+    rules: Vec<Descriptor>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    id: &'static str,
+    short_description: Message,
+    full_description: Message,
+    default_configuration: Value,
+}
+
+#[derive(Serialize)]
+struct Message {
+    text: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Result {
+    rule_id: &'static str,
+    rule_index: usize,
+    kind: &'static str,
+    level: &'static str,
+    message: Message,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    locations: Vec<Location>,
+    /// Tells a result from others in later runs, when lines have moved.
+    partial_fingerprints: BTreeMap<&'static str, String>,
+    properties: Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Location {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    physical_location: Option<PhysicalLocation>,
+    logical_locations: [Value; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PhysicalLocation {
+    artifact_location: ArtifactLocation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactLocation {
+    uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri_base_id: Option<&'static str>,
+}
+
+/// The cards as a SARIF log. Names of files below `folder` are relative to it.
+pub fn log(cards: &[Card], folder: &Path) -> Value {
+    let base = json!({"uri": format!("file://{}/", encoded(&folder.to_string_lossy()))});
+    let run = Run {
+        tool: Tool {
+            driver: Driver {
+                name: "mallard advise",
+                semantic_version: env!("CARGO_PKG_VERSION"),
+                rules: RULES.iter().map(descriptor).collect(),
+            },
+        },
+        original_uri_base_ids: BTreeMap::from([(FOLDER, base)]),
+        column_kind: "utf16CodeUnits",
+        results: cards.iter().map(|card| result(card, folder)).collect(),
+    };
+    let log = Log { schema: SCHEMA, version: "2.1.0", runs: [run] };
+    serde_json::to_value(log).expect("a log is plain")
+}
+
+fn descriptor(rule: &super::rules::Rule) -> Descriptor {
+    let title = rule.title.replace("{function}", "a function");
+    Descriptor {
+        id: rule.id,
+        short_description: Message { text: title.replace("{allocator}", "another malloc") },
+        full_description: Message { text: rule.why.to_string() },
+        default_configuration: json!({"level": kind_and_level(rule.action).1}),
+    }
+}
+
+/// A leak is a fault of the program, an allocator is an opportunity.
+fn kind_and_level(action: Action) -> (&'static str, &'static str) {
+    match action {
+        Action::Fix => ("fail", "warning"),
+        Action::Leave => ("pass", "none"),
+        Action::Undecided => ("open", "none"),
+        _ => ("fail", "note"),
+    }
+}
+
+fn result(card: &Card, folder: &Path) -> Result {
+    let (kind, level) = kind_and_level(card.action);
+    let mut text = format!("{}. {}", card.title, card.sentence);
+    if let Some(check) = &card.check {
+        text += &format!(" Check: {check}");
+    }
+    let index = RULES.iter().position(|rule| rule.id == card.rule).unwrap_or_default();
+    Result {
+        rule_id: card.rule,
+        rule_index: index,
+        kind,
+        level,
+        message: Message { text },
+        locations: card.place().map(|place| location(card, &place, folder)).into_iter().collect(),
+        partial_fingerprints: BTreeMap::from([("actionAndFunction/v1", fingerprint(card))]),
+        properties: serde_json::to_value(card).expect("a card is plain"),
+    }
+}
+
+fn location(card: &Card, place: &Place, folder: &Path) -> Location {
+    let full = card.region.as_ref().map(|region| &region.function);
+    let full = full.or(card.site.as_ref().map(|site| &site.function));
+    let file = place.file.as_deref().filter(|file| !file.is_empty());
+    let line = place.line.filter(|&line| line > 0);
+    Location {
+        physical_location: file.map(|file| PhysicalLocation {
+            artifact_location: artifact(file, folder),
+            region: line.map(|line| json!({"startLine": line})),
+        }),
+        logical_locations: [json!({
+            "name": place.function,
+            "fullyQualifiedName": full,
+            "kind": "function",
+        })],
+    }
+}
+
+fn artifact(file: &str, folder: &Path) -> ArtifactLocation {
+    let path = Path::new(file);
+    let relative = match path.is_absolute() {
+        true => path.strip_prefix(folder).ok(),
+        false => Some(path),
+    };
+    match relative {
+        Some(path) => {
+            ArtifactLocation { uri: encoded(&path.to_string_lossy()), uri_base_id: Some(FOLDER) }
+        }
+        None => ArtifactLocation { uri: format!("file://{}", encoded(file)), uri_base_id: None },
+    }
+}
+
+/// A path as part of a URI.
+fn encoded(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    path.bytes()
+        .map(|byte| match is_plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// A text for the action and the function, which does not change when lines move.
+fn fingerprint(card: &Card) -> String {
+    let function = card.region.as_ref().map(|region| region.function.as_str());
+    let function = function.or(card.site.as_ref().map(|site| site.function.as_str()));
+    let what = function.or(card.allocator.as_deref()).unwrap_or_default();
+    format!("{}:{what}", card.action.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::card::cards;
+    use super::super::evidence::Evidence;
+    use super::super::rules::sample;
+    use super::*;
+
+    /// The members that the published schema requires, and the values that it allows, of the
+    /// definitions that a log has here.
+    fn check(log: &Value) {
+        let text = |value: &Value| value.as_str().map(str::to_string).expect("a string");
+        assert_eq!(log["version"], "2.1.0");
+        for run in log["runs"].as_array().expect("runs") {
+            let driver = &run["tool"]["driver"];
+            assert!(!text(&driver["name"]).is_empty());
+            let rules = driver["rules"].as_array().unwrap();
+            let ids: Vec<String> = rules.iter().map(|rule| text(&rule["id"])).collect();
+            let kinds = ["notApplicable", "pass", "fail", "review", "open", "informational"];
+            for result in run["results"].as_array().expect("results") {
+                assert!(!text(&result["message"]["text"]).is_empty());
+                assert!(kinds.contains(&text(&result["kind"]).as_str()));
+                let level = text(&result["level"]);
+                assert!(["none", "note", "warning", "error"].contains(&level.as_str()));
+                // 3.27.9: only a result of the kind "fail" has a level other than "none".
+                assert_eq!(result["kind"] != "fail", level == "none");
+                let index = result["ruleIndex"].as_u64().unwrap() as usize;
+                assert_eq!(text(&result["ruleId"]), ids[index]);
+                for location in result["locations"].as_array().into_iter().flatten() {
+                    if let Some(physical) = location.get("physicalLocation") {
+                        let artifact = &physical["artifactLocation"];
+                        let uri = text(&artifact["uri"]);
+                        assert!(!uri.contains([' ', '\\']), "{uri}");
+                        if let Some(base) = artifact.get("uriBaseId") {
+                            assert!(run["originalUriBaseIds"].get(text(base)).is_some());
+                            assert!(!uri.starts_with('/'), "{uri}");
+                        }
+                        let line = physical.get("region").map(|region| &region["startLine"]);
+                        assert!(line.is_none_or(|line| line.as_u64() > Some(0)));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_has_what_the_schema_requires() {
+        for evidence in sample::all() {
+            let log = log(&cards(&evidence), Path::new("/home/ada/app"));
+            check(&log);
+        }
+    }
+
+    #[test]
+    fn a_result_is_at_the_file_and_line_of_the_function() {
+        let mut evidence = sample::document();
+        evidence.regions[0].file = Some("/home/ada/app/src/a b.cpp".to_string());
+        let of = |evidence: &Evidence, folder| {
+            let log = log(&cards(evidence), Path::new(folder));
+            log["runs"][0]["results"][0]["locations"][0]["physicalLocation"].clone()
+        };
+        let place = of(&evidence, "/home/ada/app");
+        assert_eq!(place["artifactLocation"]["uri"], "src/a%20b.cpp");
+        assert_eq!(place["artifactLocation"]["uriBaseId"], FOLDER);
+        assert_eq!(place["region"]["startLine"], 40);
+        let elsewhere = of(&evidence, "/srv");
+        assert_eq!(elsewhere["artifactLocation"]["uri"], "file:///home/ada/app/src/a%20b.cpp");
+        assert_eq!(elsewhere["artifactLocation"].get("uriBaseId"), None);
+        evidence.regions[0].file = None;
+        assert_eq!(of(&evidence, "/srv"), Value::Null);
+    }
+
+    #[test]
+    fn a_fingerprint_stays_when_lines_move() {
+        let mut evidence = sample::document();
+        let of = |evidence: &Evidence| {
+            log(&cards(evidence), Path::new("/"))["runs"][0]["results"][0]["partialFingerprints"]
+                .clone()
+        };
+        let before = of(&evidence);
+        evidence.regions[0].line = Some(99);
+        assert_eq!(of(&evidence), before);
+        evidence.regions[0].function = "other".to_string();
+        assert_ne!(of(&evidence), before);
+    }
+}

@@ -1,0 +1,19 @@
+// In render_document (render.cpp:40)
+#include <mallard/allocator.hpp>
+#include <mallard/arena.hpp>
+#include <string>
+#include <vector>
+
+// For the trial: mallard::guarded<mallard::arena<>> of <mallard/debug/guarded.hpp>
+using memory_type = mallard::arena<>;
+template <class T>
+using from_memory = mallard::allocator<T, memory_type>;
+using text = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
+
+std::size_t render_document()
+{
+    memory_type memory;                                 // one for each call
+    std::vector<text, from_memory<text>> parts(memory); // and each other container of the call
+    parts.emplace_back("all that the call allocates is in the arena");
+    return parts.size();
+}
