@@ -124,7 +124,15 @@ fn descriptor(rule: &super::rules::Rule) -> Descriptor {
     let title = rule.title.replace("{function}", "a function");
     Descriptor {
         id: rule.id,
-        short_description: Message { text: title.replace("{allocator}", "another malloc") },
+        short_description: Message {
+            text: title.replace(
+                "{allocator}",
+                match rule.action {
+                    Action::Set => "a variable for the malloc",
+                    _ => "another malloc",
+                },
+            ),
+        },
         full_description: Message { text: rule.why.to_string() },
         default_configuration: json!({"level": kind_and_level(rule.action).1}),
     }

@@ -27,11 +27,12 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     card.title = words::title(change.rule, &place.function, of, card.action);
     card.region = region.map(region_part);
     card.site = site.map(site_part);
-    card.evidence = words::evidence(evidence, change.rule, &subject, region, of);
+    card.evidence = words::evidence(evidence, change.rule, &subject, of);
     card.hazards = words::hazards(change.rule, of, region);
     card.code = code::of(change.rule.id, &place);
-    if let Some(of) = of {
-        measured(&mut card, evidence, of);
+    match of {
+        Some(of) => measured(&mut card, evidence, of),
+        None => card.check = Some(words::check_of_code(evidence)),
     }
     if change.rule.winks_out() {
         let blocks = region.map_or(0, |region| region.blocks);
@@ -63,6 +64,7 @@ fn of_program(evidence: &Evidence, id: &str) -> Card {
     let mut card = empty(rule);
     card.evidence = words::bounds(evidence);
     card.why_not = words::measured(evidence);
+    card.why_not.extend(words::not_local(evidence));
     card.saving.total = evidence.bound.share.map(|share| Part {
         saving: 0.0,
         low: 0.0,
@@ -101,7 +103,10 @@ fn empty(rule: &'static Rule) -> Card {
 fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
     let strategy = of.plan.as_ref().and_then(|plan| plan.rules.first()).map(|rule| rule.strategy);
     card.strategy = strategy.map(|strategy| strategy.to_string());
-    card.strategy_words = strategy.map(words::of_strategy);
+    card.strategy_words = match card.rule {
+        "object-pool" => Some("pool of one size, objects destroyed as before".to_string()),
+        _ => strategy.map(words::of_strategy),
+    };
     card.allocator = (of.kind != Kind::Strategy).then(|| of.name.clone());
     card.saving = Saving {
         allocator: of.allocator.as_ref().map(Part::of),

@@ -5,6 +5,7 @@ use super::{Card, Part};
 use crate::advise::code::Place;
 use crate::advise::evidence::By;
 use crate::output::units::{bytes, count, percent};
+use crate::verdict::Verdict;
 
 /// The width of a line, as long as its words allow.
 const WIDTH: usize = 98;
@@ -53,7 +54,7 @@ impl Card {
             // A command is one line, however long, so that it can be copied.
             text += &command.as_ref().map_or(String::new(), |c| format!("  {name:<NAMES$}{c}\n"));
         }
-        text + &wrapped(&self.sentence, "", "")
+        text + &format!("{}\n", self.sentence)
     }
 
     /// Where the change is made.
@@ -101,8 +102,13 @@ impl Card {
             _ => "of the heap",
         };
         let (before, after) = (bytes(of.before_bytes), bytes(of.after_bytes));
-        let verdict = of.verdict;
-        Some(format!("{after} {what} instead of {before}: {verdict}"))
+        let saved = match of.verdict {
+            Verdict::Gain | Verdict::Loss => {
+                format!(", saved: {}", share(of.saving, of.low, of.high))
+            }
+            _ => String::new(),
+        };
+        Some(format!("{after} {what} instead of {before}: {}{saved}", of.verdict))
     }
 
     fn code_lines(&self) -> String {

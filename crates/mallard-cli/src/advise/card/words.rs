@@ -2,18 +2,21 @@
 
 use super::choose::{self, Change};
 use super::Card;
-use crate::advise::evidence::{By, Candidate, Evidence, Kind};
+use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::{growing_bytes, is_too_large, Subject};
 use crate::advise::rules::{self, Action, Rule};
 use crate::allocators;
 use crate::output::units::{bytes, count, percent, plural};
 use crate::trial::quoted;
 use crate::verdict::{Judgement, Verdict};
+use mallard_trace::names::short;
 use mallard_trace::regions::Region;
-use mallard_trace::replay::{Allocator, Strategy};
+use mallard_trace::replay::{self, Allocator, Scope, Strategy};
 
 /// How many alternatives a card names.
 const ALTERNATIVES_MAX: usize = 3;
+/// How many functions of a call stack a card names.
+const STACK_MAX: usize = 5;
 
 /// `arena, allocator as a type parameter, memory dropped at once`.
 pub fn of_strategy(strategy: Strategy) -> String {
@@ -67,19 +70,44 @@ pub fn evidence(
     evidence: &Evidence,
     rule: &Rule,
     subject: &Subject,
-    region: Option<&Region>,
     of: Option<&Candidate>,
 ) -> Vec<String> {
     let mut all = vec![rule.why.to_string()];
-    all.extend(region.map(|region| weight(evidence, region)));
+    match subject {
+        Subject::Region(region) => all.push(weight(evidence, region)),
+        Subject::Site(site) => all.extend(stack(site)),
+        _ => {}
+    }
+    all.extend(of.and_then(together));
     all.extend(rule.reasons(evidence, subject));
-    if let (Some(of), None) = (of, region) {
-        if of.kind != Kind::Strategy {
-            all.extend(bounds(evidence));
-            all.extend(threads(evidence));
-        }
+    if let Subject::Candidate(_) = subject {
+        all.extend(bounds(evidence));
+        all.extend(threads(evidence));
     }
     all
+}
+
+/// The functions of a call stack, innermost first.
+fn stack(of: &Site) -> Option<String> {
+    let shown: Vec<&str> = of.stack.iter().take(STACK_MAX).map(String::as_str).collect();
+    let more = if of.stack.len() > STACK_MAX { " from ..." } else { "" };
+    (shown.len() > 1).then(|| format!("call stack: {}{more}", shown.join(" from ")))
+}
+
+/// The functions of a plan for several sites.
+fn together(of: &Candidate) -> Option<String> {
+    let rules = &of.plan.as_ref()?.rules;
+    let name = |rule: &replay::Rule| match &rule.scope {
+        Scope::Site(function) => Some(short(function)),
+        _ => None,
+    };
+    let names: Vec<String> = rules.iter().filter_map(name).collect();
+    (names.len() > 1).then(|| {
+        format!(
+            "measured with a multipool for each of {}: one structure may own them",
+            names.join(", ")
+        )
+    })
 }
 
 /// D, V and the number of calls of a region.
@@ -171,8 +199,10 @@ pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) ->
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut lines: Vec<String> =
         all.into_iter().take(ALTERNATIVES_MAX).map(|(_, line)| line).collect();
-    if let (Some(region), false) = (region, change.rule.winks_out()) {
-        lines.extend(no_wink_out(evidence, region));
+    match region {
+        Some(region) if !change.rule.winks_out() => lines.extend(no_wink_out(evidence, region)),
+        None if change.rule.strategy == 0 => lines.extend(not_local(evidence)),
+        _ => {}
     }
     lines
 }
@@ -232,6 +262,31 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
     lines
 }
 
+/// Why the functions that allocate most get no allocator of their own: for each of the first two,
+/// why no rule applies.
+pub fn not_local(evidence: &Evidence) -> Vec<String> {
+    let Some(rule) = rules::rule("multipool-over-arena") else { return Vec::new() };
+    let Some(cpu) = evidence.program.cpu_ns.filter(|&cpu| cpu > 0.0) else { return Vec::new() };
+    let why = |region: &Region| {
+        let subject = Subject::Region(region);
+        let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
+        let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
+        Some(format!("no allocator of its own for {}: {why}", region.shown))
+    };
+    let is_large = |region: &&Region| region.call_ns >= evidence.min_gain * cpu;
+    let mut lines: Vec<String> = evidence.regions.iter().filter(is_large).filter_map(why).collect();
+    lines.dedup();
+    lines.truncate(2);
+    lines
+}
+
+/// The command that checks a change of the program's code.
+pub fn check_of_code(evidence: &Evidence) -> String {
+    let program = &evidence.program;
+    let command = program.command.as_deref().unwrap_or(&program.name);
+    format!("mallard verify --before {} --after {}", quoted(&before(command)), quoted(command))
+}
+
 /// The command that makes a change without code, and the one that checks a change.
 pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String) {
     let program = &evidence.program;
@@ -240,7 +295,7 @@ pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String)
         format!("mallard verify --before {} --after {}", quoted(before), quoted(after))
     };
     match of.kind {
-        Kind::Strategy => (None, verify(&before(command), command)),
+        Kind::Strategy => (None, check_of_code(evidence)),
         Kind::Malloc => {
             let how = format!("mallard run --allocator {} -- {command}", of.name);
             (Some(how.clone()), verify(command, &how))
