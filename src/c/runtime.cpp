@@ -21,9 +21,11 @@ void __throw_system_error(int error)
         .stop();
 }
 
-// The headers of libstdc++ call this if they are compiled with -D_GLIBCXX_ASSERTIONS.
-[[noreturn]] void __glibcxx_assert_fail(const char* file, int line, const char* function,
-                                        const char* condition) noexcept
+// The headers of libstdc++ call this if they are compiled with -D_GLIBCXX_ASSERTIONS. They declare
+// that the function does not return, but not by [[noreturn]], and clang refuses to add that word
+// here.
+void __glibcxx_assert_fail(const char* file, int line, const char* function,
+                           const char* condition) noexcept
 {
     (mallard::fatal_message() << "mallard: in " << function << ", this does not hold: " << condition
                               << "\n"

@@ -2,6 +2,7 @@
 // an interleaving of two threads that is the same in every run.
 #pragma once
 
+#include "asan.hpp"
 #include "require.hpp"
 
 #include <csignal>
@@ -33,6 +34,11 @@ public:
         sigaction(SIGTRAP, &old, nullptr);
         return left_ == 0;
     }
+
+    /// Returns the number of steps to try after `steps`. With AddressSanitizer a call has thousands
+    /// of instructions, and the time of a test grows as the square of that number. So with it only
+    /// every 101st instruction is tried, and without it every one.
+    static std::size_t after(std::size_t steps) { return steps + (has_asan() ? 101 : 1); }
 
 private:
     static constexpr unsigned long long trap_flag = 0x100;

@@ -25,7 +25,7 @@ TEST(lock_free_pool,
     constexpr pool_options options{
         .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
     std::size_t steps = 0;
-    for (bool interrupted = true; interrupted; ++steps) {
+    for (bool interrupted = true; interrupted; steps = single_step::after(steps)) {
         pool<default_heap, options> blocks;
         std::array<void*, 3> all;
         for (void*& block : all)
@@ -57,7 +57,7 @@ TEST(lock_free_pool, loses_no_block_when_a_free_is_interrupted)
     constexpr pool_options options{
         .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
     std::size_t steps = 0;
-    for (bool interrupted = true; interrupted; ++steps) {
+    for (bool interrupted = true; interrupted; steps = single_step::after(steps)) {
         pool<default_heap, options> blocks;
         void* const below = blocks.allocate();
         void* const mine = blocks.allocate();
@@ -82,7 +82,7 @@ TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
     constexpr pool_options options{
         .block = 64, .grow = growth::none(200), .threads = sync::lock_free}; // room for two blocks
     std::size_t steps = 0;
-    for (bool interrupted = true; interrupted; ++steps) {
+    for (bool interrupted = true; interrupted; steps = single_step::after(steps)) {
         pool<default_heap, options> blocks;
         blocks.deallocate(blocks.allocate()); // takes the chunk
         void *mine = nullptr, *of_handler = nullptr;
@@ -134,7 +134,7 @@ TEST(shared_slot_map, returns_nothing_when_the_element_is_replaced_during_the_co
     using map_type = shared_slot_map<wide>;
     map_type map;
     std::size_t steps = 0;
-    for (bool interrupted = true; interrupted; ++steps) {
+    for (bool interrupted = true; interrupted; steps = single_step::after(steps)) {
         map_type::key_type const key = map.emplace(1U);
         map_type::key_type later{};
         std::optional<wide> copy;
