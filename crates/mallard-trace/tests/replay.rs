@@ -152,9 +152,48 @@ fn a_wait_that_others_imply_is_left_out() {
     script.free(1, 0xb0, WORKER).malloc(1, 0xc0, 9, WORKER);
     script.free(2, 0xc0, WORKER).free(2, 0xa0, WORKER);
     let (file, _) = compiled(script, &Plan::default());
-    let expected =
-        ["malloc 1 slot 32", "wait 4 of thread 1", "free 9 slot 2", "free 7 slot 1", "end"];
+    let expected = [
+        "wait 1 of thread 1", // the call before the first call of this thread
+        "malloc 1 slot 32",
+        "wait 4 of thread 1",
+        "free 9 slot 2",
+        "free 7 slot 1",
+        "end",
+    ];
     assert_eq!(file.text(2), expected);
+}
+
+#[test]
+fn a_thread_that_has_ended_is_waited_for_by_its_creator_and_by_new_threads() {
+    let mut script = Script::new();
+    script.malloc(0, 0x10, 1, CREATE).malloc(1, 0x11, 2, WORKER).malloc(1, 0x12, 3, WORKER);
+    script.wait(5).record(op::THREAD_END, 1, 0, 0);
+    script.malloc(0, 0x13, 4, CREATE).malloc(2, 0x14, 5, WORKER).malloc(0, 0x15, 6, MAIN);
+    let (file, _) = compiled(script, &Plan::default());
+    let creator = [
+        "malloc 1 slot 0",
+        "start thread 1",
+        "wait 2 of thread 1",
+        "malloc 4 slot 1",
+        "start thread 2",
+        "malloc 6 slot 2",
+        "end",
+    ];
+    assert_eq!(file.text(0), creator);
+    assert_eq!(file.text(1), ["malloc 2 slot 16", "malloc 3 slot 17", "publish 2", "end"]);
+    assert_eq!(file.text(2), ["malloc 5 slot 32", "end"]); // its creator has waited
+}
+
+#[test]
+fn a_thread_that_has_ended_starts_no_other() {
+    let mut script = Script::new();
+    script.malloc(0, 0x10, 1, CREATE).malloc(1, 0x11, 2, WORKER);
+    script.malloc(1, 0x12, 3, &["start_thread", "outer", "pthread_create"]);
+    script.wait(5).record(op::THREAD_END, 1, 0, 0);
+    script.wait(5).malloc(2, 0x14, 5, WORKER);
+    let (file, _) = compiled(script, &Plan::default());
+    assert!(file.text(0).contains(&"start thread 2".to_string()));
+    assert_eq!(file.text(2), ["wait 2 of thread 1", "malloc 5 slot 32", "end"]);
 }
 
 #[test]
@@ -372,21 +411,32 @@ fn a_call_stack_comes_before_a_site_and_a_site_before_a_region() {
 fn a_thread_waits_for_the_others_before_it_runs_ahead() {
     let mut script = Script::new();
     for turn in 0..4 {
-        script.malloc(0, 0x10 + turn, 1 << 20, MAIN);
+        script.malloc(0, 0x10 + turn, 8 << 20, MAIN);
         script.malloc(1, 0x80 + turn, 16, MAIN).free(1, 0x80 + turn, MAIN);
     }
     let (file, _) = compiled(script, &Plan::default());
     // Each large block ends a step. The last one waits for what thread 1 did two steps before.
     let expected = [
-        "malloc 1048576 slot 0",
+        "malloc 8388608 slot 0",
         "start thread 1",
-        "malloc 1048576 slot 1",
+        "malloc 8388608 slot 1",
         "publish 3",
-        "malloc 1048576 slot 2",
-        "publish 4",
+        "malloc 8388608 slot 2",
         "wait 2 of thread 1",
-        "malloc 1048576 slot 3",
+        "malloc 8388608 slot 3",
         "end",
     ];
     assert_eq!(file.text(0), expected);
+}
+
+#[test]
+fn a_thread_runs_less_far_ahead_of_the_thread_that_frees_its_blocks() {
+    let mut script = Script::new();
+    script.malloc(1, 0x70, 16, MAIN);
+    for turn in 0..4 {
+        script.malloc(0, 0x10 + turn, 1 << 20, MAIN).free(1, 0x10 + turn, MAIN);
+    }
+    let (file, _) = compiled(script, &Plan::default());
+    // The last block waits until the first one is freed.
+    assert_eq!(file.text(1)[6..8], ["wait 4 of thread 0", "malloc 1048576 slot 19"]);
 }

@@ -164,6 +164,7 @@ impl<'a> Compiler<'a> {
         if self.rows == 0 {
             self.first_ns = row.t_ns;
         }
+        self.join_threads(row.t_ns);
         self.start_threads(row.t_ns)?;
         let thread = match self.threads.index(row.tid) {
             Some(thread) => thread,
@@ -178,16 +179,33 @@ impl<'a> Compiler<'a> {
         self.regions.give_back(&mut self.slots);
         self.call(row, thread)?;
         self.rows += 1;
-        let (is_starting, now) = (self.selection.starts_thread(row.stack), self.rows);
-        let state = self.threads.state(thread);
-        if is_starting {
-            state.starts_at = Some(now);
+        if self.selection.starts_thread(row.stack) {
+            self.threads.state(thread).starts_at = Some(self.rows);
         }
-        state.events_left = state.events_left.saturating_sub(1);
-        if state.events_left == 0 {
+        if self.threads.count_event(thread) {
             self.regions.end_thread(thread, &mut self.emitter);
         }
         Ok(())
+    }
+
+    /// Makes the creators of threads that have ended wait for their ends. A trace does not show who
+    /// joins a thread, but the order is that of the recording. Without the wait, a program that
+    /// starts threads again and again would have all of them at once.
+    #[inline]
+    fn join_threads(&mut self, now: i64) {
+        while let Some((thread, creator)) = self.threads.next_ended(now) {
+            if let Some(creator) = creator {
+                self.wait_for_all_of(creator, thread);
+            }
+        }
+    }
+
+    /// Makes a thread wait for all that another thread has done so far.
+    fn wait_for_all_of(&mut self, thread: usize, other: usize) {
+        let position = self.emitter.streams.position(other);
+        if position > 0 {
+            self.emitter.wait_for(thread, other, position);
+        }
     }
 
     /// Starts the threads whose recorded start is not after `now`.
@@ -209,18 +227,27 @@ impl<'a> Compiler<'a> {
     fn start_late(&mut self, row: &Row) -> Result<usize> {
         let place = self.coming.iter().position(|thread| thread.tid == row.tid);
         let thread = place.and_then(|place| self.coming.remove(place));
-        let thread = thread.unwrap_or(Recorded { tid: row.tid, t0: None, events: u64::MAX });
+        let thread =
+            thread.unwrap_or(Recorded { tid: row.tid, t0: None, t1: None, events: u64::MAX });
         self.start(&thread, row.t_ns)
     }
 
     fn start(&mut self, thread: &Recorded, t0: i64) -> Result<usize> {
         let start_ns = t0.saturating_sub(self.first_ns).max(0) as u64;
-        let creator = self.threads.creator();
+        let (creator, latest) = (self.threads.creator(t0), self.threads.latest());
         let index = self.emitter.add_thread(thread.tid as u32 as u64, start_ns, creator);
-        self.threads.add(
-            thread.tid,
-            ThreadState { end_of_call: t0, starts_at: None, events_left: thread.events },
-        );
+        let state = ThreadState {
+            creator,
+            t1: thread.t1,
+            end_of_call: t0,
+            starts_at: None,
+            events_left: thread.events,
+        };
+        self.threads.add(thread.tid, state);
+        // The creator may have started the thread long before the first call of the thread.
+        for other in self.threads.take_ended().into_iter().chain(latest) {
+            self.wait_for_all_of(index, other);
+        }
         self.regions.add_thread(index, &mut self.emitter)?;
         Ok(index)
     }

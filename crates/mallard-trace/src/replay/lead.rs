@@ -4,18 +4,23 @@
 //! run ahead of the thread that frees, and the replay would have more blocks in use than the program.
 //! So the recording is cut into steps, and a thread begins a step when all others have reached the
 //! end of the step before the previous one.
+//!
+//! Waits cost time that the program did not take. So a step is long if no blocks cross threads: a
+//! byte that is freed by another thread counts in full, and an allocated byte as an eighth.
 
 use super::emitter::Emitter;
 
 /// A step also has at least this part of the peak.
 const PEAK_PART: u64 = 16;
+/// Allocated bytes count as this part of bytes that cross threads.
+const ALLOCATED_PART: u64 = 8;
 
 /// The steps of a recording.
 #[derive(Default)]
 pub(super) struct Lead {
-    /// A step has at least this many allocated bytes.
+    /// A step has at least this many bytes that count.
     step_bytes: u64,
-    /// The number of the step, and the bytes that were allocated in it.
+    /// The number of the step, and the bytes of it that count.
     step: u64,
     bytes: u64,
     /// For each thread, the last step in which it has waited.
@@ -28,7 +33,7 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// Steps with at least this many allocated bytes.
+    /// Steps with at least this many bytes that count.
     pub fn new(step_bytes: u64) -> Lead {
         Lead { step_bytes, ..Lead::default() }
     }
@@ -36,6 +41,18 @@ impl Lead {
     /// Counts the bytes of an allocation. May end the step.
     #[inline]
     pub fn allocated(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
+        self.count(bytes / ALLOCATED_PART, peak, emitter);
+    }
+
+    /// Counts the bytes of a block that was allocated by another thread than the one that frees it.
+    /// May end the step.
+    #[inline]
+    pub fn crossed(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
+        self.count(bytes, peak, emitter);
+    }
+
+    #[inline]
+    fn count(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
         self.bytes += bytes;
         if self.bytes >= self.step_bytes.max(peak / PEAK_PART) {
             self.end_step(emitter);

@@ -49,8 +49,9 @@ pub struct Options {
     /// needs a wait for the thread that freed the slot. More idle slots mean fewer waits, and cost
     /// the player 8 bytes each.
     pub spare_slots: usize,
-    /// A thread waits before an op until the other threads have done what came this many allocated
-    /// bytes earlier in the recording, or a sixteenth of the peak if that is more.
+    /// A thread waits before an op until the other threads have done what came this many bytes
+    /// earlier in the recording, or a sixteenth of the peak if that is more. Bytes of blocks that
+    /// other threads freed count in full, and allocated bytes as an eighth.
     pub step_bytes: u64,
 }
 

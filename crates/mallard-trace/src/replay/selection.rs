@@ -132,10 +132,16 @@ fn allocates_itself(function: &str) -> bool {
     !is_wrapper(function) && has_name(function)
 }
 
+/// The beginnings of the names of functions by which a thread starts another. Those of C++ allocate
+/// even where glibc uses the memory of an ended thread again.
+const THREAD_STARTERS: [&str; 4] =
+    ["pthread_create", "thrd_create", "std::thread::thread", "std::jthread::jthread"];
+
 /// Whether a function is one by which a thread starts another.
 fn starts_thread(function: &str) -> bool {
     let name = function.trim_start_matches('_');
-    name.starts_with("pthread_create") || name.starts_with("thrd_create")
+    THREAD_STARTERS.iter().any(|starter| name.starts_with(starter))
+        || name.starts_with("std::thread::") && name.contains("spawn") // in Rust
 }
 
 /// The names in a plan, and the functions of the trace.

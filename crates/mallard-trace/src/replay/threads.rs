@@ -4,6 +4,8 @@ use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::tables::schema::{PROCESSES, THREADS};
 use crate::Trace;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A thread as the table `threads` has it.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +13,8 @@ pub(crate) struct Recorded {
     pub tid: i32,
     /// When it started, if that is known.
     pub t0: Option<i64>,
+    /// When it ended, if that is known.
+    pub t1: Option<i64>,
     /// How many events it has.
     pub events: u64,
 }
@@ -30,27 +34,28 @@ impl Process {
     pub fn read(trace: &Trace, wanted: Option<i32>) -> Result<Process> {
         let table = trace.table(&THREADS)?;
         let (tids, processes) = (table.i64s("tid")?, table.i64s("proc")?);
-        let (starts, events) = (table.i64s("t0")?, table.i64s("events")?);
+        let (starts, ends) = (table.i64s("t0")?, table.i64s("t1")?);
+        let events = table.i64s("events")?;
         let mut counts: NumberMap<u32, u64> = NumberMap::default();
         for (&process, &events) in processes.iter().zip(&events).filter(|(_, &events)| events > 0) {
             *counts.entry(process as u32).or_default() += events.max(0) as u64;
         }
         let most = || {
-            let order = |(&process, &events): &(&u32, &u64)| (events, std::cmp::Reverse(process));
+            let order = |(&process, &events): &(&u32, &u64)| (events, Reverse(process));
             counts.iter().max_by_key(order).map(|(&process, _)| process as i32)
         };
         let number = wanted.or_else(most);
         let is_there = number.is_some_and(|number| counts.contains_key(&(number as u32)));
         let others = counts.len() as u64 - u64::from(is_there);
-        let rows = tids.iter().zip(&processes).zip(starts.iter().zip(&events));
-        let of_process = rows
-            .filter(|((_, &process), (_, &events))| Some(process as i32) == number && events > 0);
-        let recorded = |((&tid, _), (&t0, &events)): ((&i64, &i64), (&i64, &i64))| Recorded {
-            tid: tid as i32,
-            t0: (t0 >= 0).then_some(t0),
-            events: events as u64,
+        let known = |time: i64| (time >= 0).then_some(time);
+        let is_wanted = |&row: &usize| Some(processes[row] as i32) == number && events[row] > 0;
+        let recorded = |row: usize| Recorded {
+            tid: tids[row] as i32,
+            t0: known(starts[row]),
+            t1: known(ends[row]),
+            events: events[row] as u64,
         };
-        let mut threads: Vec<Recorded> = of_process.map(recorded).collect();
+        let mut threads: Vec<Recorded> = (0..tids.len()).filter(is_wanted).map(recorded).collect();
         threads.sort_by_key(|thread| (thread.t0.unwrap_or(i64::MAX), thread.tid));
         Ok(Process { number, threads, others })
     }
@@ -66,6 +71,10 @@ impl Process {
 
 /// A thread while it is compiled.
 pub(super) struct ThreadState {
+    /// The thread that started it. The first thread has none.
+    pub creator: Option<usize>,
+    /// When it ended, if that is known.
+    pub t1: Option<i64>,
     /// The end of its last call, in nanoseconds.
     pub end_of_call: i64,
     /// The row of its latest event inside a call that starts a thread.
@@ -81,6 +90,10 @@ pub(super) struct Threads {
     by_tid: NumberMap<u32, u32>,
     /// The thread of the last row.
     last: Option<(i32, usize)>,
+    /// The threads that have had their last event, by the time of their end: the earliest first.
+    ending: BinaryHeap<Reverse<(i64, usize)>>,
+    /// The threads that have ended since a thread has started.
+    ended: Vec<usize>,
 }
 
 impl Threads {
@@ -109,12 +122,50 @@ impl Threads {
         &mut self.states[thread]
     }
 
-    /// The thread that starts a new one: the last that was seen in a call that starts threads, or
-    /// the first thread. A new thread has its first event after such a call of its creator, since
-    /// glibc allocates memory for the new thread there.
-    pub fn creator(&self) -> Option<usize> {
-        let starting = self.states.iter().enumerate();
-        let latest = starting.filter_map(|(index, state)| Some((state.starts_at?, index))).max();
+    /// The thread of the last row.
+    pub fn latest(&self) -> Option<usize> {
+        self.last.map(|(_, index)| index)
+    }
+
+    /// Counts an event of a thread. Returns whether the thread has no more events.
+    #[inline]
+    pub fn count_event(&mut self, thread: usize) -> bool {
+        let state = &mut self.states[thread];
+        state.events_left = state.events_left.saturating_sub(1);
+        let is_last = state.events_left == 0;
+        if let (true, Some(t1)) = (is_last, state.t1) {
+            self.ending.push(Reverse((t1, thread)));
+        }
+        is_last
+    }
+
+    /// Returns a thread that has ended by now, and its creator, if the creator has more events. Each
+    /// thread is returned once.
+    #[inline]
+    pub fn next_ended(&mut self, now: i64) -> Option<(usize, Option<usize>)> {
+        let &Reverse((t1, thread)) = self.ending.peek()?;
+        if t1 > now {
+            return None;
+        }
+        self.ending.pop();
+        self.ended.push(thread);
+        let creator = self.states[thread].creator;
+        Some((thread, creator.filter(|&of| self.states[of].events_left > 0)))
+    }
+
+    /// Returns the threads that have ended since this was called last.
+    pub fn take_ended(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// The thread that starts a new one, whose first event is at `t0`: of the threads that have not
+    /// ended before, the last that was seen in a call that starts threads; else the first thread. A
+    /// new thread has its first event after such a call of its creator, since glibc, C++ and Rust
+    /// allocate memory for the new thread there.
+    pub fn creator(&self, t0: i64) -> Option<usize> {
+        let alive =
+            self.states.iter().enumerate().filter(|(_, of)| of.t1.is_none_or(|t1| t1 >= t0));
+        let latest = alive.filter_map(|(index, state)| Some((state.starts_at?, index))).max();
         latest.map(|(_, index)| index).or_else(|| (!self.states.is_empty()).then_some(0))
     }
 }

@@ -114,6 +114,9 @@ impl Compiler<'_> {
     fn free(&mut self, row: &Row, thread: usize, alloc: i64, kind: u8) -> Result<()> {
         let Some(block) = self.remove(alloc) else { return Ok(()) };
         let (instance, size) = (block.instance, block.size);
+        if block.writer != thread as u32 {
+            self.lead.crossed(size, self.sums.live_peak, &self.emitter);
+        }
         let has_ended = self.regions.has_ended(instance);
         if has_ended {
             self.escape(&block, Some(thread));
