@@ -7,7 +7,6 @@
 //! (terminal, Markdown, HTML) and `error`.
 #![deny(missing_docs, unsafe_code)]
 
-#[allow(dead_code)] // the command follows
 mod advise;
 mod allocators;
 mod bench;
@@ -62,6 +61,7 @@ commands! {
     Sites(look::sites::Command),
     Diff(diff::Command),
     Report(report::Command),
+    Advise(advise::Command),
     Replay(replay::Command),
     Try(trial::Command),
     Verify(trial::verify::Command),

@@ -4,8 +4,9 @@
 //! ([`Proposal`]). What was played or tried is added as [`Candidate`]s, and what was not as
 //! [`Dropped`]. Cards are made of the whole.
 
-use crate::verdict::Judgement;
-use mallard_trace::regions::Region;
+use crate::replay::Played;
+use crate::verdict::{Judgement, Verdict};
+use mallard_trace::regions::{EscapeSite, Region};
 use mallard_trace::replay::Plan;
 use mallard_trace::residency::MemorySummary;
 use mallard_trace::SiteRow;
@@ -24,6 +25,11 @@ pub struct Evidence {
     pub sites: Vec<Site>,
     /// Regions, as the trace has them.
     pub regions: Vec<Region>,
+    /// Places of regions that a second recording of the program contradicts.
+    pub unsteady: Vec<usize>,
+    /// How many recordings of the program there are: 2 if it was recorded again before wink-out is
+    /// advised.
+    pub recordings: u32,
     /// Why the trace is less than the whole run: lost events, samples, a window. Empty if it is the
     /// whole run.
     pub validity: Vec<String>,
@@ -42,6 +48,23 @@ pub struct Evidence {
     pub is_noisy: bool,
     /// Whether the user has ended the measurement.
     pub interrupted: bool,
+    /// What a strategy would do that the user wishes (--force).
+    pub forced: Option<Forced>,
+}
+
+/// A strategy that the user wishes, whatever the evidence says.
+#[derive(Clone, Debug)]
+pub struct Forced {
+    /// Its name: `AS4 in parse`.
+    pub name: String,
+    /// Blocks that are used after they were winked out.
+    pub dangling: u64,
+    /// The sites with the most of these blocks.
+    pub sites: Vec<EscapeSite>,
+    /// A function that allocates such a block.
+    pub from: Option<String>,
+    /// What plays showed. `None` if the strategy could not be played.
+    pub played: Option<Played>,
 }
 
 /// The recorded program.
@@ -82,7 +105,7 @@ pub struct Bound {
     pub share: Option<f64>,
     /// Calls of malloc's family.
     pub calls: Option<f64>,
-    /// Page faults.
+    /// Page faults, as many as blocks can have caused.
     pub faults: Option<f64>,
     /// Frees at the ends of regions with the destructors around them, which wink-out skips: that of
     /// the region with the most. Locality is in none of the four.
@@ -193,8 +216,26 @@ pub struct Candidate {
     pub memory: Judgement,
     /// Most bytes of the heap, or of resident memory, before and after.
     pub peak_bytes: (u64, u64),
+    /// The saving of memory of the heap after the last call, by replay: memory that a malloc keeps,
+    /// or cannot return because it is fragmented. None if it was not replayed.
+    pub memory_at_end: Option<Judgement>,
+    /// Bytes of the heap after the last call, before and after.
+    pub end_bytes: (u64, u64),
     /// The exact account of the local allocators, if there are some.
     pub account: Option<Account>,
+}
+
+impl Candidate {
+    /// Whether it saves CPU time that counts: chance does not explain the saving, and the saving is
+    /// at least the least gain.
+    pub fn gains(&self, min_gain: f64) -> bool {
+        self.cpu.verdict == Verdict::Gain && self.cpu.saving >= min_gain
+    }
+
+    /// Whether it saves memory that counts.
+    pub fn gains_memory(&self, min_gain: f64) -> bool {
+        self.memory.verdict == Verdict::Gain && self.memory.saving >= min_gain
+    }
 }
 
 /// The exact account of the local allocators of a plan.

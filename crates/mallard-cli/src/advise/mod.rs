@@ -1,11 +1,197 @@
 //! `mallard advise`: which allocator, where, what the allocator gains, and the proof.
 //!
-//! `evidence` has the types in which everything that is known of a program is collected. `rules` says
-//! which plans are worth a play, and `card` makes the advice of the whole, with `code` for each
-//! change. `sarif` writes cards for tools of code review.
+//! `evidence` has the types in which everything that is known of a program is collected. `gather`
+//! reads what the trace tells, `screen` drops what cannot have a gain, `measure` plays the rest,
+//! `real` runs the program itself under promising mallocs, and `again` records the program a second
+//! time before wink-out is advised. `force` plays a wish of the user. `budget` is the time for all of
+//! that.
+//!
+//! `rules` says which plans are worth a play, and `card` makes the advice of the whole, with `code`
+//! for each change. `show` writes the result, and `sarif` cards for tools of code review.
 
+mod again;
+mod budget;
 pub mod card;
 mod code;
 pub mod evidence;
+mod force;
+mod gather;
+mod measure;
+mod real;
 pub mod rules;
 pub mod sarif;
+mod screen;
+mod show;
+
+use crate::error::status::USAGE;
+use crate::error::Failure;
+use crate::look;
+use crate::record::{self, Follow, Out, Streams};
+use crate::trial::{quoted, Conditions};
+use crate::turns::host::Host;
+use crate::turns::subject::Runner;
+use crate::turns::timing::Timing;
+use again::Again;
+use budget::Budget;
+use evidence::Evidence;
+use mallard_trace::replay::Strategy;
+use mallard_trace::Trace;
+use show::Advice;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// The exit status of an interrupted command: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Advises which allocator a program should use, where, and what the program would gain.
+///
+/// Reads a recording, or records PROG first, then looks for regions and structures that could have an
+/// allocator of their own, plays them beside other mallocs, and runs the program itself where another
+/// malloc is at stake. PROG may run many times, as under `mallard try`. Most programs should keep the
+/// allocator that they have: then the advice is to leave it, with the largest saving that is
+/// possible. The advice is also written into the folder of the trace, as advice.json.
+#[derive(clap::Args)]
+#[command(mut_arg("budget", |arg| arg.default_value("2m")))]
+#[command(override_usage = "mallard advise [OPTIONS] <NAME>\n       \
+                            mallard advise [OPTIONS] -- <PROG ARGS>...")]
+pub struct Command {
+    /// The trace.
+    #[arg(value_name = "NAME", required_unless_present = "program", conflicts_with = "program")]
+    name: Option<PathBuf>,
+    /// The trace to write if PROG is recorded. By default it has the name of the program, with a
+    /// number if there is one already.
+    #[arg(short = 'o', long = "output", value_name = "NAME", requires = "program")]
+    output: Option<PathBuf>,
+    /// Records processes that PROG starts as well: by fork, or also by exec.
+    #[arg(long, value_enum, value_delimiter = ',', requires = "program")]
+    follow: Vec<Follow>,
+    /// Looks at this function alone, however little it allocates.
+    #[arg(long, value_name = "FUNCTION")]
+    region: Option<String>,
+    /// Plays this strategy, AS1 to AS14, whatever the evidence says, and names the blocks that would
+    /// be used after their end: for the function of --region, or else for the whole program.
+    #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
+    force: Option<Strategy>,
+    /// Does not run the program again.
+    #[arg(long)]
+    no_try: bool,
+    /// Writes the cards in the format SARIF, which tools for reviews show beside the code.
+    #[arg(long, conflicts_with = "json")]
+    sarif: bool,
+    #[command(flatten)]
+    conditions: Conditions,
+    #[command(flatten)]
+    timing: Timing,
+    /// The program to record, and its arguments.
+    #[arg(last = true, value_name = "PROG ARGS")]
+    program: Vec<OsString>,
+}
+
+fn strategy(text: &str) -> Result<Strategy, String> {
+    text.parse().map_err(|()| "a strategy is one of AS1 to AS14".to_string())
+}
+
+impl Command {
+    /// Records if need be, measures, and shows the advice.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let recorded = self.record()?;
+        let name = recorded.as_ref().map(|recorded| &recorded.trace).or(self.name.as_ref());
+        let Some(name) = name else {
+            let help = "mallard advise -- PROG ARGS";
+            return Err(Failure::new("no trace and no program is named", "nothing was done", help)
+                .with_status(USAGE));
+        };
+        let trace = look::open(name)?;
+        let runner = self.timing.runner()?;
+        if let Some(recorded) = &recorded {
+            // From here on, a signal ends the measurement, and what was found is shown.
+            recorded.ends_by_signals.store(false, Ordering::Relaxed);
+        }
+        let budget = Budget::begin(self.timing.budget, runner, self.timing.quiet);
+        let mut host = Host::now();
+        let mut evidence = self.evidence(&trace, &budget)?;
+        if let Some(strategy) = self.force {
+            let timing = self.timing.part(budget.left());
+            let region = self.region.as_ref().and_then(|_| evidence.regions.first()).cloned();
+            let runner = &budget.runner;
+            force::force(&trace, &mut evidence, strategy, region.as_ref(), runner, &timing)?;
+        } else {
+            self.measure(&trace, &mut evidence, &budget)?;
+        }
+        evidence.interrupted |= budget.is_interrupted();
+        evidence.notes.extend(host.notes());
+        let advice = Advice::new(&evidence, &budget);
+        advice.save(trace.folder(), &mut std::io::stderr());
+        advice.show(&self.timing, self.sarif)?;
+        Ok(match evidence.interrupted {
+            true => ExitCode::from(INTERRUPTED),
+            false => ExitCode::SUCCESS,
+        })
+    }
+
+    /// Records the program, if one is named.
+    fn record(&self) -> Result<Option<record::Recorded>, Failure> {
+        if self.program.is_empty() {
+            return Ok(None);
+        }
+        self.conditions.set_up(Runner::default())?;
+        let is_read_by_programs = self.timing.json || self.sarif;
+        let streams = Streams {
+            stdin: self.conditions.stdin.clone(),
+            // The result of this command goes to stdout, so nothing else may.
+            out: if is_read_by_programs { Out::Stderr } else { Out::Same },
+        };
+        let command =
+            record::Command::of(&self.program, self.output.clone(), &self.follow, streams);
+        Ok(Some(command.record()?.1))
+    }
+
+    /// What the trace tells.
+    fn evidence(&self, trace: &Trace, budget: &Budget) -> Result<Evidence, Failure> {
+        let _step = budget.step("looking for regions");
+        let mut evidence = gather::gather(trace)?;
+        evidence.min_gain = self.timing.min_gain;
+        let program = &mut evidence.program;
+        if !self.program.is_empty() {
+            let words = self.program.iter().map(|word| quoted(&word.to_string_lossy()));
+            program.command = Some(words.collect::<Vec<_>>().join(" "));
+            program.cannot_run = gather::crash(trace.manifest());
+        }
+        if self.no_try {
+            program.cannot_run = Some("--no-try was given".to_string());
+        }
+        if let Some(function) = &self.region {
+            evidence.regions = force::regions_of(trace, function)?;
+        }
+        Ok(evidence)
+    }
+
+    /// Plays what the rules propose, and runs the program itself where a malloc is at stake.
+    fn measure(
+        &self,
+        trace: &Trace,
+        evidence: &mut Evidence,
+        budget: &Budget,
+    ) -> Result<(), Failure> {
+        let proposals = rules::plans(evidence);
+        let unplayed = measure::measure(trace, evidence, proposals, budget, &self.timing)?;
+        if evidence.program.cannot_run.is_some() {
+            return Ok(());
+        }
+        let words = match self.program.is_empty() {
+            false => Some(self.program.clone()),
+            true => gather::words(trace.manifest())
+                .map(|words| words.into_iter().map(OsString::from).collect()),
+        };
+        match words {
+            Some(words) => {
+                let (conditions, timing, follow) = (&self.conditions, &self.timing, &self.follow);
+                again::check(&Again { words: &words, conditions, follow }, evidence, budget)?;
+                real::try_mallocs(evidence, &unplayed, &words, conditions, budget, timing)
+            }
+            None => Ok(()),
+        }
+    }
+}

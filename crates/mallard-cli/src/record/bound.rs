@@ -3,10 +3,24 @@
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
 
+/// The shares of the CPU time that calls of malloc's family and page faults take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// Calls of malloc's family.
+    pub calls: f64,
+    /// Page faults.
+    pub faults: f64,
+}
+
 /// The share of the CPU time that calls of malloc's family and page faults take: no allocator can
 /// save more, apart from locality. `None` for a trace of samples, and for one without the notes of
 /// `mallard record`.
 pub fn bound(manifest: &Manifest) -> Option<f64> {
+    shares(manifest).map(|shares| (shares.calls + shares.faults).min(1.0))
+}
+
+/// The two parts of [`bound`].
+pub fn shares(manifest: &Manifest) -> Option<Shares> {
     let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
     let cpu_ns = note("user_ns")? + note("system_ns")?;
     if manifest.stream.sample_bytes != 0 || cpu_ns <= 0.0 {
@@ -15,7 +29,8 @@ pub fn bound(manifest: &Manifest) -> Option<f64> {
     let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
     let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, note("ns_per_free")?);
     let faults = note("minor_faults")? * note("ns_per_fault")?;
-    Some(((calls + faults) / (cpu_ns - recording).max(1.0)).min(1.0))
+    let all = (cpu_ns - recording).max(1.0);
+    Some(Shares { calls: calls / all, faults: faults / all })
 }
 
 /// CPU time that frees took. If a program has so few frees that none was timed, a free counts as

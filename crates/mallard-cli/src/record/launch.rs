@@ -12,8 +12,8 @@ use signal_hook::low_level::siginfo::Cause;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,52 @@ impl Ended {
     }
 }
 
+/// Where the output of the program goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Out {
+    /// To stdout and stderr of this process.
+    #[default]
+    Same,
+    /// All to stderr of this process.
+    Stderr,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// What the program has as stdin, stdout and stderr, if that is not what this process has.
+#[derive(Debug, Default)]
+pub struct Streams {
+    /// A file for stdin.
+    pub stdin: Option<PathBuf>,
+    /// Where the output goes.
+    pub out: Out,
+}
+
+impl Streams {
+    fn apply(&self, command: &mut Command, path: &Path) -> Result<(), Failure> {
+        if let Some(file) = &self.stdin {
+            let open = std::fs::File::open(file).map_err(|e| {
+                let shown = file.display();
+                let what = format!("cannot read {shown}: {}", e.to_string().to_lowercase());
+                Failure::new(what, "the program was not started", format!("ls -l {shown}"))
+                    .with_status(MALLARD_FAILED)
+            })?;
+            command.stdin(open);
+        }
+        match self.out {
+            Out::Same => {}
+            Out::Stderr => {
+                let stderr = io::stderr().as_fd().try_clone_to_owned();
+                command.stdout(stderr.map_err(|e| refused(path, &e))?);
+            }
+            Out::Nowhere => {
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A running program.
 pub struct Running {
     process: Pid,
@@ -67,6 +113,7 @@ impl Running {
         arguments: &[OsString],
         recorder: &Path,
         ring: &str,
+        streams: &Streams,
     ) -> Result<Running, Failure> {
         let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
         let signals = SignalsInfo::<WithOrigin>::new(signals).map_err(|e| refused(path, &e))?;
@@ -81,15 +128,18 @@ impl Running {
             preload.push(more);
         }
         use std::os::unix::process::CommandExt;
-        let child = Command::new(path)
-            .arg0(name)
-            .args(arguments)
-            .env("LD_PRELOAD", preload)
-            .env("MALLARD_RING", ring)
-            .spawn()
-            .map_err(|e| refused(path, &e))?;
+        let mut command = Command::new(path);
+        command.arg0(name).args(arguments).env("LD_PRELOAD", preload).env("MALLARD_RING", ring);
+        streams.apply(&mut command, path)?;
+        let child = command.spawn().map_err(|e| refused(path, &e))?;
         let process = Pid::from_raw(child.id() as i32);
         Ok(Running { process, end: end_descriptor(process), signals, has_ended })
+    }
+
+    /// While this is set, SIGINT, SIGTERM and the like end this process. It is set when the program
+    /// has ended.
+    pub fn ends_by_signals(&self) -> Arc<AtomicBool> {
+        self.has_ended.clone()
     }
 
     /// The process id.

@@ -16,8 +16,8 @@ mod summary;
 mod system;
 mod ticks;
 
-pub use bound::bound;
-pub use launch::{end_descriptor, reap, refused, Ended};
+pub use bound::{bound, shares};
+pub use launch::{end_descriptor, reap, refused, Ended, Out, Streams};
 pub use library::{find as find_recorder, find_beside, must_be_library};
 pub use program::{examine, find as find_program, Finding};
 pub use ticks::has_constant_counter as has_counter;
@@ -34,6 +34,8 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Records every allocation of a program, with its call stack.
@@ -92,6 +94,8 @@ pub struct Command {
     /// Writes nothing but errors.
     #[arg(short, long)]
     quiet: bool,
+    #[arg(skip)]
+    streams: Streams,
     /// The program and its arguments.
     #[arg(
         required = true,
@@ -102,6 +106,14 @@ pub struct Command {
     program: Vec<OsString>,
 }
 
+/// A recording that another command makes.
+pub struct Recorded {
+    /// The trace.
+    pub trace: PathBuf,
+    /// While this is set, SIGINT, SIGTERM and the like end this process.
+    pub ends_by_signals: Arc<AtomicBool>,
+}
+
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Stacks {
     Full,
@@ -110,9 +122,12 @@ enum Stacks {
     None,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Follow {
+/// Which processes that a program starts are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Follow {
+    /// Those that it forks.
     Fork,
+    /// Those that run another program.
     Exec,
 }
 
@@ -125,8 +140,42 @@ enum OnFull {
 }
 
 impl Command {
+    /// A recording of all events, for another command. The trace has the name `output`, or else that
+    /// of the program. Prints nothing.
+    pub fn of(
+        program: &[OsString],
+        output: Option<PathBuf>,
+        follow: &[Follow],
+        streams: Streams,
+    ) -> Command {
+        Command {
+            output,
+            stacks: Stacks::Full,
+            no_free_stacks: false,
+            sample: 0,
+            window: None,
+            follow: follow.to_vec(),
+            on_full: OnFull::Block,
+            max_size: 16 << 30,
+            debug_dir: Vec::new(),
+            no_symbols: false,
+            anonymize: false,
+            keep_stream: false,
+            force: false,
+            json: false,
+            quiet: true,
+            streams,
+            program: program.to_vec(),
+        }
+    }
+
     /// Runs the program, and returns its exit status.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        Ok(self.record()?.0)
+    }
+
+    /// Runs the program, and returns its exit status and the trace.
+    pub fn record(self) -> Result<(ExitCode, Recorded), Failure> {
         let path = program::find(&self.program[0], "mallard record --")?;
         self.refuse_unrecordable(&path)?;
         let recorder = library::find()?;
@@ -158,8 +207,10 @@ impl Command {
             &self.program[1..],
             &recorder,
             &ring.variable(),
+            &self.streams,
         )
         .inspect_err(|_| names.remove_stream())?;
+        let ends_by_signals = running.ends_by_signals();
         let limits = Limits { window: self.window.clone(), max_bytes: self.max_size };
         let outcome =
             Session::new(ring, running, file, writer, limits, start).run().map_err(|e| {
@@ -170,7 +221,10 @@ impl Command {
                 )
                 .with_status(MALLARD_FAILED)
             })?;
-        summary::Summary { command: &self, path: &path, names: &names, header, outcome }.finish()
+        let summary =
+            summary::Summary { command: &self, path: &path, names: &names, header, outcome };
+        let status = summary.finish()?;
+        Ok((status, Recorded { trace: names.trace, ends_by_signals }))
     }
 
     /// Refuses a program that the recorder cannot be loaded into, and warns of others.

@@ -7,7 +7,7 @@ use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::turns::subject::Subject;
-use mallard_trace::replay::{compile, Compiled, Plan, Strategy};
+use mallard_trace::replay::{compile, Compiled, Options, Plan, Strategy};
 use mallard_trace::Trace;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -99,14 +99,14 @@ pub struct Chosen {
 }
 
 /// Builds a `Chosen`.
-struct Choosing<'a> {
-    command: &'a Command,
+pub(super) struct Choosing<'a> {
     trace: &'a Trace,
-    player: &'a Path,
-    folder: &'a Path,
+    player: PathBuf,
+    folder: PathBuf,
+    options: Options,
     work: Option<Work>,
     manner: Manner,
-    out: Chosen,
+    pub(super) out: Chosen,
 }
 
 impl Chosen {
@@ -118,9 +118,67 @@ impl Chosen {
         folder: &Path,
     ) -> Result<Chosen, Failure> {
         let own = allocators::base();
+        let work = (!command.timing.quiet).then(Work::begin);
+        let manner = command.manner.clone();
+        let options = command.compiling.options();
+        let mut choosing = Choosing::begin(trace, player, folder, &own, (manner, options, work))?;
+        choosing.mallocs(command, &own)?;
+        choosing.strategies(command, &own)?;
+        choosing.plans(command, &own)?;
+        choosing.virtual_calls()?;
+        Ok(choosing.out)
+    }
+}
+
+impl Chosen {
+    /// The same with some of the candidates alone, in the given order, and with the op streams that
+    /// they need.
+    pub(super) fn only(mut self, kept: &[usize]) -> Chosen {
+        let mut streams: Vec<usize> = kept.iter().map(|&i| self.candidates[i].stream).collect();
+        streams.push(0);
+        streams.sort_unstable();
+        streams.dedup();
+        let players = streams.iter().map(|&stream| self.streams[stream].no_op);
+        let mut subjects: Vec<usize> =
+            kept.iter().filter_map(|&i| self.candidates[i].measured).chain(players).collect();
+        subjects.sort_unstable();
+        subjects.dedup();
+        let place = |all: &[usize], one: usize| all.iter().position(|&of| of == one).unwrap_or(0);
+        let candidate = |&i: &usize| {
+            let of = &self.candidates[i];
+            Candidate {
+                name: of.name.clone(),
+                measured: of.measured.map(|subject| place(&subjects, subject)),
+                stream: place(&streams, of.stream),
+                virtual_calls: of.virtual_calls,
+                measured_as: of.measured_as.clone(),
+                is_malloc: of.is_malloc,
+            }
+        };
+        let candidates = kept.iter().map(candidate).collect();
+        self.candidates = candidates;
+        let all = std::mem::take(&mut self.streams).into_iter().enumerate();
+        self.streams = all
+            .filter(|(number, _)| streams.contains(number))
+            .map(|(_, stream)| Stream { no_op: place(&subjects, stream.no_op), ..stream })
+            .collect();
+        self.subjects = subjects.iter().map(|&of| self.subjects[of].clone()).collect();
+        self
+    }
+}
+
+impl<'a> Choosing<'a> {
+    /// Compiles the recorded calls, and plays them once.
+    pub(super) fn begin(
+        trace: &'a Trace,
+        player: &Path,
+        folder: &Path,
+        own: &Allocator,
+        (manner, options, work): (Manner, Options, Option<Work>),
+    ) -> Result<Choosing<'a>, Failure> {
         let out = Chosen {
             streams: Vec::new(),
-            base: subject(&command.manner, player, &own, &folder.join("0.ops"), Mode::Play),
+            base: subject(&manner, player, own, &folder.join("0.ops"), Mode::Play),
             subjects: Vec::new(),
             candidates: Vec::new(),
             notes: Vec::new(),
@@ -128,34 +186,29 @@ impl Chosen {
             start_kib: 0.0,
             virtual_ns: None,
         };
-        let work = (!command.timing.quiet).then(Work::begin);
-        let manner = command.manner.clone();
-        let mut choosing = Choosing { command, trace, player, folder, work, manner, out };
-        choosing.stream(&Plan::default(), &own)?;
-        choosing.mallocs(&own)?;
-        choosing.strategies(&own)?;
-        choosing.plans(&own)?;
-        choosing.virtual_calls()?;
-        Ok(choosing.out)
+        let (player, folder) = (player.to_path_buf(), folder.to_path_buf());
+        let mut choosing = Choosing { trace, player, folder, options, work, manner, out };
+        choosing.stream(&Plan::default(), own)?;
+        Ok(choosing)
     }
 }
 
 impl Choosing<'_> {
     /// Compiles the op stream of a plan, and adds a subject that plays it under the allocator that
     /// does nothing.
-    fn stream(&mut self, plan: &Plan, own: &Allocator) -> Result<usize, Failure> {
+    pub(super) fn stream(&mut self, plan: &Plan, own: &Allocator) -> Result<usize, Failure> {
         let number = self.out.streams.len();
         if let Some(work) = &self.work {
             work.say("compiling the recorded calls");
         }
         let path = self.folder.join(format!("{number}.ops"));
-        let compiled = compile(self.trace, plan, &self.command.compiling.options(), &path)?;
+        let compiled = compile(self.trace, plan, &self.options, &path)?;
         if number == 0 {
             self.play_first(own, &path)?;
         }
         let words = self.manner.words(&path, Mode::Account);
-        let account: Account = ask(self.player, &words)?;
-        let no_op = self.add(subject(&self.manner, self.player, own, &path, Mode::NoOp));
+        let account: Account = ask(&self.player, &words)?;
+        let no_op = self.add(subject(&self.manner, &self.player, own, &path, Mode::NoOp));
         for validity in &compiled.validity {
             let note = validity.to_string();
             if !self.out.notes.contains(&note) {
@@ -169,7 +222,7 @@ impl Choosing<'_> {
     /// Plays the recorded calls once, to learn how much memory the player has before the first op,
     /// and what plays should write to new blocks.
     fn play_first(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
-        let player = self.player;
+        let player = &self.player;
         let first: First = ask(player, &self.manner.words(path, Mode::Play))?;
         self.out.start_kib = first.start_rss_kib - first.own_kib;
         let of_program = self.trace.manifest().notes.get("minor_faults").and_then(|n| n.as_f64());
@@ -189,18 +242,18 @@ impl Choosing<'_> {
     }
 
     /// Adds the play of a stream under an allocator.
-    fn play(&mut self, name: &str, stream: usize, allocator: &Allocator) -> usize {
+    pub(super) fn play(&mut self, name: &str, stream: usize, allocator: &Allocator) -> usize {
         let path = self.path(stream);
-        let mut played = subject(&self.manner, self.player, allocator, &path, Mode::Play);
+        let mut played = subject(&self.manner, &self.player, allocator, &path, Mode::Play);
         played.name = name.to_string();
         self.add(played)
     }
 
     /// Adds the mallocs that the user has named, or all that are installed if the user has named no
     /// malloc, plan or strategy.
-    fn mallocs(&mut self, own: &Allocator) -> Result<(), Failure> {
-        let named = &self.command.allocator;
-        let names_others = !self.command.plan.is_empty() || !self.command.strategy.is_empty();
+    fn mallocs(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
+        let named = &command.allocator;
+        let names_others = !command.plan.is_empty() || !command.strategy.is_empty();
         let mut found: Vec<Allocator> = named.iter().map(Wanted::find).collect::<Result<_, _>>()?;
         found.iter().try_for_each(probe::check)?;
         if named.is_empty() && !names_others {
@@ -216,24 +269,51 @@ impl Choosing<'_> {
             }
         }
         for allocator in found {
-            let played = self.play(&allocator.name, 0, &allocator);
-            self.out.candidates.push(Candidate {
-                name: allocator.name,
-                measured: Some(played),
-                stream: 0,
-                virtual_calls: 0,
-                measured_as: None,
-                is_malloc: true,
-            });
+            self.malloc(&allocator);
         }
+        Ok(())
+    }
+
+    /// Adds a malloc as a candidate.
+    pub(super) fn malloc(&mut self, allocator: &Allocator) {
+        let played = self.play(&allocator.name, 0, allocator);
+        self.out.candidates.push(Candidate {
+            name: allocator.name.clone(),
+            measured: Some(played),
+            stream: 0,
+            virtual_calls: 0,
+            measured_as: None,
+            is_malloc: true,
+        });
+    }
+
+    /// Adds a plan as a candidate. `default` is the malloc of the process.
+    pub(super) fn plan(
+        &mut self,
+        name: &str,
+        plan: &Plan,
+        own: &Allocator,
+        default: &Allocator,
+    ) -> Result<(), Failure> {
+        let stream = self.stream(plan, own)?;
+        let measured = Some(self.play(name, stream, default));
+        let virtual_calls = self.out.streams[stream].compiled.virtual_calls;
+        self.out.candidates.push(Candidate {
+            name: name.to_string(),
+            measured,
+            stream,
+            virtual_calls,
+            measured_as: None,
+            is_malloc: false,
+        });
         Ok(())
     }
 
     /// Adds the strategies that the user has named. A strategy with an abstract base makes the same
     /// calls as the strategy with a type parameter, so only the latter is played.
-    fn strategies(&mut self, own: &Allocator) -> Result<(), Failure> {
+    fn strategies(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
         let mut played: Vec<(Strategy, Option<usize>, usize)> = Vec::new();
-        for strategy in self.command.strategies() {
+        for strategy in command.strategies() {
             let alike = |other: &Strategy| {
                 other.allocator() == strategy.allocator()
                     && other.winks_out() == strategy.winks_out()
@@ -262,8 +342,8 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    fn plans(&mut self, own: &Allocator) -> Result<(), Failure> {
-        for file in &self.command.plan {
+    fn plans(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
+        for file in &command.plan {
             let plan = Plan::read(file)?;
             let default = match plan.default.name.as_str() {
                 "malloc" => own.clone(),
@@ -280,18 +360,7 @@ impl Choosing<'_> {
                     found
                 }
             };
-            let stream = self.stream(&plan, own)?;
-            let name = name_of(file);
-            let measured = Some(self.play(&name, stream, &default));
-            let virtual_calls = self.out.streams[stream].compiled.virtual_calls;
-            self.out.candidates.push(Candidate {
-                name,
-                measured,
-                stream,
-                virtual_calls,
-                measured_as: None,
-                is_malloc: false,
-            });
+            self.plan(&name_of(file), &plan, own, &default)?;
         }
         Ok(())
     }
@@ -301,7 +370,7 @@ impl Choosing<'_> {
         if self.out.candidates.iter().all(|candidate| candidate.virtual_calls == 0) {
             return Ok(());
         }
-        let cost: VirtualCost = ask(self.player, &["".into(), "--virtual-call".into()])?;
+        let cost: VirtualCost = ask(&self.player, &["".into(), "--virtual-call".into()])?;
         let shapes = [cost.one_target, cost.alternating, cost.cold].map(|s| s.difference_ns);
         let least = shapes.iter().copied().fold(f64::INFINITY, f64::min);
         let most = shapes.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -35,7 +35,7 @@ impl Program {
             cpu_ns: cpu.map(|(_, likely, _)| likely),
             cpu_range: cpu
                 .map_or((1.0, 1.0), |(least, likely, most)| (least / likely, most / likely)),
-            threads: threads_at_once(trace, process)?.min(cores),
+            threads: threads_at_once(trace, Some(process))?.min(cores),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         })
     }
@@ -56,7 +56,7 @@ const RECORDING: (f64, f64, f64) = (0.5, 1.2, 1.9);
 const RECORDING_MAX: f64 = 0.9;
 
 /// The CPU time of the program without what recording took: least, likely and most.
-fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
+pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     let manifest = trace.manifest();
     let note = |name: &str| manifest.notes.get(name).and_then(|value| value.as_f64());
     let all = note("user_ns")? + note("system_ns")?;
@@ -66,13 +66,13 @@ fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     (all > 0.0).then(|| (without(most), without(likely), without(least)))
 }
 
-/// The most threads of a process that existed at once.
-fn threads_at_once(trace: &Trace, process: i32) -> Result<usize, Failure> {
+/// The most threads that existed at once: those of a process, or of all.
+pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Failure> {
     let table = trace.table(&THREADS)?;
     let (procs, starts, ends) = (table.i64s("proc")?, table.i64s("t0")?, table.i64s("t1")?);
     let mut changes: Vec<(i64, i32)> = Vec::new();
     for ((proc, start), end) in procs.into_iter().zip(starts).zip(ends) {
-        if proc == i64::from(process) {
+        if process.is_none_or(|process| proc == i64::from(process)) {
             changes.push((start, 1));
             // A thread without an end ends with the program.
             changes.push((if end < start { i64::MAX } else { end }, -1));
@@ -98,6 +98,8 @@ pub struct Effects {
     pub allocator: Vec<Block>,
     /// Most bytes of the heap in memory.
     pub memory: Vec<Block>,
+    /// Bytes of the heap in memory after the last call.
+    pub memory_at_end: Vec<Block>,
     /// The candidates that the blocks above have, as places in `Chosen::candidates`: those that are
     /// not broken.
     pub alive: Vec<usize>,
@@ -183,6 +185,7 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
         pages: blocks(&system, rest_of(&system), true),
         allocator: blocks(&user, rest_of(&user), true),
         memory: blocks(&|f| f.peak_rss, 0.0, false),
+        memory_at_end: blocks(&|f| f.end_rss, 0.0, false),
         alive,
         program_ns,
     }

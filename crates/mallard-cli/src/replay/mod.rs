@@ -3,13 +3,15 @@
 //! `chosen` makes op streams of the trace, one for each plan, and lists what is compared. `player`
 //! finds and runs the program that plays op streams, `playing` measures plays in turns, and
 //! `effects` computes what the plays say of the program. `report` shows the result, with `text` and
-//! `json`. `write` keeps an op stream instead.
+//! `json`. `write` keeps an op stream instead. `plays` is the entry of other commands, which add the
+//! candidates one by one.
 
 mod chosen;
 mod effects;
 mod json;
 mod player;
 mod playing;
+mod plays;
 mod report;
 mod text;
 mod write;
@@ -32,6 +34,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+
+pub use effects::{cpu_ns, threads_at_once};
+pub use plays::{Accounted, Pilot, Played, Plays};
 
 /// Replays a recording under other allocators, and says what each would change.
 ///
@@ -118,7 +123,7 @@ impl Command {
         let folder = temporary_folder()?;
         let chosen = Chosen::make(&self, &trace, &player, folder.path())?;
         let program = Program::of(&trace, &chosen)?;
-        let playing = Playing::new(&self.timing, &chosen, &program)?;
+        let playing = Playing::new(self.timing.runner()?, &chosen, &program);
         let mut host = Host::now();
         let (measured, seed) = playing.measure(&self.timing, &chosen)?;
         let mut report = Report::new(&self, &trace, &chosen, &program, measured, seed);
@@ -163,8 +168,8 @@ pub fn savings(
     let folder = temporary_folder()?;
     let chosen = Chosen::make(&command, trace, &player, folder.path())?;
     let program = Program::of(trace, &chosen)?;
-    let (measured, _) =
-        Playing::new(&command.timing, &chosen, &program)?.measure(&command.timing, &chosen)?;
+    let (measured, _) = Playing::new(command.timing.runner()?, &chosen, &program)
+        .measure(&command.timing, &chosen)?;
     let effects = effects(&chosen, &program, &measured);
     let all = effects.alive.iter().enumerate().filter_map(|(at, &index)| {
         let name = chosen.candidates[index].name.clone();

@@ -23,6 +23,7 @@ struct Played {
     system_seconds: f64,
     own_kib: f64,
     peak_rss_kib: f64,
+    after_rss_kib: f64,
     minor_faults: f64,
     major_faults: f64,
     failures: u64,
@@ -37,12 +38,8 @@ pub struct Playing<'a> {
 
 impl<'a> Playing<'a> {
     /// Prepares the measurement.
-    pub fn new(
-        timing: &Timing,
-        chosen: &'a Chosen,
-        program: &'a Program,
-    ) -> Result<Playing<'a>, Failure> {
-        Ok(Playing { runner: timing.runner()?, chosen, program })
+    pub fn new(runner: Runner, chosen: &'a Chosen, program: &'a Program) -> Playing<'a> {
+        Playing { runner, chosen, program }
     }
 
     /// Plays all subjects in turns. Returns the seed of the random order as well.
@@ -104,9 +101,10 @@ impl Runs for Playing<'_> {
 }
 
 impl Playing<'_> {
-    /// The peak of the heap, with what the malloc itself brings beyond the malloc of the base.
-    fn heap_kib(&self, played: &Played) -> f64 {
-        played.peak_rss_kib - played.own_kib - self.chosen.start_kib
+    /// The heap in bytes, of the resident memory of a play, with what the malloc itself brings beyond
+    /// the malloc of the base.
+    fn heap(&self, played: &Played, rss_kib: f64) -> f64 {
+        (rss_kib - played.own_kib - self.chosen.start_kib).max(0.0) * 1024.0
     }
 
     /// Plays once.
@@ -127,7 +125,8 @@ impl Playing<'_> {
             cpu_ns: played.cpu_seconds * 1e9,
             system_ns: played.system_seconds * 1e9,
             wall_ns: played.seconds * 1e9,
-            peak_rss: self.heap_kib(&played).max(0.0) * 1024.0,
+            peak_rss: self.heap(&played, played.peak_rss_kib),
+            end_rss: self.heap(&played, played.after_rss_kib),
             faults: played.minor_faults + played.major_faults,
         };
         Ok(run)

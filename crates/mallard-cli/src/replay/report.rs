@@ -272,7 +272,7 @@ impl<'a> Report<'a> {
 
 /// The least and the most that the program itself is expected to save, locality included. `range`
 /// is `Program::cpu_range`. `None` if the replay has no figure.
-pub(super) fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {
+pub fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {
     let (low, high) = (cpu.low, cpu.high);
     if !(low.is_finite() && high.is_finite()) {
         return None;

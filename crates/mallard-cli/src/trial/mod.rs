@@ -17,7 +17,9 @@ use crate::run::refuse_unswitchable;
 use crate::turns::host::Host;
 use crate::turns::subject::Subject;
 use mallard_trace::Trace;
+pub use options::Conditions;
 use options::Options;
+pub use report::{confirm, floor};
 use report::{Report, Words};
 use serde_json::json;
 use std::ffi::OsString;
@@ -71,7 +73,7 @@ impl Command {
             refuse_unswitchable(&path)?.into_iter().map(|finding| finding.what).collect();
         let trace =
             self.trace.as_ref().map(|name| Trace::open(&names::trace_of(name))).transpose()?;
-        let base = self.base(&path, &mut notes);
+        let base = base(&path, &mut notes);
         let candidates = self.candidates(&base, &mut notes)?;
         let subject = |allocator: &Allocator| Subject {
             name: allocator.name.clone(),
@@ -104,31 +106,6 @@ impl Command {
         let words: Vec<_> =
             self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         words.join(" ")
-    }
-
-    /// The malloc that the program has without mallard.
-    fn base(&self, path: &Path, notes: &mut Vec<String>) -> Allocator {
-        let base = allocators::base();
-        if base.name != "glibc" {
-            notes.push(format!("LD_PRELOAD is set: the base is {}, not glibc", base.name));
-        } else if let Some(own) = probe::linked_malloc(path) {
-            notes.push(format!("the program is linked with {own}: the base is that, not glibc"));
-            return Allocator::as_started(&own);
-        }
-        for name in [
-            "GLIBC_TUNABLES",
-            "MALLOC_ARENA_MAX",
-            "MALLOC_TRIM_THRESHOLD_",
-            "MALLOC_MMAP_THRESHOLD_",
-        ] {
-            if let Some(value) = std::env::var_os(name) {
-                notes.push(format!(
-                    "{name}={} is set in every run of the base",
-                    value.to_string_lossy()
-                ));
-            }
-        }
-        base
     }
 
     /// The allocators that are compared with the base.
@@ -164,6 +141,28 @@ impl Command {
         }
         format!("mallard record -- {program}, which shows where it allocates")
     }
+}
+
+/// The malloc that the program has without mallard.
+pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
+    let base = allocators::base();
+    if base.name != "glibc" {
+        notes.push(format!("LD_PRELOAD is set: the base is {}, not glibc", base.name));
+    } else if let Some(own) = probe::linked_malloc(path) {
+        notes.push(format!("the program is linked with {own}: the base is that, not glibc"));
+        return Allocator::as_started(&own);
+    }
+    for name in
+        ["GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"]
+    {
+        if let Some(value) = std::env::var_os(name) {
+            notes.push(format!(
+                "{name}={} is set in every run of the base",
+                value.to_string_lossy()
+            ));
+        }
+    }
+    base
 }
 
 /// Prints the allocators that are known.

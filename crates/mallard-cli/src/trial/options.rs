@@ -4,7 +4,7 @@ use crate::error::Failure;
 use crate::parse::duration;
 use crate::turns::blocks::{measure, Plan};
 use crate::turns::measured::Measured;
-use crate::turns::subject::{Runner, Subject};
+use crate::turns::subject::{Runner, Stop, Subject};
 use crate::turns::timing::Timing;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,8 @@ use std::time::Duration;
 pub struct Options {
     #[command(flatten)]
     pub timing: Timing,
-    /// A shell command that runs before each run, for example to restore files. It is not measured.
-    #[arg(long, value_name = "CMD")]
-    setup: Option<String>,
-    /// The file that is stdin of each run.
-    #[arg(long, value_name = "FILE")]
-    stdin: Option<PathBuf>,
+    #[command(flatten)]
+    conditions: Conditions,
     /// A shell command that gives work to a server. The program is started, CMD is repeated until it
     /// succeeds, and the program is ended by SIGTERM. The output of CMD is compared instead of that
     /// of the program.
@@ -28,10 +24,36 @@ pub struct Options {
     /// Repeats the load for this time in each run. The figures are divided by the number of loads.
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "load")]
     repeated_for: Option<Duration>,
+}
+
+/// Under which conditions a program runs many times.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Conditions {
+    /// A shell command that runs before each run, for example to restore files. It is not measured.
+    #[arg(long, value_name = "CMD")]
+    pub setup: Option<String>,
+    /// The file that is stdin of each run.
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
     /// Accepts runs whose output or status differs, for programs that print times or random
     /// numbers.
     #[arg(long)]
-    ignore_output: bool,
+    pub ignore_output: bool,
+}
+
+impl Conditions {
+    /// Runs the setup once.
+    pub fn set_up(&self, plain: Runner) -> Result<(), Failure> {
+        match self.runner(plain).set_up() {
+            Err(Stop::Failed(failure)) => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
+    /// A runner of programs under these conditions.
+    pub fn runner(&self, plain: Runner) -> Runner {
+        Runner { stdin: self.stdin.clone(), setup: self.setup.clone(), ..plain }
+    }
 }
 
 impl Options {
@@ -42,13 +64,11 @@ impl Options {
         candidates: &[Subject],
     ) -> Result<(Measured, u64), Failure> {
         let runner = Runner {
-            stdin: self.stdin.clone(),
-            setup: self.setup.clone(),
             load: self.load.clone(),
             repeated_for: self.repeated_for,
-            ..self.timing.runner()?
+            ..self.conditions.runner(self.timing.runner()?)
         };
-        let plan = Plan { ignores_output: self.ignore_output, ..self.timing.plan() };
+        let plan = Plan { ignores_output: self.conditions.ignore_output, ..self.timing.plan() };
         Ok((measure(&runner, base, candidates, &plan)?, plan.seed))
     }
 

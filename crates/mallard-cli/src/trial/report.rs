@@ -402,7 +402,7 @@ impl Report {
 }
 
 /// Judges the fresh runs of the best candidates.
-fn confirm(measured: &Measured, cpu: &mut Judged, min_gain: f64) -> Confirmed {
+pub fn confirm(measured: &Measured, cpu: &mut Judged, min_gain: f64) -> Confirmed {
     let Some(again) = &measured.fresh else { return Confirmed::new() };
     let alive = measured.alive();
     let who = |index: &usize| alive.iter().position(|i| i == index);
@@ -413,7 +413,7 @@ fn confirm(measured: &Measured, cpu: &mut Judged, min_gain: f64) -> Confirmed {
 
 /// The smallest peak that can be measured. Between fork and exec, a process has a copy of the
 /// memory of this process that belongs to no file, and that counts for its peak.
-fn floor() -> f64 {
+pub fn floor() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());

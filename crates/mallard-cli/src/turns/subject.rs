@@ -1,6 +1,7 @@
 //! A program under one allocator, and one run of it.
 
-use super::child::{Child, End, Output, Seen, Start};
+pub use super::child::Output;
+use super::child::{Child, End, Seen, Start};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::record::Ended;
@@ -43,6 +44,8 @@ pub struct Figures {
     pub wall_ns: f64,
     /// The peak of resident bytes of the largest of these processes.
     pub peak_rss: f64,
+    /// Resident bytes after the last call of a replay; 0 for a program.
+    pub end_rss: f64,
     /// Page faults.
     pub faults: f64,
 }
@@ -56,6 +59,7 @@ impl Figures {
             system_ns: ended.system_ns as f64 / count,
             wall_ns: wall.as_nanos() as f64 / count,
             peak_rss: ended.peak_rss as f64,
+            end_rss: 0.0,
             faults: (ended.minor_faults + ended.major_faults) as f64 / count,
         }
     }
@@ -116,7 +120,7 @@ pub struct Turn {
 }
 
 /// Runs subjects.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Runner {
     /// The file that is stdin.
     pub stdin: Option<PathBuf>,
@@ -230,7 +234,8 @@ impl Runner {
         Ok(())
     }
 
-    fn set_up(&self) -> Result<(), Stop> {
+    /// Runs the setup, if there is one.
+    pub fn set_up(&self) -> Result<(), Stop> {
         let Some(setup) = &self.setup else { return Ok(()) };
         let (status, output) = self.shell(setup, Duration::MAX)?;
         if status == 0 {

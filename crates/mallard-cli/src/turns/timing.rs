@@ -44,6 +44,11 @@ impl Timing {
         Timing { budget, min_gain: 0.02, seed: None, json: false, quiet }
     }
 
+    /// Options of a measurement that is a part of another command, with its budget.
+    pub fn part(&self, budget: Duration) -> Timing {
+        Timing { budget, json: self.json, ..*self }
+    }
+
     /// A runner of plain programs, which stops when the user interrupts mallard.
     pub fn runner(&self) -> Result<Runner, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));

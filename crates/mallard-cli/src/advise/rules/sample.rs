@@ -118,6 +118,8 @@ pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) ->
         pages: Some(judged(saving * 0.1, Verdict::NoDifference)),
         memory: judged(0.0, Verdict::NoDifference),
         peak_bytes: (8 << 20, 8 << 20),
+        memory_at_end: None,
+        end_bytes: (0, 0),
         account: Some(Account {
             instances: 30,
             blocks,
@@ -144,6 +146,8 @@ pub fn whole(name: &str, kind: Kind, cpu: (f64, Verdict), memory: (f64, Verdict)
         pages: None,
         memory: judged(memory.0, memory.1),
         peak_bytes: (before, (before as f64 * (1.0 - memory.0)) as u64),
+        memory_at_end: None,
+        end_bytes: (0, 0),
         account: None,
     }
 }

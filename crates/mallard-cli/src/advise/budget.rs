@@ -1,0 +1,50 @@
+//! The time that `mallard advise` may take, and what is left of it.
+
+use crate::output::progress::Work;
+use crate::output::units::time;
+use crate::turns::subject::Runner;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// The budget of one command. It begins when the program was recorded.
+pub struct Budget {
+    begin: Instant,
+    all: Duration,
+    /// Runs programs, and notices when the user interrupts mallard.
+    pub runner: Runner,
+    is_quiet: bool,
+}
+
+impl Budget {
+    /// Begins now.
+    pub fn begin(all: Duration, runner: Runner, is_quiet: bool) -> Budget {
+        Budget { begin: Instant::now(), all, runner, is_quiet }
+    }
+
+    /// The whole budget.
+    pub fn all(&self) -> Duration {
+        self.all
+    }
+
+    /// What was taken of it.
+    pub fn taken(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// What is left of it.
+    pub fn left(&self) -> Duration {
+        self.all.saturating_sub(self.taken())
+    }
+
+    /// Whether the user has interrupted mallard.
+    pub fn is_interrupted(&self) -> bool {
+        self.runner.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Shows a step of the work, and the time that is left, while the value lives.
+    pub fn step(&self, what: &str) -> Option<Work> {
+        let work = (!self.is_quiet).then(Work::begin)?;
+        work.say(&format!("{what}, {} left", time(self.left().as_nanos() as f64)));
+        Some(work)
+    }
+}

@@ -1,0 +1,72 @@
+//! `--force AS4 --region F`: plays a wish of the user, and says which blocks would dangle.
+
+use super::evidence::{Evidence, Forced};
+use super::measure::is_noisy;
+use crate::error::status::UNREADABLE;
+use crate::error::Failure;
+use crate::replay::Plays;
+use crate::turns::subject::Runner;
+use crate::turns::timing::Timing;
+use mallard_trace::regions::{self, Limits, Region};
+use mallard_trace::replay::{Plan, Rule, Scope, Strategy};
+use mallard_trace::Trace;
+
+/// Finds the regions of one function, however small they are.
+pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure> {
+    let limits = Limits { least_share: 0.0, regions: usize::MAX, ..Limits::default() };
+    let all = regions::find(trace, limits)?.all;
+    let is_it = |region: &&Region| region.function == function || region.shown == function;
+    let found: Vec<Region> = all.iter().filter(is_it).cloned().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let contains = all.iter().filter(|region| region.function.contains(function));
+    let mut names: Vec<&str> = contains.map(|region| region.shown.as_str()).collect();
+    names.dedup();
+    let help = match names[..] {
+        [] => format!("mallard advise {}, which lists the regions", trace.folder().display()),
+        _ => format!("--region '{}'", names[..names.len().min(3)].join("', or '")),
+    };
+    let what = format!("no region of the trace is the function {function}");
+    Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE))
+}
+
+/// Plays a region, or the whole program, under a strategy that the user wishes, whatever the
+/// evidence says.
+pub fn force(
+    trace: &Trace,
+    evidence: &mut Evidence,
+    strategy: Strategy,
+    region: Option<&Region>,
+    runner: &Runner,
+    timing: &Timing,
+) -> Result<(), Failure> {
+    let plan = match region {
+        Some(region) => Plan {
+            name: format!("{strategy} in {}", region.shown),
+            rules: vec![Rule {
+                scope: Scope::Region(region.function.clone()),
+                strategy,
+                ends: Some(region.ends),
+                first_chunk: 0,
+            }],
+            ..Plan::default()
+        },
+        None => Plan::of_strategy(strategy),
+    };
+    let mut plays = Plays::begin(trace, true, timing.quiet)?;
+    let (number, accounted) = plays.plan(&plan.name.clone(), &plan)?;
+    let outcome = plays.measure(&[number], runner, timing)?;
+    evidence.interrupted |= outcome.interrupted;
+    evidence.is_noisy |= is_noisy(&outcome.control);
+    evidence.notes.extend(outcome.notes);
+    let dangling = if strategy.winks_out() { accounted.rule.escapes } else { 0 };
+    evidence.forced = Some(Forced {
+        name: plan.name,
+        dangling,
+        sites: region.map_or(Vec::new(), |region| region.escape_sites.clone()),
+        from: accounted.rule.escape_from.clone(),
+        played: outcome.played.into_iter().next().and_then(Result::ok),
+    });
+    Ok(())
+}

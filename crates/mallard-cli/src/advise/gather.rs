@@ -1,0 +1,240 @@
+//! Reads the figures of a trace that advice rests on.
+
+use super::evidence::{Bound, Evidence, Memory, Program, Site};
+use crate::allocators;
+use crate::error::Failure;
+use crate::look::frames::without_wrappers;
+use crate::output::units::time;
+use crate::record::shares;
+use crate::replay::{cpu_ns, threads_at_once};
+use crate::trial::quoted;
+use crate::turns::subject::{ending, Output};
+use mallard_trace::duck::PAGE_BYTES;
+use mallard_trace::manifest::{lack, Manifest};
+use mallard_trace::names::short;
+use mallard_trace::regions::{self, Limits, Region};
+use mallard_trace::trace::Stacks;
+use mallard_trace::{SiteRow, Trace};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// How many sites are kept for each property that sites are ranked by.
+const SITES: usize = 12;
+/// How many functions of a call stack are kept.
+const DEPTH: usize = 12;
+/// A run that is shorter than this is mostly the start of a process.
+const SHORT_NS: f64 = 10e6;
+
+/// Reads everything that the trace itself tells.
+pub fn gather(trace: &Trace) -> Result<Evidence, Failure> {
+    let manifest = trace.manifest();
+    let regions = regions::find(trace, Limits::default())?;
+    let cpu = cpu_ns(trace).map(|(_, likely, _)| likely);
+    let stacks = trace.stacks()?;
+    Ok(Evidence {
+        program: program(trace, cpu)?,
+        bound: bound(manifest, &regions.all, cpu),
+        memory: memory(manifest),
+        sites: sites(trace, &stacks)?,
+        validity: validity(manifest),
+        notes: notes(manifest).into_iter().chain(regions.notes).collect(),
+        regions: regions.all,
+        recordings: 1,
+        ..Evidence::default()
+    })
+}
+
+fn text<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a str> {
+    manifest.notes.get(name).and_then(Value::as_str)
+}
+
+fn number(manifest: &Manifest, name: &str) -> Option<f64> {
+    manifest.notes.get(name).and_then(Value::as_f64)
+}
+
+fn program(trace: &Trace, cpu_ns: Option<f64>) -> Result<Program, Failure> {
+    let manifest = trace.manifest();
+    let words = words(manifest);
+    let path = text(manifest, "program").unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let folder_name = || trace.folder().file_stem().unwrap_or_default().to_string_lossy();
+    let counts = &manifest.counts;
+    Ok(Program {
+        trace: trace.folder().display().to_string(),
+        name: if name.is_empty() { folder_name().into_owned() } else { name.to_string() },
+        command: words
+            .as_ref()
+            .map(|words| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
+        cannot_run: cannot_run(manifest, words.as_deref()),
+        malloc: allocators::base().name,
+        cpu_ns,
+        wall_ns: number(manifest, "wall_ns").unwrap_or(manifest.totals.duration_ns as f64),
+        threads: manifest.totals.threads,
+        threads_at_once: threads_at_once(trace, None)? as u64,
+        cores: std::thread::available_parallelism().map_or(1, usize::from) as u64,
+        status: number(manifest, "status").map(|status| status as i32),
+        totals: manifest.totals.sites.clone(),
+        calls: counts.events,
+    })
+}
+
+/// The command line of the program, if the trace has it.
+pub fn words(manifest: &Manifest) -> Option<Vec<String>> {
+    let words = manifest.notes.get("arguments")?.as_array()?;
+    let words: Vec<String> =
+        words.iter().filter_map(|word| word.as_str().map(str::to_string)).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+/// How the program of a trace ended, if it was a signal that ended it.
+pub fn crash(manifest: &Manifest) -> Option<String> {
+    let status = number(manifest, "status")? as i32;
+    let is_crash = nix::libc::WIFSIGNALED(status);
+    is_crash.then(|| format!("it was {}", ending(status, &Output::default())))
+}
+
+/// What the run itself gives rise to.
+fn notes(manifest: &Manifest) -> Vec<String> {
+    let mut notes = Vec::new();
+    let status = number(manifest, "status").map_or(0, |status| status as i32);
+    if status != 0 {
+        let how = ending(status, &Output::default());
+        notes.push(match nix::libc::WIFSIGNALED(status) {
+            true => format!("the recorded run was {how}"),
+            false => format!("the recorded run ended with {how}"),
+        });
+    }
+    let wall = number(manifest, "wall_ns").unwrap_or(f64::INFINITY);
+    if wall < SHORT_NS {
+        notes.push(format!(
+            "the recorded run took {}: mostly the start of a process, so give the program more work",
+            time(wall)
+        ));
+    }
+    notes
+}
+
+/// Why the program of a trace cannot run again here; `None` if it can.
+fn cannot_run(manifest: &Manifest, words: Option<&[String]>) -> Option<String> {
+    if let Some(crash) = crash(manifest) {
+        return Some(crash);
+    }
+    if let Some(from) = manifest.imported_from() {
+        return Some(format!("the trace was imported from {from}, and does not say how to run it"));
+    }
+    let (Some(_), Some(path)) = (words, text(manifest, "program")) else {
+        return Some("the trace does not have its command line".to_string());
+    };
+    if !Path::new(path).is_file() {
+        return Some(format!("there is no {path} here"));
+    }
+    let here = std::env::current_dir().ok();
+    match (text(manifest, "folder"), here) {
+        (Some(then), Some(here)) if Path::new(then) != here => {
+            Some(format!("it was recorded in the folder {then}, and this is another one"))
+        }
+        _ => None,
+    }
+}
+
+fn bound(manifest: &Manifest, regions: &[Region], cpu_ns: Option<f64>) -> Bound {
+    let Some(shares) = shares(manifest) else { return Bound::default() };
+    let longest = regions.iter().map(|region| region.teardown_ns).fold(0.0, f64::max);
+    let teardown = cpu_ns.map(|cpu| (longest / cpu.max(1.0)).min(1.0));
+    let faults = shares.faults * faults_of_blocks(manifest);
+    let all = shares.calls + faults + teardown.unwrap_or(0.0);
+    Bound {
+        share: Some(all.min(1.0)),
+        calls: Some(shares.calls.min(1.0)),
+        faults: Some(faults.min(1.0)),
+        teardown,
+    }
+}
+
+/// The largest share of the page faults that blocks can have caused: one for each block, and one for
+/// each page that a block is long. Code, stacks and the start of the process cause the others.
+fn faults_of_blocks(manifest: &Manifest) -> f64 {
+    let totals = &manifest.totals.sites;
+    let pages = totals.bytes.max(0) as f64 / PAGE_BYTES as f64 + totals.allocs.max(0) as f64;
+    let faults = number(manifest, "minor_faults").unwrap_or(0.0);
+    if faults > 0.0 {
+        (pages / faults).min(1.0)
+    } else {
+        1.0
+    }
+}
+
+fn memory(manifest: &Manifest) -> Memory {
+    let highest = manifest.memory.peak.parts.resident.max(0) as u64;
+    Memory {
+        peak_rss: number(manifest, "peak_rss").map_or(highest, |peak| peak as u64),
+        summary: manifest.memory.clone(),
+        live_peak: manifest.totals.sites.peak_bytes.max(0) as u64,
+        leaked: manifest.totals.sites.live_bytes.max(0) as u64,
+    }
+}
+
+/// The sites with the most time of calls, bytes, bytes at the peak and leaked bytes, and those that
+/// only grow.
+fn sites(trace: &Trace, stacks: &Stacks) -> Result<Vec<Site>, Failure> {
+    let mut rows = trace.sites()?;
+    let growing: BTreeSet<i32> =
+        trace.manifest().memory.growing.iter().take(SITES).map(|site| site.stack).collect();
+    let mut kept: BTreeSet<i32> = growing.clone();
+    let keys: [fn(&SiteRow) -> i64; 4] =
+        [|site| site.call_ns, |site| site.bytes, |site| site.at_peak_bytes, |site| site.live_bytes];
+    for key in keys {
+        rows.sort_by_key(|site| (std::cmp::Reverse(key(site)), site.stack));
+        kept.extend(rows.iter().take(SITES).map(|site| site.stack));
+    }
+    rows.retain(|site| kept.contains(&site.stack) && site.stack != 0);
+    rows.sort_by_key(|site| (std::cmp::Reverse(site.call_ns), site.stack));
+    Ok(rows.into_iter().map(|row| site(row, stacks, &growing)).collect())
+}
+
+fn site(figures: SiteRow, stacks: &Stacks, growing: &BTreeSet<i32>) -> Site {
+    let frames = without_wrappers(&stacks.functions(figures.stack));
+    let first = frames.first();
+    let function = first.map_or("?", |frame| frame.function);
+    let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
+    Site {
+        node: figures.stack,
+        function: function.to_string(),
+        shown: short(function),
+        file: first.and_then(|frame| text(frame.file)),
+        line: first.and_then(|frame| frame.line),
+        module: first.map_or(String::new(), |frame| frame.module.to_string()),
+        stack: frames.iter().take(DEPTH).map(|frame| short(frame.function)).collect(),
+        is_growing: growing.contains(&figures.stack),
+        figures,
+    }
+}
+
+/// Why the trace is less than the whole run.
+fn validity(manifest: &Manifest) -> Vec<String> {
+    let mut all = Vec::new();
+    let lost = manifest.losses.all();
+    if lost > 0 {
+        all.push(format!("{lost} events are missing"));
+    }
+    if manifest.stream.sample_bytes > 0 {
+        let each = manifest.stream.sample_bytes;
+        all.push(format!("the trace has samples: about one block for each {each} bytes"));
+    }
+    if let Some(window) = text(manifest, "window") {
+        all.push(format!("the trace has only the time {window} of the run"));
+    }
+    if let Some(why) = text(manifest, "stopped") {
+        all.push(format!("the recording stopped when {why}"));
+    }
+    if manifest.stream.ending != "complete" {
+        all.push(format!("the recording is not complete ({})", manifest.stream.ending));
+    }
+    for what in [lack::THREADS, lack::FREE_STACKS, lack::ADDRESSES, lack::BEGINNING] {
+        if !manifest.has(what) {
+            all.push(format!("the trace has no {what}"));
+        }
+    }
+    all
+}

@@ -1,0 +1,423 @@
+//! Plays the proposed plans and the mallocs beside each other.
+
+use super::budget::Budget;
+use super::evidence::{Account, By, Candidate, Evidence, Kind, Proposal};
+use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
+use crate::allocators::{self, Allocator};
+use crate::error::Failure;
+use crate::output::units::{bytes, percent, time};
+use crate::replay::{Accounted, Pilot, Plays};
+use crate::turns::timing::Timing;
+use crate::verdict::fresh::blocks_needed;
+use crate::verdict::{Judgement, Verdict, Why};
+use mallard_trace::Trace;
+use std::time::Duration;
+
+/// The most candidates that are measured beside each other.
+const MEASURED_MAX: usize = 8;
+/// Single plays, and plans that are compiled, take at most these shares of what is left.
+const PILOT_SHARE: f64 = 0.2;
+const ACCOUNT_SHARE: f64 = 0.3;
+/// The share of what is left for the measurement if the program itself runs afterwards, and if it
+/// does not.
+const SHARE_BEFORE_RUNS: f64 = 0.5;
+const SHARE_ALONE: f64 = 0.9;
+/// The part of a measurement before the fresh plays.
+const FIRST_PART: f64 = 0.75;
+/// The fewest blocks for which there is room in the budget, so that intervals are not too wide.
+const BLOCKS: usize = 10;
+/// A local allocator is not played if it would hold more than this many times the bytes that the
+/// program has in use at most, and more than this.
+const BLOW_UP: f64 = 2.0;
+const BLOW_UP_BYTES: u64 = 16 << 20;
+
+/// A candidate that is played.
+struct Entry {
+    /// Its number among the plays.
+    number: usize,
+    name: String,
+    kind: Kind,
+    proposal: Option<Proposal>,
+    account: Option<Account>,
+}
+
+/// The work of this module.
+struct Measuring<'a, 'b> {
+    evidence: &'a mut Evidence,
+    budget: &'a Budget,
+    timing: &'a Timing,
+    plays: Plays<'b>,
+    entries: Vec<Entry>,
+}
+
+/// Plays what the rules propose, and all mallocs unless none can have a gain, and adds what they
+/// show to the evidence. What cannot have a gain is not played. Returns the names of the mallocs that
+/// could not be played because nothing could.
+pub fn measure(
+    trace: &Trace,
+    evidence: &mut Evidence,
+    proposals: Vec<Proposal>,
+    budget: &Budget,
+    timing: &Timing,
+) -> Result<Vec<String>, Failure> {
+    let proposals = screen(evidence, proposals);
+    let mallocs = mallocs(evidence);
+    if proposals.is_empty() && mallocs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let unplayed = || {
+        let names = mallocs.iter().map(|malloc| malloc.name.clone());
+        Ok(names.filter(|name| kind_of(name) == Kind::Malloc).collect())
+    };
+    let step = budget.step("compiling the recorded calls");
+    let plays = match Plays::begin(trace, false, true) {
+        Ok(plays) => plays,
+        Err(failure) => {
+            // The trace cannot be replayed: that is evidence, not an error of this command.
+            let what = format!("nothing was replayed: {}; {}", failure.what(), failure.help());
+            evidence.undecided.push(what);
+            return unplayed();
+        }
+    };
+    drop(step);
+    let mut measuring = Measuring { evidence, budget, timing, plays, entries: Vec::new() };
+    if measuring.is_too_long() {
+        return unplayed();
+    }
+    measuring.add_plans(proposals);
+    measuring.add_mallocs(&mallocs);
+    let kept = measuring.choose()?;
+    if kept.is_empty() {
+        return unplayed();
+    }
+    measuring.run(kept)?;
+    Ok(Vec::new())
+}
+
+/// Leaves out proposals that cannot reach the least gain, and doubles.
+fn screen(evidence: &mut Evidence, proposals: Vec<Proposal>) -> Vec<Proposal> {
+    let mut kept: Vec<Proposal> = Vec::new();
+    for proposal in proposals {
+        let is_double = kept.iter().any(|other| other.plan.rules == proposal.plan.rules);
+        let name = proposal.plan.name.clone();
+        // A site has no bound of its own: the whole program's holds.
+        match why_not(evidence, proposal.region) {
+            _ if is_double => {}
+            Some(why) => {
+                let of = dropped(&name, Kind::Strategy, proposal.region, why);
+                evidence.dropped.push(of);
+            }
+            None => kept.push(proposal),
+        }
+    }
+    kept
+}
+
+/// The mallocs that are played: all that are installed, unless none can have a gain.
+fn mallocs(evidence: &mut Evidence) -> Vec<Allocator> {
+    let own = allocators::base();
+    let (mut found, missing) = allocators::installed();
+    found.retain(|allocator| allocator.name != own.name);
+    if own.name != "glibc" {
+        found.retain(|allocator| kind_of(&allocator.name) == Kind::Malloc);
+    }
+    if let Some(why) = why_no_malloc(evidence) {
+        let all = found.iter().map(|of| dropped(&of.name, kind_of(&of.name), None, why.clone()));
+        evidence.dropped.extend(all);
+        return Vec::new();
+    }
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+        let names = names.join(", ");
+        evidence
+            .notes
+            .push(format!("not installed: {names}; mallard try --list tells how to get them"));
+    }
+    found
+}
+
+/// Whether a malloc of the list is another malloc or a setting.
+pub fn kind_of(name: &str) -> Kind {
+    let entry = allocators::list().iter().find(|entry| entry.name == name);
+    match entry.map(|entry| entry.kind) {
+        Some(allocators::Kind::Tunable) => Kind::Variable,
+        _ => Kind::Malloc,
+    }
+}
+
+impl Measuring<'_, '_> {
+    /// Whether the trace is too long for the budget: compiling it and playing it once took more than
+    /// a part of what was left.
+    fn is_too_long(&mut self) -> bool {
+        let (first, left) = (self.plays.first, self.budget.left());
+        let least = first * (4 * blocks_needed(1) as u32);
+        let is_too_long = first > left / 3;
+        if is_too_long {
+            let seconds = (self.budget.taken() + least).as_secs().max(1);
+            self.undecided(format!(
+                "whether another allocator saves time: compiling and playing the recorded calls \
+                 once takes {}; --budget {seconds}s may be enough, or a recording of a part of the \
+                 run (mallard record --window)",
+                time(first.as_nanos() as f64)
+            ));
+        }
+        is_too_long
+    }
+
+    fn undecided(&mut self, what: String) {
+        self.evidence.undecided.push(what);
+    }
+
+    fn add_plans(&mut self, proposals: Vec<Proposal>) {
+        let limit = self.budget.left().mul_f64(ACCOUNT_SHARE);
+        let begin = self.budget.taken();
+        for proposal in proposals {
+            let name = proposal.plan.name.clone();
+            let region = proposal.region;
+            let mut drop = |why: String| {
+                self.evidence.dropped.push(dropped(&name, Kind::Strategy, region, why));
+            };
+            if self.budget.is_interrupted() {
+                drop("the command was interrupted before it was compiled".to_string());
+                continue;
+            }
+            if self.budget.taken() - begin + self.plays.first > limit {
+                drop("the budget is too small to compile it".to_string());
+                continue;
+            }
+            let _step = self.budget.step(&format!("compiling the plan {name}"));
+            match self.plays.plan(&name, &proposal.plan) {
+                Err(failure) => drop(failure.what().to_string()),
+                Ok((number, accounted)) => {
+                    let (account, live) = (account_of(&accounted), self.plays.live_peak());
+                    if let Some(why) = blow_up(&account, live) {
+                        drop(why);
+                        continue;
+                    }
+                    self.entries.push(Entry {
+                        number,
+                        name,
+                        kind: Kind::Strategy,
+                        proposal: Some(proposal),
+                        account: Some(account),
+                    });
+                }
+            }
+        }
+    }
+
+    fn add_mallocs(&mut self, mallocs: &[Allocator]) {
+        for malloc in mallocs {
+            let number = self.plays.malloc(malloc);
+            let name = malloc.name.clone();
+            let kind = kind_of(&name);
+            self.entries.push(Entry { number, name, kind, proposal: None, account: None });
+        }
+    }
+
+    /// The columns of a block with some entries: the base, its control, the player alone, and for each
+    /// entry a play and for a plan also the player alone.
+    fn columns(entries: &[&Entry]) -> usize {
+        3 + entries.iter().map(|e| if e.kind == Kind::Strategy { 2 } else { 1 }).sum::<usize>()
+    }
+
+    /// The time of the measurement.
+    fn measurement(&self) -> Duration {
+        let runs = self.evidence.program.cannot_run.is_none()
+            && self.entries.iter().any(|entry| entry.kind != Kind::Strategy);
+        let share = if runs { SHARE_BEFORE_RUNS } else { SHARE_ALONE };
+        self.budget.left().mul_f64(share)
+    }
+
+    /// Plays each candidate once, and chooses those that are measured: as many as the budget allows,
+    /// the most promising first.
+    fn choose(&mut self) -> Result<Vec<Entry>, Failure> {
+        let entries = std::mem::take(&mut self.entries);
+        if entries.is_empty() || self.budget.is_interrupted() {
+            return Ok(Vec::new());
+        }
+        let step = self.budget.step("playing each candidate once");
+        let numbers: Vec<usize> = entries.iter().map(|entry| entry.number).collect();
+        let limit = self.budget.left().mul_f64(PILOT_SHARE);
+        let pilot = self.plays.pilot(&numbers, &self.budget.runner, limit)?;
+        drop(step);
+        let ranked = self.rank(entries, &pilot);
+        let time = self.measurement().mul_f64(FIRST_PART);
+        let is_enough = |count: &usize| {
+            let some: Vec<&Entry> = ranked.iter().take(*count).map(|(entry, _)| entry).collect();
+            let blocks = 1 + blocks_needed(*count).max(BLOCKS);
+            pilot.play * (Self::columns(&some) * blocks) as u32 <= time
+        };
+        let most = ranked.len().min(MEASURED_MAX);
+        let count = (1..=most).rev().find(is_enough).unwrap_or(0);
+        if count == 0 {
+            self.no_room(&pilot);
+        }
+        let mut kept = Vec::new();
+        for (place, (entry, saving)) in ranked.into_iter().enumerate() {
+            if place < count {
+                kept.push(entry);
+                continue;
+            }
+            let why = match saving {
+                Some(saving) if count > 0 => format!(
+                    "in a single play it saved {}, which is less than others did",
+                    percent(saving)
+                ),
+                Some(_) => "the budget is too small to measure it".to_string(),
+                None => "it could not be played in time".to_string(),
+            };
+            let region = entry.proposal.as_ref().and_then(|proposal| proposal.region);
+            self.evidence.dropped.push(dropped(&entry.name, entry.kind, region, why));
+        }
+        Ok(kept)
+    }
+
+    /// Orders candidates by what they save in single plays. The best plan, the best malloc, and the
+    /// best for memory come first, so that none of the three is left out.
+    fn rank(&self, entries: Vec<Entry>, pilot: &Pilot) -> Vec<(Entry, Option<f64>)> {
+        let mut all: Vec<(Entry, Option<f64>, f64)> = entries
+            .into_iter()
+            .zip(&pilot.savings)
+            .map(|(entry, saving)| {
+                let cpu = saving.map(|(cpu, _)| cpu);
+                (entry, cpu, saving.map_or(f64::INFINITY, |(_, peak)| peak))
+            })
+            .collect();
+        let order = |saving: Option<f64>| saving.unwrap_or(f64::NEG_INFINITY);
+        all.sort_by(|a, b| order(b.1).total_cmp(&order(a.1)));
+        let mut first = Vec::new();
+        first.extend(all.iter().position(|(entry, ..)| entry.kind == Kind::Strategy));
+        first.extend(all.iter().position(|(entry, ..)| entry.kind != Kind::Strategy));
+        if is_memory_at_stake(self.evidence) {
+            let least = (0..all.len()).min_by(|&a, &b| all[a].2.total_cmp(&all[b].2));
+            first.extend(least);
+        }
+        let is_first = |place: usize| !first.contains(&place);
+        let mut numbered: Vec<_> = all.into_iter().enumerate().collect();
+        numbered.sort_by_key(|(place, _)| is_first(*place));
+        numbered.into_iter().map(|(_, (entry, saving, _))| (entry, saving)).collect()
+    }
+
+    /// Says that the budget allows no measurement.
+    fn no_room(&mut self, pilot: &Pilot) {
+        let columns = 4 * (1 + BLOCKS) as u32;
+        let least = pilot.play * columns;
+        let seconds = (self.budget.taken() + least.mul_f64(1.0 / FIRST_PART / SHARE_BEFORE_RUNS))
+            .as_secs()
+            .max(1);
+        self.undecided(format!(
+            "whether another allocator saves time: one play of the recorded calls takes {}, and a \
+             verdict needs at least {} of each; --budget {seconds}s is enough",
+            time(pilot.play.as_nanos() as f64),
+            BLOCKS
+        ));
+    }
+
+    fn run(self, kept: Vec<Entry>) -> Result<(), Failure> {
+        let timing = self.timing.part(self.measurement());
+        let numbers: Vec<usize> = kept.iter().map(|entry| entry.number).collect();
+        let Measuring { evidence, budget, plays, .. } = self;
+        let outcome = match plays.measure(&numbers, &budget.runner, &timing) {
+            Ok(outcome) => outcome,
+            Err(failure) => {
+                evidence.undecided.push(format!(
+                    "whether another allocator saves time: {}; {}",
+                    failure.what(),
+                    failure.help()
+                ));
+                return Ok(());
+            }
+        };
+        evidence.interrupted |= outcome.interrupted;
+        evidence.is_noisy |= is_noisy(&outcome.control);
+        for note in outcome.notes {
+            if !evidence.notes.contains(&note) {
+                evidence.notes.push(note);
+            }
+        }
+        for (entry, played) in kept.into_iter().zip(outcome.played) {
+            let (region, site) = entry
+                .proposal
+                .as_ref()
+                .map_or((None, None), |proposal| (proposal.region, proposal.site));
+            match played {
+                Err(why) => evidence.dropped.push(dropped(&entry.name, entry.kind, region, why)),
+                Ok(played) => evidence.candidates.push(Candidate {
+                    name: entry.name,
+                    kind: entry.kind,
+                    rule: entry.proposal.as_ref().map(|proposal| proposal.rule),
+                    plan: entry.proposal.map(|proposal| proposal.plan),
+                    region,
+                    site,
+                    by: By::Replay,
+                    cpu: played.cpu,
+                    expected: played.expected,
+                    allocator: Some(played.allocator),
+                    pages: Some(played.pages),
+                    memory: played.memory,
+                    peak_bytes: played.peak_bytes,
+                    memory_at_end: Some(played.memory_at_end),
+                    end_bytes: played.end_bytes,
+                    account: entry.account,
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two plays or runs of the same program differ by as much as what counts.
+pub fn is_noisy(control: &Judgement) -> bool {
+    control.verdict == Verdict::NotMeasurable
+        && !matches!(control.why, Some(Why::TooFewBlocks { .. } | Why::NoFigure))
+}
+
+fn account_of(accounted: &Accounted) -> Account {
+    let rule = &accounted.rule;
+    Account {
+        instances: rule.instances,
+        blocks: rule.blocks,
+        in_use_peak: rule.peaks.max(),
+        held_peak: accounted.held_peak,
+        escapes: rule.escapes,
+        winked_out: rule.winked_out,
+        is_shared: rule.is_shared,
+    }
+}
+
+/// Why a plan takes too much memory to be played, if it does. `live_peak` are the most bytes that
+/// the program had in use.
+fn blow_up(account: &Account, live_peak: u64) -> Option<String> {
+    let limit = (live_peak as f64 * BLOW_UP) as u64;
+    (account.held_peak > limit.max(BLOW_UP_BYTES)).then(|| {
+        format!(
+            "it would hold {}, and the program has at most {} in use",
+            bytes(account.held_peak),
+            bytes(live_peak)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_that_holds_many_times_what_is_in_use_is_not_played() {
+        let of = |held_peak| blow_up(&Account { held_peak, ..Account::default() }, 20 << 20);
+        assert_eq!(of(40 << 20), None);
+        let why = of(41 << 20).unwrap();
+        assert_eq!(why, "it would hold 41 MiB, and the program has at most 20 MiB in use");
+        // A small program may take some MiB more.
+        let small = Account { held_peak: 8 << 20, ..Account::default() };
+        assert_eq!(blow_up(&small, 1 << 20), None);
+    }
+
+    #[test]
+    fn settings_of_glibc_are_variables_and_not_mallocs() {
+        assert_eq!(kind_of("glibc:arenas=1"), Kind::Variable);
+        assert_eq!(kind_of("mimalloc"), Kind::Malloc);
+        assert_eq!(kind_of("mine"), Kind::Malloc);
+    }
+}

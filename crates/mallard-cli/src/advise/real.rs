@@ -1,0 +1,235 @@
+//! Runs the program itself under the mallocs that a replay finds promising.
+//!
+//! A replay makes the calls of the program without its own accesses, so it cannot see locality.
+//! For a whole malloc, runs of the program see everything, and what they measure replaces the replay.
+
+use super::budget::Budget;
+use super::evidence::{By, Candidate, Evidence, Kind};
+use super::measure::{is_noisy, kind_of};
+use super::screen::{dropped, is_memory_at_stake};
+use crate::allocators::{Allocator, Wanted};
+use crate::error::Failure;
+use crate::output::units::time;
+use crate::record::find_program;
+use crate::run::refuse_unswitchable;
+use crate::trial::{base, confirm, floor, Conditions};
+use crate::turns::blocks::{measure, Plan};
+use crate::turns::measured::Measured;
+use crate::turns::subject::{Stop, Subject, Turn};
+use crate::turns::timing::Timing;
+use crate::verdict::fresh::{blocks_needed, Confirmed};
+use crate::verdict::{judge, Judged, Judgement, Verdict, BLOCKS_MIN};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The most mallocs that are tried.
+const TRIED_MAX: usize = 3;
+/// The share of what is left of the budget: the rest is for cards and files.
+const SHARE: f64 = 0.95;
+
+/// Runs the program under the most promising mallocs in turns, and puts what the runs show in the
+/// place of what the replay showed. `unplayed` are mallocs that no replay has compared.
+pub fn try_mallocs(
+    evidence: &mut Evidence,
+    unplayed: &[String],
+    words: &[OsString],
+    conditions: &Conditions,
+    budget: &Budget,
+    timing: &Timing,
+) -> Result<(), Failure> {
+    let mut promising = promising(evidence);
+    promising.extend(unplayed.iter().take(TRIED_MAX).cloned());
+    if promising.is_empty() || budget.is_interrupted() {
+        return Ok(());
+    }
+    let step = budget.step("running the program once");
+    let run = match time_once(words, conditions, budget) {
+        Ok(run) => run,
+        Err(Stop::Interrupted) => return Ok(()),
+        Err(Stop::TooLong) => {
+            let run = Duration::from_nanos(evidence.program.wall_ns.max(1e5) as u64);
+            evidence.undecided.push(too_little(budget, run));
+            return Ok(());
+        }
+        Err(Stop::Broken(how)) => return Ok(fails(evidence, &how)),
+        Err(Stop::Failed(failure)) => return Ok(fails(evidence, failure.what())),
+    };
+    drop(step);
+    let time = budget.left().mul_f64(SHARE);
+    let is_enough = |count: &usize| run * ((count + 2) * blocks(*count)) as u32 <= time;
+    let Some(count) = (1..=promising.len()).rev().find(is_enough) else {
+        evidence.undecided.push(too_little(budget, run));
+        return Ok(());
+    };
+    let chosen: Vec<String> = promising.into_iter().take(count).collect();
+    match run_all(evidence, &chosen, words, conditions, budget, &timing.part(time)) {
+        Ok(()) => Ok(()),
+        Err(failure) => {
+            fails(evidence, &format!("{}; {}", failure.what(), failure.help()));
+            Ok(())
+        }
+    }
+}
+
+/// The program cannot be measured: what the replay showed stays.
+fn fails(evidence: &mut Evidence, why: &str) {
+    let what = "what another malloc saves in the program itself";
+    evidence.undecided.push(format!("{what}: {why}"));
+    evidence.program.cannot_run.get_or_insert(why.to_string());
+}
+
+/// The time of one run of the program, without the recorder.
+fn time_once(
+    words: &[OsString],
+    conditions: &Conditions,
+    budget: &Budget,
+) -> Result<Duration, Stop> {
+    let path = find_program(&words[0], "mallard advise --")?;
+    let own = base(&path, &mut Vec::new());
+    let turn = Turn { padding: 0, limit: budget.left() / 3, watches: false };
+    let runner = conditions.runner(budget.runner.clone());
+    Ok(runner.run_once(&subject(&path, words, &own), turn)?.took)
+}
+
+/// The blocks that a trial of some mallocs takes: one to warm up, those that a verdict needs, and
+/// fresh ones.
+fn blocks(count: usize) -> usize {
+    let fresh = if count > 1 { blocks_needed(count) } else { 0 };
+    1 + blocks_needed(count) + fresh
+}
+
+fn too_little(budget: &Budget, run: Duration) -> String {
+    let needed = budget.taken() + (run * (3 * blocks(1)) as u32).mul_f64(1.1 / SHARE);
+    format!(
+        "what another malloc saves in the program itself: one run takes {}, so --budget {}s or more \
+         is needed",
+        time(run.as_nanos() as f64),
+        needed.as_secs() + 1
+    )
+}
+
+/// The candidates that are tried, the most promising first: mallocs and variables that may save the
+/// least gain, or memory where memory is at stake, and as much as the best plan.
+fn promising(evidence: &Evidence) -> Vec<String> {
+    let of_plans = evidence.candidates.iter().filter(|of| of.kind == Kind::Strategy);
+    let gains = of_plans.filter(|of| of.cpu.verdict == Verdict::Gain).map(|of| of.cpu.saving);
+    let best_plan = gains.fold(0.0, f64::max);
+    let reach = |of: &Candidate| of.expected.map_or(f64::NEG_INFINITY, |(_, high)| high);
+    let saves_memory = |of: &Candidate| {
+        is_memory_at_stake(evidence) && of.memory.verdict == Verdict::Gain && of.cpu.low > -0.05
+    };
+    let is_promising = |of: &Candidate| {
+        of.kind != Kind::Strategy
+            && (reach(of) >= evidence.min_gain.max(best_plan) || saves_memory(of))
+    };
+    let mut found: Vec<&Candidate> =
+        evidence.candidates.iter().filter(|c| is_promising(c)).collect();
+    let key = |of: &Candidate| {
+        // Memory counts as much as CPU time, where it is at stake.
+        if saves_memory(of) {
+            of.cpu.saving.max(of.memory.saving)
+        } else {
+            of.cpu.saving
+        }
+    };
+    found.sort_by(|a, b| key(b).total_cmp(&key(a)));
+    found.into_iter().take(TRIED_MAX).map(|of| of.name.clone()).collect()
+}
+
+fn run_all(
+    evidence: &mut Evidence,
+    chosen: &[String],
+    words: &[OsString],
+    conditions: &Conditions,
+    budget: &Budget,
+    timing: &Timing,
+) -> Result<(), Failure> {
+    let path = find_program(&words[0], "mallard advise --")?;
+    let findings = refuse_unswitchable(&path)?;
+    evidence.notes.extend(findings.into_iter().map(|finding| finding.what));
+    let own = base(&path, &mut evidence.notes);
+    let named = |name: &String| -> Result<Allocator, Failure> {
+        let wanted: Wanted = name
+            .parse()
+            .map_err(|why: String| Failure::new(why, "nothing was tried", "mallard try --list"))?;
+        wanted.find()
+    };
+    let mallocs: Vec<Allocator> = chosen.iter().map(named).collect::<Result<_, _>>()?;
+    let of = |allocator: &Allocator| subject(&path, words, allocator);
+    let subjects: Vec<Subject> = mallocs.iter().map(of).collect();
+    let plan = Plan { ignores_output: conditions.ignore_output, ..timing.plan() };
+    let runner = conditions.runner(budget.runner.clone());
+    let measured = measure(&runner, &of(&own), &subjects, &plan)?;
+    take_over(evidence, chosen, &measured);
+    Ok(())
+}
+
+fn subject(path: &PathBuf, words: &[OsString], allocator: &Allocator) -> Subject {
+    Subject {
+        name: allocator.name.clone(),
+        path: path.clone(),
+        words: words.to_vec(),
+        variables: allocator.variables(),
+        library: allocator.library.clone(),
+    }
+}
+
+/// Puts what the runs show in the place of what the replay showed.
+fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
+    evidence.interrupted |= measured.interrupted;
+    if measured.blocks() < BLOCKS_MIN {
+        let what = "what another malloc saves in the program itself: too few runs";
+        evidence.undecided.push(what.to_string());
+        return;
+    }
+    let min_gain = evidence.min_gain;
+    let mut cpu = judge(&measured.metric(|f| f.cpu_ns), min_gain);
+    let memory = judge(&measured.metric(|f| f.peak_rss), min_gain);
+    let confirmed = confirm(measured, &mut cpu, min_gain);
+    evidence.is_noisy |= is_noisy(&cpu.control);
+    let alive = measured.alive();
+    let peak = |column: usize| measured.median(column, |f| f.peak_rss) as u64;
+    // A process begins with a copy of the memory of this one. If that is larger than the program, the
+    // peaks are those of the copy, and the memory that the replay found stays.
+    let is_above_floor = measured.median(0, |f| f.peak_rss) > 1.1 * floor();
+    for (column, name) in chosen.iter().enumerate() {
+        let known = evidence.candidates.iter().position(|of| of.name == *name);
+        let known = known.map(|place| evidence.candidates.remove(place));
+        let Some(place) = alive.iter().position(|&alive| alive == column) else {
+            let why = measured.broken[column].clone().unwrap_or_default();
+            let why = format!("it breaks the program: {why}");
+            evidence.dropped.push(dropped(name, kind_of(name), None, why));
+            continue;
+        };
+        let cpu = judgement(&cpu, &confirmed, place);
+        let replayed = known.as_ref().filter(|_| !is_above_floor);
+        evidence.candidates.push(Candidate {
+            name: name.clone(),
+            kind: kind_of(name),
+            rule: None,
+            plan: None,
+            region: None,
+            site: None,
+            by: By::Try,
+            expected: Some((cpu.low, cpu.high)),
+            cpu,
+            allocator: known.as_ref().and_then(|of| of.allocator.clone()),
+            pages: known.as_ref().and_then(|of| of.pages.clone()),
+            memory: replayed.map_or(memory.candidates[place].clone(), |of| of.memory.clone()),
+            peak_bytes: replayed.map_or((peak(0), peak(column + 2)), |of| of.peak_bytes),
+            memory_at_end: known.as_ref().and_then(|of| of.memory_at_end.clone()),
+            end_bytes: known.as_ref().map_or((0, 0), |of| of.end_bytes),
+            account: None,
+        });
+    }
+}
+
+/// What fresh runs say of a candidate if there were some, or else all runs.
+fn judgement(cpu: &Judged, confirmed: &Confirmed, place: usize) -> Judgement {
+    let chosen = &cpu.candidates[place];
+    match (chosen.verdict, confirmed.get(&place)) {
+        (Verdict::Gain, Some(fresh)) => fresh.judgement.clone(),
+        _ => chosen.clone(),
+    }
+}

@@ -1,0 +1,65 @@
+//! Drops candidates that cannot have a gain: what a candidate can save at most is known before
+//! anything is played.
+
+use super::evidence::{Dropped, Evidence, Kind};
+use crate::output::units::percent;
+use mallard_trace::residency::Parts;
+
+/// The share of the resident memory that a malloc holds beyond live blocks, from which on another
+/// malloc may be worth a change for memory alone.
+const HELD_SHARE: f64 = 0.15;
+/// The least of these bytes.
+const HELD_BYTES: i64 = 8 << 20;
+
+/// What a region, or the whole program, can save at most, as a share of the CPU time. `None` if it
+/// is unknown.
+pub fn most(evidence: &Evidence, region: Option<usize>) -> Option<f64> {
+    let bound = &evidence.bound;
+    let Some(region) = region else {
+        return Some((bound.calls? + bound.faults?).min(1.0));
+    };
+    let region = &evidence.regions[region];
+    let cpu = evidence.program.cpu_ns?.max(1.0);
+    let all_bytes = (evidence.program.totals.bytes as f64).max(1.0);
+    let pages = bound.faults? * (region.bytes as f64 / all_bytes).min(1.0);
+    // Calls are timed by a part of them, so the region has at most what the program has.
+    let calls = (region.call_ns / cpu).min(bound.calls?);
+    Some((calls + region.teardown_ns / cpu + pages).min(1.0))
+}
+
+/// Why a candidate is not measured: it cannot reach the least gain.
+pub fn why_not(evidence: &Evidence, region: Option<usize>) -> Option<String> {
+    let most = most(evidence, region)?;
+    let what = match region {
+        Some(_) => "calls, pages and frees at its end",
+        None => "calls and pages",
+    };
+    (most < evidence.min_gain).then(|| {
+        format!(
+            "{what} take {} of the CPU time, so it cannot save more, locality aside",
+            percent(most)
+        )
+    })
+}
+
+/// Whether another malloc may save memory: the malloc of the program holds much that is no live
+/// block.
+pub fn is_memory_at_stake(evidence: &Evidence) -> bool {
+    let summary = &evidence.memory.summary;
+    let holds = |parts: &Parts| {
+        let held = parts.fragmented + parts.kept + parts.rounding;
+        let all = (parts.resident - parts.recorder).max(1);
+        held >= HELD_BYTES && held as f64 >= HELD_SHARE * all as f64
+    };
+    summary.moments > 0 && (holds(&summary.peak.parts) || holds(&summary.mean.parts))
+}
+
+/// Why no malloc is measured; `None` if mallocs are measured.
+pub fn why_no_malloc(evidence: &Evidence) -> Option<String> {
+    why_not(evidence, None).filter(|_| !is_memory_at_stake(evidence))
+}
+
+/// A candidate that is not measured.
+pub fn dropped(name: &str, kind: Kind, region: Option<usize>, why: impl Into<String>) -> Dropped {
+    Dropped { name: name.to_string(), kind, region, why: why.into() }
+}

@@ -1,0 +1,281 @@
+//! Shows the advice as text, JSON or SARIF, and keeps it in the folder of the trace.
+
+use super::budget::Budget;
+use super::card::{self, cards, Card};
+use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
+use super::sarif;
+use crate::error::Failure;
+use crate::output::file::write_whole;
+use crate::output::terminal::say;
+use crate::output::units::{bytes, count, plural, time};
+use crate::turns::timing::Timing;
+use crate::turns::words::needs;
+use serde_json::{json, Value};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// The name of the advice in the folder of a trace.
+pub const FILE: &str = "advice.json";
+/// The version of the keys.
+const VERSION: u32 = 1;
+
+/// The advice on a program.
+pub struct Advice<'a> {
+    evidence: &'a Evidence,
+    cards: Vec<Card>,
+    budget: Duration,
+    taken: Duration,
+}
+
+impl Advice<'_> {
+    /// Makes the cards.
+    pub fn new<'a>(evidence: &'a Evidence, budget: &Budget) -> Advice<'a> {
+        Advice { cards: cards(evidence), evidence, budget: budget.all(), taken: budget.taken() }
+    }
+
+    /// Keeps the advice in the folder of the trace. A folder that cannot be written is no error: the
+    /// advice is shown all the same.
+    pub fn save(&self, folder: &Path, errors: &mut dyn Write) {
+        let text = format!("{}\n", self.json());
+        let path = folder.join(FILE);
+        if let Err(failure) = write_whole(&path, true, |to| Ok(to.write_all(text.as_bytes())?)) {
+            let _ = writeln!(errors, "mallard: the advice was not kept: {}", failure.what());
+        }
+    }
+
+    /// Writes the advice to stdout.
+    pub fn show(&self, timing: &Timing, is_sarif: bool) -> Result<(), Failure> {
+        if is_sarif {
+            let folder = std::env::current_dir().unwrap_or_default();
+            return say(&format!("{}\n", sarif::log(&self.cards, &folder)));
+        }
+        if timing.json {
+            return say(&format!("{}\n", self.json()));
+        }
+        let evidence = self.evidence;
+        let mut text = format!("{}\n\n", self.head());
+        if let Some(forced) = &evidence.forced {
+            text += &format!("{}\n", wish(forced));
+        } else {
+            text += &format!(
+                "{}
+",
+                card::text(&self.cards)
+            );
+        }
+        text.extend(evidence.undecided.iter().map(|what| format!("  undecided: {what}\n")));
+        if !timing.quiet {
+            text.extend(evidence.validity.iter().map(|what| format!("  note: {what}\n")));
+            text.extend(evidence.notes.iter().map(|note| format!("  note: {note}\n")));
+            text += &self.not_again();
+        }
+        text += &format!("  next: {}\n", self.next());
+        say(&text)
+    }
+
+    /// What was looked at.
+    fn head(&self) -> String {
+        let program = &self.evidence.program;
+        let cpu = match program.cpu_ns {
+            Some(ns) => format!("{} of CPU time", time(ns)),
+            None => "an unknown CPU time".to_string(),
+        };
+        format!(
+            "{}: {} calls of {} in {cpu}, at most {} in use",
+            program.name,
+            count(program.calls),
+            plural(program.threads, "thread"),
+            bytes(self.evidence.memory.live_peak)
+        )
+    }
+
+    /// A note if the program itself was not run.
+    fn not_again(&self) -> String {
+        match &self.evidence.program.cannot_run {
+            Some(why) => format!("  note: the program was not run again: {why}\n"),
+            None => String::new(),
+        }
+    }
+
+    /// The command to type next.
+    fn next(&self) -> String {
+        let name = &self.evidence.program.trace;
+        format!("mallard report {name}")
+    }
+
+    /// The advice with its stable keys.
+    pub fn json(&self) -> Value {
+        let evidence = self.evidence;
+        let program = &evidence.program;
+        json!({
+            "version": VERSION,
+            "name": program.trace,
+            "program": program.command.as_ref().unwrap_or(&program.name),
+            "verdict": card::verdict(&self.cards),
+            "sentence": self.cards.first().map(|card| &card.sentence),
+            "min_gain": evidence.min_gain,
+            "budget_s": self.budget.as_secs_f64(),
+            "took_s": self.taken.as_secs_f64(),
+            "interrupted": evidence.interrupted,
+            "noisy": evidence.is_noisy,
+            "bound": evidence.bound,
+            "run": run(evidence),
+            "cards": self.cards,
+            "matrix": matrix(evidence),
+            "regions": evidence.regions,
+            "sites": evidence.sites.iter().map(site).collect::<Vec<_>>(),
+            "forced": evidence.forced.as_ref().map(forced_json),
+            "undecided": evidence.undecided,
+            "validity": evidence.validity,
+            "notes": evidence.notes,
+            "next": self.next(),
+        })
+    }
+}
+
+/// Figures of the recorded run.
+fn run(evidence: &Evidence) -> Value {
+    let (program, memory) = (&evidence.program, &evidence.memory);
+    json!({
+        "malloc": program.malloc,
+        "cpu_ns": program.cpu_ns,
+        "wall_ns": program.wall_ns,
+        "status": program.status,
+        "calls": program.calls,
+        "threads": program.threads,
+        "threads_at_once": program.threads_at_once,
+        "cores": program.cores,
+        "cannot_run": program.cannot_run,
+        "recordings": evidence.recordings,
+        "peak_rss_bytes": memory.peak_rss,
+        "live_peak_bytes": memory.live_peak,
+        "leaked_bytes": memory.leaked,
+    })
+}
+
+fn site(site: &Site) -> Value {
+    json!({
+        "node": site.node,
+        "function": site.function,
+        "shown": site.shown,
+        "file": site.file,
+        "line": site.line,
+        "is_growing": site.is_growing,
+        "bytes": site.figures.bytes,
+        "call_ns": site.figures.call_ns,
+    })
+}
+
+/// One row for each candidate, measured or not.
+fn matrix(evidence: &Evidence) -> Vec<Value> {
+    let measured = evidence.candidates.iter().map(|of| measured_row(evidence, of));
+    let dropped = evidence.dropped.iter().map(|of| dropped_row(evidence, of));
+    measured.chain(dropped).collect()
+}
+
+fn region_name(evidence: &Evidence, region: Option<usize>) -> Option<&str> {
+    region.and_then(|place| evidence.regions.get(place)).map(|region| region.shown.as_str())
+}
+
+/// The name without the region: `AS4 in parse` is `AS4`.
+fn short_name(name: &str, kind: Kind) -> &str {
+    match kind {
+        Kind::Strategy => name.split(' ').next().unwrap_or(name),
+        _ => name,
+    }
+}
+
+fn measured_row(evidence: &Evidence, of: &Candidate) -> Value {
+    json!({
+        "name": short_name(&of.name, of.kind),
+        "label": of.name,
+        "kind": of.kind,
+        "region": region_name(evidence, of.region),
+        "measured_by": of.by,
+        "saving": finite(of.cpu.saving),
+        "low": finite(of.cpu.low),
+        "high": finite(of.cpu.high),
+        "verdict": of.cpu.verdict,
+        "expected": of.expected.map(|(low, high)| json!({"low": low, "high": high})),
+        "peak_bytes": of.peak_bytes.1,
+        "base_peak_bytes": of.peak_bytes.0,
+        "memory_saving": finite(of.memory.saving),
+        "memory_low": finite(of.memory.low),
+        "memory_high": finite(of.memory.high),
+        "memory_verdict": of.memory.verdict,
+        "end_bytes": of.memory_at_end.as_ref().map(|_| of.end_bytes.1),
+        "base_end_bytes": of.memory_at_end.as_ref().map(|_| of.end_bytes.0),
+        "end_saving": of.memory_at_end.as_ref().and_then(|at_end| finite(at_end.saving)),
+        "end_verdict": of.memory_at_end.as_ref().map(|at_end| at_end.verdict),
+        "dropped": null,
+    })
+}
+
+fn dropped_row(evidence: &Evidence, of: &Dropped) -> Value {
+    json!({
+        "name": short_name(&of.name, of.kind),
+        "label": of.name,
+        "kind": of.kind,
+        "region": region_name(evidence, of.region),
+        "measured_by": null,
+        "saving": null,
+        "low": null,
+        "high": null,
+        "verdict": null,
+        "expected": null,
+        "peak_bytes": null,
+        "base_peak_bytes": null,
+        "memory_saving": null,
+        "memory_low": null,
+        "memory_high": null,
+        "memory_verdict": null,
+        "end_bytes": null,
+        "base_end_bytes": null,
+        "end_saving": null,
+        "end_verdict": null,
+        "dropped": of.why,
+    })
+}
+
+fn finite(figure: f64) -> Option<f64> {
+    Some(figure).filter(|figure| figure.is_finite())
+}
+
+fn forced_json(forced: &Forced) -> Value {
+    json!({
+        "name": forced.name,
+        "dangling": forced.dangling,
+        "sites": forced.sites,
+        "cpu": forced.played.as_ref().map(|played| &played.cpu),
+        "memory": forced.played.as_ref().map(|played| &played.memory),
+    })
+}
+
+/// What a wish of the user would do.
+fn wish(forced: &Forced) -> String {
+    let mut text = match &forced.played {
+        Some(played) => format!(
+            "With {}, the calls and pages of the program would need {}, and {}. Locality is not \
+             estimated.\n",
+            forced.name,
+            needs(&played.cpu, "CPU time of the program"),
+            needs(&played.memory, "memory of the heap")
+        ),
+        None => format!("{} could not be played.\n", forced.name),
+    };
+    if forced.dangling == 0 {
+        return text;
+    }
+    let blocks = plural(forced.dangling, "block");
+    text += &format!("A program with it would be wrong: {blocks} would be used after their end.\n");
+    for site in &forced.sites {
+        let name = mallard_trace::names::short(&site.function);
+        let blocks = plural(site.blocks, "block");
+        text += &format!("  {blocks}, {}, of {name}\n", bytes(site.bytes));
+    }
+    if let (true, Some(from)) = (forced.sites.is_empty(), &forced.from) {
+        text += &format!("  for example of {}\n", mallard_trace::names::short(from));
+    }
+    text
+}

@@ -1,0 +1,262 @@
+//! A replay whose candidates are added one by one: the entry for `mallard advise`.
+
+use super::chosen::{Choosing, Chosen};
+use super::effects::{confirm, effects, Effects, Program};
+use super::player::{self, Manner};
+use super::playing::Playing;
+use super::report::predicted;
+use super::temporary_folder;
+use crate::allocators::{self, Allocator};
+use crate::error::Failure;
+use crate::output::progress::Work;
+use crate::turns::measured::Measured;
+use crate::turns::runs::Runs;
+use crate::turns::subject::{Figures, Runner, Stop, Subject, Turn};
+use crate::turns::timing::Timing;
+use crate::verdict::{judge, Judged, Judgement};
+use mallard_trace::replay::{Options, Plan, RuleResult};
+use mallard_trace::Trace;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A recording that is to be played under several candidates.
+pub struct Plays<'a> {
+    trace: &'a Trace,
+    choosing: Choosing<'a>,
+    own: Allocator,
+    /// How long it took to compile the recorded calls, and to play them once.
+    pub first: Duration,
+    /// Holds the op streams, and is removed at the end.
+    _folder: TempDir,
+}
+
+/// The exact account of the local allocators of a plan.
+#[derive(Clone, Debug)]
+pub struct Accounted {
+    /// What the first rule of the plan applies to.
+    pub rule: RuleResult,
+    /// Most bytes that the local allocators hold.
+    pub held_peak: u64,
+}
+
+/// What plays showed of a candidate.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The saving of CPU time of the program, by fresh plays if there were some.
+    pub cpu: Judgement,
+    /// The part of it that is work of the allocator.
+    pub allocator: Judgement,
+    /// The part of it that is work on pages.
+    pub pages: Judgement,
+    /// The saving of memory of the heap, at its peak.
+    pub memory: Judgement,
+    /// The saving of memory of the heap after the last call.
+    pub memory_at_end: Judgement,
+    /// The interval in which the saving of the program is expected, locality included.
+    pub expected: Option<(f64, f64)>,
+    /// Most bytes of the heap under the base, and under the candidate.
+    pub peak_bytes: (u64, u64),
+    /// Bytes of the heap after the last call, under the base and under the candidate.
+    pub end_bytes: (u64, u64),
+}
+
+/// What a measurement of plays showed.
+pub struct Outcome {
+    /// For each candidate that was measured, in order, what plays showed, or why it could not be
+    /// played.
+    pub played: Vec<Result<Played, String>>,
+    /// What differs between two plays of the base.
+    pub control: Judgement,
+    /// Whether the user has ended the measurement.
+    pub interrupted: bool,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Plays<'a> {
+    /// Compiles the recorded calls and plays them once.
+    pub fn begin(trace: &'a Trace, allow_escapes: bool, quiet: bool) -> Result<Plays<'a>, Failure> {
+        let player = player::find()?;
+        let folder = temporary_folder()?;
+        let own = allocators::base();
+        let options = Options { allow_escapes, ..Options::default() };
+        let work = (!quiet).then(Work::begin);
+        let begin = Instant::now();
+        let how = (Manner::default(), options, work);
+        let choosing = Choosing::begin(trace, &player, folder.path(), &own, how)?;
+        Ok(Plays { trace, choosing, own, first: begin.elapsed(), _folder: folder })
+    }
+
+    /// Adds a malloc.
+    pub fn malloc(&mut self, allocator: &Allocator) -> usize {
+        self.choosing.malloc(allocator);
+        self.choosing.out.candidates.len() - 1
+    }
+
+    /// Adds a plan: compiles it and counts its memory.
+    pub fn plan(&mut self, name: &str, plan: &Plan) -> Result<(usize, Accounted), Failure> {
+        let own = self.own.clone();
+        self.choosing.plan(name, plan, &own, &own)?;
+        let number = self.choosing.out.candidates.len() - 1;
+        let stream = &self.choosing.out.streams[self.choosing.out.candidates[number].stream];
+        let rule = stream.compiled.rules.first().cloned().unwrap_or_default();
+        Ok((number, Accounted { rule, held_peak: stream.account.counted.peak_bytes }))
+    }
+
+    /// Most bytes that the program had in use at once.
+    pub fn live_peak(&self) -> u64 {
+        self.choosing.out.streams[0].compiled.live_peak
+    }
+
+    /// Plays the base, some candidates and what their figures need once each, and returns the savings
+    /// in one play, as shares of the CPU time of the program: to choose what is measured. `None` for a
+    /// candidate that cannot be played. With the savings comes the mean time of a play. Ends early if
+    /// the user interrupts or `limit` is over.
+    pub fn pilot(
+        &self,
+        some: &[usize],
+        runner: &Runner,
+        limit: Duration,
+    ) -> Result<Pilot, Failure> {
+        let chosen = &self.choosing.out;
+        let program = Program::of(self.trace, chosen)?;
+        let playing = Playing::new(runner.clone(), chosen, &program);
+        let mut pilot = Flight { playing, begin: Instant::now(), limit, plays: 0, last: None };
+        let base = pilot.fly(&chosen.base);
+        let base = pilot.fly(&chosen.base).or(base);
+        let mut no_ops = vec![None; chosen.streams.len()];
+        no_ops[0] = pilot.fly(&chosen.subjects[chosen.streams[0].no_op]);
+        let mut savings = Vec::new();
+        for &i in some {
+            let candidate = &chosen.candidates[i];
+            let own = candidate.measured.and_then(|s| pilot.fly(&chosen.subjects[s]));
+            let stream = candidate.stream;
+            if no_ops[stream].is_none() {
+                no_ops[stream] = pilot.fly(&chosen.subjects[chosen.streams[stream].no_op]);
+            }
+            let saving = || {
+                let calls = base?.cpu_ns - no_ops[0]?.cpu_ns;
+                let all = program.cpu_ns.unwrap_or(calls).max(calls).max(1.0);
+                let saved = calls - (own?.cpu_ns - no_ops[stream]?.cpu_ns);
+                Some((saved / all, own?.peak_rss))
+            };
+            savings.push(saving());
+        }
+        Ok(Pilot { savings, play: pilot.begin.elapsed() / pilot.plays.max(1) })
+    }
+
+    /// Measures some of the candidates beside each other.
+    pub fn measure(
+        self,
+        some: &[usize],
+        runner: &Runner,
+        timing: &Timing,
+    ) -> Result<Outcome, Failure> {
+        let Plays { trace, choosing, _folder, .. } = self;
+        let chosen = choosing.out.only(some);
+        let program = Program::of(trace, &chosen)?;
+        let playing = Playing::new(runner.clone(), &chosen, &program);
+        let (measured, _) = playing.measure(timing, &chosen)?;
+        Ok(outcome(&chosen, &program, &measured, timing.min_gain))
+    }
+}
+
+/// What single plays showed.
+pub struct Pilot {
+    /// The saving of CPU time and the most bytes of the heap, in the order of the candidates.
+    pub savings: Vec<Option<(f64, f64)>>,
+    /// The mean time of a play.
+    pub play: Duration,
+}
+
+/// Single plays.
+struct Flight<'a> {
+    playing: Playing<'a>,
+    begin: Instant,
+    limit: Duration,
+    plays: u32,
+    last: Option<Duration>,
+}
+
+impl Flight<'_> {
+    /// Plays once. `None` if the play fails, or if there is no time for it.
+    fn fly(&mut self, subject: &Subject) -> Option<Figures> {
+        let rest = self.limit.saturating_sub(self.begin.elapsed());
+        if self.last.is_some_and(|last| last > rest) {
+            return None;
+        }
+        let begin = Instant::now();
+        let turn = Turn { padding: 0, limit: rest.max(Duration::from_secs(1)), watches: false };
+        let run = self.playing.run(subject, turn);
+        self.plays += 1;
+        self.last = Some(begin.elapsed());
+        match run {
+            Ok(run) => Some(run.figures),
+            Err(Stop::Interrupted | Stop::TooLong | Stop::Broken(_) | Stop::Failed(_)) => None,
+        }
+    }
+}
+
+fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f64) -> Outcome {
+    let effects = effects(chosen, program, measured);
+    let mut cpu = judge(&effects.cpu, min_gain);
+    let confirmed = confirm(chosen, program, measured, &mut cpu, min_gain);
+    let parts = Parts {
+        allocator: judge(&effects.allocator, min_gain),
+        pages: judge(&effects.pages, min_gain),
+        memory: judge(&effects.memory, min_gain),
+        memory_at_end: judge(&effects.memory_at_end, min_gain),
+    };
+    let played = |(i, candidate): (usize, &super::chosen::Candidate)| {
+        let broken = candidate.measured.and_then(|s| measured.broken[s].clone());
+        let Some(place) = place(&effects, i).filter(|_| measured.blocks() > 0) else {
+            return Err(broken.unwrap_or_else(|| "it was not played".to_string()));
+        };
+        let fresh = confirmed.get(&place).map(|fresh| fresh.judgement.clone());
+        let judgement = match cpu.candidates[place].why {
+            // The gain was not confirmed: that says more than the fresh figures do.
+            Some(crate::verdict::Why::NotConfirmed) => cpu.candidates[place].clone(),
+            _ => fresh.unwrap_or_else(|| cpu.candidates[place].clone()),
+        };
+        let column = candidate.measured.map_or(0, |subject| subject + 2);
+        let both = |figure: fn(&Figures) -> f64| {
+            (measured.median(0, figure) as u64, measured.median(column, figure) as u64)
+        };
+        Ok(Played {
+            expected: predicted(&judgement, program.cpu_range),
+            cpu: judgement,
+            allocator: parts.allocator.candidates[place].clone(),
+            pages: parts.pages.candidates[place].clone(),
+            memory: parts.memory.candidates[place].clone(),
+            memory_at_end: parts.memory_at_end.candidates[place].clone(),
+            peak_bytes: both(|f| f.peak_rss),
+            end_bytes: both(|f| f.end_rss),
+        })
+    };
+    let mut notes = chosen.notes.clone();
+    if program.lacks_cores() {
+        notes.push(format!(
+            "the program had {} threads at once, and the replay has {} processors: contention is \
+             not measurable here",
+            program.threads, program.cores
+        ));
+    }
+    Outcome {
+        played: chosen.candidates.iter().enumerate().map(played).collect(),
+        control: cpu.control,
+        interrupted: measured.interrupted,
+        notes,
+    }
+}
+
+/// The judgements on the parts.
+struct Parts {
+    allocator: Judged,
+    pages: Judged,
+    memory: Judged,
+    memory_at_end: Judged,
+}
+
+fn place(effects: &Effects, candidate: usize) -> Option<usize> {
+    effects.alive.iter().position(|&alive| alive == candidate)
+}

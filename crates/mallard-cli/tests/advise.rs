@@ -1,0 +1,245 @@
+//! Tests what `mallard advise` says of real programs, and how it says that.
+//!
+//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
+//! a C compiler. `./x test` builds both and runs them. No test depends on how much time something
+//! takes: where a verdict depends on that, each verdict that is possible is accepted.
+
+mod support;
+
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use support::replayed::{Replayed, DOCUMENTS};
+use support::{Folder, MALLARD};
+
+/// Computes without a call of malloc, apart from those of the C library.
+const NUMERIC: &str = r#"
+#include <stdio.h>
+int main(void) {
+    double sum = 0;
+    for (int i = 1; i < 60000000; ++i) sum += 1.0 / i;
+    printf("%.3f\n", sum);
+    return 0;
+}
+"#;
+
+/// Parses 400 documents of different sizes. The nodes of a document are freed at its end.
+const PARSER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+struct node { struct node* next; long value; };
+__attribute__((noinline)) static struct node* make_node(long value) {
+    struct node* n = malloc(sizeof *n);
+    n->value = value;
+    return n;
+}
+__attribute__((noinline)) static long parse_document(int size) {
+    struct node* first = 0;
+    for (int i = 0; i < size; ++i) {
+        struct node* node = make_node(i);
+        node->next = first;
+        first = node;
+    }
+    long sum = 0;
+    while (first != 0) {
+        struct node* next = first->next;
+        sum += first->value;
+        free(first);
+        first = next;
+    }
+    return sum;
+}
+int main(void) {
+    long sum = 0;
+    for (int i = 0; i < 400; ++i) sum += parse_document(500 + i % 7 * 100);
+    printf("%ld\n", sum);
+    return 0;
+}
+"#;
+
+/// Compiles a program, and returns the folder.
+fn program(source: &str) -> Folder {
+    let folder = Folder::new();
+    folder.compile("program", source, &["-O1"]);
+    folder
+}
+
+/// Runs `mallard advise --json` on the program of a folder, and returns its object.
+fn advised(folder: &Folder, options: &[&str]) -> Value {
+    let command = [&["advise", "--json"], options, &["--", "./program"]].concat();
+    let ran = folder.mallard(&command);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}: {}", ran.out()))
+}
+
+fn rows(advice: &Value) -> &Vec<Value> {
+    advice["matrix"].as_array().unwrap()
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_that_hardly_allocates_is_left_alone_with_the_bound_that_proves_it() {
+    let advice = advised(&program(NUMERIC), &["--budget", "20s"]);
+    assert_eq!(advice["verdict"], "leave", "{advice}");
+    assert_eq!(advice["cards"][0]["action"], "leave", "{advice}");
+    let share = advice["bound"]["share"].as_f64().unwrap();
+    assert!((0.0..0.02).contains(&share), "{advice}");
+    // Nothing was measured, because nothing can have a gain.
+    assert!(rows(&advice).iter().all(|row| row["dropped"].is_string()), "{advice}");
+    assert!(advice["took_s"].as_f64().unwrap() < 20.0, "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_region_is_found_and_played_beside_mallocs() {
+    let advice = advised(&program(PARSER), &["--budget", "20s"]);
+    let regions = advice["regions"].as_array().unwrap();
+    let is_it = |region: &&Value| region["shown"] == "parse_document";
+    let region = regions.iter().find(is_it).unwrap_or_else(|| panic!("{advice}"));
+    assert_eq!(region["instances"], 400, "{region}");
+    assert_eq!(region["escapes"], 0, "{region}");
+    assert_eq!(region["inputs"], 7, "{region}");
+    let has = |kind: &str| rows(&advice).iter().any(|row| row["kind"] == kind);
+    assert!(has("strategy") && has("malloc") && has("variable"), "{advice}");
+    // Each row was measured or says why it was not.
+    for row in rows(&advice) {
+        assert_ne!(row["saving"].is_number(), row["dropped"].is_string(), "{row}");
+    }
+    let known = ["change", "leave", "undecided"];
+    assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn the_advice_has_keys_that_scripts_can_rely_on() {
+    let advice = advised(&program(PARSER), &["--budget", "10s", "-o", "named"]);
+    for key in ["name", "program", "verdict", "sentence", "next"] {
+        assert!(advice[key].is_string(), "{key}: {advice}");
+    }
+    assert_eq!((&advice["version"], &advice["name"]), (&1.into(), &"named.mallard".into()));
+    assert_eq!(advice["program"], "./program");
+    for key in ["min_gain", "budget_s", "took_s"] {
+        assert!(advice[key].is_number(), "{key}: {advice}");
+    }
+    for key in ["share", "calls", "faults", "teardown"] {
+        assert!(advice["bound"][key].is_number(), "{key}: {advice}");
+    }
+    for key in ["cards", "matrix", "regions", "undecided", "notes", "validity"] {
+        assert!(advice[key].is_array(), "{key}: {advice}");
+    }
+    assert_eq!(advice["interrupted"], false);
+    let card = &advice["cards"][0];
+    for key in ["rule", "action", "title"] {
+        assert!(card[key].is_string(), "{key}: {card}");
+    }
+    for key in ["evidence", "hazards", "why_not"] {
+        assert!(card[key].is_array(), "{key}: {card}");
+    }
+    let row = &rows(&advice)[0];
+    for key in
+        ["name", "kind", "region", "saving", "low", "high", "verdict", "peak_bytes", "dropped"]
+    {
+        assert!(row.get(key).is_some(), "{key}: {row}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn the_advice_is_kept_in_the_folder_of_the_trace() {
+    let folder = program(NUMERIC);
+    let advice = advised(&folder, &["--budget", "10s", "-o", "run"]);
+    let kept = folder.path("run.mallard/advice.json");
+    let read: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
+    assert_eq!(read["cards"], advice["cards"]);
+    // A trace that cannot be written gets its advice all the same. A folder of the same name is in
+    // the way of the file even for root.
+    fs::remove_file(&kept).unwrap();
+    fs::create_dir(&kept).unwrap();
+    fs::write(kept.join("file"), "").unwrap();
+    let ran = folder.mallard(&["advise", "run", "--budget", "10s"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.errors().contains("the advice was not kept"), "{}", ran.errors());
+    assert!(!ran.out().is_empty());
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn what_the_program_prints_is_no_part_of_the_json() {
+    let folder = program("#include <stdio.h>\nint main(void) { puts(\"{\"); return 3; }");
+    let ran = folder.mallard(&["advise", "--json", "--budget", "10s", "--", "./program"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!(advice["program"], "./program");
+    assert!(ran.errors().lines().any(|line| line == "{"), "{}", ran.errors());
+    // As text, both are for people.
+    let ran = folder.mallard(&["advise", "--budget", "10s", "--", "./program"]);
+    assert!(ran.out().starts_with("{\n"), "{}", ran.out());
+    assert!(ran.out().lines().last().unwrap().starts_with("  next: "), "{}", ran.out());
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_wish_names_the_blocks_that_would_dangle() {
+    let replayed = Replayed::new(DOCUMENTS);
+    let wish = ["advise", "recorded", "--budget", "10s", "--region", "load_config"];
+    let folder = &replayed.folder;
+    let ran = folder.mallard(&[&wish[..], &["--force", "AS4", "--json"]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    let forced = &advice["forced"];
+    assert_eq!(forced["dangling"], 1, "{forced}");
+    assert_eq!(forced["sites"][0]["function"], "make_name", "{forced}");
+    let text = folder.mallard(&[&wish[..], &["--force", "AS4"]].concat()).out();
+    assert!(text.contains("A program with it would be wrong: 1 block would be used"), "{text}");
+    assert!(text.contains("  1 block, 110 B, of make_name"), "{text}");
+    // Without wink-out, nothing dangles.
+    let text = folder.mallard(&[&wish[..], &["--force", "AS3"]].concat()).out();
+    assert!(text.contains("With AS3 in load_config") && !text.contains("wrong"), "{text}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_region_that_is_none_is_refused() {
+    let replayed = Replayed::new(DOCUMENTS);
+    let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse"]);
+    ran.refuses(3, "no region of the trace is the function parse");
+    assert!(ran.errors().contains("--region 'parse_document'"), "{}", ran.errors());
+    let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse_document"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn an_interrupted_run_keeps_and_shows_what_was_found() {
+    let replayed = Replayed::new(PARSER);
+    let folder = &replayed.folder;
+    let mut command = folder.command(MALLARD);
+    command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    // Op streams are compiled into a temporary folder: from then on, plays are being made.
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+    let advice: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(advice["interrupted"], true, "{advice}");
+    assert!(!advice["regions"].as_array().unwrap().is_empty(), "{advice}");
+    let kept = fs::read_to_string(folder.path("recorded.mallard/advice.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(kept["interrupted"], true);
+}
+
+#[test]
+fn a_trace_or_a_program_must_be_named_and_not_both() {
+    let folder = Folder::new();
+    folder.mallard(&["advise"]).refuses(2, "required");
+    folder.mallard(&["advise", "a", "--", "true"]).refuses(2, "cannot be used with");
+    folder.mallard(&["advise", "--force", "AS15", "a"]).refuses(2, "AS1 to AS14");
+    folder.mallard(&["advise", "no-such-trace"]).refuses(3, "no-such-trace");
+}

@@ -1,0 +1,181 @@
+//! Tests `mallard advise` with traces and programs that give little or wrong evidence.
+//!
+//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
+//! a C compiler. `./x test` builds both and runs them.
+
+mod support;
+
+use serde_json::Value;
+use support::replayed::Replayed;
+use support::{orders, Folder};
+
+/// Frees blocks of 100 and 200 bytes at once, many times.
+const BLOCKS: &str = r#"
+#include <stdlib.h>
+static void* volatile p;
+__attribute__((noinline)) static void work(int size) {
+    for (int i = 0; i < 100; ++i) { p = malloc(size); free(p); }
+}
+int main(void) {
+    for (int i = 0; i < 2000; ++i) work(i % 2 ? 100 : 200);
+    return 0;
+}
+"#;
+
+/// What `mallard advise --json` says of a trace of the folder.
+fn advice(folder: &Folder, options: &[&str]) -> Value {
+    let ran = folder.mallard(&[&["advise", "--json"], options].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}: {}", ran.out()))
+}
+
+/// What is said of a program that is recorded first.
+fn of_program(source: &str, options: &[&str]) -> Value {
+    let folder = Folder::new();
+    folder.compile("program", source, &["-O1", "-pthread"]);
+    advice(&folder, &[options, &["--", "./program"]].concat())
+}
+
+/// The texts of a list.
+fn texts(list: &Value) -> String {
+    let texts = list.as_array().unwrap().iter().map(|text| text.as_str().unwrap());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn of_samples_only_the_program_itself_can_be_measured() {
+    let sampled = Replayed::recorded(BLOCKS, &["--sample", "4096"]);
+    let advice = advice(&sampled.folder, &["recorded", "--budget", "5s", "--no-try"]);
+    assert!(texts(&advice["validity"]).contains("samples"), "{advice}");
+    assert!(texts(&advice["undecided"]).contains("nothing was replayed"), "{advice}");
+    assert_eq!(advice["verdict"], "undecided", "{advice}");
+    assert!(advice["bound"]["share"].is_null(), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_part_of_a_run_is_named_as_such() {
+    let windowed = Replayed::recorded(BLOCKS, &["--window", "0s..10s"]);
+    let advice = advice(&windowed.folder, &["recorded", "--budget", "5s", "--no-try"]);
+    assert!(texts(&advice["validity"]).contains("only the time"), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_that_allocates_nothing_is_left_alone() {
+    let advice = of_program("int main(void) { return 0; }", &["--budget", "5s"]);
+    assert_eq!(advice["verdict"], "leave", "{advice}");
+    assert_eq!(advice["regions"].as_array().unwrap().len(), 0, "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_that_crashes_gets_advice_on_what_it_did_and_is_not_run_again() {
+    let crash = BLOCKS.replace("return 0;", "abort();");
+    let advice = of_program(&crash, &["--budget", "8s"]);
+    assert!(texts(&advice["notes"]).contains("ended by signal 6"), "{advice}");
+    let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
+    assert!(!tried, "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_whose_output_differs_from_run_to_run_is_named() {
+    let random = r#"
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        static void* volatile p;
+        int main(void) {
+            for (int i = 0; i < 1000000; ++i) { p = malloc(i % 5000 + 16); free(p); }
+            printf("%d\n", (int)getpid());
+            return 0;
+        }
+    "#;
+    let advice = of_program(random, &["--budget", "15s"]);
+    let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
+    assert!(!tried, "{advice}");
+    // Whether a malloc is at stake depends on the machine. If so, the program ran more than once,
+    // unless the machine is so busy that the budget was too small.
+    let undecided = texts(&advice["undecided"]);
+    let is_named = undecided.contains("two runs under the same malloc differ");
+    let had_no_time = undecided.contains("--budget");
+    let at_stake = undecided.contains("in the program itself");
+    assert!(is_named || had_no_time || !at_stake, "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_budget_that_is_too_small_says_what_could_not_be_decided() {
+    let replayed = Replayed::new(BLOCKS);
+    let advice = advice(&replayed.folder, &["recorded", "--budget", "20ms", "--min-gain", "0%"]);
+    assert_eq!(advice["verdict"], "undecided", "{advice}");
+    let undecided = texts(&advice["undecided"]);
+    assert!(undecided.contains("--budget ") && undecided.contains("takes"), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_that_is_gone_is_not_run_again() {
+    let replayed = Replayed::new(BLOCKS);
+    std::fs::remove_file(replayed.folder.path("program")).unwrap();
+    let ran = replayed.folder.mallard(&["advise", "recorded", "--budget", "5s"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.out().contains("the program was not run again: there is no "), "{}", ran.out());
+}
+
+#[test]
+fn a_trace_of_another_tool_is_advised_on_without_running_anything() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("app"), "v 10400 3\nX true\nc a\n").unwrap();
+    let imported = folder.mallard(&["import", "app"]);
+    assert_eq!(imported.status(), 0, "{}", imported.errors());
+    let ran = folder.mallard(&["advise", "app", "--budget", "3s"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.out().contains("the trace was imported from heaptrack"), "{}", ran.out());
+    assert!(ran.out().contains("the trace has no threads"), "{}", ran.out());
+}
+
+#[test]
+fn events_that_are_missing_are_named() {
+    let folder = orders();
+    let advice = advice(&folder, &["orders", "--budget", "3s"]);
+    assert!(texts(&advice["validity"]).contains("2 events are missing"), "{advice}");
+    let known = ["leave", "undecided", "change"];
+    assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn functions_without_symbols_are_named_by_module_and_offset() {
+    let folder = Folder::new();
+    folder.compile("program", BLOCKS, &["-O1", "-s"]);
+    let ran = folder.mallard(&["advise", "--json", "--budget", "8s", "--", "./program"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    for region in advice["regions"].as_array().unwrap() {
+        assert!(region["function"].as_str().unwrap().contains("+0x"), "{region}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn stdin_and_setup_hold_for_each_run() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("in"), "7\n").unwrap();
+    let source = r#"
+        #include <stdio.h>
+        int main(void) { int n = 0; if (scanf("%d", &n) != 1 || remove("flag") != 0) return 9;
+            printf("%d\n", n); return 0; }
+    "#;
+    folder.compile("program", source, &[]);
+    let options = ["--setup", "touch flag", "--stdin", "in", "--budget", "5s"];
+    let ran = folder.mallard(&[&["advise"], &options[..], &["--", "./program"]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.out().starts_with("7\n"), "{}", ran.out());
+    let missing = ["advise", "--stdin", "no-such-file", "--", "./program"];
+    folder.mallard(&missing).refuses(125, "cannot read no-such-file");
+    let failing = ["advise", "--setup", "false", "--", "./program"];
+    folder.mallard(&failing).refuses(125, "the setup 'false' failed");
+}
