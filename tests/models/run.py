@@ -13,6 +13,9 @@ import tempfile
 from pathlib import Path
 
 skipped = 77
+# tcc compiles a search in 0.02 s, and cc in 0.4 to 0.9 s. The search itself takes a sixth longer with tcc,
+# which is less than the time to compile, except for the longest searches.
+compiler = shutil.which("tcc") or "cc"
 compiler_flags = ["-O0", "-w", "-DSAFETY", "-DNOCLAIM", "-DMEMLIM=1024"]
 # -m: the maximal number of steps of a run. -w: log2 of the number of hash table slots.
 search_flags = ["-m1000000", "-w22"]
@@ -27,7 +30,7 @@ def search(model, *defines):
                 sys.exit(f"{model}: {' '.join(command)} failed\n{done.stdout}{done.stderr}")
             return done.stdout
         run("spin", *defines, "-a", str(model))
-        run("cc", *compiler_flags, "-o", "pan", "pan.c")
+        run(compiler, *compiler_flags, "-o", "pan", "pan.c")
         return run("./pan", *search_flags)
 
 
@@ -41,7 +44,7 @@ def is_complete(report):
 
 
 def main(path):
-    missing = [tool for tool in ("spin", "cc") if not shutil.which(tool)]
+    missing = [tool for tool in ("spin", compiler) if not shutil.which(tool)]
     if missing:
         print(f"{' and '.join(missing)} not found: the models are not verified")
         return skipped
