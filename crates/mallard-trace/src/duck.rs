@@ -3,6 +3,8 @@
 //! One function computes each measure, and [`explain`] describes the measure in words. Lakos's talk
 //! on local allocators names D, V, L, U and C. Bleaney added F.
 
+pub use crate::explanations::{explain, Explanation, EXPLANATIONS};
+
 use crate::slices::SLICES;
 use serde::{Deserialize, Serialize};
 
@@ -52,78 +54,6 @@ impl Estimate {
             n,
         }
     }
-}
-
-/// The explanation of one letter: a name, a unit, and how the measure is computed.
-pub struct Explanation {
-    /// The letter.
-    pub letter: char,
-    /// The word that the letter stands for.
-    pub word: &'static str,
-    /// The unit.
-    pub unit: &'static str,
-    /// How it is computed, what a high value says, and where the interval comes from.
-    pub text: &'static str,
-}
-
-/// The six measures, in the order D, V, L, U, C, F.
-pub const EXPLANATIONS: [Explanation; 6] = [
-    Explanation {
-        letter: 'D',
-        word: "density",
-        unit: "calls/ms",
-        text: "Calls that allocate or free blocks of the site, for each millisecond of CPU time of \
-               the program. A high value means that the speed of allocation matters. n counts \
-               calls. The interval comes from a bootstrap over up to 32 equal slices of the time.",
-    },
-    Explanation {
-        letter: 'V',
-        word: "variation",
-        unit: "bits",
-        text: "The entropy of the size classes of the allocations: 0 if all have one class, 3 if \
-               eight classes are equally frequent. A low value means that pools fit. n counts \
-               allocations. The interval comes from a bootstrap over allocations.",
-    },
-    Explanation {
-        letter: 'L',
-        word: "locality",
-        unit: "ratio",
-        text: "At the largest extent of the site: the bytes of its blocks, divided by the bytes of \
-               the pages that any of its blocks touches. 1 means that a reader of these pages meets \
-               nothing else. n counts blocks. The interval comes from a bootstrap over pages.",
-    },
-    Explanation {
-        letter: 'U',
-        word: "utilization",
-        unit: "ratio",
-        text: "The most bytes that were in use at once, divided by all bytes ever allocated. An \
-               arena that frees nothing would take 1/U times the memory. n counts allocations. The \
-               interval comes from a bootstrap over blocks, in its normal limit.",
-    },
-    Explanation {
-        letter: 'C',
-        word: "contention",
-        unit: "ratio",
-        text: "The mean number of other threads that were inside a call while a call of the site \
-               ran, divided by the number of other threads. 0 with one thread. n counts calls \
-               whose duration was measured. The interval comes from a bootstrap over calls, in its \
-               normal limit.",
-    },
-    Explanation {
-        letter: 'F',
-        word: "fragmentability",
-        unit: "ratio",
-        text: "At the largest extent of the site: 1 - pages that the bytes of its blocks fill / \
-               pages that any of its blocks touches. 0 if the blocks lie side by side, near 1 if \
-               each small block is alone on its page. n counts blocks. The interval comes from a \
-               bootstrap over pages.",
-    },
-];
-
-/// Returns what a letter means; nothing for other letters.
-pub fn explain(letter: char) -> Option<&'static Explanation> {
-    let letter = letter.to_ascii_uppercase();
-    EXPLANATIONS.iter().find(|explanation| explanation.letter == letter)
 }
 
 /// D: calls for each millisecond of CPU time. `calls` and `cpu_ns` have one number for each slice
@@ -239,7 +169,7 @@ pub fn fragmentability(n: i64, pages: &Pages) -> Estimate {
 
 /// U: bytes at the peak / bytes ever allocated. The squares are the sums of the squares of the sizes
 /// of the blocks at the peak, and of all blocks.
-pub fn utilization(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: f64) -> Estimate {
+pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: f64) -> Estimate {
     if n < OBSERVATIONS_MIN || all <= 0.0 {
         return Estimate::none(n);
     }
@@ -371,22 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn utilization_is_the_peak_of_all() {
-        assert_holds(utilization(1000, 100.0, 400.0, 100.0, 400.0), 0.25);
-        assert_holds(utilization(1000, 400.0, 400.0, 400.0, 400.0), 1.0);
+    fn utilisation_is_the_peak_of_all() {
+        assert_holds(utilisation(1000, 100.0, 400.0, 100.0, 400.0), 0.25);
+        assert_holds(utilisation(1000, 400.0, 400.0, 400.0, 400.0), 1.0);
     }
 
     #[test]
     fn contention_is_a_share_of_the_other_threads() {
         assert_holds(contention(1000, 1500.0, 3000.0, 4), 0.5);
         assert_holds(contention(1000, 0.0, 0.0, 1), 0.0);
-    }
-
-    #[test]
-    fn each_letter_is_explained() {
-        let letters: String = EXPLANATIONS.iter().map(|explanation| explanation.letter).collect();
-        assert_eq!(letters, "DVLUCF");
-        assert_eq!(explain('u').unwrap().word, "utilization");
-        assert!(explain('x').is_none());
     }
 }

@@ -21,6 +21,7 @@ mod blocks;
 mod clock;
 pub mod duck;
 pub mod error;
+mod explanations;
 pub mod format;
 mod growth;
 mod hash;

@@ -83,7 +83,7 @@ fn row(
         d: duck::density(site.recorded, site.ops.counts(width), cpu_ns),
         v: duck::variation(site.recorded_allocs, &classes),
         l: duck::locality(at_peak, &pages),
-        u: duck::utilization(
+        u: duck::utilisation(
             site.recorded_allocs,
             site.peak_bytes,
             site.bytes,

@@ -4,7 +4,7 @@ use super::{frames, lifetime, open};
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent};
-use mallard_trace::duck::{Estimate, EXPLANATIONS};
+use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::names::short;
 use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// Lists the call stacks that allocate, the largest first.
 ///
 /// D V L U C F are measures from J. Lakos's talk on local allocators: density, variation, locality,
-/// utilization, contention, fragmentability. `--explain` says how each is computed.
+/// utilisation, contention, fragmentability. `--explain` says how each is computed.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace.
@@ -269,10 +269,17 @@ fn as_json(site: &SiteRow, stacks: &Stacks) -> Value {
 
 /// The explanations of the six measures.
 pub fn explanations() -> String {
-    EXPLANATIONS
-        .iter()
-        .map(|e| format!("{}  {} ({})\n{}\n", e.letter, e.word, e.unit, wrapped(e.text)))
-        .collect()
+    EXPLANATIONS.iter().map(explanation).collect()
+}
+
+fn explanation(of: &Explanation) -> String {
+    let low = match of.low {
+        "" => String::new(),
+        low => format!("Near 0, {low}. "),
+    };
+    let text = [of.question, of.text].map(wrapped).concat();
+    let advice = wrapped(&format!("{low}When high, {}.", of.high));
+    format!("{}  {} ({})\n{text}{advice}\n", of.letter, of.word, of.unit)
 }
 
 /// Wraps a text into indented lines of at most 90 characters.

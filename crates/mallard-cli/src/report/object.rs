@@ -108,7 +108,7 @@ struct Measure {
     key: String,
     name: &'static str,
     unit: &'static str,
-    words: &'static str,
+    words: String,
 }
 
 impl Object {
@@ -246,7 +246,7 @@ fn measures() -> Vec<Measure> {
         key: explanation.letter.to_ascii_lowercase().to_string(),
         name: explanation.word,
         unit: explanation.unit,
-        words: explanation.text,
+        words: format!("{} {}", explanation.question, explanation.text),
     };
     EXPLANATIONS.iter().map(measure).collect()
 }

@@ -18,7 +18,7 @@ WORDS = {
     "d": ("density", "calls/ms", "Calls for each millisecond of CPU time. A high value means that speed matters. n counts calls."),
     "v": ("variation", "bits", "How much the sizes differ. 0 if all are of one size class. n counts blocks."),
     "l": ("locality", "ratio", "Which share of the pages that the blocks touch is theirs. 1 is best. n counts blocks."),
-    "u": ("utilization", "ratio", "The most bytes in use, divided by all bytes. An arena would take 1/U times the memory. n counts blocks."),
+    "u": ("utilisation", "ratio", "The most bytes in use, divided by all bytes. An arena would take 1/U times the memory. n counts blocks."),
     "c": ("contention", "ratio", "How many other threads were inside a call. 0 with one thread. n counts calls."),
     "f": ("fragmentability", "ratio", "Which share of the pages is not filled. Near 1 if each block is alone. n counts blocks."),
 }

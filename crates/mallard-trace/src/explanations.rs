@@ -1,0 +1,140 @@
+//! What the measures D, V, L, U, C and F mean.
+//!
+//! This is the only definition in words: `--explain`, the report and the table of docs/guide.md have
+//! these texts.
+
+/// The explanation of one letter: a name, a unit, and how the measure is computed.
+pub struct Explanation {
+    /// The letter.
+    pub letter: char,
+    /// The word that the letter stands for.
+    pub word: &'static str,
+    /// The unit.
+    pub unit: &'static str,
+    /// What it asks of a part of a program.
+    pub question: &'static str,
+    /// What a value near 0 advises, or nothing.
+    pub low: &'static str,
+    /// What a high value advises.
+    pub high: &'static str,
+    /// How it is computed, what a high value says, and where the interval comes from.
+    pub text: &'static str,
+}
+
+/// The six measures, in the order D, V, L, U, C, F.
+pub const EXPLANATIONS: [Explanation; 6] = [
+    Explanation {
+        letter: 'D',
+        word: "density",
+        unit: "calls/ms",
+        question: "How much of the part's work is allocating and freeing?",
+        low: "nothing to gain: keep the heap",
+        high: "every nanosecond of an allocation counts",
+        text: "Calls that allocate or free blocks of the site, for each millisecond of CPU time of \
+               the program. A high value means that the speed of allocation matters. n counts \
+               calls. The interval comes from a bootstrap over up to 32 equal slices of the time.",
+    },
+    Explanation {
+        letter: 'V',
+        word: "variation",
+        unit: "bits",
+        question: "How many different sizes, per allocation?",
+        low: "few: a pool or a multipool",
+        high: "many: an arena, which serves every size alike",
+        text: "The entropy of the size classes of the allocations: 0 if all have one class, 3 if \
+               eight classes are equally frequent. A low value means that pools fit. n counts \
+               allocations. The interval comes from a bootstrap over allocations.",
+    },
+    Explanation {
+        letter: 'L',
+        word: "locality",
+        unit: "ratio",
+        question: "Does the part access the same small piece of memory again and again?",
+        low: "layout does not matter",
+        high: "an allocator of its own keeps the part's blocks together",
+        text: "At the largest extent of the site: the bytes of its blocks, divided by the bytes of \
+               the pages that any of its blocks touches. 1 means that a reader of these pages meets \
+               nothing else. n counts blocks. The interval comes from a bootstrap over pages.",
+    },
+    Explanation {
+        letter: 'U',
+        word: "utilisation",
+        unit: "ratio",
+        question: "Of all that the part ever allocates, how much is in use at the peak?",
+        low: "blocks are freed and allocated again: a pool or multipool",
+        high: "blocks are allocated, and in the end all are freed: an arena",
+        text: "The most bytes that were in use at once, divided by all bytes ever allocated. An \
+               arena that frees nothing would take 1/U times the memory. n counts allocations. The \
+               interval comes from a bootstrap over blocks, in its normal limit.",
+    },
+    Explanation {
+        letter: 'C',
+        word: "contention",
+        unit: "ratio",
+        question: "Do several threads allocate at once?",
+        low: "",
+        high: "one allocator for each thread",
+        text: "The mean number of other threads that were inside a call while a call of the site \
+               ran, divided by the number of other threads. 0 with one thread. n counts calls \
+               whose duration was measured. The interval comes from a bootstrap over calls, in its \
+               normal limit.",
+    },
+    Explanation {
+        letter: 'F',
+        word: "fragmentability",
+        unit: "ratio",
+        question: "Do other parts allocate between this part's blocks?",
+        low: "no: nothing to gain",
+        high: "an allocator of its own keeps other blocks out",
+        text: "At the largest extent of the site: 1 - pages that the bytes of its blocks fill / \
+               pages that any of its blocks touches. 0 if the blocks lie side by side, near 1 if \
+               each small block is alone on its page. n counts blocks. The interval comes from a \
+               bootstrap over pages.",
+    },
+];
+
+/// Returns what a letter means; nothing for other letters.
+pub fn explain(letter: char) -> Option<&'static Explanation> {
+    let letter = letter.to_ascii_uppercase();
+    EXPLANATIONS.iter().find(|explanation| explanation.letter == letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text of the folder docs/.
+    fn doc(name: &str) -> String {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        std::fs::read_to_string(docs.join(name)).unwrap()
+    }
+
+    #[test]
+    fn each_letter_is_explained() {
+        let letters: String = EXPLANATIONS.iter().map(|explanation| explanation.letter).collect();
+        assert_eq!(letters, "DVLUCF");
+        assert_eq!(explain('u').unwrap().word, "utilisation");
+        assert!(explain('x').is_none());
+    }
+
+    #[test]
+    fn the_table_of_the_guide_has_the_same_words() {
+        let guide = doc("guide.md");
+        for of in &EXPLANATIONS {
+            let (first, rest) = of.question.split_at(1);
+            let question = first.to_lowercase() + rest;
+            let cells = [&question, of.low, of.high, of.unit];
+            let row = format!("| **{}** {} | {} |\n", of.letter, of.word, cells.join(" | "));
+            let row = row.replace("|  |", "| |");
+            assert!(guide.contains(&row), "docs/guide.md lacks the line\n{row}");
+        }
+    }
+
+    #[test]
+    fn the_glossary_names_the_measures_in_the_same_words() {
+        let words = EXPLANATIONS.map(|explanation| explanation.word);
+        let (last, others) = words.split_last().unwrap();
+        let list = format!("{} and {last}", others.join(", "));
+        assert!(doc("glossary.md").contains(&list), "docs/glossary.md lacks `{list}`");
+    }
+}
