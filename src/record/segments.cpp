@@ -3,6 +3,7 @@
 #include "process.hpp"
 #include "thread.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <time.h>
@@ -182,6 +183,29 @@ void append_text(thread_state& t, mallard_trace_record record, const char* text,
     publish(t, 1 + more);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t.now.store(in_call, std::memory_order_relaxed);
+}
+
+void append_mark(thread_state& t, unsigned op, const char* name, std::size_t bytes) noexcept
+{
+    constexpr std::size_t part_bytes = mallard_trace_name_part;
+    std::size_t const records = std::max<std::size_t>(1, (bytes + part_bytes - 1) / part_bytes);
+    begin_write(t);
+    if (!has_room(t, records) && !renew(t, the.ring->on_full == ring_wait))
+        return drop(t);
+    std::uint64_t const when = ticks();
+    for (std::size_t i = 0; i < records; ++i) {
+        unsigned char part[part_bytes] = {};
+        std::memcpy(part, name + i * part_bytes, std::min(part_bytes, bytes - i * part_bytes));
+        mallard_trace_record& record = t.at[i];
+        record = {
+            when, 0,
+            mallard_trace_pack(bytes, 0, i == 0 ? op : unsigned{mallard_trace_region_name}, 0), 0,
+            0};
+        std::memcpy(&record.addr, part, sizeof record.addr);
+        std::memcpy(&record.stack, part + 8, sizeof record.stack);
+        std::memcpy(&record.dur, part + 12, sizeof record.dur);
+    }
+    publish(t, records);
 }
 
 } // namespace mallard::record

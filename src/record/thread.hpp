@@ -95,6 +95,10 @@ void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_
 void append_with_last_stack(thread_state& t, std::uint64_t when, const void* block,
                             std::uint64_t what, std::uint64_t duration) noexcept;
 
+/// Appends a mark: `op` is mallard_trace_region_begin or mallard_trace_region_end. Must be called
+/// between `enter` and `leave`.
+void append_mark(thread_state& t, unsigned op, const char* name, std::size_t bytes) noexcept;
+
 /// Returns the state of the thread if an event of the thread is to be recorded now, and else null.
 /// A signal handler that interrupts a call finds no state until `leave`.
 [[gnu::always_inline]] inline thread_state* enter() noexcept

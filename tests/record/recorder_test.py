@@ -70,6 +70,20 @@ class Recorder(unittest.TestCase):
 
     # --- what is recorded ---
 
+    def test_marks_of_regions_are_recorded_in_their_order(self):
+        recording = ring.record([built("record-marks")], library)
+        marks = [(e.op, e.text) for e in recording.of("region_begin", "region_end")]
+        inner = "a part of the document with a long name"
+        document = [("region_begin", "convert"), ("region_begin", inner), ("region_end", inner),
+                    ("region_end", "convert")]
+        expected = [("region_end", "convert"), *document * 40, ("region_begin", ""), ("region_end", "")]
+        self.assertEqual(marks, expected)
+        # The blocks of each document are between its marks.
+        blocks = range(70_000, 70_040)
+        events = [e for e in recording.events if e.text == "convert" or
+                  e.op == "malloc" and e.size in blocks][1:]
+        self.assertEqual([e.op for e in events], ["region_begin", "malloc", "region_end"] * 40)
+
     def test_records_every_function_of_c(self):
         recording = ring.record([built("record-family")], library)
         self.check_whole(recording)

@@ -23,7 +23,8 @@ clock_monotonic, clock_tsc = 1, 2
 ops = {16: "malloc", 17: "calloc", 18: "aligned_alloc", 19: "memalign", 20: "posix_memalign",
        21: "valloc", 22: "pvalloc", 24: "realloc_from", 25: "realloc_to",
        32: "free", 33: "free_sized", 34: "free_aligned_sized",
-       48: "module", 49: "process", 51: "thread_start", 52: "thread_end"}
+       48: "module", 49: "process", 51: "thread_start", 52: "thread_end",
+       56: "region_begin", 57: "region_end", 58: "region_name"}
 with_text = {"module", "process", "thread_start"}
 allocations = {"malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc",
                "realloc_to"}
@@ -156,6 +157,15 @@ def decode(data, process, thread):
             more = (event.size + record_bytes - 1) // record_bytes * record_bytes
             event.text = data[at:at + event.size].decode()
             at += more
+        elif number >= 56:
+            # 16 characters of the name in each record.
+            name = struct.pack("<QII", addr, stack, dur)
+            while len(name) < event.size:
+                addr, what, stack, dur = struct.unpack_from("<8xQQII", data, at)
+                assert ops[what >> 46 & 63] == "region_name"
+                name += struct.pack("<QII", addr, stack, dur)
+                at += record_bytes
+            event.text = name[:event.size].decode()
         elif number < 48:
             event.kept, fresh = stack >> 16, stack & 0xffff
             event.frames = list(struct.unpack_from(f"<{fresh}Q", data, at))

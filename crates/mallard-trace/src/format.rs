@@ -20,6 +20,9 @@ pub const FLAGS_SHIFT: u32 = 52;
 /// The largest size that a record can hold. A larger size has the flag [`flag::SIZE_CUT`].
 pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
 
+/// How many characters of a region's name a record holds.
+pub const NAME_PART: usize = 16;
+
 /// The clocks of a stream.
 pub mod clock {
     /// CLOCK_MONOTONIC, in nanoseconds.
@@ -56,6 +59,9 @@ pub mod op {
     pub const MEMORY: u8 = 53;
     pub const CPU: u8 = 54;
     pub const CHECKPOINT: u8 = 55;
+    pub const REGION_BEGIN: u8 = 56;
+    pub const REGION_END: u8 = 57;
+    pub const REGION_NAME: u8 = 58;
     pub const THREAD: u8 = 60;
     pub const NAME: u8 = 61;
     pub const LOST: u8 = 62;
@@ -215,6 +221,33 @@ impl Record {
         }
     }
 
+    /// The part of a region's name that the record of a mark holds: 16 bytes, filled with 0.
+    pub fn name_part(&self) -> [u8; NAME_PART] {
+        let mut part = [0; NAME_PART];
+        part[..8].copy_from_slice(&self.addr.to_ne_bytes());
+        part[8..12].copy_from_slice(&self.stack.to_ne_bytes());
+        part[12..].copy_from_slice(&self.dur.to_ne_bytes());
+        part
+    }
+
+    /// The records of a mark: `op` is [`op::REGION_BEGIN`] or [`op::REGION_END`].
+    pub fn mark(op: u8, t: u64, name: &str) -> Vec<Record> {
+        let parts = name.as_bytes().chunks(NAME_PART);
+        let parts = if name.is_empty() { vec![&[][..]] } else { parts.collect() };
+        let record = |(index, part): (usize, &&[u8])| {
+            let op = if index == 0 { op } else { op::REGION_NAME };
+            let mut bytes = [0; NAME_PART];
+            bytes[..part.len()].copy_from_slice(part);
+            Record {
+                addr: u64_at(&bytes, 0),
+                stack: u32_at(&bytes, 8),
+                dur: u32_at(&bytes, 12),
+                ..Record::new(op, t, 0, name.len() as u64)
+            }
+        };
+        parts.iter().enumerate().map(record).collect()
+    }
+
     /// The number of bytes after the record that belong to it: a text, or return addresses. In the
     /// stream, padding completes the last record that they take.
     #[inline]
@@ -248,6 +281,12 @@ pub fn pack_stack(kept: u16, fresh: u16) -> u32 {
 #[inline]
 pub fn is_family(op: u8) -> bool {
     (op::FAMILY_FIRST..=op::FAMILY_LAST).contains(&op)
+}
+
+/// Whether `op` is a mark of the program: the begin or the end of a region.
+#[inline]
+pub fn is_mark(op: u8) -> bool {
+    matches!(op, op::REGION_BEGIN | op::REGION_END)
 }
 
 /// Whether a text follows a record of the kind `op`.

@@ -2,6 +2,7 @@
 
 mod folder;
 mod known;
+mod marks;
 mod reading;
 mod rows;
 mod samples;

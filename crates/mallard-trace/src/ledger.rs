@@ -116,6 +116,8 @@ pub struct Counts {
     pub missed_frees: u64,
     /// Calls of realloc without their first or second record.
     pub broken_reallocs: u64,
+    /// Marks of the program: begins and ends of regions.
+    pub marks: u64,
 }
 
 /// The state of a thread.
@@ -222,6 +224,10 @@ impl Ledger {
             op::REALLOC_FROM => self.realloc_from(call, now),
             op::REALLOC_TO => self.realloc_to(call, now),
             op::RESET => self.reset(call, now),
+            op::REGION_BEGIN | op::REGION_END => {
+                self.counts.marks += 1;
+                self.event(call, now, -1, None, false);
+            }
             op::PROCESS_END => self.end_process(call.table as usize, now),
             _ => {}
         }

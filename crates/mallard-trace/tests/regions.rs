@@ -4,7 +4,7 @@
 mod replay;
 mod support;
 
-use mallard_trace::format::Header;
+use mallard_trace::format::{op, Header};
 use mallard_trace::regions::{file, find, Limits, Region, Regions};
 use mallard_trace::replay::End;
 use mallard_trace::tables::schema::REGIONS;
@@ -169,6 +169,46 @@ fn blocks_without_room_count_as_blocks_that_are_never_freed() {
     let parse = region(&regions, "parse_document", End::Sure);
     assert_eq!((parse.instances, parse.blocks, parse.escapes), (40, 80, 40));
     assert!(regions.notes.iter().any(|note| note.contains("no room")), "{:?}", regions.notes);
+}
+
+#[test]
+fn marks_tell_calls_apart_that_call_stacks_do_not() {
+    let mut script = Script::new();
+    script.malloc(1, 0x10, 8, MAIN);
+    for token in 0..40u64 {
+        // Each call frees the token of the call before, and `main` allocates nothing in between.
+        let at = 0x10_0000 + 0x1000 * token;
+        script.mark(1, op::REGION_BEGIN, "next_token").malloc(1, at, 10 + token, PARSE);
+        if token > 0 {
+            script.free(1, at - 0x1000, PARSE);
+        }
+        script.mark(1, op::REGION_END, "next_token");
+    }
+    script.free(1, 0x10_0000 + 0x1000 * 39, PARSE).free(1, 0x10, MAIN);
+    let regions = found(script);
+    let marked = region(&regions, "next_token", End::Exact);
+    assert_eq!((marked.instances, marked.blocks, marked.escapes), (40, 40, 40));
+    assert_eq!(marked.escape_sites[0].function, "parse_document");
+    let parse = region(&regions, "parse_document", End::Sure);
+    assert_eq!((parse.instances, parse.escapes), (1, 0));
+}
+
+#[test]
+fn a_region_that_is_left_by_a_jump_ends_with_the_next_outer_one() {
+    let mut script = Script::new();
+    script.malloc(1, 0x10, 8, MAIN);
+    for request in 0..40u64 {
+        let at = 0x10_0000 + 0x1000 * request;
+        script.mark(1, op::REGION_BEGIN, "request").mark(1, op::REGION_BEGIN, "parse");
+        script.malloc(1, at, 64, PARSE).free(1, at, PARSE); // longjmp
+        script.mark(1, op::REGION_END, "request").mark(1, op::REGION_END, "parse");
+        script.malloc(1, at, 64, PARSE).free(1, at, PARSE);
+    }
+    let regions = found(script);
+    for name in ["request", "parse"] {
+        let marked = region(&regions, name, End::Exact);
+        assert_eq!((marked.instances, marked.blocks, marked.escapes), (40, 40, 0), "{name}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod replay;
 mod support;
 
 use mallard_trace::regions::{find, Limits, Region};
-use mallard_trace::replay::{compile, Options, Plan, RuleResult};
+use mallard_trace::replay::{compile, End, Options, Plan, RuleResult};
 use mallard_trace::Trace;
 use model::{Model, Program};
 use std::path::Path;
@@ -51,7 +51,7 @@ fn check(region: &Region, model: &Model, seed: u64) {
 
 #[test]
 fn regions_of_a_thousand_random_programs_are_those_of_the_model() {
-    let (mut regions_seen, mut with_escapes, mut without) = (0, 0, 0);
+    let (mut regions_seen, mut with_escapes, mut without, mut marked) = (0, 0, 0, 0);
     for seed in 0..1000 {
         let folder = tempfile::tempdir().unwrap();
         let mut program = Program::new(seed, 20 + seed as usize % 300);
@@ -62,10 +62,13 @@ fn regions_of_a_thousand_random_programs_are_those_of_the_model() {
             regions_seen += 1;
             with_escapes += usize::from(model.escapes() > 0);
             without += usize::from(model.escapes() == 0);
+            marked += usize::from(region.ends == End::Exact);
         }
     }
-    let seen = format!("{regions_seen} regions, {with_escapes} with escapes, {without} without");
-    assert!(regions_seen > 4000 && with_escapes > 1000 && without > 300, "{seen}");
+    let seen = format!(
+        "{regions_seen} regions, {with_escapes} with escapes, {without} without, {marked} marked"
+    );
+    assert!(regions_seen > 4000 && with_escapes > 1000 && without > 300 && marked > 1000, "{seen}");
 }
 
 /// What a replay counts for a plan with the region.

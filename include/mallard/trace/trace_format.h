@@ -17,7 +17,8 @@ enum {
     mallard_trace_byte_order = 0x01020304, /**< reads differently in another byte order */
     mallard_trace_align_shift = 40, /**< position of the alignment; the size is in the bits below */
     mallard_trace_op_shift = 46,    /**< position of the kind of record */
-    mallard_trace_flags_shift = 52  /**< position of the flags */
+    mallard_trace_flags_shift = 52, /**< position of the flags */
+    mallard_trace_name_part = 16    /**< characters of a region's name in each record of a mark */
 };
 
 /** The clock of `t` and `dur`, in units of 1 / `clock_hz` seconds. */
@@ -76,6 +77,12 @@ enum mallard_trace_op {
     mallard_trace_cpu = 54,          /**< thread `stack` has used `addr` nanoseconds of CPU time */
     mallard_trace_checkpoint = 55,   /**< all events published before `t` are before this record;
                                           `addr` is `t` in nanoseconds since the header's start */
+
+    /* Marks of the program: mallard/trace/region.h. The name of the region has `size` characters:
+     * the first 16 are in `addr`, `stack` and `dur`, 16 more in each record that follows. */
+    mallard_trace_region_begin = 56, /**< the thread of the events enters a region */
+    mallard_trace_region_end = 57,   /**< the thread leaves the region */
+    mallard_trace_region_name = 58,  /**< more characters of the name */
 
     mallard_trace_thread = 60, /**< the thread of the next events is `addr` */
     mallard_trace_name = 61,   /**< the name of `stack`: `size` characters in the next records */

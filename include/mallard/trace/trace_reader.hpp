@@ -196,7 +196,7 @@ private:
     {
         return (op >= mallard_trace_allocate && op <= mallard_trace_reset) ||
                mallard_trace_is_family(op) != 0 ||
-               (op >= mallard_trace_module && op <= mallard_trace_checkpoint) ||
+               (op >= mallard_trace_module && op <= mallard_trace_region_name) ||
                (op >= mallard_trace_thread && op <= mallard_trace_end);
     }
 

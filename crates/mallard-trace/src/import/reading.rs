@@ -1,6 +1,7 @@
 //! Reads a stream event by event: resolves call stacks, orders the events, and passes them to the
 //! ledger, which works in a thread of its own.
 
+use super::marks::Marks;
 use super::samples::{self, Sample};
 use super::Progress;
 use crate::clock::Clock;
@@ -95,6 +96,7 @@ pub(super) struct Reading {
     /// The index in `processes` of the last process with a number.
     by_process: NumberMap<u32, u32>,
     allocators: NumberMap<u32, Allocator>,
+    marks: Marks,
     samples: Vec<Sample>,
     cpu: Vec<(i64, i32, i64)>,
     cpu_slices: Slices,
@@ -182,6 +184,7 @@ impl Reading {
             processes: Vec::new(),
             by_process: NumberMap::default(),
             allocators: NumberMap::default(),
+            marks: Marks::default(),
             samples: Vec::new(),
             cpu: Vec::new(),
             cpu_slices: Slices::default(),
@@ -238,6 +241,7 @@ impl Reading {
             op::MEMORY => self.memory(record, &event.text()),
             op::CPU => self.cpu(record),
             op::NAME => self.name(record, &event.text()),
+            op::REGION_BEGIN | op::REGION_END | op::REGION_NAME => self.mark(record),
             op::LOST => {
                 *match record.stack {
                     loss::FULL => &mut self.losses.full,
@@ -455,6 +459,18 @@ impl Reading {
         if let Some(allocator) = self.allocators.get(&record.stack) {
             self.modules.rename(allocator.frame, name.to_string());
         }
+    }
+
+    /// Handles a record of a mark. A mark becomes an event when its name is complete.
+    fn mark(&mut self, record: &Record) {
+        let Some(thread) = self.current_thread() else { return };
+        let Some(mark) = self.marks.take(record, thread) else { return };
+        let (tree, modules) = (&mut self.tree, &mut self.modules);
+        let new_node = |name: &str| tree.child(ROOT, modules.named_frame(name.to_string()));
+        let Some(node) = self.marks.node(&mark.name, new_node) else { return };
+        let table = self.threads[thread as usize].table;
+        let what = format::pack(0, 0, mark.op, 0);
+        self.hold(Call { t: mark.t, addr: 0, what, dur: 0, node, thread, table, fresh: 0 });
     }
 
     fn memory(&mut self, record: &Record, text: &str) {

@@ -4,13 +4,14 @@ use super::candidates::Candidates;
 use super::clocks::{Clock, Clocks};
 use super::drained::Draining;
 use super::escapes::Escapes;
+use super::exact::Exact;
 use super::instance::Ended;
 use super::live::{Block, Live};
 use super::region::Limits;
 use super::sure::Opened;
 use super::tally::{Costs, Tally};
 use crate::error::Result;
-use crate::format::op;
+use crate::format::{is_mark, op};
 use crate::hash::NumberMap;
 use crate::histogram::{size_bound, size_bucket};
 use crate::replay::threads::Process;
@@ -48,6 +49,10 @@ pub(super) struct Passed {
     pub frees_without_stack: u64,
     pub other_processes: u64,
     pub has_cpu: bool,
+    /// Number of calls of malloc's family.
+    pub calls: u64,
+    /// The regions that the program marks, if it has marks.
+    pub exact: Option<Exact>,
 }
 
 impl Passed {
@@ -142,6 +147,8 @@ impl<'a> Pass<'a> {
                 frees_without_stack: 0,
                 other_processes: 0,
                 has_cpu: clocks.is_known,
+                calls: 0,
+                exact: None,
             },
             clocks,
             last_t: 0,
@@ -181,7 +188,9 @@ impl<'a> Pass<'a> {
     fn row(&mut self, row: &Row) {
         let index = self.thread(row.tid);
         self.last_t = row.t_ns;
-        if row.stack >= 0 {
+        if is_mark(row.op) {
+            self.mark(row, index);
+        } else if row.stack >= 0 {
             let Thread { opened, clock, tid, .. } = &mut self.threads[index];
             let (passed, tid) = (&mut self.passed, *tid);
             let mut ended =
@@ -190,9 +199,16 @@ impl<'a> Pass<'a> {
             opened.seen(row.t_ns);
         }
         match row.op {
-            op::MALLOC..=op::PVALLOC if row.alloc >= 0 => self.allocate(row, index),
-            op::REALLOC_TO => self.realloc(row, index),
+            op::MALLOC..=op::PVALLOC if row.alloc >= 0 => {
+                self.passed.calls += 1;
+                self.allocate(row, index);
+            }
+            op::REALLOC_TO => {
+                self.passed.calls += 1;
+                self.realloc(row, index);
+            }
             op::FREE..=op::FREE_ALIGNED_SIZED if row.alloc >= 0 => {
+                self.passed.calls += 1;
                 self.passed.frees_without_stack += u64::from(row.stack < 0);
                 self.free(row, index, row.alloc);
             }
@@ -206,7 +222,17 @@ impl<'a> Pass<'a> {
     }
 
     #[cold]
+    fn mark(&mut self, row: &Row, index: usize) {
+        let (limits, costs) = (self.limits, self.costs);
+        let exact = self.passed.exact.get_or_insert_with(|| Exact::new(limits, costs));
+        exact.mark(row, index, &self.threads[index].clock);
+    }
+
+    #[cold]
     fn end_thread(&mut self, index: usize) {
+        if let Some(exact) = &mut self.passed.exact {
+            exact.end_thread(index, true);
+        }
         let Thread { opened, clock, tid, .. } = &mut self.threads[index];
         let (passed, tid) = (&mut self.passed, *tid);
         let mut ended =
@@ -215,6 +241,9 @@ impl<'a> Pass<'a> {
     }
 
     fn allocate(&mut self, row: &Row, index: usize) {
+        if let Some(exact) = &mut self.passed.exact {
+            exact.allocate(row, index);
+        }
         let list_number = self.candidates.list(row.stack);
         let list = self.candidates.members(list_number);
         if list.is_empty() || row.stack < 0 {
@@ -248,6 +277,9 @@ impl<'a> Pass<'a> {
     }
 
     fn free(&mut self, row: &Row, by: usize, alloc: i64) {
+        if let Some(exact) = &mut self.passed.exact {
+            exact.free(row, by, alloc);
+        }
         // A block that is not there is one that no candidate allocated.
         let Some(block) = self.live.remove(alloc) else { return };
         let list_number = self.candidates.list(block.node as i32);
@@ -279,6 +311,9 @@ impl<'a> Pass<'a> {
 
     /// Handles a realloc that succeeded. The block stays in its instances, even if it has moved.
     fn resize(&mut self, row: &Row) {
+        if let Some(exact) = &mut self.passed.exact {
+            exact.resize(row);
+        }
         let Some(block) = self.live.remove(row.old_alloc) else { return };
         let (from, to) = (block.size, row.size.max(1));
         let list_number = self.candidates.list(block.node as i32);
@@ -309,6 +344,10 @@ impl<'a> Pass<'a> {
         }
         let live = std::mem::replace(&mut self.live, Live::new(0));
         live.into_blocks().for_each(|block| self.leave(&block));
+        if let Some(exact) = &mut self.passed.exact {
+            exact.finish();
+            self.passed.not_followed += exact.not_followed;
+        }
         self.passed
     }
 

@@ -2,6 +2,7 @@
 
 use super::candidates::{Candidate, Candidates};
 use super::escapes::{Escaped, Escapes};
+use super::marked;
 use super::pass::{ListSum, Passed};
 use super::region::{EscapeSite, Limits, Region, Regions};
 use super::sizes::{self, Sizes};
@@ -56,10 +57,43 @@ pub(super) fn regions(
     drafts.retain(|draft| maker.tally(draft).instances > 0);
     drafts.sort_by(|a, b| maker.order(a).partial_cmp(&maker.order(b)).expect("numbers"));
     let chosen = maker.without_duplicates(drafts, limits.regions);
-    let mut all: Vec<Region> = chosen.iter().map(|draft| maker.region(draft)).collect();
-    name_escapes(candidates, &passed, &chosen, &mut all);
+    let mut found: Vec<Region> = chosen.iter().map(|draft| maker.region(draft)).collect();
+    name_escapes(candidates, &passed, &chosen, &mut found);
+    // Exact ends are better known than others: of equals, the marked region comes first.
+    let mut all = marked::regions(candidates, &passed);
+    all.extend(found);
     let (total_call_ns, total_bytes) = (candidates.total_call_ns, candidates.total_bytes);
+    let class = |region: &Region| class(region.escapes, region.blocks, &Seen::of(region));
+    all.sort_by_key(class); // the order within a class stays
+    all.truncate(limits.regions);
     Regions { all, total_call_ns, total_bytes, notes }
+}
+
+/// What decides how useful a region is.
+struct Seen {
+    instances: u64,
+    unfinished: u64,
+    inputs: u64,
+}
+
+impl Seen {
+    fn of(region: &Region) -> Seen {
+        let Region { instances, unfinished, inputs, .. } = *region;
+        Seen { instances, unfinished, inputs }
+    }
+}
+
+/// The class of a region: the most useful ones are in class 0.
+fn class(escapes: u64, blocks: u64, seen: &Seen) -> u8 {
+    if escapes > 0 || seen.unfinished > 0 {
+        4
+    } else if seen.instances < INSTANCES_MIN {
+        3
+    } else if blocks < 2 * seen.instances {
+        2
+    } else {
+        u8::from(seen.inputs < 2)
+    }
 }
 
 /// Adds up what was counted by lists of candidates and by call stacks.
@@ -114,15 +148,9 @@ impl Maker<'_> {
     fn order(&self, draft: &Draft) -> (u8, f64, u16, u8, usize) {
         let (tally, of) = (self.tally(draft), self.candidate(draft));
         let blocks = self.sums[draft.candidate].list.blocks;
-        let class = if draft.escaped.blocks > 0 || tally.unfinished > 0 {
-            4
-        } else if tally.instances < INSTANCES_MIN {
-            3
-        } else if blocks < 2 * tally.instances {
-            2
-        } else {
-            u8::from(tally.inputs() < 2)
-        };
+        let (instances, unfinished) = (tally.instances, tally.unfinished);
+        let seen = Seen { instances, unfinished, inputs: tally.inputs() };
+        let class = class(draft.escaped.blocks, blocks, &seen);
         let part = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
         let time = part(of.call_ns, self.candidates.total_call_ns);
         let bytes = part(of.bytes, self.candidates.total_bytes);

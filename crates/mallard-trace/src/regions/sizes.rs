@@ -55,6 +55,15 @@ impl Counts {
     }
 }
 
+/// The sizes of one region, from its blocks by size.
+pub(super) fn of_one(sizes: &NumberMap<u64, u64>) -> Sizes {
+    let mut sorted: Vec<(u64, u64)> = sizes.iter().map(|(&size, &count)| (size, count)).collect();
+    sorted.sort_unstable();
+    let mut counts = Counts::default();
+    sorted.into_iter().for_each(|(size, count)| counts.add(size, count));
+    counts.finish()
+}
+
 /// The sizes of all candidates.
 pub(super) fn of(candidates: &Candidates, sizes: &NumberMap<u64, u64>) -> Vec<Sizes> {
     let mut sorted: Vec<(u64, u32, u64)> = Vec::with_capacity(sizes.len());

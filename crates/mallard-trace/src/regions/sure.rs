@@ -99,9 +99,9 @@ impl Opened {
         }
     }
 
-    /// Ends the instances of all candidates but some.
+    /// Ends the instances of all candidates but those in `kept`.
     #[cold]
-    fn end_unless(&mut self, kept: &[u16], clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+    pub fn end_unless(&mut self, kept: &[u16], clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
         for index in (0..self.open.len()).rev() {
             if !kept.contains(&self.candidates[index]) {
                 self.end(index, clock, ended);

@@ -4,9 +4,11 @@
 //! that are free, at most 64 KiB for each thread, and what the plan needs of the call stacks. The ops
 //! wait in a temporary file.
 //!
-//! `calls` turns each call into ops, and `refusals` has the errors.
+//! `calls` turns each call into ops, `marks` follows the marks of the program, and `refusals` has the
+//! errors.
 
 mod calls;
+mod marks;
 mod refusals;
 
 use super::compiled::{Compiled, RuleResult};
@@ -22,13 +24,14 @@ use super::threads::{Process, Recorded, ThreadState, Threads};
 use super::validity::{self, Oddities};
 use super::Options;
 use crate::error::Result;
+use crate::format::is_mark;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
 use crate::rows::{Reader, Row, Wanted};
 use crate::tables::schema::{EVENTS, SITES};
 use crate::tables::Table;
 use crate::trace::{Stacks, Trace};
-use refusals::{check_ends, escapes, no_events, refused};
+use refusals::{escapes, no_events, refused};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -38,7 +41,6 @@ use tempfile::NamedTempFile;
 /// before.
 pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Result<Compiled> {
     validity::check_samples(trace.manifest(), options)?;
-    check_ends(plan)?;
     let process = Process::read(trace, options.process)?;
     if process.threads.is_empty() {
         return Err(no_events(trace, options.process)?);
@@ -171,13 +173,17 @@ impl<'a> Compiler<'a> {
             None => self.start_late(row)?,
         };
         self.lead.hold_back(thread, &mut self.emitter);
-        if row.stack >= 0 {
+        if is_mark(row.op) {
+            self.mark(row, thread);
+        } else if row.stack >= 0 {
             for rule in self.selection.over(row.stack, row.fresh) {
                 self.regions.over(thread, rule, &mut self.emitter);
             }
         }
         self.regions.give_back(&mut self.slots);
-        self.call(row, thread)?;
+        if !is_mark(row.op) {
+            self.call(row, thread)?;
+        }
         self.rows += 1;
         if self.selection.starts_thread(row.stack) {
             self.threads.state(thread).starts_at = Some(self.rows);
@@ -242,6 +248,7 @@ impl<'a> Compiler<'a> {
             end_of_call: t0,
             starts_at: None,
             events_left: thread.events,
+            marks: Vec::new(),
         };
         self.threads.add(thread.tid, state);
         // The creator may have started the thread long before the first call of the thread.

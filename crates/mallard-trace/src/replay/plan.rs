@@ -70,7 +70,7 @@ pub enum Scope {
 /// What ends an instance of a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum End {
-    /// A mark of the program. Traces have no marks yet, so plans with it are refused.
+    /// A mark of the program: see `include/mallard/trace/region.h`. The region has the name of the mark.
     Exact,
     /// An event of the thread whose call stack lacks the function, or has another call of the
     /// function; or the last event of the thread.
@@ -132,6 +132,11 @@ impl Plan {
         }
         plan.check_doubles(name)?;
         Ok(plan)
+    }
+
+    /// Whether the region of a rule ends by a mark of the program.
+    pub(super) fn is_exact(&self, rule: usize) -> bool {
+        self.rules[rule].ends == Some(End::Exact)
     }
 
     /// Fails if two rules have the same scope.

@@ -340,10 +340,10 @@ impl Regions {
         }
     }
 
-    /// Ends the instances with sure ends of a thread that has had its last event.
+    /// Ends the instances with sure and with exact ends of a thread that has had its last event.
     pub fn end_thread(&mut self, thread: usize, emitter: &mut Emitter) {
         for rule in 0..self.rules.len() {
-            if self.rules[rule].rule.ends == Some(End::Sure) {
+            if matches!(self.rules[rule].rule.ends, Some(End::Sure | End::Exact)) {
                 self.over(thread, rule, emitter);
             }
         }

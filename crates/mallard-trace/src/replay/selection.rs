@@ -1,8 +1,9 @@
 //! Which rule of a plan serves which call stack.
 
 use super::ends::{is_over, kept_frames};
-use super::plan::{bad, closest, End, Plan, Scope};
+use super::plan::{bad, closest, End, Plan, Rule, Scope};
 use crate::error::Result;
+use crate::hash::NumberMap;
 use crate::names::{forms, has_name, is_wrapper};
 use crate::trace::Stacks;
 use std::collections::{BTreeSet, HashMap};
@@ -24,6 +25,8 @@ pub(super) struct Selection {
     /// The rules with `ends = "sure"`. With each rule, for each node: the depth of the outermost
     /// frame of the region's function, or 0 if the function is not on the call stack.
     sure: Vec<(usize, Vec<u16>)>,
+    /// The rules with `ends = "exact"`, by the nodes that stand for the names of marks.
+    marks: NumberMap<u32, usize>,
 }
 
 impl Selection {
@@ -47,6 +50,7 @@ impl Selection {
         let site_of = |&node: &i64| tree.sites.get(node as usize).copied().flatten();
         names.found.extend(allocating.iter().filter_map(site_of));
         names.check(plan, name)?;
+        selection.marks = marks(plan, stacks, &frames)?;
         for (rule, entries) in tree.entries {
             if plan.rules[rule].ends == Some(End::Sure) {
                 selection.sure.push((rule, entries));
@@ -72,6 +76,12 @@ impl Selection {
         node >= 0 && self.starts.get(node as usize).copied().unwrap_or(false)
     }
 
+    /// The rule of a mark, by the node that stands for its name.
+    #[inline]
+    pub fn marked(&self, node: i32) -> Option<usize> {
+        self.marks.get(&(node as u32)).copied()
+    }
+
     /// Whether there are regions that end for sure.
     pub fn has_sure_ends(&self) -> bool {
         !self.sure.is_empty()
@@ -86,6 +96,37 @@ impl Selection {
             let entry = entries.get(index).copied().unwrap_or(0);
             is_over(entry, kept).then_some(*rule)
         })
+    }
+}
+
+/// The rules with exact ends, by the nodes that stand for the names of marks. Such a node has one frame,
+/// which is in no module. Fails if a rule has no marks.
+fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32, usize>> {
+    let mut marks = NumberMap::default();
+    let mut left: BTreeSet<usize> = (0..plan.rules.len()).filter(|&r| plan.is_exact(r)).collect();
+    if left.is_empty() {
+        return Ok(marks);
+    }
+    for (node, &(parent, frame)) in stacks.nodes().iter().enumerate().skip(1) {
+        if parent != 0 || stacks.place_of(frame) != (None, None) {
+            continue;
+        }
+        for rule in frames.regions_of(frame as usize).filter(|&rule| plan.is_exact(rule)) {
+            marks.insert(node as u32, rule);
+            left.remove(&rule);
+        }
+    }
+    match left.first() {
+        None => Ok(marks),
+        Some(&rule) => Err(bad(
+            format!(
+                "{}: rule {} needs exact ends, and the trace has no marks of {}",
+                plan.name,
+                rule + 1,
+                plan.rules[rule].scope
+            ),
+            "write ends = \"drained\", or ends = \"sure\", or mark the region: mallard/trace/region.h",
+        )),
     }
 }
 
@@ -250,7 +291,8 @@ impl<'a> Tree<'a> {
             _ => None,
         });
         let is_region = |scope: &Scope| matches!(scope, Scope::Region(_));
-        let regions = numbered().filter(|(_, rule)| is_region(&rule.scope));
+        let by_stack = |rule: &Rule| is_region(&rule.scope) && rule.ends != Some(End::Exact);
+        let regions = numbered().filter(|(_, rule)| by_stack(rule));
         let nodes = stacks.nodes().len();
         Tree {
             frames,

@@ -81,6 +81,8 @@ pub(super) struct ThreadState {
     pub starts_at: Option<u64>,
     /// Events that are still to come.
     pub events_left: u64,
+    /// The marks of regions that have begun, the outermost first.
+    pub marks: Vec<i32>,
 }
 
 /// The threads that have started.

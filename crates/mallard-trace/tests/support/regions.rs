@@ -20,12 +20,17 @@ const NAMES: [&str; 7] = [
     "libx.so+0x77",
 ];
 
+/// The names of marks. One is that of a function too.
+const MARKS: [&str; 3] = ["request", "a phase of the request with a long name", "other"];
+
 /// What an event does with blocks, which are named by their addresses.
 #[derive(Clone, Copy)]
 enum What {
     Allocate(u64, u64),
     Free(u64),
     Resize { from: u64, to: u64, size: u64 },
+    Begin(&'static str),
+    End(&'static str),
     Nothing,
 }
 
@@ -101,8 +106,20 @@ impl Program {
         (Some(stack), kept)
     }
 
+    /// Begins or ends a region by a mark.
+    fn mark(&mut self, thread: usize) {
+        let (name, is_begin) = (MARKS[self.random.below(3)], self.random.below(2) == 0);
+        let kind = if is_begin { op::REGION_BEGIN } else { op::REGION_END };
+        self.script.mark(thread as u32, kind, name);
+        let what = if is_begin { What::Begin(name) } else { What::End(name) };
+        self.events.push(Event { thread, what, stack: None, kept: 0 });
+    }
+
     fn step(&mut self) {
         let thread = self.random.below(self.threads);
+        if !self.last[thread].is_empty() && self.random.below(8) == 0 {
+            return self.mark(thread);
+        }
         let (stack, kept) = self.next_stack(thread);
         let (tid, size) = (thread as u32, self.random.below(500) as u64);
         let known: &[&str] = stack.as_deref().unwrap_or_default();
@@ -147,7 +164,21 @@ impl Program {
         for (number, event) in self.events.iter().enumerate() {
             last_event[event.thread] = number;
         }
+        let mut marks: Vec<Vec<&str>> = vec![Vec::new(); self.threads];
         for (number, event) in self.events.iter().enumerate() {
+            if ends == End::Exact {
+                let marks = &mut marks[event.thread];
+                follow_mark(marks, event.what);
+                let is_within = marks.contains(&function);
+                if !is_within {
+                    model.end(&mut current[event.thread]);
+                }
+                model.event(event, is_within, &mut current, ends);
+                if last_event[event.thread] == number {
+                    model.end(&mut current[event.thread]);
+                }
+                continue;
+            }
             let depth = |stack: &Vec<&str>| stack.iter().position(|&name| name == function);
             let within = event.stack.as_ref().and_then(depth);
             // The frame outside of the function tells which call of the function this is.
@@ -162,6 +193,19 @@ impl Program {
         }
         model.finish();
         model
+    }
+}
+
+/// Begins a region, or ends the innermost one of the name with all that are inside of it.
+fn follow_mark(marks: &mut Vec<&'static str>, what: What) {
+    match what {
+        What::Begin(name) => marks.push(name),
+        What::End(name) => {
+            if let Some(at) = marks.iter().rposition(|&mark| mark == name) {
+                marks.truncate(at);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -132,6 +132,16 @@ impl Script {
         self.event(thread, format::op::REALLOC_TO, to, size, stack)
     }
 
+    /// Adds a mark of a thread: `op` is the begin or the end of a region.
+    pub fn mark(&mut self, thread: u32, op: u8, name: &str) -> &mut Self {
+        self.t += 1;
+        let records = Record::mark(op, self.t, name);
+        let events: Vec<Vec<u8>> =
+            records.iter().map(|record| record.to_bytes().to_vec()).collect();
+        self.stream.piece(u64::from(thread), &events);
+        self
+    }
+
     /// Adds a record to the stream.
     pub fn record(&mut self, op: u8, number: u32, addr: u64, size: u64) -> &mut Self {
         let record = Record { stack: number, ..Record::new(op, self.t, addr, size) };
@@ -146,10 +156,14 @@ impl Script {
         let frames = trace.table(&FRAMES).unwrap();
         let column = |name| frames.i64s(name).unwrap();
         let offsets = column("offset");
-        let name = |offset: &i64| {
+        let names = frames.texts("func").unwrap();
+        let name = |(offset, name): (&i64, &'_ String)| {
             let known = FUNCTIONS.get((*offset as usize).wrapping_sub(0x1000));
-            known.copied().unwrap_or("?")
+            // The name of a mark has no offset.
+            let other = if *offset < 0 { name.as_str() } else { "?" };
+            known.copied().unwrap_or(other).to_string()
         };
+        let names: Vec<String> = offsets.iter().zip(&names).map(name).collect();
         let null = |values: Vec<i64>| values.into_iter().map(|v| (v >= 0).then_some(v));
         let small =
             |values: Vec<i64>| null(values).map(|v| v.map(|v| v as i32)).collect::<Vec<_>>();
@@ -157,7 +171,7 @@ impl Script {
             Column::i32(column("frame").iter().map(|&frame| frame as i32)),
             Column::i32_or_null(small(column("module"))),
             Column::i64_or_null(null(offsets.clone())),
-            Column::text(offsets.iter().map(name)),
+            Column::text(names.iter().map(String::as_str)),
             Column::text_or_null(offsets.iter().map(|_| None)),
             Column::i32_or_null(small(column("line"))),
             Column::i32_or_null(small(column("inline_of"))),

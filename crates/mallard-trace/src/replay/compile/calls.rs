@@ -67,7 +67,7 @@ impl Compiler<'_> {
 
     fn allocate(&mut self, row: &Row, thread: usize, kind: u8, align: u8) -> Result<()> {
         let gap = self.begin_call(row, thread);
-        let rule = self.selection.rule(row.stack);
+        let rule = self.rule_of(row.stack, thread);
         let instance = match rule {
             NO_RULE => NO_INSTANCE,
             rule => self.regions.enter(thread, rule, &mut self.emitter)?,

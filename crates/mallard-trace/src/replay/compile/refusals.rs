@@ -1,24 +1,13 @@
 //! The errors of a compilation.
 
 use super::super::compiled::RuleResult;
-use super::super::plan::{bad, End, Plan, Rule};
+use super::super::plan::Rule;
 use super::super::strategy::Strategy;
 use super::super::threads::Process;
 use crate::error::{Error, ErrorKind, Result};
 use crate::trace::Trace;
 use std::io;
 use std::path::Path;
-
-/// Fails if the plan has a region with `ends = "exact"`: no trace records such ends.
-pub(super) fn check_ends(plan: &Plan) -> Result<()> {
-    match plan.rules.iter().position(|rule| rule.ends == Some(End::Exact)) {
-        None => Ok(()),
-        Some(rule) => Err(bad(
-            format!("{}: rule {} needs exact ends, and no trace has them", plan.name, rule + 1),
-            "write ends = \"drained\", or ends = \"sure\"",
-        )),
-    }
-}
 
 /// The error of a trace without events, or without events of a process.
 pub(super) fn no_events(trace: &Trace, process: Option<i32>) -> Result<Error> {

@@ -1,0 +1,71 @@
+/* Marks of regions for the recorder, for C99, any later C, and C++.
+ *
+ *     void convert(const char* path)
+ *     {
+ *         mallard_region_begin("convert");
+ *         ...
+ *         mallard_region_end("convert");
+ *     }
+ *
+ * In C++, an object marks a region until the end of its scope, also if an exception ends the scope:
+ *
+ *     mallard::region const marked("convert");
+ *
+ * A trace of `mallard record` then has the exact begin and end of each instance of the region,
+ * which call stacks alone do not tell: write `region = "convert"` and `ends = "exact"` in a plan. A
+ * program that is not recorded does nothing at a mark but test a pointer. No library is needed for
+ * that.
+ *
+ * Marks nest, on each thread by itself. The end of a region ends the regions inside of it as well:
+ * so a program that leaves them by longjmp has the right instances again at the next outer end. A
+ * name is cut to 240 characters.
+ */
+#ifndef MALLARD_REGION_H
+#define MALLARD_REGION_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The recorder has these functions. Without the recorder they are null. */
+extern void mallard_record_region_begin(const char* name) __attribute__((weak));
+extern void mallard_record_region_end(const char* name) __attribute__((weak));
+
+#ifdef __cplusplus
+}
+#endif
+
+/** Marks that this thread enters the region `name`. Any thread may call. */
+static inline void mallard_region_begin(const char* name)
+{
+    if (mallard_record_region_begin)
+        mallard_record_region_begin(name);
+}
+
+/** Marks that this thread leaves the region `name`. Without a begin of the region, nothing happens.
+ */
+static inline void mallard_region_end(const char* name)
+{
+    if (mallard_record_region_end)
+        mallard_record_region_end(name);
+}
+
+#ifdef __cplusplus
+namespace mallard {
+
+/** Marks a region from its construction to its destruction. The name must live as long. */
+class region {
+public:
+    explicit region(const char* name) noexcept : name_(name) { mallard_region_begin(name); }
+    ~region() { mallard_region_end(name_); }
+    region(const region&) = delete;
+    region& operator=(const region&) = delete;
+
+private:
+    const char* name_;
+};
+
+} // namespace mallard
+#endif
+
+#endif

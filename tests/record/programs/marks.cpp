@@ -1,0 +1,33 @@
+// Marks regions: forty documents, of which one is left by an exception. A block of each is 70,000
+// bytes.
+#include "../../../include/mallard/trace/region.h"
+
+#include <cstdlib>
+
+namespace {
+
+void convert(int document)
+{
+    mallard::region const marked("convert");
+    void* volatile block = std::malloc(70'000 + static_cast<std::size_t>(document));
+    std::free(block);
+    mallard::region const inner("a part of the document with a long name");
+    if (document == 7)
+        throw document;
+}
+
+} // namespace
+
+int main()
+{
+    mallard_region_end("convert"); // without a begin
+    for (int document = 0; document < 40; ++document) {
+        try {
+            convert(document);
+        } catch (int) {
+        }
+    }
+    mallard_region_begin("");
+    mallard_region_end("");
+    mallard_region_begin(nullptr);
+}
