@@ -1,0 +1,113 @@
+"""Answers of `mallard advise`: those that are expected, and whether an advice is one of them."""
+import re
+from dataclasses import dataclass
+
+# Strategies that differ in binding alone make the same calls of an allocator.
+SAME = {"AS5": "AS3", "AS6": "AS4", "AS9": "AS7", "AS10": "AS8", "AS13": "AS11", "AS14": "AS12"}
+ACTIONS = ("convert", "pool", "switch", "set", "fix", "leave")
+NEAR = 0.03 # a strategy whose saving is as near to that of the best one counts too
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The right answers of a program: pairs of action and strategy, and the function of the card."""
+
+    pairs: tuple
+    function: str = ""
+
+    @property
+    def is_leave(self):
+        return self.pairs == (("leave", ""),)
+
+    def __str__(self):
+        words = " or ".join(" ".join(filter(None, pair)) for pair in self.pairs)
+        return f"{words} in {self.function}" if self.function else words
+
+
+@dataclass(frozen=True)
+class Judged:
+    is_right: bool # action, strategy and function
+    is_action_right: bool
+    is_undecided: bool
+    why: str # what differs, for a reader
+
+
+def parse(line):
+    """Reads `// advises: ACTION [STRATEGY] [or ...] [in FUNCTION]`. Returns None if it is something else."""
+    match = re.fullmatch(r"// advises: (.+?)(?: in (\S+))?", line)
+    if match is None:
+        return None
+    pairs, action = [], ""
+    for words in match[1].split(" or "):
+        first, *rest = words.split()
+        if first in ACTIONS:
+            action = first
+        else:
+            rest = [first, *rest]
+        if not action or len(rest) > 1 or not all(re.fullmatch(r"AS\d+", word) for word in rest):
+            return None
+        pairs.append((action, rest[0] if rest else ""))
+    return Expected(tuple(pairs), match[2] or "")
+
+
+def binding_apart(strategy):
+    return SAME.get(strategy, strategy or "")
+
+
+def function_of(card):
+    """Returns the function that a card names, or an empty text."""
+    place = card.get("region") or card.get("site") or {}
+    return place.get("function") or ""
+
+
+def names(function, wanted):
+    """Whether the name of a function, with its scopes and arguments, is that of the wanted one."""
+    return re.search(rf"(?<![\w]){re.escape(wanted)}(?![\w])", function) is not None
+
+
+def is_near(advice, card, strategy):
+    """Whether the strategy saves nearly as much as the first card, by the matrix."""
+    best = ((card.get("saving") or {}).get("total") or {}).get("saving")
+    wanted = binding_apart(strategy)
+    region = function_of(card)
+    savings = [entry["saving"] for entry in advice.get("matrix", ())
+               if entry.get("saving") is not None and binding_apart(entry["name"].split()[0]) == wanted
+               and (not entry.get("region") or not region or entry["region"] == region)]
+    return best is not None and bool(savings) and max(savings) >= best - NEAR
+
+
+def judge(expected, advice):
+    """Compares the first card of an advice with what is expected."""
+    is_undecided = advice["verdict"] == "undecided"
+    card = advice["cards"][0]
+    action, strategy = card["action"], binding_apart(card.get("strategy"))
+    of_action = [wanted for known, wanted in expected.pairs if known == action]
+    near = any(not wanted or binding_apart(wanted) == strategy or is_near(advice, card, wanted)
+               for wanted in of_action)
+    here = not expected.function or action == "leave" or names(function_of(card), expected.function)
+    why = "" if of_action and near and here else f"the first card says {shown(advice)}"
+    return Judged(not why and not is_undecided, bool(of_action), is_undecided, why)
+
+
+def shown(advice):
+    """Returns the first card in a few words."""
+    card = advice["cards"][0]
+    words = [card["action"], card.get("strategy") or card.get("allocator") or ""]
+    if function_of(card):
+        words.append(f"in {function_of(card)}")
+    return " ".join(filter(None, words)) + (" (undecided)" if advice["verdict"] == "undecided" else "")
+
+
+def predicted(advice):
+    """Returns the predicted interval of the saving of the first card; (None, None) if there is none."""
+    total = (advice["cards"][0].get("saving") or {}).get("total") or {}
+    return total.get("low"), total.get("high")
+
+
+def is_inside(measured, low, high):
+    """Whether the measured saving is in the predicted interval."""
+    return None not in (low, high, measured["saving"]) and low <= measured["saving"] <= high
+
+
+def percent(share):
+    return "-" if share is None else f"{100 * share:.1f} %"

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Tests of answers.py."""
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers  # noqa: E402
+
+
+def advice(action, strategy=None, function=None, saving=0.2, matrix=(), verdict="change"):
+    card = {"action": action, "strategy": strategy, "site": None, "saving": {"total": {"saving": saving, "low": 0.1, "high": 0.3}},
+            "region": {"function": function} if function else None}
+    return {"verdict": verdict, "cards": [card], "matrix": list(matrix)}
+
+
+def is_right(line, given):
+    return answers.judge(answers.parse(f"// advises: {line}"), given).is_right
+
+
+class Answers(unittest.TestCase):
+    def test_a_line_is_read_and_written_back(self):
+        for line in ("convert AS4 in render_document", "pool AS7", "switch", "fix in remember", "leave",
+                     "convert AS11 or leave in read_document", "convert AS3 or convert AS4 in a::b"):
+            self.assertEqual(str(answers.parse(f"// advises: {line}")), line)
+
+    def test_a_strategy_alone_has_the_action_before_it(self):
+        self.assertEqual(answers.parse("// advises: convert AS4 or AS12").pairs, (("convert", "AS4"), ("convert", "AS12")))
+
+    def test_other_lines_are_no_answers(self):
+        for line in ("// advises: AS4", "// advises: improve", "// advises: convert AS4 AS5", "advises: leave", ""):
+            self.assertIsNone(answers.parse(line), line)
+
+    def test_action_strategy_and_function_have_to_be_right(self):
+        line = "convert AS4 in parse"
+        self.assertTrue(is_right(line, advice("convert", "AS4", "doc::parse(char const*)")))
+        self.assertFalse(is_right(line, advice("pool", "AS4", "doc::parse(char const*)")))
+        self.assertFalse(is_right(line, advice("convert", "AS12", "doc::parse(char const*)")))
+        self.assertFalse(is_right(line, advice("convert", "AS4", "doc::parse_all(char const*)")))
+        self.assertFalse(is_right(line, advice("convert", "AS4")))
+
+    def test_a_strategy_that_differs_in_binding_is_right(self):
+        self.assertTrue(is_right("convert AS4", advice("convert", "AS6")))
+        self.assertTrue(is_right("pool AS9", advice("pool", "AS7")))
+        self.assertFalse(is_right("convert AS4", advice("convert", "AS3")))
+
+    def test_a_strategy_near_the_first_is_right(self):
+        def with_matrix(saving):
+            return advice("convert", "AS4", "f", 0.2, [{"name": "AS12 in f", "region": "f", "saving": saving}])
+        self.assertTrue(is_right("convert AS12 in f", with_matrix(0.18)))
+        self.assertFalse(is_right("convert AS12 in f", with_matrix(0.16)))
+        self.assertFalse(is_right("convert AS12 in f", with_matrix(None)))
+
+    def test_a_strategy_of_another_region_is_not_near(self):
+        far = advice("convert", "AS4", "f", 0.2, [{"name": "AS12 in g", "region": "g", "saving": 0.2}])
+        self.assertFalse(is_right("convert AS12 in f", far))
+
+    def test_each_of_several_answers_is_right(self):
+        line = "convert AS11 or leave in read"
+        self.assertTrue(is_right(line, advice("leave", saving=None)))
+        self.assertTrue(is_right(line, advice("convert", "AS11", "read")))
+        self.assertFalse(is_right(line, advice("switch")))
+
+    def test_an_undecided_advice_is_neither_right_nor_a_wrong_action(self):
+        judged = answers.judge(answers.parse("// advises: leave"), advice("leave", verdict="undecided"))
+        self.assertTrue(judged.is_undecided and not judged.is_right and judged.is_action_right)
+
+    def test_a_measured_saving_is_inside_or_outside_the_predicted_interval(self):
+        low, high = answers.predicted(advice("convert"))
+        self.assertTrue(answers.is_inside({"saving": 0.1}, low, high))
+        self.assertFalse(answers.is_inside({"saving": 0.31}, low, high))
+        self.assertFalse(answers.is_inside({"saving": None}, low, high))
+        self.assertFalse(answers.is_inside({"saving": 0.2}, None, None))
+
+
+if __name__ == "__main__":
+    unittest.main()

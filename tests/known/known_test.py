@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Checks that `mallard advise` gives the known answer for each program of this folder.
+
+    known_test.py [--runs N] [--budget SECONDS] [--only REGEX] [--verify SECONDS] [--json]
+    known_test.py --same FOLDER NAME
+
+The first line of a program is its answer, `// advises: ACTION [STRATEGY] [in FUNCTION]`. Further answers
+that are right too follow after `or`. NAME_advised.cpp is the program that followed the advice.
+
+Once (--runs 1, the default), this is a test: the status is 1 if an action is wrong. A machine that is too
+noisy to decide passes. With more runs it prints for how many of them the first card is right, with its
+strategy and function, and in how many runs a change is advised although there is nothing to gain.
+--verify also measures each advised program, and compares the saving with the predicted interval. --json
+prints rows of the suite `advise` instead, with the seconds and the peak memory of each stage.
+
+--same only checks that a program and its advised form print the same.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import answers
+import rows
+
+here = Path(__file__).resolve().parent
+root = here.parents[1]
+
+
+def fail(what, state, help):
+    sys.exit(f"known_test.py: {what}\n  {state}\n  help: {help}")
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def check_same(folder, name):
+    """Fails unless the two forms of a program print the same."""
+    forms = [str(Path(folder) / f"known-{form}") for form in (name, f"{name}_advised")]
+    printed = [subprocess.run([form, "2"], check=True, capture_output=True, text=True).stdout for form in forms]
+    if printed[0] != printed[1] or not printed[0]:
+        sys.exit(f"known_test.py: {name} prints {printed[0]!r}, but {name}_advised {printed[1]!r}")
+
+
+class Failed(Exception):
+    """Raised when `mallard` has no answer. The message says why."""
+
+
+def json_of(command, folder):
+    """Runs a command, and returns its JSON object with the CPU seconds and the peak memory."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=complaints, cwd=folder)
+        _, status, used = os.wait4(running.pid, 0)
+        running.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        complaints.seek(0)
+        text = out.read().decode(errors="replace")
+        # The output of the recorded program comes before the object.
+        begin = text.find('{"version"')
+        if running.returncode not in (0, 1) or (begin < 0 and not text.lstrip().startswith("{")):
+            lines = complaints.read().decode(errors="replace").strip().splitlines() or ["no output"]
+            raise Failed(f"{command[1]} ended with {running.returncode}: {lines[0]}")
+        return json.loads(text[max(begin, text.find("{") if begin < 0 else begin):]), used
+
+
+class Known:
+    """A program with its answer, and what `mallard` said about it."""
+
+    def __init__(self, name, command, expected, advised=None):
+        self.name, self.command, self.expected, self.advised = name, command, expected, advised
+        self.advices = []
+        self.used = []
+        self.verified = None
+
+    def advise(self, mallard, budget, folder):
+        command = [mallard, "advise", "--json", "--quiet", "--budget", f"{budget}s", "--", *self.command]
+        advice, used = json_of(command, folder)
+        self.advices.append(advice)
+        self.used.append(used)
+        return advice
+
+    def verify(self, mallard, budget, folder):
+        command = [mallard, "verify", "--json", "--quiet", "--budget", f"{budget}s",
+                   "--before", " ".join(self.command), "--after", " ".join(self.advised)]
+        self.verified = json_of(command, folder)[0]["candidates"][0]["cpu"]
+
+
+def programs_of(folder):
+    """Returns all programs with known answers. `folder` has the built ones."""
+    found = []
+    for source in sorted(here.glob("*.cpp")):
+        name = source.stem
+        first = source.open().readline().strip()
+        if name.endswith("_advised"):
+            continue
+        expected = answers.parse(first)
+        if expected is None:
+            fail(f"{source.name} begins with '{first}'", "nothing was checked",
+                 "write its answer there, for example: // advises: convert AS4 in parse")
+        advised = here / f"{name}_advised.cpp"
+        found.append(Known(name, [f"{folder}/known-{name}"], expected,
+                           [f"{folder}/known-{name}_advised"] if advised.exists() else None))
+    found.append(Known("cmake", ["cmake", "--help-full"], answers.parse("// advises: leave")))
+    return found
+
+
+def summary(known):
+    """Returns the line of a program in the table: right answers, changes, and the prediction."""
+    judged = [answers.judge(known.expected, advice) for advice in known.advices]
+    right = sum(one.is_right for one in judged)
+    undecided = sum(one.is_undecided for one in judged)
+    last = answers.shown(known.advices[-1])
+    line = f"{known.name:15} {right} of {len(judged)} right"
+    line += f", {undecided} undecided" if undecided else ""
+    line += f"   expected {known.expected}; said {last}"
+    if known.verified:
+        low, high = answers.predicted(known.advices[-1])
+        inside = answers.is_inside(known.verified, low, high)
+        line += (f"\n{'':15} predicted {answers.percent(low)} to {answers.percent(high)}, measured "
+                 f"{answers.percent(known.verified['saving'])} ({answers.percent(known.verified['low'])} to "
+                 f"{answers.percent(known.verified['high'])}): {'inside' if inside else 'outside'}")
+    return line
+
+
+def totals(programs):
+    """Returns the lines below the table."""
+    pairs = [(known, advice) for known in programs for advice in known.advices]
+    right = sum(answers.judge(known.expected, advice).is_right for known, advice in pairs)
+    yield f"first card right: {right} of {len(pairs)}"
+    left = [advice for known, advice in pairs if known.expected.is_leave]
+    if left:
+        alone = sum(advice["verdict"] != "change" for advice in left)
+        yield f"nothing to gain: no change advised in {alone} of {len(left)} runs"
+    verified = [known for known in programs if known.verified]
+    if verified:
+        inside = sum(answers.is_inside(known.verified, *answers.predicted(known.advices[-1])) for known in verified)
+        yield f"measured saving in the predicted interval: {inside} of {len(verified)}"
+
+
+def check_once(known, options, folder):
+    """Asks once about a program. Returns why the advice is wrong, or an empty text."""
+    advice = known.advise(options.mallard, options.budget, folder)
+    judged = answers.judge(known.expected, advice)
+    return "" if judged.is_undecided or judged.is_action_right else judged.why
+
+
+def run(programs, options, folder):
+    """Asks about all programs. Returns 1 if a program has no answer, or a wrong one in a test."""
+    status = 0
+    for number in range(options.runs):
+        for known in programs:
+            try:
+                wrong = check_once(known, options, folder)
+                if number == 0 and known.advised and options.verify:
+                    known.verify(options.mallard, options.verify, folder)
+            except Failed as reason:
+                wrong = str(reason)
+                status = 1
+            if wrong:
+                say(f"known_test.py: {known.name}: {wrong}\n  expected {known.expected}\n"
+                    f"  help: mallard advise -- {' '.join(known.command)}")
+                status |= options.runs == 1
+    return status
+
+
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1, help="how often each program is asked about")
+    parser.add_argument("--budget", type=int, default=20, metavar="SECONDS", help="of each run of mallard advise")
+    parser.add_argument("--verify", type=int, metavar="SECONDS", help="also measure the advised programs, for so long each")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only the programs whose names match")
+    parser.add_argument("--json", action="store_true", help="rows of the suite advise")
+    parser.add_argument("--list", action="store_true", help="name the programs and their answers")
+    parser.add_argument("--same", nargs=2, metavar=("FOLDER", "NAME"))
+    parser.add_argument("--mallard", default=str(root / "build/cargo/release/mallard"), metavar="COMMAND")
+    parser.add_argument("--programs", default=str(root / "build/dev/tests/known"), metavar="FOLDER")
+    return parser.parse_args()
+
+
+def main():
+    options = parsed()
+    if options.same:
+        return check_same(*options.same)
+    programs = [known for known in programs_of(Path(options.programs).resolve()) if re.search(options.only, known.name)]
+    if not programs:
+        fail(f"no program matches '{options.only}'", "nothing was checked", "tests/known/known_test.py --list")
+    if options.list:
+        return print("\n".join(f"{known.name:15} {known.expected}" for known in programs))
+    options.mallard = str(Path(options.mallard).resolve())
+    for program in (options.mallard, *(known.command[0] for known in programs if "/" in known.command[0])):
+        if not os.access(program, os.X_OK):
+            fail(f"there is no {program}", "nothing was checked", "./x build dev && ./x bench advise")
+    with tempfile.TemporaryDirectory(prefix="mallard-known-") as folder:
+        status = run(programs, options, folder)
+    programs = [known for known in programs if known.advices]
+    if options.json:
+        rows.print_all(programs, options)
+    else:
+        print("\n".join([*map(summary, programs), *totals(programs)]))
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+// advises: convert AS11 or leave in read_document
+//
+// Parses documents into trees, and keeps the title of each: one string escapes from the region of a
+// document, so its memory must not be freed as a whole when the document ends.
+#include "known.hpp"
+
+struct element {
+    std::string name, text;
+    std::vector<element> parts;
+};
+
+/// Reads `<name>text<name>...</>text</>`: elements with text, and with elements in them.
+class reader {
+public:
+    explicit reader(std::string_view text) : text_(text) {}
+
+    element read()
+    {
+        element made;
+        made.name = word('>');
+        made.text = word('<');
+        while (at_ < text_.size() && text_[at_] != '/') {
+            made.parts.push_back(read());
+            made.text += word('<');
+        }
+        at_ += 2;
+        return made;
+    }
+
+private:
+    /// Returns the text before `end`, and skips both.
+    std::string_view word(char end)
+    {
+        std::size_t const begin = at_;
+        at_ = std::min(text_.find(end, begin), text_.size());
+        return text_.substr(begin, at_++ - begin);
+    }
+
+    std::string_view text_;
+    std::size_t at_ = 1;
+};
+
+std::string_view const names[] = {"section", "paragraph_with_a_long_name", "list", "item",
+                                  "emphasis"};
+
+void write_element(std::string& out, known::random_numbers& random, int depth)
+{
+    out += '<';
+    out += names[random.below(5)];
+    out += '>';
+    for (std::uint32_t i = random.below(12); i-- > 0;)
+        out += "some words ";
+    for (std::uint32_t i = depth > 0 ? 1 + random.below(5) : 0; i-- > 0;)
+        write_element(out, random, depth - 1);
+    out += "</>";
+}
+
+std::uint64_t sum_of(const element& at)
+{
+    std::uint64_t sum = at.name.size() * 3 + at.text.size();
+    for (const auto& part : at.parts)
+        sum = sum * 31 + sum_of(part);
+    return sum;
+}
+
+/// Returns a number for the content of a document. Keeps the title.
+std::uint64_t read_document(std::string_view text, std::vector<std::string>& titles)
+{
+    auto const root = reader(text).read();
+    titles.push_back(root.parts.front().text + " (" + root.name + ")");
+    return sum_of(root);
+}
+
+int main(int count, char** arguments)
+{
+    int const rounds = known::rounds(count, arguments, 30);
+    known::random_numbers random(3);
+    std::vector<std::string> documents(50), titles;
+    for (auto& text : documents)
+        write_element(text, random, 6);
+    titles.reserve(documents.size() * static_cast<std::size_t>(rounds));
+    std::uint64_t sum = 0;
+    for (int i = 0; i < rounds; ++i)
+        for (const auto& text : documents)
+            sum = sum * 31 + read_document(text, titles);
+    known::print(known::hash_of(titles.back(), sum));
+}
