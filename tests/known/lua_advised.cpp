@@ -48,7 +48,7 @@ std::uint64_t run_script(const std::string& script, int round)
 
 int main(int count, char** arguments)
 {
-    int const rounds = known::rounds(count, arguments, 30);
+    int const rounds = known::rounds(count, arguments, 8);
     auto const scripts = known::texts(KNOWN_SCRIPTS, ".lua");
     std::uint64_t sum = 0;
     for (int i = 0; i < rounds; ++i)

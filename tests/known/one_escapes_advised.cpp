@@ -1,4 +1,4 @@
-// follows the advice: convert AS11 in read_document
+// follows the advice: convert AS11
 //
 // The program one_escapes.cpp with a multipool over an arena for the tree of each document. The
 // title is in the heap as before.
@@ -87,7 +87,7 @@ std::uint64_t read_document(std::string_view text, std::vector<std::string>& tit
 {
     mallard::pmr_resource<mallard::multipool<mallard::arena<>>> memory;
     element const root = reader(text, memory).read();
-    titles.emplace_back(root.parts.front().text).append(" (").append(root.name).append(")");
+    titles.emplace_back(root.parts.front().text);
     return sum_of(root);
 }
 

@@ -22,7 +22,7 @@ local all = {}
 for i = 1, 50 do
     all[i] = account.new("account" .. i, 100 + round)
 end
-for i = 1, 3000 do
+for i = 1, 24000 do
     all[i * 7 % 50 + 1]:move(all[i * 13 % 50 + 1], i % 17)
 end
 

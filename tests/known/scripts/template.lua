@@ -1,7 +1,7 @@
--- Fills templates: patterns, replacements and buffers of strings.
+-- Fills templates, and keeps the last 20 pages: patterns, replacements and buffers of strings.
 local template = "<li id='{id}' class='{class}'><a href='/{path}'>{title}</a></li>"
 local pages = {}
-for page = 1, 40 do
+for page = 1, 320 do
     local items = {}
     for i = 1, 15 do
         local values = {
@@ -12,6 +12,6 @@ for page = 1, 40 do
         }
         items[i] = template:gsub("{(%w+)}", values)
     end
-    pages[page] = "<ul>\n" .. table.concat(items, "\n") .. "</ul>\n"
+    pages[page % 20] = "<ul>\n" .. table.concat(items, "\n") .. "</ul>\n"
 end
-return table.concat(pages)
+return table.concat(pages, "", 0, 19)

@@ -11,7 +11,7 @@ local function count(node)
 end
 
 local sum = 0
-for i = 1, 20 + round % 5 do
+for i = 1, 160 + round % 5 do
     sum = sum + count(tree(8))
 end
 return tostring(sum)

@@ -6,7 +6,7 @@ local function random(n)
 end
 
 local counts = {}
-for line = 1, 300 do
+for line = 1, 2400 do
     local words = {}
     for i = 1, 12 do
         words[i] = string.format("word%d", random(400))
