@@ -1,6 +1,7 @@
 //! Reads the figures of a trace that advice rests on.
 
 use super::evidence::{Bound, Evidence, Memory, Program, Site};
+use super::rules::{INPUTS_MIN, INSTANCES_MIN};
 use crate::allocators;
 use crate::error::Failure;
 use crate::look::frames::without_wrappers;
@@ -140,7 +141,12 @@ fn cannot_run(manifest: &Manifest, words: Option<&[String]>) -> Option<String> {
 
 fn bound(manifest: &Manifest, regions: &[Region], cpu_ns: Option<f64>) -> Bound {
     let Some(shares) = shares(manifest) else { return Bound::default() };
-    let longest = regions.iter().map(|region| region.teardown_ns).fold(0.0, f64::max);
+    // Wink-out is advised for no other region, so the frees at the ends of the others stay.
+    let may_wink_out = |region: &&Region| {
+        region.escapes == 0 && region.instances >= INSTANCES_MIN && region.inputs >= INPUTS_MIN
+    };
+    let ends = regions.iter().filter(may_wink_out).map(|region| region.teardown_ns);
+    let longest = ends.fold(0.0, f64::max);
     let teardown = cpu_ns.map(|cpu| (longest / cpu.max(1.0)).min(1.0));
     let faults = shares.faults * faults_of_blocks(manifest);
     let all = shares.calls + faults + teardown.unwrap_or(0.0);
@@ -237,4 +243,44 @@ fn validity(manifest: &Manifest) -> Vec<String> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn manifest() -> Manifest {
+        let notes = json!({"user_ns": 1e9, "system_ns": 0.0, "recording_ns_per_event": 0.0,
+            "ns_per_free": 10.0, "minor_faults": 100.0, "ns_per_fault": 1000.0});
+        let text = json!({"format": Manifest::format(), "schema": 1, "tool": "", "stream": {
+            "version": 1, "clock": 1, "clock_hz": 1, "start_unix": 0, "pid": 1, "sample_bytes": 0,
+            "records": 0, "ending": "complete"}, "losses": {}, "counts": {}, "repairs": {},
+            "totals": {}, "tables": [], "notes": notes});
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn frees_at_ends_count_for_the_bound_only_where_wink_out_can_be_advised() {
+        let region = |instances, escapes| Region {
+            instances,
+            inputs: 2,
+            escapes,
+            teardown_ns: 5e8,
+            ..super::super::rules::sample::region()
+        };
+        let teardown = |region| bound(&manifest(), &[region], Some(1e9)).teardown.unwrap();
+        assert_eq!(teardown(region(30, 0)), 0.5);
+        assert_eq!((teardown(region(29, 0)), teardown(region(30, 1))), (0.0, 0.0));
+    }
+
+    #[test]
+    fn page_faults_count_for_the_bound_as_far_as_blocks_can_have_caused_them() {
+        let mut manifest = manifest();
+        assert_eq!(bound(&manifest, &[], None).faults, Some(0.0));
+        manifest.totals.sites.allocs = 10;
+        manifest.totals.sites.bytes = 40 * PAGE_BYTES as i64;
+        let faults = bound(&manifest, &[], None).faults.unwrap();
+        assert!((faults - 50.0 * 1000.0 / 1e9).abs() < 1e-12, "{faults}");
+    }
 }

@@ -5,7 +5,7 @@ use super::evidence::{Account, By, Candidate, Evidence, Kind, Proposal};
 use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
 use crate::allocators::{self, Allocator};
 use crate::error::Failure;
-use crate::output::units::{bytes, percent, time};
+use crate::output::units::{bytes, percent, plural, time};
 use crate::replay::{Accounted, Pilot, Plays};
 use crate::turns::timing::Timing;
 use crate::verdict::fresh::blocks_needed;
@@ -151,7 +151,7 @@ impl Measuring<'_, '_> {
     fn is_too_long(&mut self) -> bool {
         let (first, left) = (self.plays.first, self.budget.left());
         let least = first * (4 * blocks_needed(1) as u32);
-        let is_too_long = first > left / 3;
+        let is_too_long = first > left / 2;
         if is_too_long {
             let seconds = (self.budget.taken() + least).as_secs().max(1);
             self.undecided(format!(
@@ -171,6 +171,8 @@ impl Measuring<'_, '_> {
     fn add_plans(&mut self, proposals: Vec<Proposal>) {
         let limit = self.budget.left().mul_f64(ACCOUNT_SHARE);
         let begin = self.budget.taken();
+        let all = proposals.len() as u32;
+        let mut left_out: Vec<String> = Vec::new();
         for proposal in proposals {
             let name = proposal.plan.name.clone();
             let region = proposal.region;
@@ -183,6 +185,7 @@ impl Measuring<'_, '_> {
             }
             if self.budget.taken() - begin + self.plays.first > limit {
                 drop("the budget is too small to compile it".to_string());
+                left_out.push(name);
                 continue;
             }
             let _step = self.budget.step(&format!("compiling the plan {name}"));
@@ -203,6 +206,15 @@ impl Measuring<'_, '_> {
                     });
                 }
             }
+        }
+        if let Some(first) = left_out.first() {
+            let more = (self.plays.first * all).mul_f64(1.0 / ACCOUNT_SHARE);
+            let seconds = (begin + more).as_secs() + 1;
+            let plans = plural(left_out.len() as u64, "plan");
+            self.undecided(format!(
+                "what {plans} such as {first} would save: the budget is too small to compile all; \
+                 --budget {seconds}s is enough"
+            ));
         }
     }
 

@@ -64,7 +64,11 @@ impl Advice<'_> {
                 card::text(&self.cards)
             );
         }
-        text.extend(evidence.undecided.iter().map(|what| format!("  undecided: {what}\n")));
+        // A card that says that nothing was decided has the reasons itself.
+        let is_said = evidence.forced.is_none() && card::verdict(&self.cards) == "undecided";
+        if !is_said {
+            text.extend(evidence.undecided.iter().map(|what| format!("  undecided: {what}\n")));
+        }
         if !timing.quiet {
             text.extend(evidence.validity.iter().map(|what| format!("  note: {what}\n")));
             text.extend(evidence.notes.iter().map(|note| format!("  note: {note}\n")));
