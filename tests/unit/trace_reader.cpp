@@ -29,15 +29,16 @@ TEST(trace_reader, reads_the_golden_trace)
     EXPECT_EQ(
         ops_of(events),
         (std::vector{
-            mallard_trace_name,         mallard_trace_thread,     mallard_trace_allocate,
-            mallard_trace_allocate,     mallard_trace_allocate,   mallard_trace_deallocate,
-            mallard_trace_process,      mallard_trace_module,     mallard_trace_thread_start,
-            mallard_trace_thread,       mallard_trace_malloc,     mallard_trace_calloc,
-            mallard_trace_realloc_from, mallard_trace_realloc_to, mallard_trace_posix_memalign,
-            mallard_trace_free,         mallard_trace_memory,     mallard_trace_cpu,
-            mallard_trace_checkpoint,   mallard_trace_thread_end, mallard_trace_process_end,
-            mallard_trace_thread,       mallard_trace_lost,       mallard_trace_reset,
-            mallard_trace_end}));
+            mallard_trace_name,         mallard_trace_thread,       mallard_trace_allocate,
+            mallard_trace_allocate,     mallard_trace_allocate,     mallard_trace_deallocate,
+            mallard_trace_process,      mallard_trace_module,       mallard_trace_thread_start,
+            mallard_trace_thread,       mallard_trace_malloc,       mallard_trace_calloc,
+            mallard_trace_realloc_from, mallard_trace_realloc_to,   mallard_trace_posix_memalign,
+            mallard_trace_free,         mallard_trace_region_begin, mallard_trace_region_name,
+            mallard_trace_region_end,   mallard_trace_region_name,  mallard_trace_memory,
+            mallard_trace_cpu,          mallard_trace_checkpoint,   mallard_trace_thread_end,
+            mallard_trace_process_end,  mallard_trace_thread,       mallard_trace_lost,
+            mallard_trace_reset,        mallard_trace_end}));
     EXPECT_EQ(events[0].name, "orders of the day, and of the night");
     EXPECT_EQ(events[2].t, 1100);
     EXPECT_EQ(events[2].addr, 0x7f0000001000);

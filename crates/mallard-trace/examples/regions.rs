@@ -1,5 +1,5 @@
 //! Which regions does a trace have? `cargo run --release -p mallard-trace --example regions -- NAME`
-//! prints them, the most useful first.
+//! prints them, the most useful first; with --json after the name, as JSON.
 
 use mallard_trace::regions::{find, Limits};
 use mallard_trace::Trace;
@@ -19,6 +19,10 @@ fn main() -> ExitCode {
             return ExitCode::from(3);
         }
     };
+    if std::env::args().nth(2).as_deref() == Some("--json") {
+        println!("{}", serde_json::to_string(&regions).expect("JSON"));
+        return ExitCode::SUCCESS;
+    }
     regions.notes.iter().for_each(|note| println!("note: {note}"));
     for region in &regions.all {
         let share = 100.0 * region.call_ns / regions.total_call_ns.max(1.0);

@@ -17,10 +17,10 @@ fn the_golden_stream_becomes_a_trace() {
     assert_eq!(manifest.stream.ending, "complete");
     assert_eq!(manifest.losses.all(), 2);
     let counts = &manifest.counts;
-    assert_eq!((counts.events, counts.failed, counts.frees), (10, 1, 2));
+    assert_eq!((counts.events, counts.failed, counts.frees, counts.marks), (12, 1, 2, 2));
     assert_eq!(manifest.repairs.unknown_records, 1);
     let events = trace.table(&EVENTS).unwrap();
-    assert_eq!(events.rows(), 10);
+    assert_eq!(events.rows(), 12);
     let threads = trace.table(&THREADS).unwrap();
     assert!(threads.texts("name").unwrap().contains(&"main".to_string()));
     let samples = trace.table(&SAMPLES).unwrap();

@@ -5,6 +5,9 @@
 //! [`crate::replay::End`]. One pass over the events finds the instances of all candidates, which
 //! blocks escape from them, and what ends them.
 //!
+//! A region with drained ends is returned only if no block certainly outlives a call of its function. What
+//! call stacks cannot tell, and how often that matters: `docs/decisions/0047-regions-from-call-stacks.md`.
+//!
 //! Memory: at most 630 MiB for 14 million blocks in use. Blocks beyond that count as blocks that are
 //! never freed.
 

@@ -46,10 +46,10 @@ pub(super) fn regions(
     for (candidate, sum) in sums.iter().enumerate() {
         let draft = |ends, escaped| Draft { candidate, ends, escaped };
         drafts.push(draft(End::Sure, sum.sure));
+        // If a block has certainly outlived a call of the function, drained instances are not calls.
+        let is_left = sum.sure.blocks > sum.drained.blocks;
         let (sure, drained) = (&passed.sure[candidate], &passed.drained[candidate]);
-        let is_same = near(sure.instances as f64, drained.instances as f64)
-            && sum.sure.blocks == sum.drained.blocks;
-        if !is_same {
+        if !is_left && !near(sure.instances as f64, drained.instances as f64) {
             drafts.push(draft(End::Drained, sum.drained));
         }
     }
@@ -143,9 +143,11 @@ impl Maker<'_> {
         &self.candidates.all[draft.candidate]
     }
 
-    /// The place of a region among the others: small numbers come first. Of regions with about the
-    /// same share, the outermost comes first.
-    fn order(&self, draft: &Draft) -> (u8, f64, u16, u8, usize) {
+    /// The place of a region among the others: small numbers come first.
+    ///
+    /// Of regions with about the same share and sure ends, the outermost comes first: fewer blocks
+    /// escape. Of those with drained ends, the innermost: outer ones may be loops around the calls.
+    fn order(&self, draft: &Draft) -> (u8, f64, u8, u16, usize) {
         let (tally, of) = (self.tally(draft), self.candidate(draft));
         let blocks = self.sums[draft.candidate].list.blocks;
         let (instances, unfinished) = (tally.instances, tally.unfinished);
@@ -157,7 +159,11 @@ impl Maker<'_> {
         // Without times, bytes decide.
         let share = if time > 0.0 { time } else { bytes };
         let steps = (share.max(1e-9).ln() / NEAR).round();
-        (class, -steps, of.depth, u8::from(draft.ends == End::Drained), draft.candidate)
+        let (is_drained, depth) = match draft.ends {
+            End::Drained => (1, u16::MAX - of.depth),
+            _ => (0, of.depth),
+        };
+        (class, -steps, is_drained, depth, draft.candidate)
     }
 
     /// Leaves out regions that say about the same as one before them.
