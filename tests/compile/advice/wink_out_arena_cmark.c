@@ -1,4 +1,4 @@
-/* In cmark_parse_document (blocks.c:40) */
+/* In render_document (render.cpp:40) */
 /* The library takes a `cmark_mem`: {take, resize, give}. */
 #include <mallard/c/mallard.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* In lua_newstate (lstate.c:40) */
+/* In render_document (render.cpp:40) */
 /* The library takes a `lua_Alloc`: lua_newstate(allocate, memory). */
 #include <mallard/c/mallard.h>
 #include <string.h>

@@ -140,12 +140,28 @@ pub struct Site {
     pub line: Option<u32>,
     /// The file of the program or library.
     pub module: String,
+    /// The innermost function of the call stack that is not of a standard library: what a reader
+    /// looks for.
+    pub owner: Owner,
     /// The functions of the call stack, innermost first, in short form.
     pub stack: Vec<String>,
     /// The figures of the site.
     pub figures: SiteRow,
     /// Whether its live bytes only grow until the end.
     pub is_growing: bool,
+}
+
+/// A function of the program that allocates, perhaps by functions of a standard library.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Owner {
+    /// The function.
+    pub function: String,
+    /// The short form of its name.
+    pub shown: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line of the call.
+    pub line: Option<u32>,
 }
 
 /// A plan that a rule proposes to play.

@@ -1,6 +1,6 @@
 //! Reads the figures of a trace that advice rests on.
 
-use super::evidence::{Bound, Evidence, Memory, Program, Site};
+use super::evidence::{Bound, Evidence, Memory, Owner, Program, Site};
 use super::rules::{INPUTS_MIN, INSTANCES_MIN};
 use crate::allocators;
 use crate::error::Failure;
@@ -204,7 +204,15 @@ fn site(figures: SiteRow, stacks: &Stacks, growing: &BTreeSet<i32>) -> Site {
     let first = frames.first();
     let function = first.map_or("?", |frame| frame.function);
     let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
+    let own = frames.iter().find(|frame| !is_of_a_standard_library(frame.function)).or(first);
+    let owner = own.map_or(Owner::default(), |frame| Owner {
+        function: frame.function.to_string(),
+        shown: short(frame.function),
+        file: text(frame.file),
+        line: frame.line,
+    });
     Site {
+        owner,
         node: figures.stack,
         function: function.to_string(),
         shown: short(function),
@@ -215,6 +223,15 @@ fn site(figures: SiteRow, stacks: &Stacks, growing: &BTreeSet<i32>) -> Site {
         is_growing: growing.contains(&figures.stack),
         figures,
     }
+}
+
+/// Whether a function belongs to the standard library of C++ or Rust.
+fn is_of_a_standard_library(function: &str) -> bool {
+    let name = short(function);
+    // A demangled name may begin with the type that it returns.
+    let name = name.rsplit(' ').next().unwrap_or_default().trim_start_matches('<');
+    let begins = ["std::", "__gnu_cxx::", "core::", "alloc::", "hashbrown::"];
+    name.is_empty() || begins.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Why the trace is less than the whole run.
@@ -282,5 +299,26 @@ mod tests {
         manifest.totals.sites.bytes = 40 * PAGE_BYTES as i64;
         let faults = bound(&manifest, &[], None).faults.unwrap();
         assert!((faults - 50.0 * 1000.0 / 1e9).abs() < 1e-12, "{faults}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_standard_libraries_are_recognized() {
+        let library = [
+            "std::pair<int, int>::pair(int, int)",
+            "void std::vector<int>::push_back(int&&)",
+            "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
+            "",
+        ];
+        for function in library {
+            assert!(is_of_a_standard_library(function), "{function}");
+        }
+        for function in ["remember(std::string const&)", "app::std_like::f()", "main"] {
+            assert!(!is_of_a_standard_library(function), "{function}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::advise::evidence::{Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::{growing_bytes, is_too_large, Subject, MEMORY_NOISE};
 use crate::advise::rules::{self, Action, Rule};
 use crate::verdict::Verdict;
+use mallard_trace::names::short;
 use std::cmp::Reverse;
 
 /// The most cards.
@@ -174,17 +175,25 @@ fn function<'a>(evidence: &'a Evidence, change: &Change<'a>) -> Option<&'a str> 
     let region = of.and_then(|of| of.region).and_then(|place| evidence.regions.get(place));
     let site = of.and_then(|of| of.site).and_then(|place| evidence.sites.get(place));
     let site = site.or(change.site);
-    region.map(|region| region.function.as_str()).or(site.map(|site| site.function.as_str()))
+    region.map(|region| region.function.as_str()).or(site.map(|site| site.owner.function.as_str()))
 }
 
-/// Whether two changes need one card: they are in the same function, or they are of the same kind.
+/// Whether two changes need one card: they are local allocators of the same function, or of two
+/// functions of which one calls the other, or they are of the same kind for the whole program.
 fn is_same(evidence: &Evidence, one: &Change, other: &Change) -> bool {
     let kind = |change: &Change| change.candidate.map(|of| of.kind);
     match (function(evidence, one), function(evidence, other)) {
-        (Some(a), Some(b)) => a == b && kind(one) == kind(other),
+        (Some(a), Some(b)) => kind(one) == kind(other) && (a == b || calls(evidence, a, b)),
         (None, None) => action(one) == action(other),
         _ => false,
     }
+}
+
+/// Whether a call stack has both functions.
+fn calls(evidence: &Evidence, one: &str, other: &str) -> bool {
+    let (one, other) = (short(one), short(other));
+    let has = |stack: &[String], name: &String| stack.contains(name);
+    evidence.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
 }
 
 /// Why it is not decided whether a change helps. Empty if no change does.

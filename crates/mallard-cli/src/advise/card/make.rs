@@ -2,7 +2,7 @@
 
 use super::choose::{action, Change};
 use super::{words, Card, Expected, Memory, Part, RegionPart, Saving, SitePart};
-use crate::advise::code::{self, Code, Place};
+use crate::advise::code::{self, Code, Library, Place};
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::Subject;
 use crate::advise::rules::{self, Rule};
@@ -15,7 +15,7 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     let region = of.and_then(|of| of.region).and_then(|place| evidence.regions.get(place));
     let site = of.and_then(|of| of.site).and_then(|place| evidence.sites.get(place));
     let site = site.or(change.site).filter(|_| region.is_none());
-    let place = place(region, site);
+    let place = place(evidence, region, site);
     let subject = match (region, site, of) {
         (Some(region), ..) => Subject::Region(region),
         (_, Some(site), _) => Subject::Site(site),
@@ -26,10 +26,11 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     card.action = action(change);
     card.title = words::title(change.rule, &place.function, of, card.action);
     card.region = region.map(region_part);
-    card.site = site.map(site_part);
+    card.site = site.map(|site| site_part(change.rule, site));
     card.evidence = words::evidence(evidence, change.rule, &subject, of);
     card.hazards = words::hazards(change.rule, of, region);
     card.code = code::of(change.rule.id, &place);
+    card.library = place.library;
     match of {
         Some(of) => measured(&mut card, evidence, of),
         None => card.check = Some(words::check_of_code(evidence)),
@@ -94,6 +95,7 @@ fn empty(rule: &'static Rule) -> Card {
         destructors_skipped: None,
         how: None,
         code: Code::default(),
+        library: Library::None,
         check: None,
         plan: None,
     }
@@ -129,16 +131,42 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
     (card.how, card.check) = (how, Some(check));
 }
 
-fn place(region: Option<&Region>, site: Option<&Site>) -> Place {
-    let of = |shown: &str, file: &Option<String>, line| Place {
+fn place(evidence: &Evidence, region: Option<&Region>, site: Option<&Site>) -> Place {
+    let of = |shown: &str, file: &Option<String>, line, library| Place {
         function: shown.to_string(),
         file: file.clone(),
         line,
+        library,
     };
     match (region, site) {
-        (Some(region), _) => of(&region.shown, &region.file, region.line),
-        (None, Some(site)) => of(&site.shown, &site.file, site.line),
+        (Some(region), _) => {
+            of(&region.shown, &region.file, region.line, library(evidence, &region.shown))
+        }
+        (None, Some(site)) => {
+            of(&site.owner.shown, &site.owner.file, site.owner.line, Library::None)
+        }
         (None, None) => Place::default(),
+    }
+}
+
+/// The library that makes at least half of the blocks that a function allocates.
+fn library(evidence: &Evidence, function: &str) -> Library {
+    let (mut all, mut of_libraries) = (0, [0; 2]);
+    for site in &evidence.sites {
+        let Some(depth) = site.stack.iter().position(|name| name == function) else { continue };
+        all += site.figures.allocs;
+        let called = site.stack[..depth].iter().map(|name| Library::of(name));
+        match called.into_iter().find(|&library| library != Library::None) {
+            Some(Library::Cmark) => of_libraries[0] += site.figures.allocs,
+            Some(Library::Lua) => of_libraries[1] += site.figures.allocs,
+            _ => {}
+        }
+    }
+    match of_libraries {
+        _ if all == 0 => Library::of(function),
+        [blocks, _] if 2 * blocks >= all => Library::Cmark,
+        [_, blocks] if 2 * blocks >= all => Library::Lua,
+        _ => Library::of(function),
     }
 }
 
@@ -165,12 +193,15 @@ fn region_part(of: &Region) -> RegionPart {
     }
 }
 
-fn site_part(of: &Site) -> SitePart {
+fn site_part(rule: &Rule, of: &Site) -> SitePart {
+    let owner = &of.owner;
+    // Only a plan needs the function that calls malloc.
+    let function = if rule.strategy == 0 { &owner.function } else { &of.function };
     SitePart {
-        function: of.function.clone(),
-        shown: of.shown.clone(),
-        file: of.file.clone(),
-        line: of.line,
+        function: function.clone(),
+        shown: owner.shown.clone(),
+        file: owner.file.clone(),
+        line: owner.line,
         module: of.module.clone(),
         stack: of.stack.clone(),
         blocks: of.figures.allocs,

@@ -16,7 +16,7 @@ pub use choose::cards;
 pub use make::toml;
 pub use text::text;
 
-use super::code::Code;
+use super::code::{Code, Library};
 use super::evidence::By;
 use super::rules::Action;
 use crate::verdict::{Judgement, Verdict};
@@ -60,6 +60,9 @@ pub struct Card {
     pub how: Option<String>,
     /// The code of the change.
     pub code: Code,
+    /// The library that allocates, if it takes an allocator as a parameter.
+    #[serde(skip)]
+    pub library: Library,
     /// The command that checks the change afterwards.
     pub check: Option<String>,
     /// The plan that `mallard replay --plan` plays.
@@ -110,9 +113,9 @@ pub struct RegionPart {
 /// The site of a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SitePart {
-    /// The name by which a plan selects the function.
+    /// The name by which a plan selects the function; of a leak, the function of the program.
     pub function: String,
-    /// The short form of the name.
+    /// The function of the program, in short form.
     pub shown: String,
     /// The source file.
     pub file: Option<String>,

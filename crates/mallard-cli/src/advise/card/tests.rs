@@ -53,6 +53,14 @@ fn a_leak_comes_before_a_smaller_saving_of_time() {
 }
 
 #[test]
+fn a_leak_is_named_by_the_function_of_the_program() {
+    let card = first(&sample::leak());
+    let site = card.site.as_ref().unwrap();
+    assert_eq!((site.function.as_str(), site.shown.as_str()), ("remember(int)", "remember"));
+    assert!(card.title.contains("remember") && card.sentence.contains("remember"), "{card:?}");
+}
+
+#[test]
 fn of_equal_savings_the_one_with_destructors_comes_first_unless_they_take_time() {
     let mut evidence = sample::document();
     evidence.candidates[1].cpu = sample::judged(0.305, Verdict::Gain);
@@ -232,6 +240,35 @@ fn a_plan_for_several_sites_names_them() {
     evidence.candidates[0].plan = Some(plan);
     let card = first(&evidence);
     assert!(card.evidence.iter().any(|line| line.contains("cache::put, node::make")), "{card:?}");
+}
+
+#[test]
+fn the_code_is_for_the_library_that_allocates() {
+    let mut evidence = sample::document();
+    let mut site = sample::site((16, 64));
+    let stack = ["cmark_node_new", "cmark_parser_finish", "render_document", "main"];
+    site.stack = stack.map(str::to_string).to_vec();
+    evidence.sites.push(site);
+    let shown = first(&evidence).text();
+    assert!(shown.contains("`cmark_mem`") && !shown.contains("C++ with Mallard"), "{shown}");
+    evidence.sites[0].stack.remove(0);
+    evidence.sites[0].stack.remove(0);
+    assert!(first(&evidence).text().contains("C++ with Mallard"));
+}
+
+#[test]
+fn two_functions_of_which_one_calls_the_other_have_one_card() {
+    let mut evidence = sample::document();
+    let outer = Region { function: "run".into(), shown: "run".into(), ..sample::region() };
+    evidence.regions.push(outer);
+    let mut of = sample::strategy(3, "arena", Scope::Region("run".into()), 0.1);
+    of.region = Some(1);
+    evidence.candidates.push(of);
+    assert_eq!(cards(&evidence).len(), 2);
+    let mut site = sample::site((16, 64));
+    site.stack = ["render_document", "run", "main"].map(str::to_string).to_vec();
+    evidence.sites.push(site);
+    assert_eq!(cards(&evidence).len(), 1);
 }
 
 /// A random region, often near the limits of the conditions.

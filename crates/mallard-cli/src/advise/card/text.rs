@@ -62,7 +62,7 @@ impl Card {
         let region = self.region.as_ref().map(|of| (&of.shown, &of.file, of.line));
         let site = self.site.as_ref().map(|of| (&of.shown, &of.file, of.line));
         let (function, file, line) = region.or(site)?;
-        Some(Place { function: function.clone(), file: file.clone(), line })
+        Some(Place { function: function.clone(), file: file.clone(), line, library: self.library })
     }
 
     fn saves(&self) -> Option<String> {
@@ -74,6 +74,9 @@ impl Card {
         };
         let likely = match self.saving.expected.filter(|_| self.saving.measured_by != Some(By::Try))
         {
+            Some(of) if of.high >= 1.0 => {
+                format!("; in the program at least {} are likely", percent(of.low))
+            }
             Some(of) => format!(
                 "; in the program {} to {} are likely",
                 percent(of.low).replace(" %", ""),

@@ -342,23 +342,22 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
         let saved = share(of.memory.saving, of.memory.low, of.memory.high);
         return format!("{what} needs {saved} less memory; {}.", proof(of.by));
     }
-    let (low, high) = of.expected.unwrap_or((of.cpu.low, of.cpu.high));
-    let likely = format!("{} to {}", percent(low.max(0.0)).replace(" %", ""), percent(high));
+    let measured = share(of.cpu.saving, of.cpu.low, of.cpu.high);
     let memory = match of.memory.verdict {
         Verdict::Loss => format!(" and {} more memory", percent(of.memory.saving.abs())),
         Verdict::Gain => format!(" and {} less memory", percent(of.memory.saving)),
         _ => String::new(),
     };
-    match of.by {
-        By::Try => format!("{what} needs {likely} less CPU time{memory}; {}.", proof(of.by)),
-        _ => format!("{what} would need {likely} less CPU time{memory}; {}.", proof(of.by)),
-    }
+    let needs = if of.by == By::Try { "needs" } else { "would need" };
+    format!("{what} {needs} {measured} less CPU time{memory}; {}.", proof(of.by))
 }
 
 fn proof(by: By) -> &'static str {
     match by {
         By::Try => "runs of the program itself show it",
-        By::Replay => "replays of a recording say so, and the changed program has to prove it",
+        By::Replay => {
+            "replays of a recording say so, locality aside, and the changed program has to prove it"
+        }
         By::Account => {
             "arithmetic over a recording says so, and the changed program has to prove it"
         }

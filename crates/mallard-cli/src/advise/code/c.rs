@@ -2,21 +2,22 @@
 //! names of their functions; programs of one's own call the allocator directly.
 
 /// A library that takes an allocator as a parameter.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Library {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Library {
     /// cmark and cmark-gfm: three functions, without the size of the old block (`cmark_mem`).
     Cmark,
     /// Lua: one function, with both sizes (`lua_Alloc`).
     Lua,
     /// None, or an unknown one.
+    #[default]
     None,
 }
 
-/// The text with Mallard, for a rule and a function.
-pub fn mallard(rule: &str, function: &str) -> Option<&'static str> {
+/// The text with Mallard, for a rule and the library that allocates.
+pub fn mallard(rule: &str, library: Library) -> Option<&'static str> {
     let is_arena = matches!(rule, "wink-out-arena" | "arena");
     let is_multipool = matches!(rule, "wink-out-multipool-over-arena" | "multipool-over-arena");
-    Some(match (rule, Library::of(function)) {
+    Some(match (rule, library) {
         ("object-pool", _) => OBJECT_POOL,
         ("multipool", _) => MULTIPOOL,
         (_, Library::Cmark) if is_arena || is_multipool => CMARK,
@@ -28,10 +29,13 @@ pub fn mallard(rule: &str, function: &str) -> Option<&'static str> {
 }
 
 impl Library {
-    fn of(function: &str) -> Library {
+    /// The library that a function belongs to.
+    pub fn of(function: &str) -> Library {
+        let is_lua =
+            |rest: &str| rest.trim_start_matches(|c: char| c.is_ascii_uppercase()).starts_with('_');
         match function {
             _ if function.starts_with("cmark_") => Library::Cmark,
-            _ if function.starts_with("lua_") || function.starts_with("luaL_") => Library::Lua,
+            _ if function.strip_prefix("lua").is_some_and(is_lua) => Library::Lua,
             _ => Library::None,
         }
     }

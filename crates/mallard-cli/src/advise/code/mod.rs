@@ -11,6 +11,8 @@ mod rust;
 #[cfg(test)]
 mod tests;
 
+pub use c::Library;
+
 use serde::Serialize;
 
 /// Where a change is made.
@@ -22,6 +24,8 @@ pub struct Place {
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
+    /// The library that allocates there, if it takes an allocator as a parameter.
+    pub library: Library,
 }
 
 /// The texts of a card. `None` if there is none in this language.
@@ -51,6 +55,9 @@ pub enum Language {
 impl Place {
     /// The language of the function.
     pub fn language(&self) -> Language {
+        if self.library != Library::None {
+            return Language::C;
+        }
         let file = self.file.as_deref().unwrap_or_default();
         match file.rsplit_once('.').map(|(_, ending)| ending) {
             Some("c") => Language::C,
@@ -139,7 +146,7 @@ pub fn of(rule: &str, place: &Place) -> Code {
     Code {
         cpp_pmr: cpp::pmr(rule).as_ref().map(fill),
         cpp_mallard: cpp::mallard(rule).as_ref().map(fill),
-        c: c::mallard(rule, &place.function).as_ref().map(fill),
+        c: c::mallard(rule, place.library).as_ref().map(fill),
         rust: rust::mallard(rule).as_ref().map(fill),
     }
 }

@@ -3,13 +3,14 @@
 //! After a change of the texts, `MALLARD_WRITE=1 cargo test -p mallard-cli advise::code` writes the
 //! files.
 
-use super::{of, Language, Place};
+use super::{of, Language, Library, Place};
 use crate::advise::rules::RULES;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn place(function: &str, file: &str) -> Place {
-    Place { function: function.to_string(), file: Some(file.to_string()), line: Some(40) }
+    let (function, file) = (function.to_string(), Some(file.to_string()));
+    Place { function, file, line: Some(40), library: Library::None }
 }
 
 /// The files of the sample card of each rule.
@@ -22,8 +23,8 @@ fn files() -> BTreeMap<PathBuf, String> {
         let name = rule.id.replace('-', "_");
         let document = place("render_document", "render.cpp");
         let code = of(rule.id, &document);
-        let of_cmark = of(rule.id, &place("cmark_parse_document", "blocks.c"));
-        let of_lua = of(rule.id, &place("lua_newstate", "lstate.c"));
+        let of_cmark = of(rule.id, &Place { library: Library::Cmark, ..document.clone() });
+        let of_lua = of(rule.id, &Place { library: Library::Lua, ..document.clone() });
         let c = [("", code.c), ("_cmark", of_cmark.c), ("_lua", of_lua.c)];
         for (what, text) in c {
             // The texts for libraries do not depend on the rule.
@@ -111,6 +112,8 @@ fn the_terminal_shows_the_language_of_the_file() {
     assert_eq!(Place::default().language(), Language::Cpp);
     let code = of("arena", &place("f", "a.c"));
     assert_eq!(code.for_language(Language::C).unwrap().0, "C with Mallard");
+    let of_library = Place { library: Library::Lua, ..place("f", "a.cpp") };
+    assert_eq!(of_library.language(), Language::C);
     assert_eq!(of("leak", &place("f", "a.c")).for_language(Language::C), None);
 }
 
@@ -118,4 +121,15 @@ fn the_terminal_shows_the_language_of_the_file() {
 fn a_line_break_in_a_name_does_not_leave_the_comment() {
     let code = of("arena", &place("f", "a\nb.cpp"));
     assert!(code.cpp_pmr.unwrap().starts_with("// In f (a b.cpp:40)\n"));
+}
+
+#[test]
+fn a_library_is_recognized_by_the_names_of_its_functions() {
+    for name in ["lua_newstate", "luaL_newstate", "luaM_malloc_"] {
+        assert_eq!(Library::of(name), Library::Lua, "{name}");
+    }
+    assert_eq!(Library::of("cmark_node_new"), Library::Cmark);
+    for name in ["luau", "lua", "lua::state", "render", "my_cmark_"] {
+        assert_eq!(Library::of(name), Library::None, "{name}");
+    }
 }

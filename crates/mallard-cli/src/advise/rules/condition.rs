@@ -300,9 +300,9 @@ fn has_one_size(of: &Site) -> bool {
     of.figures.size_min == of.figures.size_max
 }
 
-/// Live bytes at the end of all growing sites of the function.
+/// Live bytes at the end of all growing sites of the function that owns a site.
 pub fn growing_bytes(evidence: &Evidence, of: &Site) -> u64 {
-    let same = |site: &&Site| site.is_growing && site.function == of.function;
+    let same = |site: &&Site| site.is_growing && site.owner.function == of.owner.function;
     let others = evidence.sites.iter().filter(same);
     let sum: i64 = others.map(|site| site.figures.live_bytes).sum();
     sum.max(of.figures.live_bytes).max(0) as u64

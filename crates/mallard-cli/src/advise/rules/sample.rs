@@ -68,6 +68,15 @@ pub fn region() -> Region {
     }
 }
 
+fn owner(function: &str) -> Owner {
+    Owner {
+        function: format!("{function}(int)"),
+        shown: function.to_string(),
+        file: Some("cache.cpp".to_string()),
+        line: Some(12),
+    }
+}
+
 /// A site to which a rule for pools applies: blocks come and go.
 pub fn site(sizes: (i64, i64)) -> Site {
     let v = Estimate { value: Some(2.0), low: Some(1.9), high: Some(2.1), n: 1000 };
@@ -79,6 +88,7 @@ pub fn site(sizes: (i64, i64)) -> Site {
         file: Some("cache.cpp".to_string()),
         line: Some(12),
         module: "app".to_string(),
+        owner: owner("cache::put"),
         stack: vec!["cache::put".to_string(), "main".to_string()],
         figures: SiteRow {
             stack: 7,
@@ -212,8 +222,9 @@ pub fn fragmented() -> Evidence {
 /// A program whose memory grows until it ends.
 pub fn leak() -> Evidence {
     let mut site = site((16, 64));
-    site.function = "remember(int)".to_string();
-    site.shown = "remember".to_string();
+    site.function = "std::vector<int>::push_back(int)".to_string();
+    site.shown = "std::vector<…>::push_back".to_string();
+    site.owner = owner("remember");
     site.is_growing = true;
     site.figures.frees = 100;
     site.figures.live_allocs = 900;
