@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 # Strategies that differ in binding alone make the same calls of an allocator.
 SAME = {"AS5": "AS3", "AS6": "AS4", "AS9": "AS7", "AS10": "AS8", "AS13": "AS11", "AS14": "AS12"}
+OF_A_PLACE = ("convert", "pool", "fix") # actions whose card names a function
 ACTIONS = ("convert", "pool", "switch", "set", "fix", "leave")
 NEAR = 0.03 # a strategy whose saving is as near to that of the best one counts too
 
@@ -84,7 +85,7 @@ def judge(expected, advice):
     of_action = [wanted for known, wanted in expected.pairs if known == action]
     near = any(not wanted or binding_apart(wanted) == strategy or is_near(advice, card, wanted)
                for wanted in of_action)
-    here = not expected.function or action == "leave" or names(function_of(card), expected.function)
+    here = not expected.function or action not in OF_A_PLACE or names(function_of(card), expected.function)
     why = "" if of_action and near and here else f"the first card says {shown(advice)}"
     return Judged(not why and not is_undecided, bool(of_action), is_undecided, why)
 

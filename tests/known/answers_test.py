@@ -61,6 +61,11 @@ class Answers(unittest.TestCase):
         self.assertTrue(is_right(line, advice("convert", "AS11", "read")))
         self.assertFalse(is_right(line, advice("switch")))
 
+    def test_only_cards_for_a_place_have_to_name_the_function(self):
+        line = "convert AS12 or switch in run"
+        self.assertTrue(is_right(line, advice("switch")))
+        self.assertFalse(is_right(line, advice("convert", "AS12", "other")))
+
     def test_an_undecided_advice_is_neither_right_nor_a_wrong_action(self):
         judged = answers.judge(answers.parse("// advises: leave"), advice("leave", verdict="undecided"))
         self.assertTrue(judged.is_undecided and not judged.is_right and judged.is_action_right)

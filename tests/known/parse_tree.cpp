@@ -1,6 +1,8 @@
-// advises: leave
+// advises: switch
 //
-// Parses the text of the suite demo into a tree in each round, walks the tree and destroys it.
+// Parses the text of the suite demo into a tree in each round, walks the tree and destroys it. A
+// multipool over an arena for each round saves a third of the time in user mode, and loses it again
+// where the system clears the pages of the next round.
 #include "demo.hpp"
 
 #include <bench/demo/parse_tree.hpp>
@@ -8,5 +10,5 @@
 int main(int count, char** arguments)
 {
     using workload = mallard::demo::parse_tree;
-    return known::main_of<workload, mallard::demo::strategy<1>>(count, arguments, 32);
+    return known::main_of<workload, mallard::demo::strategy<1>>(count, arguments, 12);
 }
