@@ -300,11 +300,6 @@ mod tests {
         let faults = bound(&manifest, &[], None).faults.unwrap();
         assert!((faults - 50.0 * 1000.0 / 1e9).abs() < 1e-12, "{faults}");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn functions_of_standard_libraries_are_recognized() {
