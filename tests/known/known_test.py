@@ -199,7 +199,7 @@ def main():
         status = run(programs, options, folder)
     programs = [known for known in programs if known.advices]
     if options.json:
-        rows.print_all(programs, options)
+        rows.print_all(programs)
     else:
         print("\n".join([*map(summary, programs), *totals(programs)]))
     sys.exit(status)

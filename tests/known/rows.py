@@ -15,7 +15,13 @@ def words_of(*command):
     return subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.strip()
 
 
-def origin(options):
+def asked_words():
+    """Returns the options without those that say where programs are."""
+    return [word for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]])
+            if not {word, before} & {"--mallard", "--programs"}]
+
+
+def origin():
     """Returns what all rows have: commit, machine and command."""
     commit = words_of("git", "rev-parse", "--short", "HEAD")
     if words_of("git", "status", "--porcelain", "--untracked-files=no"):
@@ -23,7 +29,7 @@ def origin(options):
     cpus = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
             if line.startswith("model name")]
     machine = f"{cpus[0] if cpus else platform.machine()}, {len(cpus)} CPUs, Linux {platform.release()}"
-    command = " ".join(["./x bench advise", *(word for word in sys.argv[1:] if not word.startswith(str(root)))])
+    command = " ".join(["./x bench advise", *asked_words()])
     return {"commit": commit, "machine": machine, "command": command}
 
 
@@ -61,9 +67,9 @@ def all_rows(programs):
                                              "runs": sum(len(known.advices) for known in programs)}
 
 
-def print_all(programs, options):
+def print_all(programs):
     """Prints the rows, one JSON object a line."""
-    of_all = origin(options)
+    of_all = origin()
     for case, contender, metric, figure in all_rows(programs):
         print(json.dumps({"suite": "advise", "case": case, "contender": contender, "threads": 1, "metric": metric,
                           **figure, **of_all}, separators=(",", ":")))
