@@ -228,6 +228,9 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
     let card = first(&evidence);
     assert_eq!(card.action, Action::Leave);
     assert!(card.why_not.contains(&expected.to_string()));
+    // With another end of its instances, the function has a rule.
+    evidence.regions.push(Region { ends: End::Drained, ..sample::region() });
+    assert!(!first(&evidence).why_not.contains(&expected.to_string()));
 }
 
 #[test]

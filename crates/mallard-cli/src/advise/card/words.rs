@@ -87,11 +87,13 @@ pub fn evidence(
     all
 }
 
-/// The functions of a call stack, innermost first.
+/// The functions of a call stack, from that of the program outwards.
 fn stack(of: &Site) -> Option<String> {
-    let shown: Vec<&str> = of.stack.iter().take(STACK_MAX).map(String::as_str).collect();
-    let more = if of.stack.len() > STACK_MAX { " from ..." } else { "" };
-    (shown.len() > 1).then(|| format!("call stack: {}{more}", shown.join(" from ")))
+    let own = of.stack.iter().position(|name| *name == of.owner.shown).unwrap_or(0);
+    let shown: Vec<&str> = of.stack[own.min(of.stack.len())..].iter().map(String::as_str).collect();
+    let more = if shown.len() > STACK_MAX { " from ..." } else { "" };
+    let named = &shown[..shown.len().min(STACK_MAX)];
+    (named.len() > 1).then(|| format!("call stack: {}{more}", named.join(" from ")))
 }
 
 /// The functions of a plan for several sites.
@@ -273,7 +275,13 @@ pub fn not_local(evidence: &Evidence) -> Vec<String> {
         let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
         Some(format!("no allocator of its own for {}: {why}", region.shown))
     };
-    let is_large = |region: &&Region| region.call_ns >= evidence.min_gain * cpu;
+    // The instances of a function may end in several ways: one that a rule applies to is enough.
+    let has_rule = |region: &Region| {
+        let twins = evidence.regions.iter().filter(|twin| twin.function == region.function);
+        twins.into_iter().any(|twin| rule.applies(evidence, &Subject::Region(twin)))
+    };
+    let is_large =
+        |region: &&Region| region.call_ns >= evidence.min_gain * cpu && !has_rule(region);
     let mut lines: Vec<String> = evidence.regions.iter().filter(is_large).filter_map(why).collect();
     lines.dedup();
     lines.truncate(2);

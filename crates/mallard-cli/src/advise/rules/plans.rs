@@ -85,7 +85,7 @@ fn sites(evidence: &Evidence) -> Vec<Proposal> {
         let site = &evidence.sites[place];
         let applies = |rule: &&Rule| rule.applies(evidence, &Subject::Site(site));
         let is_new = |(other, _): &(usize, &Rule)| evidence.sites[*other].function != site.function;
-        let is_named = !site.function.is_empty();
+        let is_named = !site.function.is_empty() && !is_unknown_in_a_library(site);
         if let (true, true, Some(rule)) =
             (is_named, found.iter().all(is_new), rules(About::Site).find(applies))
         {
@@ -102,6 +102,11 @@ fn sites(evidence: &Evidence) -> Vec<Proposal> {
         all.extend(rule.and_then(|rule| proposal_of_sites(evidence, rule, &together)));
     }
     all
+}
+
+/// Whether a site is a place without a name in a library: nobody could change it.
+fn is_unknown_in_a_library(of: &Site) -> bool {
+    of.function.contains("+0x") && of.module.contains(".so")
 }
 
 fn proposal_of_sites(evidence: &Evidence, rule: &Rule, places: &[usize]) -> Option<Proposal> {

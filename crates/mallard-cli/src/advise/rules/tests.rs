@@ -196,6 +196,15 @@ fn sites_of_one_structure_are_played_alone_and_together() {
 }
 
 #[test]
+fn no_pool_is_proposed_for_a_place_without_a_name_in_a_library() {
+    let mut evidence = sample::structure((16, 64));
+    evidence.sites[0].function = "libx.so.1+0x12".to_string();
+    assert_eq!(plans(&evidence).len(), 1);
+    evidence.sites[0].module = "/usr/lib/libx.so.1".to_string();
+    assert!(plans(&evidence).is_empty());
+}
+
+#[test]
 fn nothing_is_proposed_for_a_program_without_regions_and_sites() {
     assert!(plans(&sample::program()).is_empty());
 }
