@@ -20,7 +20,7 @@ use crate::turns::timing::Timing;
 use crate::verdict::fresh::{blocks_needed, Confirmed};
 use crate::verdict::{judge, Judged, Judgement, Verdict, BLOCKS_MIN};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// The most mallocs that are tried.
@@ -52,8 +52,14 @@ pub fn try_mallocs(
             evidence.undecided.push(too_little(budget, run));
             return Ok(());
         }
-        Err(Stop::Broken(how)) => return Ok(fails(evidence, &how)),
-        Err(Stop::Failed(failure)) => return Ok(fails(evidence, failure.what())),
+        Err(Stop::Broken(how)) => {
+            fails(evidence, &how);
+            return Ok(());
+        }
+        Err(Stop::Failed(failure)) => {
+            fails(evidence, failure.what());
+            return Ok(());
+        }
     };
     drop(step);
     let time = budget.left().mul_f64(SHARE);
@@ -165,10 +171,10 @@ fn run_all(
     Ok(())
 }
 
-fn subject(path: &PathBuf, words: &[OsString], allocator: &Allocator) -> Subject {
+fn subject(path: &Path, words: &[OsString], allocator: &Allocator) -> Subject {
     Subject {
         name: allocator.name.clone(),
-        path: path.clone(),
+        path: path.to_path_buf(),
         words: words.to_vec(),
         variables: allocator.variables(),
         library: allocator.library.clone(),

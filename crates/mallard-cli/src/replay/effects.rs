@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::turns::measured::Measured;
 use crate::turns::subject::Figures;
 use crate::verdict::fresh::{self, Confirmed};
-use crate::verdict::{Block, Judged};
+use crate::verdict::{Block, Judged, Verdict, Why};
 use mallard_trace::tables::schema::THREADS;
 use mallard_trace::Trace;
 
@@ -21,7 +21,13 @@ pub struct Program {
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
+    /// The share of the events that come from all threads but the busiest.
+    pub others: f64,
 }
+
+/// If the other threads have at least this share of the events, their calls meet often enough to
+/// decide the result.
+const OTHERS_MIN: f64 = 0.1;
 
 impl Program {
     /// Reads what the trace has of the program.
@@ -37,7 +43,26 @@ impl Program {
                 .map_or((1.0, 1.0), |(least, likely, most)| (least / likely, most / likely)),
             threads: threads_at_once(trace, Some(process))?.min(cores),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            others: others(trace, process)?,
         })
+    }
+
+    /// Whether several threads allocate at the same time. How often they meet in the allocator
+    /// depends on what the program does between its calls, which a replay does not do: in the
+    /// calibration, replays of a program like Larson's had the wrong sign. So a replay has no
+    /// verdict on the CPU time of such a program.
+    pub fn has_threads_that_meet(&self) -> bool {
+        self.threads > 1 && self.others >= OTHERS_MIN
+    }
+
+    /// Takes back the verdicts on CPU time if threads meet.
+    pub fn refuse_verdicts(&self, cpu: &mut Judged) {
+        if self.has_threads_that_meet() {
+            for judgement in &mut cpu.candidates {
+                judgement.verdict = Verdict::NotMeasurable;
+                judgement.why = Some(Why::ThreadsMeet);
+            }
+        }
     }
 
     /// Whether this machine has fewer processors than the program had threads at once, so that
@@ -45,6 +70,15 @@ impl Program {
     pub fn lacks_cores(&self) -> bool {
         self.threads > self.cores
     }
+}
+
+/// The share of the events of a process that come from all threads but the busiest.
+fn others(trace: &Trace, process: i32) -> Result<f64, Failure> {
+    let table = trace.table(&THREADS)?;
+    let rows = table.i64s("proc")?.into_iter().zip(table.i64s("events")?);
+    let of_process = rows.filter(|(proc, _)| *proc == i64::from(process)).map(|(_, events)| events);
+    let (all, most) = of_process.fold((0, 0), |(all, most), n| (all + n, n.max(most)));
+    Ok((all - most) as f64 / all.max(1) as f64)
 }
 
 /// The CPU time that recording adds to a program, as a multiple of what the recorder measures in

@@ -13,7 +13,7 @@ use crate::turns::measured::Measured;
 use crate::turns::runs::Runs;
 use crate::turns::subject::{Figures, Runner, Stop, Subject, Turn};
 use crate::turns::timing::Timing;
-use crate::verdict::{judge, Judged, Judgement};
+use crate::verdict::{judge, Judged, Judgement, Why};
 use mallard_trace::replay::{Options, Plan, RuleResult};
 use mallard_trace::Trace;
 use std::time::{Duration, Instant};
@@ -201,6 +201,7 @@ fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f6
     let effects = effects(chosen, program, measured);
     let mut cpu = judge(&effects.cpu, min_gain);
     let confirmed = confirm(chosen, program, measured, &mut cpu, min_gain);
+    program.refuse_verdicts(&mut cpu);
     let parts = Parts {
         allocator: judge(&effects.allocator, min_gain),
         pages: judge(&effects.pages, min_gain),
@@ -214,8 +215,8 @@ fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f6
         };
         let fresh = confirmed.get(&place).map(|fresh| fresh.judgement.clone());
         let judgement = match cpu.candidates[place].why {
-            // The gain was not confirmed: that says more than the fresh figures do.
-            Some(crate::verdict::Why::NotConfirmed) => cpu.candidates[place].clone(),
+            // These reasons say more than the fresh figures do.
+            Some(Why::NotConfirmed | Why::ThreadsMeet) => cpu.candidates[place].clone(),
             _ => fresh.unwrap_or_else(|| cpu.candidates[place].clone()),
         };
         let column = candidate.measured.map_or(0, |subject| subject + 2);

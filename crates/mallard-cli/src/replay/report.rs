@@ -62,6 +62,7 @@ impl<'a> Report<'a> {
         let min_gain = command.timing.min_gain;
         let mut cpu = judge(&effects.cpu, min_gain);
         let confirmed = confirm(chosen, program, &measured, &mut cpu, min_gain);
+        program.refuse_verdicts(&mut cpu);
         let mut report = Report {
             cpu,
             memory: judge(&effects.memory, min_gain),
@@ -95,6 +96,13 @@ impl<'a> Report<'a> {
                 plural(self.program.threads as u64, "thread"),
                 plural(self.program.cores as u64, "processor")
             ));
+        }
+        if self.program.has_threads_that_meet() {
+            notes.push(
+                "several threads of the program allocate at the same time, and a replay does not \
+                 tell how often they meet in the allocator: mallard try measures it"
+                    .to_string(),
+            );
         }
         let blocks = self.measured.blocks();
         if self.measured.ran_out && blocks < BLOCKS_MIN {

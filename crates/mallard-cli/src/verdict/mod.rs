@@ -82,6 +82,8 @@ pub enum Why {
     IntervalTooWide,
     /// The candidate had a gain, and fresh runs do not show it.
     NotConfirmed,
+    /// The figures are of a replay, and several threads of the program allocate at the same time.
+    ThreadsMeet,
 }
 
 impl fmt::Display for Why {
@@ -93,6 +95,7 @@ impl fmt::Display for Why {
             Why::ControlTooWide => f.write_str("two runs of the same program vary by as much"),
             Why::IntervalTooWide => f.write_str("more runs are needed"),
             Why::NotConfirmed => f.write_str("fresh runs do not show the gain"),
+            Why::ThreadsMeet => f.write_str("a replay does not tell how often threads meet"),
         }
     }
 }
