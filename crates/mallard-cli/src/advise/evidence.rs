@@ -224,6 +224,8 @@ pub struct Candidate {
     /// The interval in which the saving of the program is expected, locality included. It is that of
     /// `cpu` if the program itself ran.
     pub expected: Option<(f64, f64)>,
+    /// The interval that the replay predicted, if runs of the program were measured after it.
+    pub predicted: Option<(f64, f64)>,
     /// The part of the saving that is work of the allocator, by replay.
     pub allocator: Option<Judgement>,
     /// The part of the saving that is work on pages, by replay.

@@ -365,6 +365,7 @@ impl Measuring<'_, '_> {
                     by: By::Replay,
                     cpu: played.cpu,
                     expected: played.expected,
+                    predicted: None,
                     allocator: Some(played.allocator),
                     pages: Some(played.pages),
                     memory: played.memory,

@@ -219,6 +219,7 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
             site: None,
             by: By::Try,
             expected: Some((cpu.low, cpu.high)),
+            predicted: known.as_ref().and_then(|of| of.expected),
             cpu,
             allocator: known.as_ref().and_then(|of| of.allocator.clone()),
             pages: known.as_ref().and_then(|of| of.pages.clone()),

@@ -8,6 +8,7 @@ use crate::error::Failure;
 use crate::output::file::write_whole;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, plural, time};
+use crate::report::ADVICE_FILE;
 use crate::turns::timing::Timing;
 use crate::turns::words::needs;
 use serde_json::{json, Value};
@@ -15,8 +16,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// The name of the advice in the folder of a trace.
-pub const FILE: &str = "advice.json";
 /// The version of the keys.
 const VERSION: u32 = 1;
 
@@ -38,7 +37,7 @@ impl Advice<'_> {
     /// advice is shown all the same.
     pub fn save(&self, folder: &Path, errors: &mut dyn Write) {
         let text = format!("{}\n", self.json());
-        let path = folder.join(FILE);
+        let path = folder.join(ADVICE_FILE);
         if let Err(failure) = write_whole(&path, true, |to| Ok(to.write_all(text.as_bytes())?)) {
             let _ = writeln!(errors, "mallard: the advice was not kept: {}", failure.what());
         }
@@ -202,6 +201,7 @@ fn measured_row(evidence: &Evidence, of: &Candidate) -> Value {
         "high": finite(of.cpu.high),
         "verdict": of.cpu.verdict,
         "expected": of.expected.map(|(low, high)| json!({"low": low, "high": high})),
+        "predicted": of.predicted.map(|(low, high)| json!({"low": low, "high": high})),
         "peak_bytes": of.peak_bytes.1,
         "base_peak_bytes": of.peak_bytes.0,
         "memory_saving": finite(of.memory.saving),
@@ -228,6 +228,7 @@ fn dropped_row(evidence: &Evidence, of: &Dropped) -> Value {
         "high": null,
         "verdict": null,
         "expected": null,
+        "predicted": null,
         "peak_bytes": null,
         "base_peak_bytes": null,
         "memory_saving": null,

@@ -1,7 +1,9 @@
 //! Reads and computes everything that a report shows.
 
+use super::advice::Advice;
 use super::holders::Holders;
 use super::ranking::Ranked;
+use super::regions;
 use super::resident::Resident;
 use crate::error::Failure;
 use mallard_trace::residency::{self, Split};
@@ -9,6 +11,8 @@ use mallard_trace::survey::{self, survey, Survey};
 use mallard_trace::tables::schema::MODULES;
 use mallard_trace::trace::Stacks;
 use mallard_trace::Trace;
+use std::panic::resume_unwind;
+use std::thread;
 
 /// The data of a report, read and computed.
 pub struct Gathered<'a> {
@@ -24,12 +28,25 @@ pub struct Gathered<'a> {
     pub split: Split,
     /// The paths of the files with code.
     pub modules: Vec<String>,
+    /// The advice on the program, if somebody asked for it. Its regions are those of the page.
+    pub advice: Advice,
 }
 
 impl Gathered<'_> {
+    /// Reads a trace. A second thread reads the advice, or else finds the regions, because that takes
+    /// a pass over the events of its own.
+    pub fn of(trace: &Trace) -> Result<Gathered<'_>, Failure> {
+        thread::scope(|scope| {
+            let advice = scope.spawn(|| advice(trace));
+            let gathered = Gathered::without_advice(trace);
+            let advice = advice.join().unwrap_or_else(|panic| resume_unwind(panic));
+            Ok(Gathered { advice: advice?, ..gathered? })
+        })
+    }
+
     /// Reads a trace. The largest tables are read one after the other, so that only one is in
     /// memory at a time.
-    pub fn of(trace: &Trace) -> Result<Gathered<'_>, Failure> {
+    fn without_advice(trace: &Trace) -> Result<Gathered<'_>, Failure> {
         let ranked = Ranked::of(trace.sites()?, &trace.manifest().totals.sites);
         let chosen = ranked.kept.iter().take(survey::SITES_MAX).map(|site| site.stack as u32);
         let options = survey::Options { sites: chosen.collect(), ..survey::Options::default() };
@@ -45,6 +62,7 @@ impl Gathered<'_> {
             survey,
             stacks,
             resident: Resident::read(trace)?,
+            advice: Advice::default(),
             modules: trace.table(&MODULES)?.texts("path")?,
         })
     }
@@ -66,4 +84,13 @@ impl Gathered<'_> {
         let note = self.trace.manifest().notes.get(name).and_then(|note| note.as_str());
         note.unwrap_or_default().to_string()
     }
+}
+
+/// The advice on the program, or else the regions alone.
+fn advice(trace: &Trace) -> Result<Advice, Failure> {
+    let mut advice = Advice::read(trace);
+    if advice.shown.is_none() {
+        advice.regions = regions::find(trace)?;
+    }
+    Ok(advice)
 }

@@ -1,11 +1,13 @@
 //! `mallard report`: a trace as one HTML file, or as the object that the file shows.
 
+mod advice;
 mod encode;
 mod gather;
 mod holders;
 mod object;
 mod page;
 mod ranking;
+mod regions;
 mod resident;
 mod run;
 mod saved;
@@ -14,6 +16,8 @@ mod sites;
 mod strings;
 mod tree;
 mod write;
+
+pub use advice::FILE as ADVICE_FILE;
 
 use crate::error::Failure;
 use crate::look::open;

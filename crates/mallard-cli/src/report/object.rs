@@ -2,6 +2,7 @@
 
 use super::encode::{base64, run_lengths, whole};
 use super::gather::Gathered;
+use super::regions::{self, Shown as Region};
 use super::run::{Method, Program};
 use super::sentences;
 use super::sites::{Shown, Sites};
@@ -11,6 +12,7 @@ use mallard_trace::duck::EXPLANATIONS;
 use mallard_trace::residency::Split;
 use mallard_trace::survey::{SiteSurvey, Survey, LIVES, SIZES};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The sums by which sites and functions can be weighed: columns of the sites.
@@ -39,6 +41,9 @@ pub struct Object {
     frees: Vec<i64>,
     map: Map,
     measures: Vec<Measure>,
+    /// What `mallard advise` found; null if it was not asked.
+    advice: Option<Value>,
+    regions: Vec<Region>,
     method: Method,
     next: String,
     strings: Vec<String>,
@@ -137,6 +142,8 @@ impl Object {
             frees: triples(&survey.frees),
             map: map(survey),
             measures: measures(),
+            advice: gathered.advice.shown.clone(),
+            regions: regions::shown(&gathered.advice.regions),
             method: Method::of(gathered, &shown),
             next: format!("mallard replay {name} --allocator mallard"),
             name,

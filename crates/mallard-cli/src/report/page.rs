@@ -8,10 +8,14 @@ use maud::{html, Markup};
 /// file.
 pub const MARK: &str = "mallard report";
 
-const STYLES: [&str; 2] = [include_str!("page/report.css"), include_str!("page/plots.css")];
+const STYLES: [&str; 3] = [
+    include_str!("page/report.css"),
+    include_str!("page/plots.css"),
+    include_str!("page/advice.css"),
+];
 
 /// The scripts in order: each uses only names from scripts above it. The last one starts the page.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 20] = [
     include_str!("page/data.js"),
     include_str!("page/choice.js"),
     include_str!("page/tip.js"),
@@ -27,11 +31,18 @@ const SCRIPTS: [&str; 16] = [
     include_str!("page/frees.js"),
     include_str!("page/map.js"),
     include_str!("page/method.js"),
+    include_str!("page/saving.js"),
+    include_str!("page/lanes.js"),
+    include_str!("page/matrix.js"),
+    include_str!("page/advice.js"),
     include_str!("page/start.js"),
 ];
 
 /// The sections in order: the id, and the short title for the bar.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 10] = [
+    ("advice", "Advice"),
+    ("matrix", "Changes"),
+    ("lanes", "Regions"),
     ("time", "Time"),
     ("sites", "Sites"),
     ("icicle", "Stacks"),
@@ -72,6 +83,9 @@ fn body() -> Markup {
         (first_screen())
         (bar())
         main {
+            (advice())
+            (matrix())
+            (lanes())
             (time())
             (sites())
             (icicle())
@@ -145,6 +159,57 @@ fn scale(least: &str, most: &str) -> Markup {
 
 fn note_of_choice() -> Markup {
     html! { p.of-choice hidden {} }
+}
+
+fn advice() -> Markup {
+    let intro = html! { "Which allocator the program should use, where, and what it gains: from its recording, and from runs of the program where another malloc is at stake." };
+    section(
+        "advice",
+        "What to change",
+        intro,
+        html! {
+            div id="no-advice" { p { "The recording has no advice yet. This command asks for it, and the next report shows it:" } pre tabindex="0" { code id="advice-command" {} } }
+            div id="advice-all" {
+                p id="verdict" {}
+                p id="advice-sentence" {}
+                div id="wish" hidden {}
+                div id="cards" {}
+                ul id="advice-notes" aria-label="Notes on the advice" {}
+            }
+        },
+    )
+}
+
+fn matrix() -> Markup {
+    let intro = html! { "Each change as the CPU time and memory that the program would need, with 95 % intervals; further left and further down is less. " span id="matrix-words" {} };
+    section(
+        "matrix",
+        "All changes that were considered",
+        intro,
+        html! {
+            div.canvas.square { canvas role="img" aria-label="CPU time against memory, of each change" {} }
+            p.missing hidden {}
+            (figures("All changes, as a table"))
+        },
+    )
+}
+
+fn lanes() -> Markup {
+    let intro = html! { "A region is a function whose blocks could be freed together: a lane for each thread, a bar for each call. Red blocks outlive the call, so that their memory must not be dropped with it." };
+    section(
+        "lanes",
+        "Regions over time",
+        intro,
+        html! {
+            div.tools { label { "region " select id="lanes-of" {} } }
+            p id="lanes-words" {}
+            ul id="escape-sites" aria-label="Who allocates the blocks that outlive their instance" {}
+            div.canvas { canvas tabindex="0" role="application" aria-label="Instances of a region over time. Arrow keys move." aria-describedby="lanes-said" {} }
+            ul.lane-key aria-label="Colours of bars" { li.bar { "an instance" } li.end { "frees at its end, which wink-out skips" } li.escape { "has blocks that outlive it" } }
+            p.said id="lanes-said" aria-live="polite" {}
+            (figures("Instances of the region, as a table"))
+        },
+    )
 }
 
 fn time() -> Markup {

@@ -141,6 +141,7 @@ fn own_cost(gathered: &Gathered) -> String {
 fn notes(gathered: &Gathered, shown: &Shown) -> Vec<String> {
     let mut notes = Vec::new();
     let manifest = gathered.trace.manifest();
+    notes.extend(gathered.advice.notes.iter().cloned());
     notes_on_recording(gathered, &mut notes);
     if !gathered.resident.is_empty() {
         notes.push(

@@ -7,6 +7,8 @@ import base64
 import math
 import random
 
+import advice_data
+
 MODULES = ["words", "libstdc++.so.6", "libc.so.6", "libtokens.so", "libindex.so"]
 FILES = ["", "main.cpp", "parser.cpp", "index.cpp", "cache.cpp", "stl_vector.h"]
 VERBS = ["parse", "read", "index", "insert", "intern", "split", "merge", "render", "load", "grow", "copy", "fold"]
@@ -229,7 +231,7 @@ def report(count=400, threads=6, depth=24, seed=7):
         "measures": [{"key": key, "name": name, "unit": unit, "words": words} for key, (name, unit, words) in WORDS.items()],
         "method": {"mallard": "0.1.0", "format": 1, "losses": [], "sampled_bytes": 0, "own_cost": "1.4 times the CPU time",
                    "notes": ["The times of calls are those of the recorded run."]},
-        "next": "mallard replay words --allocator mallard",
+        "next": "mallard replay words --allocator mallard", "advice": advice_data.advice(), "regions": advice_data.regions(),
     }
 
 

@@ -43,7 +43,7 @@ def a_keyboard_is_enough(driver):
     open_page(driver)
     order, body = [], driver.find_element(By.TAG_NAME, "body")
     body.send_keys(Keys.TAB)
-    for _ in range(80):
+    for _ in range(120):
         name = run(driver, "const a = document.activeElement; return a.id || a.name || a.closest('section')?.id + ' ' + a.tagName")
         order.append(name)
         if name == "sites-list":
@@ -59,7 +59,7 @@ def a_keyboard_is_enough(driver):
             ActionChains(driver).send_keys(Keys.ESCAPE).perform()
             assert crumbs(driver)[-1] == "_start"
         ActionChains(driver).send_keys(Keys.TAB).perform()
-    for name in ("theme", "sites-search", "sites-list", "weight", "icicle-search", "icicle CANVAS", "heat CANVAS",
+    for name in ("theme", "lanes-of", "lanes CANVAS", "matrix SUMMARY", "sites-search", "sites-list", "weight", "icicle-search", "icicle CANVAS", "heat CANVAS",
                  "heat SUMMARY", "frees CANVAS", "map CANVAS"):
         assert name in order, (name, order)
     assert by_id(driver, "chip").is_displayed()

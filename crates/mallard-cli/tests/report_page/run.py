@@ -9,6 +9,7 @@ have to wait.
 import sys
 
 import shared
+import advice
 import chromium
 import choice
 import first

@@ -73,6 +73,27 @@ function plot(id, draw, lines) {
   return one;
 }
 
+// Draws a chart of Chart.js in a section. If there is nothing to draw, or no Chart.js, says so, and
+// with `opens` shows the table in place of the chart.
+function chartOrTable(id, { hasPoints, chart, why, opens }) {
+  const box = byId(id);
+  const canvas = box.querySelector("canvas");
+  const isMissing = !hasChartJs() || !hasPoints;
+  canvas.parentNode.hidden = isMissing;
+  const missing = box.querySelector(".missing");
+  missing.hidden = !isMissing;
+  missing.textContent = hasPoints
+    ? "There is no drawing: Chart.js was not there when mallard was built. The table has the figures." : why;
+  if (isMissing && opens) box.querySelector("details.figures").open = true;
+  drawChart(canvas, isMissing ? undefined : chart());
+}
+
+// Shows a section with its link in the bar, or neither.
+function showSection(id, isShown) {
+  byId(id).hidden = !isShown;
+  document.querySelector(`.controls nav a[href="#${id}"]`).hidden = !isShown;
+}
+
 function drawPlots() {
   coloursRead = new Map();
   for (const one of plots) one.draw();

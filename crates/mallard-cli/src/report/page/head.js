@@ -1,8 +1,8 @@
 // The first screen: the program, four sentences, the bound on savings, and the most wanted figures.
 
-// Puts a sentence into an element. Figures with their units are bold, and `names` are code.
+// Puts a sentence into an element. Figures, but not digits in names, with their units are bold, and `names` are code.
 function write(element, sentence) {
-  const parts = sentence.split(/(`[^`]*`|\d+(?:[.,]\d+)*(?: (?:[KMGT]iB|B|%|ns|µs|us|ms|s|min|million|billion)(?![a-z]))?)/);
+  const parts = sentence.split(/(`[^`]*`|(?<![\w:.-])-?\d+(?:[.,]\d+)*(?: (?:[KMGT]iB|B|%|ns|µs|us|ms|s|min|million|billion)(?![a-z]))?)/);
   for (const [i, part] of parts.entries()) {
     if (i % 2 === 0) {
       element.append(part);

@@ -1,7 +1,7 @@
 // Starts the page. The first screen is drawn first, and then one plot at a time, so that the page
 // responds in between.
 
-const startPlots = [startTime, startIcicle, startHeat, startFrees, startMap];
+const startPlots = [startTime, startIcicle, startHeat, startFrees, startMap, startMatrix, startLanes];
 
 function drawNext(waiting) {
   const one = waiting.shift();
@@ -12,6 +12,7 @@ function drawNext(waiting) {
 
 function start() {
   startHead();
+  startAdvice();
   startChoice();
   startSites();
   startSite();

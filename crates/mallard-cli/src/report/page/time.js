@@ -113,17 +113,9 @@ function timeLegend() {
 }
 
 function drawTime() {
-  const canvas = byId("time").querySelector("canvas");
-  const isMissing = !hasChartJs() || times.t_ns.length === 0;
-  canvas.parentNode.hidden = isMissing;
-  const missing = byId("time").querySelector(".missing");
-  missing.hidden = !isMissing;
-  missing.textContent = times.t_ns.length === 0
-    ? "Nothing to draw: the trace has no moments."
-    : "There is no drawing: Chart.js was not there when mallard was built. The table has the figures.";
-  if (isMissing && times.t_ns.length > 0) byId("time").querySelector("details.figures").open = true;
   timeLegend();
-  drawChart(canvas, isMissing ? undefined : timeChart());
+  const hasPoints = times.t_ns.length > 0;
+  chartOrTable("time", { hasPoints, chart: timeChart, why: "Nothing to draw: the trace has no moments.", opens: hasPoints });
 }
 
 function startTime() {

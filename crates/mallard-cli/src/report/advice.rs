@@ -1,0 +1,163 @@
+//! The advice on the program: `mallard advise` keeps it in the folder of the trace.
+
+use mallard_trace::Trace;
+use serde_json::Value;
+use std::fs;
+
+/// The name of the file.
+pub const FILE: &str = "advice.json";
+/// The version of the keys of an advice that a page shows.
+const VERSION: u64 = 1;
+/// A larger file is no advice of this command.
+const BYTES_MAX: u64 = 32 << 20;
+/// The most changes of the matrix that a page lists.
+const CHANGES_MAX: usize = 400;
+/// The parts of an advice that a page shows as they are.
+const SHOWN: [&str; 14] = [
+    "program",
+    "verdict",
+    "sentence",
+    "min_gain",
+    "budget_s",
+    "took_s",
+    "interrupted",
+    "noisy",
+    "bound",
+    "cards",
+    "forced",
+    "undecided",
+    "validity",
+    "notes",
+];
+
+/// The advice of a trace.
+#[derive(Default)]
+pub struct Advice {
+    /// What the page shows, without the regions. `None` if there is no advice that can be read.
+    pub shown: Option<Value>,
+    /// The regions, as the advice has them.
+    pub regions: Vec<Value>,
+    /// What the reader should know of the advice.
+    pub notes: Vec<String>,
+}
+
+impl Advice {
+    /// Reads the advice of a trace. An advice that is damaged is said in a note: the report of the
+    /// trace is made all the same.
+    pub fn read(trace: &Trace) -> Advice {
+        let path = trace.folder().join(FILE);
+        match fs::metadata(&path) {
+            Err(_) => return Advice::default(), // nobody has asked for advice
+            Ok(meta) if meta.len() > BYTES_MAX => return Advice::unread("it is too large"),
+            Ok(_) => {}
+        }
+        match fs::read_to_string(&path) {
+            Ok(text) => Advice::of(&text),
+            Err(error) => Advice::unread(&error.to_string().to_lowercase()),
+        }
+    }
+
+    /// The advice in a text of `mallard advise --json`.
+    fn of(text: &str) -> Advice {
+        let mut whole: Value = match serde_json::from_str(text) {
+            Ok(whole) => whole,
+            Err(_) => return Advice::unread("it is no JSON"),
+        };
+        match whole["version"].as_u64() {
+            Some(VERSION) => {}
+            Some(version) => return Advice::unread(&format!("it has version {version}")),
+            None => return Advice::unread("it has no version"),
+        }
+        let regions = list(whole["regions"].take());
+        let mut shown = serde_json::Map::new();
+        for key in SHOWN {
+            shown.insert(key.to_string(), whole[key].take());
+        }
+        let mut notes = Vec::new();
+        let mut matrix = list(whole["matrix"].take());
+        if matrix.len() > CHANGES_MAX {
+            notes.push(format!(
+                "The page lists {CHANGES_MAX} of the {} changes of the advice.",
+                matrix.len()
+            ));
+            matrix.truncate(CHANGES_MAX); // measured changes come first
+        }
+        shown.insert("matrix".to_string(), Value::Array(matrix));
+        Advice { shown: Some(without_nulls(Value::Object(shown))), regions, notes }
+    }
+
+    fn unread(why: &str) -> Advice {
+        let note = format!(
+            "The advice on the program could not be read: {why}. `mallard advise` makes a new one."
+        );
+        Advice { notes: vec![note], ..Advice::default() }
+    }
+}
+
+fn list(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(all) => all,
+        _ => Vec::new(),
+    }
+}
+
+/// A value without the members that are null, to keep the page small.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.into_iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(key, value)| (key, without_nulls(value))).collect()
+        }
+        Value::Array(all) => all.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_regions_and_what_is_null_are_taken_out() {
+        let text = json!({"version": 1, "verdict": "leave", "cards": [{"title": "a", "how": null}],
+            "matrix": [{"name": "AS4", "low": null}], "regions": [{"shown": "f"}], "sites": [1]});
+        let advice = Advice::of(&text.to_string());
+        let shown = advice.shown.unwrap();
+        assert_eq!(shown["cards"], json!([{"title": "a"}]));
+        assert_eq!(
+            (&shown["matrix"], &shown["verdict"]),
+            (&json!([{"name": "AS4"}]), &json!("leave"))
+        );
+        assert_eq!(advice.regions, [json!({"shown": "f"})]);
+        assert!(shown.get("sites").is_none() && shown.get("regions").is_none());
+        assert!(advice.notes.is_empty());
+    }
+
+    #[test]
+    fn an_advice_that_cannot_be_read_is_a_note() {
+        for (text, why) in [
+            ("", "no JSON"),
+            ("[1", "no JSON"),
+            ("[]", "no version"),
+            ("{\"version\":2}", "has version 2"),
+        ] {
+            let advice = Advice::of(text);
+            assert!(advice.shown.is_none() && advice.notes[0].contains(why), "{:?}", advice.notes);
+        }
+    }
+
+    #[test]
+    fn parts_of_an_advice_that_are_missing_or_of_another_kind_are_empty() {
+        let advice = Advice::of(r#"{"version":1,"regions":7,"matrix":"x"}"#);
+        assert_eq!((advice.shown.unwrap()["matrix"].clone(), advice.regions), (json!([]), vec![]));
+    }
+
+    #[test]
+    fn many_changes_are_cut_and_that_is_said() {
+        let matrix: Vec<_> = (0..500).map(|n| json!({"name": n})).collect();
+        let advice = Advice::of(&json!({"version": 1, "matrix": matrix}).to_string());
+        assert_eq!(advice.shown.unwrap()["matrix"].as_array().unwrap().len(), CHANGES_MAX);
+        assert!(advice.notes[0].contains("400 of the 500"), "{:?}", advice.notes);
+    }
+}

@@ -1,0 +1,108 @@
+//! Tests what `mallard report` makes of the advice in the folder of a trace, and of the regions of a
+//! trace without advice.
+
+#[path = "../../mallard-trace/tests/support/mod.rs"]
+mod streams;
+mod support;
+
+use mallard_trace::format::op;
+use mallard_trace::import::{import, Options};
+use mallard_trace::regions::{find, Limits};
+use mallard_trace::Trace;
+use serde_json::{json, Value};
+use std::fs;
+use streams::{call, StreamOf};
+use support::Folder;
+
+const DOCUMENTS: u64 = 40;
+
+/// Makes the trace a.mallard: a function allocates two blocks in each of 40 calls and frees them. In
+/// every tenth call, one more block stays.
+fn folder_with_regions() -> (Folder, Trace) {
+    let mut events = Vec::new();
+    for document in 0..DOCUMENTS {
+        let (t, addr) = (1000 + document * 1000, 0x10_0000 + document * 0x1000);
+        // A new call of the function 0x20 keeps only the frame of its caller, 0x10.
+        let (kept, frames): (u16, &[u64]) =
+            if document == 0 { (0, &[0x10, 0x20]) } else { (1, &[0x20]) };
+        events.push(call(op::MALLOC, t, addr, 64, kept, frames));
+        events.push(call(op::MALLOC, t + 10, addr + 0x100, 100, 2, &[0x30]));
+        if document % 10 == 0 {
+            events.push(call(op::MALLOC, t + 20, addr + 0x200, 8, 3, &[]));
+        }
+        events.push(call(op::FREE, t + 30, addr + 0x100, 0, 2, &[]));
+        events.push(call(op::FREE, t + 40, addr, 0, 2, &[]));
+        events.push(call(op::MALLOC, t + 50, addr + 0x300, 8, 1, &[]));
+    }
+    let mut stream = StreamOf::new();
+    stream.piece(1, &events);
+    let folder = Folder::new();
+    fs::write(folder.path("a.stream"), stream.finish()).unwrap();
+    let (from, to) = (folder.path("a.stream"), folder.path("a.mallard"));
+    let trace = import(&from, &to, &Options::default(), &mut |_| ()).unwrap();
+    (folder, trace)
+}
+
+fn object(folder: &Folder) -> Value {
+    let ran = folder.mallard(&["report", "a", "--json"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    serde_json::from_str(&ran.out()).unwrap()
+}
+
+fn sum(column: &Value) -> u64 {
+    column.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn a_trace_without_advice_has_the_regions_that_are_in_its_events() {
+    let (folder, trace) = folder_with_regions();
+    let found = find(&trace, Limits::default()).unwrap().all;
+    let object = object(&folder);
+    assert_eq!(object["advice"], Value::Null);
+    let shown = object["regions"].as_array().unwrap();
+    assert!(!shown.is_empty());
+    assert_eq!(shown.len(), found.len());
+    for (shown, found) in shown.iter().zip(&found) {
+        assert_eq!(shown["name"], found.shown);
+        assert_eq!(shown["instances"], found.instances);
+        assert_eq!(shown["escapes"], found.escapes);
+        assert_eq!(shown["lanes"]["t0"].as_array().unwrap().len(), found.lanes.len());
+        let of_lanes: u64 = found.lanes.iter().map(|lane| lane.escapes).sum();
+        assert_eq!(sum(&shown["lanes"]["escapes"]), of_lanes);
+    }
+    let documents = shown.iter().find(|of| of["instances"] == DOCUMENTS).expect("the documents");
+    assert_eq!(documents["escapes"], 4);
+}
+
+#[test]
+fn the_advice_of_a_trace_is_in_its_report_with_the_regions_of_the_advice() {
+    let (folder, trace) = folder_with_regions();
+    let advice = json!({"version": 1, "verdict": "leave", "sentence": "Leave it.",
+        "cards": [{"title": "Leave it", "how": null}], "matrix": [],
+        "regions": [{"shown": "</script><img onerror>", "instances": 3, "lanes": [
+            {"thread": 1, "t0": 5, "t1": 9, "blocks": 2, "bytes": 64, "escapes": 1, "teardown_ns": 1.0}]}]});
+    fs::write(trace.folder().join("advice.json"), advice.to_string()).unwrap();
+    let object = object(&folder);
+    assert_eq!(object["advice"]["cards"], json!([{"title": "Leave it"}]));
+    let region = &object["regions"][0];
+    assert_eq!((&region["instances"], &region["lanes"]["took"]), (&json!(3), &json!([4])));
+    let page = folder.mallard(&["report", "a", "-o", "-"]).out();
+    assert!(page.contains("\\u003c/script>\\u003cimg onerror>") && !page.contains("<img onerror"));
+}
+
+#[test]
+fn an_advice_that_is_damaged_or_newer_is_a_note_and_the_page_is_made() {
+    let (folder, trace) = folder_with_regions();
+    for (text, why) in [
+        ("{\"version\": 1, \"cards\"", "it is no JSON"),
+        ("{\"version\": 7}", "it has version 7"),
+        ("\u{0}", "it is no JSON"),
+    ] {
+        fs::write(trace.folder().join("advice.json"), text).unwrap();
+        let object = object(&folder);
+        assert_eq!(object["advice"], Value::Null);
+        let notes = object["method"]["notes"].to_string();
+        assert!(notes.contains(why) && notes.contains("mallard advise"), "{notes}");
+        assert!(!object["regions"].as_array().unwrap().is_empty());
+    }
+}
