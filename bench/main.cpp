@@ -26,6 +26,8 @@ constexpr suite suites[] = {
     {"malloc", "What does malloc cost, whoever provides it?", malloc_suite, 10},
     {"programs", "Does the choice of a malloc show in a whole program?", programs_suite, 5},
     {"rss", "What does a malloc hold of the machine's memory, and for how long?", rss_suite, 5},
+    {"demo", "Which strategy for a word index, a parser and an ordered map over real text?",
+     demo_suite, 3},
     {"trace", "What does it cost to record every allocation of a program?", trace_suite, 40},
     {"replay", "What does the player of recorded calls add to them?", replay_suite, 15},
     {"seeds", "What do the tables of the systems that Mallard grew from look like here?",

@@ -14,6 +14,7 @@ std::vector<experiment> typed_suite(effort);
 std::vector<experiment> malloc_suite(effort);
 std::vector<experiment> programs_suite(effort);
 std::vector<experiment> rss_suite(effort);
+std::vector<experiment> demo_suite(effort);
 std::vector<experiment> trace_suite(effort);
 std::vector<experiment> replay_suite(effort);
 std::vector<experiment> seeds_suite(effort);

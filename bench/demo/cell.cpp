@@ -8,7 +8,7 @@ namespace mallard::demo {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(answer, read, made, found, checksum)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(profile, allocations, frees, bytes_total, bytes_in_use,
-                                   bytes_at_peak, sizes, class_entropy)
+                                   bytes_at_peak)
 
 std::span<const workload_entry> workloads()
 {
@@ -22,7 +22,6 @@ std::string to_line(const measurement& m)
         {"build", m.build},
         {"use", m.use},
         {"destroy", m.destroy},
-        {"start_rss_kib", m.start_rss_kib},
         {"peak_rss_kib", m.peak_rss_kib},
         {"after_rss_kib", m.after_rss_kib},
         {"answer", m.says},
@@ -39,7 +38,6 @@ measurement from_line(const std::string& text)
     line.at("build").get_to(m.build);
     line.at("use").get_to(m.use);
     line.at("destroy").get_to(m.destroy);
-    line.at("start_rss_kib").get_to(m.start_rss_kib);
     line.at("peak_rss_kib").get_to(m.peak_rss_kib);
     line.at("after_rss_kib").get_to(m.after_rss_kib);
     line.at("answer").get_to(m.says);

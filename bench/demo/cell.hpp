@@ -15,21 +15,13 @@ namespace mallard::demo {
 struct measurement {
     double build = 0; ///< seconds of one round
     double use = 0;
-    double destroy = 0;              ///< seconds to destroy structure and resource
-    std::uint64_t start_rss_kib = 0; ///< program and text before the first allocation
+    double destroy = 0; ///< seconds to destroy structure and resource
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0; ///< after everything is destroyed
     answer says;
     std::optional<profile> counts; ///< only from the run that counts allocations
 
     double seconds() const noexcept { return build + use + destroy; }
-
-    /// Returns the peak memory of the structure, without the program and the text. Returns at least
-    /// one KiB, so that a ratio of two peaks exists.
-    double peak_kib_added() const noexcept
-    {
-        return peak_rss_kib > start_rss_kib ? static_cast<double>(peak_rss_kib - start_rss_kib) : 1;
-    }
 };
 
 struct workload_entry {

@@ -1,13 +1,9 @@
-// Runs a workload and records every allocation. The density, variation and utilisation of J.
-// Lakos's talk on local allocators (D, V and U) are computed from the records.
+// Runs a workload and counts its allocations.
 #pragma once
 
-#include <mallard/detail/base/size_class.hpp>
-
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory_resource>
 #include <string_view>
 
@@ -20,24 +16,12 @@ struct profile {
     std::uint64_t bytes_total = 0;   ///< all allocated bytes
     std::uint64_t bytes_in_use = 0;  ///< not 0 at the end if blocks leaked
     std::uint64_t bytes_at_peak = 0; ///< the most bytes in use at once
-    std::uint64_t sizes = 0;         ///< number of different sizes
-    double class_entropy = 0;        ///< in bits; 0: all blocks in one size class
 };
 
 /// A resource that counts calls of new and delete. The resource is slow, and is never timed.
 class counting_resource final : public std::pmr::memory_resource {
 public:
-    profile result() const
-    {
-        profile done = sums_;
-        done.sizes = by_size_.size();
-        std::map<std::size_t, double> by_class;
-        for (const auto& [bytes, count] : by_size_)
-            by_class[size_class::of(bytes)] += count / static_cast<double>(sums_.allocations);
-        for (const auto& [index, share] : by_class)
-            done.class_entropy -= share * std::log2(share);
-        return done;
-    }
+    profile result() const noexcept { return sums_; }
 
 private:
     void* do_allocate(std::size_t bytes, std::size_t align) override
@@ -47,7 +31,6 @@ private:
         sums_.bytes_total += bytes;
         sums_.bytes_in_use += bytes;
         sums_.bytes_at_peak = std::max(sums_.bytes_at_peak, sums_.bytes_in_use);
-        by_size_[bytes] += 1;
         return block;
     }
 
@@ -64,7 +47,6 @@ private:
     }
 
     profile sums_;
-    std::map<std::size_t, double> by_size_;
 };
 
 /// Takes the place of a strategy, and counts allocations. Its number is 0.

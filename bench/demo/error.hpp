@@ -8,12 +8,12 @@ namespace mallard::demo {
 
 /// An error with its message: what happened, the state, and what to type next.
 ///
-///     throw failure("notes.txt: no such file", "nothing was measured",
-///                   "name a text file, or nothing: `./x demo` finds text by itself");
+///     throw failure("found no text", "nothing was measured", "apt-get install perl-modules-5.36");
 class failure : public std::runtime_error {
 public:
     failure(const std::string& happened, const std::string& state, const std::string& help)
-        : std::runtime_error("mallard-demo: " + happened + "\n  " + state + "\n  help: " + help)
+        : std::runtime_error("mallard-bench-demo: " + happened + "\n  " + state +
+                             "\n  help: " + help)
     {
     }
 };

@@ -1,102 +1,71 @@
-// mallard-demo recommends an allocation strategy for each of three workloads on real text, measured
-// on this machine.
-#include <bench/demo/child.hpp>
+// mallard-bench-demo does one measurement of the suite demo: one workload under one strategy, in a
+// process of its own, so that nothing has warmed the caches or filled the memory before.
+//
+//     mallard-bench-demo text FILE                        writes the text of this machine
+//     mallard-bench-demo WORKLOAD STRATEGY ROUNDS FILE    measures, and prints a line of JSON
+#include <bench/demo/cell.hpp>
 #include <bench/demo/error.hpp>
-#include <bench/demo/report.hpp>
+#include <bench/demo/strategies.hpp>
 
-#include <CLI/CLI.hpp>
-
+#include <charconv>
 #include <cstdio>
+#include <exception>
+#include <string_view>
 
 namespace {
 
-using namespace mallard;
 using namespace mallard::demo;
 
-constexpr std::size_t runs_by_default = 25;
-constexpr double seconds_by_default = 100;
-constexpr int status_of_bad_use = 2, status_of_interrupt = 130;
+constexpr int status_of_bad_use = 2;
+constexpr std::uint64_t rounds_max = 1'000'000;
 
-struct arguments {
-    std::vector<std::string> files;
-    bool json = false;
-    std::size_t runs = 0; // 0: the default number, or fewer if time is short
-    std::vector<std::string> cell;
-};
-
-void describe(CLI::App& app, arguments& asked)
+/// Returns a number from `least` to `most`. Throws `failure` if `text` is none.
+std::uint64_t number_of(std::string_view what, std::string_view text, std::uint64_t least,
+                        std::uint64_t most)
 {
-    app.add_option("FILE", asked.files,
-                   "Text, source or .json, or directories of it; default: text of this machine")
-        ->type_name("");
-    app.add_flag("--json", asked.json,
-                 "Benchmark rows, one JSON object a line, and the recommendation as the last");
-    app.add_option(
-           "--runs", asked.runs,
-           "Runs of every workload under every strategy (25, or as many as 100 seconds allow)")
-        ->type_name("N")
-        ->check(CLI::Range(1, 1000));
-    app.add_option("--cell", asked.cell)->expected(4)->group("");
+    std::uint64_t number = 0;
+    auto const end = text.data() + text.size();
+    auto const [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || stop != end || number < least || number > most)
+        throw failure(std::string(what) + " is " + std::to_string(least) + " to " +
+                          std::to_string(most) + ", and not '" + std::string(text) + "'",
+                      "nothing was measured", "mallard-bench-demo word-index 1 1 FILE");
+    return number;
 }
 
-int run(const arguments& asked, const bench::provenance& origin)
+void measure(std::span<char*> words)
 {
-    interrupts const noted; // Ctrl-C now ends the measurement only; a report follows
-    plan const wanted = {.runs = asked.runs == 0 ? runs_by_default : asked.runs,
-                         .seconds_max = asked.runs == 0 ? seconds_by_default : 0};
-    collection const taken = asked.files.empty() ? collect_default() : collect_named(asked.files);
-    if (!asked.json)
-        print_opening(taken, origin);
-    session const done = measure_all(share(taken), wanted);
-
-    std::vector<finding> findings;
-    for (const auto& s : done.all)
-        if (!s.runs.front().empty())
-            findings.push_back({&s, advise(s)});
-    if (asked.json) {
-        print_json(findings, done, taken, origin);
-    } else {
-        for (const auto& f : findings)
-            print_finding(f);
-        print_closing(findings, done, wanted.runs);
-    }
-    return done.interrupted ? status_of_interrupt : 0;
+    std::string_view const name = words[0];
+    auto const all = workloads();
+    auto const found = std::ranges::find(
+        all, name, [](const workload_entry& workload) { return workload.words.name; });
+    if (found == all.end())
+        throw failure("there is no workload '" + std::string(name) + "'", "nothing was measured",
+                      "mallard-bench-demo word-index 1 1 FILE");
+    auto const strategy = number_of("a strategy", words[1], 0, strategy_count);
+    auto const rounds = number_of("the number of rounds", words[2], 1, rounds_max);
+    auto const text = open_saved(words[3]);
+    auto const line = to_line(found->measure(static_cast<int>(strategy), rounds, text));
+    std::puts(line.c_str());
 }
 
 } // namespace
 
-int main(int argc, char** argv)
+int main(int count, char** arguments)
 {
-    CLI::App app(
-        "Runs a word index, a parse tree and a sliding window of phrases over real text, under\n"
-        "each of the 14 allocation strategies of Lakos's talk; checks that all give the same\n"
-        "answer; then says which to take, and why, in the words of D V L U C F.\n"
-        "Under two minutes.",
-        "mallard-demo");
-    arguments asked;
-    describe(app, asked);
+    std::span<char*> const words(arguments + 1, static_cast<std::size_t>(count) - 1);
     try {
-        app.parse(argc, argv);
-        if (!asked.cell.empty())
-            return run_cell(asked.cell);
-        return run(asked, bench::describe_run("./x demo", argc, argv));
-    } catch (const CLI::CallForHelp& help) {
-        return app.exit(help);
-    } catch (const CLI::ParseError& error) {
-        std::string what = error.what();
-        std::fprintf(stderr,
-                     "mallard-demo: %s\n  nothing was measured\n  help: `./x demo --help` says "
-                     "what it takes\n",
-                     what.substr(0, what.find('\n')).c_str());
-        return status_of_bad_use;
-    } catch (const failure& error) {
+        if (words.size() == 2 && std::string_view(words[0]) == "text")
+            save(collect_default(), words[1]);
+        else if (words.size() == 4)
+            measure(words);
+        else
+            throw failure("the arguments are WORKLOAD STRATEGY ROUNDS FILE", "nothing was measured",
+                          "mallard-bench-demo text FILE, and then mallard-bench-demo word-index 1 "
+                          "1 FILE");
+    } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
-        return 1;
-    } catch (const std::exception& error) { // for example out of memory
-        std::fprintf(
-            stderr,
-            "mallard-demo: %s\n  the measurement stopped\n  help: try fewer or smaller files\n",
-            error.what());
-        return 1;
+        return status_of_bad_use;
     }
+    return 0;
 }

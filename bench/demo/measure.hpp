@@ -58,7 +58,6 @@ template <class Workload, class S>
 measurement measure_under(std::uint64_t rounds, corpus all)
 {
     measurement result;
-    result.start_rss_kib = bench::resident_kib();
     for (std::uint64_t i = 0; i < rounds; ++i)
         result.says = live_once<Workload, S>(all, result);
     result.peak_rss_kib = bench::peak_resident_kib();

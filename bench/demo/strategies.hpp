@@ -1,4 +1,4 @@
-// Lists the fourteen strategies as values, for tables and advice.
+// Lists the fourteen strategies as values, for tables.
 #pragma once
 
 #include <bench/demo/strategy.hpp>

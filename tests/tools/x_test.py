@@ -67,7 +67,7 @@ class X(unittest.TestCase):
         for arguments in (["build", "dev", "asan"], ["test", "--fast"], ["lint", "all"],
                           ["fuzz", "--seconds", "x"], ["fuzz", "nothing"], ["setup", "all"],
                           ["soak", "--minutes", "0"], ["bench", "pool", "--fast"],
-                          ["demo", "--fast"]):
+                          ["demo", "--fast"], ["demo", "README.md"]):
             self.refuses(x(*arguments), 2, f"help: ./x {arguments[0]} --help")
 
 
@@ -78,7 +78,7 @@ class Bare(X):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.tree, self.path = Path(folder.name) / "tree", Path(folder.name) / "bin"
-        for file in ("x", ".ci/run", "tools/packages", "tools/rust", "tools/stages", "bench/main.cpp", "Cargo.toml",
+        for file in ("x", ".ci/run", "tools/packages", "tools/rust", "tools/stages", "tools/demo", "bench/main.cpp", "Cargo.toml",
                      "bench/pool/new.cpp", "results/m/pool.jsonl",
                      "results/m/crates.jsonl"):
             copy = self.tree / file
@@ -134,7 +134,8 @@ class Bare(X):
                 (["bench", "crates", "--case", "no such"], ["of crates", "'no such'"]),
                 (["bench", "pool", "--case", "("], ["'('"]),
                 (["bench", "--list", "--case", "no such"], ["any suite"]),
-                (["demo", "no such file"], ["'no such file'", "nothing was built"])):
+                (["demo", "--"], ["no program", "nothing was built"]),
+                (["demo", "--", "no such program"], ["'no such program'", "nothing was built"])):
             self.refuses(self.x(*arguments), 2, *words)
         self.assertEqual(self.asked.read_text(), "")
         self.assertFalse((self.tree / "build").exists())
@@ -200,8 +201,28 @@ class Bare(X):
     def test_installs_for_the_demo_only_its_build_dependencies(self):
         self.has_apt("exit 0")
         self.x("demo")
-        self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build", "libcli11-dev",
-                                                     "nlohmann-json3-dev"})
+        self.assertEqual(self.packages_asked_for(), {
+            "g++", "cmake", "ninja-build", "rustc-web", "cargo-web", "libjs-chart.js",
+            "libcmark-gfm-dev", "libcmark-gfm-extensions-dev"})
+
+    def test_demo_shows_the_prediction_beside_the_measured_saving(self):
+        advice, measured = self.tree / "advice.json", self.tree / "measured.json"
+        for predicted, verdict, words in (
+                ('{"high":0.37,"low":0.26}', "gain", ["26 to 37 %", "31 % less", "(29 to 33 %)", "is inside"]),
+                ('{"high":0.30,"low":0.26}', "gain", ["26 to 30 %", "is outside"]),
+                ('{"high":1.0,"low":0.26}', "gain", ["predicted   at least 26 %", "is inside"]),
+                ("null", "gain", ["predicted   nothing", "31 % less"]),
+                ('{"high":0.37,"low":0.26}', "not measurable", ["26 to 37 %", "measured    nothing"])):
+            advice.write_text('{"cards":[{"action":"switch","saving":{"expected":{"high":1.0,"low":0.9}}},'
+                              f'{{"action":"convert","saving":{{"expected":{predicted}}}}},'
+                              '{"action":"convert","saving":{"expected":{"high":1.0,"low":0.9}}}]}\n')
+            measured.write_text('{"base":{"cpu_ns":1},"candidates":[{"cpu":{"high":0.33,"low":0.29,"p":1e-05,'
+                                f'"saving":0.31,"verdict":"{verdict}"}}}}]}}\n')
+            said = subprocess.run(["bash", "-euc", 'root=. && . tools/demo && predicted_beside_measured "$@"', "demo",
+                                   advice, measured], cwd=self.tree, capture_output=True, text=True)
+            self.assertEqual(said.stderr, "")
+            for word in words:
+                self.assertIn(word, said.stdout)
 
     def test_installs_for_a_stage_only_its_dependencies(self):
         self.has_apt("exit 0")

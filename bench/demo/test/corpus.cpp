@@ -1,4 +1,4 @@
-// Tests which text is collected and in which order, and the messages about files that are left out.
+// Tests which text is collected and in which order, and what is saved of it.
 #include <bench/demo/corpus.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/test/expect.hpp>
@@ -6,21 +6,30 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 namespace {
 
 using namespace mallard::demo;
 
-collection named(std::vector<std::string> names, std::size_t bytes_max = named_bytes_max)
+constexpr std::size_t plenty = 1 << 20;
+
+collection below(std::vector<std::string> roots, std::size_t bytes_max = plenty)
 {
-    return collect_named(names, bytes_max);
+    return collect(roots, bytes_max);
 }
 
-std::string failure_of(const std::vector<std::string>& names)
+std::string text_of(const collection& taken)
+{
+    std::string text;
+    for (const auto& f : taken.files)
+        text += f.text;
+    return text;
+}
+
+template <class F>
+std::string failure_of(F f)
 {
     try {
-        named(names);
+        f();
     } catch (const failure& error) {
         return error.what();
     }
@@ -33,23 +42,18 @@ TEST(demo_corpus, takes_a_directory_in_sorted_order)
     in.file("b.txt", "2");
     in.file("a/z.txt", "1");
     in.file("c.txt", "3");
-    auto const taken = named({in.path()});
-    std::string text;
-    for (const auto& f : taken.files)
-        text += f.text;
-    EXPECT_EQ(text, "123");
+    auto const taken = below({in.path()});
+    EXPECT_EQ(text_of(taken), "123");
     EXPECT_EQ(taken.bytes(), 3);
 }
 
-TEST(demo_corpus, reports_the_names_of_empty_and_binary_files)
+TEST(demo_corpus, leaves_out_empty_and_binary_files)
 {
     folder const in;
-    auto const taken = named(
-        {in.file("empty.txt", ""), in.file("binary", std::string("a\0b", 3)), in.file("c", "c")});
-    EXPECT_EQ(taken.files.size(), 1);
-    ASSERT_EQ(taken.notes.size(), 2);
-    EXPECT_TRUE(taken.notes[0].ends_with("empty.txt: skipped, it is empty"));
-    EXPECT_TRUE(taken.notes[1].ends_with("binary: skipped, it is binary"));
+    in.file("empty.txt", "");
+    in.file("binary", std::string("a\0b", 3));
+    in.file("c", "c");
+    EXPECT_EQ(text_of(below({in.path()})), "c");
 }
 
 TEST(demo_corpus, does_not_follow_links)
@@ -57,17 +61,18 @@ TEST(demo_corpus, does_not_follow_links)
     folder const in;
     in.file("a.txt", "a");
     std::filesystem::create_symlink(".", in.path() + "/loop");
-    EXPECT_EQ(named({in.path()}).files.size(), 1);
+    EXPECT_EQ(below({in.path()}).files.size(), 1);
 }
 
 TEST(demo_corpus, reads_valid_json_as_json_and_invalid_json_as_text)
 {
     folder const in;
-    auto const taken = named({in.file("good.json", "[1]"), in.file("bad.json", "[1\n")});
+    in.file("a.json", "[1]");
+    in.file("b.json", "[1\n");
+    auto const taken = below({in.path()});
+    ASSERT_EQ(taken.files.size(), 2);
     EXPECT_EQ(taken.files[0].is, format::json);
     EXPECT_EQ(taken.files[1].is, format::text);
-    ASSERT_EQ(taken.notes.size(), 1);
-    EXPECT_TRUE(has(taken.notes[0], "read as plain text, not JSON in line 2"));
 }
 
 TEST(demo_corpus, cuts_too_much_text_at_the_end_of_a_line)
@@ -75,26 +80,32 @@ TEST(demo_corpus, cuts_too_much_text_at_the_end_of_a_line)
     folder const in;
     in.file("a", "one\ntwo\nthree\n");
     in.file("b", "four\n");
-    auto const taken = named({in.path()}, 9);
-    ASSERT_EQ(taken.files.size(), 1);
-    EXPECT_EQ(taken.files[0].text, "one\ntwo\n");
-    ASSERT_EQ(taken.notes.size(), 2);
-    EXPECT_TRUE(has(taken.notes[0], "cut after 8 bytes"));
-    EXPECT_TRUE(has(taken.notes[1], "left out"));
+    EXPECT_EQ(text_of(below({in.path()}, 18)), "one\ntwo\n");
 }
 
-TEST(demo_corpus, says_in_three_lines_that_a_file_is_missing)
-{
-    EXPECT_TRUE(
-        matches(failure_of({"missing.txt"}),
-                "mallard-demo: missing.txt: no such file.*\n  nothing was measured\n  help: .*"));
-}
-
-TEST(demo_corpus, reports_that_no_text_is_left)
+TEST(demo_corpus, takes_at_most_half_of_the_text_from_one_root)
 {
     folder const in;
-    EXPECT_TRUE(has(failure_of({in.file("empty.txt", "")}), "1 skipped; the first: "));
-    EXPECT_TRUE(has(failure_of({"/dev/null"}), "neither a file nor a directory"));
+    in.file("first/a", "one\ntwo\nthree\n");
+    in.file("second/b", "four\n");
+    EXPECT_EQ(text_of(below({in.path() + "/first", in.path() + "/second"}, 18)),
+              "one\ntwo\nfour\n");
+}
+
+TEST(demo_corpus, goes_on_without_a_root_that_does_not_exist)
+{
+    folder const in;
+    in.file("a", "a");
+    EXPECT_EQ(text_of(below({in.path() + "/none", in.path()})), "a");
+}
+
+TEST(demo_corpus, says_in_three_lines_that_there_is_no_text)
+{
+    folder const in;
+    in.file("empty.txt", "");
+    EXPECT_TRUE(matches(failure_of([&] { below({in.path()}); }),
+                        "mallard-bench-demo: there is no text to work on in .*\n"
+                        "  nothing was measured\n  help: .*"));
 }
 
 TEST(demo_corpus, has_the_same_text_when_it_is_collected_twice)
@@ -102,20 +113,35 @@ TEST(demo_corpus, has_the_same_text_when_it_is_collected_twice)
     auto const taken = collect_default(1 << 18);
     EXPECT_GT(taken.bytes(), 1 << 17);
     EXPECT_LE(taken.bytes(), 1 << 18);
-    EXPECT_EQ(collect_default(1 << 18).fingerprint(), taken.fingerprint());
+    EXPECT_EQ(text_of(collect_default(1 << 18)), text_of(taken));
 }
 
-TEST(demo_corpus, is_unchanged_when_it_is_read_through_its_descriptor)
+TEST(demo_corpus, is_unchanged_when_it_is_saved_and_opened)
 {
     folder const in;
-    auto const taken = named({in.file("a", "text"), in.file("b.json", "{}")});
-    int const descriptor = share(taken);
-    auto const seen = open_shared(descriptor);
+    in.file("a", "text");
+    in.file("b.json", "{}");
+    auto const file = in.path() + "/saved";
+    save(below({in.path()}), file);
+    auto const seen = open_saved(file);
     ASSERT_EQ(seen.size(), 2);
     EXPECT_EQ(seen[0].text, "text");
     EXPECT_EQ(seen[1].text, "{}");
     EXPECT_EQ(seen[1].is, format::json);
-    ::close(descriptor);
+}
+
+TEST(demo_corpus, refuses_a_file_that_is_no_saved_text)
+{
+    folder const in;
+    std::string cut(32, '\0');
+    cut[0] = 1;
+    cut[8] = 100; // a document of 100 bytes, of which 8 are there
+    for (const auto& file : {in.path() + "/none", in.file("short", "abc"),
+                             in.file("text", "int main() { return 0; }\n"), in.file("cut", cut)})
+        EXPECT_TRUE(matches(failure_of([&] { open_saved(file); }),
+                            "mallard-bench-demo: the text in .* cannot be used: .*\n"
+                            "  nothing was measured\n  help: mallard-bench-demo text .*"))
+            << file;
 }
 
 } // namespace

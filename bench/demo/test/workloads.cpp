@@ -1,7 +1,6 @@
 // Tests that every strategy gives the same answer as a simple model.
 #include <bench/demo/cell.hpp>
-#include <bench/demo/error.hpp>
-#include <bench/demo/session.hpp>
+#include <bench/demo/strategies.hpp>
 #include <bench/demo/words.hpp>
 
 #include <gtest/gtest.h>
@@ -104,27 +103,6 @@ TEST(demo_cell, is_unchanged_after_printing_and_parsing)
     EXPECT_EQ(again.build, m.build);
     EXPECT_EQ(again.peak_rss_kib, m.peak_rss_kib);
     EXPECT_EQ(again.counts->bytes_total, m.counts->bytes_total);
-}
-
-TEST(demo_session, fails_with_workload_strategy_and_answers_if_two_answers_differ)
-{
-    auto const& words = workloads()[0].words;
-    answer const right = {.read = 7, .made = 3, .found = 2, .checksum = 0xabc};
-    answer wrong = right;
-    wrong.checksum = 0xdef;
-    EXPECT_NO_THROW(expect_same(words, right, "counted", right, "AS7 (multipool)"));
-    try {
-        expect_same(words, right, "counted", wrong, "AS7 (multipool)");
-        FAIL() << "two answers were taken for one";
-    } catch (const failure& error) {
-        EXPECT_STREQ(
-            error.what(),
-            "mallard-demo: the word-index gave another answer under AS7 (multipool)\n"
-            "  counted: 7 words, 3 different, 2 lines found for phrases, checksum "
-            "0000000000000abc; "
-            "AS7: 7 words, 3 different, 2 lines found for phrases, checksum 0000000000000def\n"
-            "  help: a strategy lost or changed data: `./x test strategy` checks them one by one");
-    }
 }
 
 } // namespace

@@ -119,7 +119,7 @@ fn up(levels: usize) -> PathBuf {
 /// Returns where a library may be in the build folders of the checkout in which this program was
 /// built.
 fn from_build<'a>(folder: &'a str, library: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-    let presets = ["release", "bench", "demo", "dev"];
+    let presets = ["release", "bench", "dev"];
     presets.into_iter().map(move |preset| up(3).join(preset).join(folder).join(library))
 }
 

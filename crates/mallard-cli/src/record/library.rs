@@ -45,7 +45,7 @@ fn candidates(program: &Path, folder: &str, name: &str) -> Vec<PathBuf> {
     let up = |levels: usize| program.ancestors().nth(levels).unwrap_or(Path::new("/"));
     let places = ["lib/mallard", "lib64/mallard", "lib/x86_64-linux-gnu/mallard"];
     let mut paths: Vec<PathBuf> = places.iter().map(|place| up(2).join(place).join(name)).collect();
-    let presets = ["release", "bench", "demo", "dev"];
+    let presets = ["release", "bench", "dev"];
     paths.extend(presets.iter().map(|preset| up(3).join(preset).join(folder).join(name)));
     paths
 }
