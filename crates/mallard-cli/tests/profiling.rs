@@ -1,9 +1,9 @@
-//! Tests that every command in the guide to profiling works: runs the blocks of shell and Python in
-//! docs/guide/profiling.md, one after the other, in one folder.
+//! Tests that every command in the guides to profiling and to advice works: runs the blocks of shell and
+//! Python in docs/guide/profiling.md and docs/guide/advise.md, one after the other, in one folder.
 //!
-//! The test needs the recorder (MALLARD_RECORDER has its path), a C++ compiler and the programs that
-//! the guide names. MALLARD_PYARROW is a Python that has the package pyarrow; without it, blocks of
-//! Python are not run. `./x test` has all of them.
+//! The tests need the recorder and the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths), a
+//! C++ compiler and the programs that the guides name. MALLARD_PYARROW is a Python that has the package
+//! pyarrow; without it, blocks of Python are not run. `./x test` has all of them.
 
 mod support;
 
@@ -45,10 +45,9 @@ fn run(folder: &Folder, program: &str, arguments: &[&str]) -> String {
     said
 }
 
-#[test]
-#[ignore = "needs the recorder and go; ./x test has them"]
-fn every_command_of_the_guide_works() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/profiling.md");
+/// Runs the blocks of a page. Returns how many blocks of shell the page has.
+fn run_all(name: &str) -> usize {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
     let page = std::fs::read_to_string(page).unwrap();
     let folder = Folder::new();
     let mut shell = 0;
@@ -67,5 +66,19 @@ fn every_command_of_the_guide_works() {
             other => panic!("nobody runs blocks in {other}"),
         }
     }
+    shell
+}
+
+#[test]
+#[ignore = "needs the recorder and go; ./x test has them"]
+fn every_command_of_the_guide_to_profiling_works() {
+    let shell = run_all("profiling.md");
     assert!(shell >= 4, "{shell} blocks");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn every_command_of_the_guide_to_advice_works() {
+    let shell = run_all("advise.md");
+    assert!(shell >= 5, "{shell} blocks");
 }

@@ -180,7 +180,7 @@ impl Measuring<'_, '_> {
                 self.evidence.dropped.push(dropped(&name, Kind::Strategy, region, why));
             };
             if self.budget.is_interrupted() {
-                drop("the command was interrupted before it was compiled".to_string());
+                drop("the command was interrupted before it was replayed".to_string());
                 continue;
             }
             if self.budget.taken() - begin + self.plays.first > limit {
@@ -188,9 +188,13 @@ impl Measuring<'_, '_> {
                 left_out.push(name);
                 continue;
             }
-            let _step = self.budget.step(&format!("compiling the plan {name}"));
+            let _step = self.budget.step(&format!("preparing the replay of {name}"));
             match self.plays.plan(&name, &proposal.plan) {
-                Err(failure) => drop(failure.what().to_string()),
+                // The first rule is the only one, or the one that the plan is named after.
+                Err(failure) => {
+                    let place = format!("{name}: rule 1: ");
+                    drop(failure.what().trim_start_matches(&place).to_string());
+                }
                 Ok((number, accounted)) => {
                     let (account, live) = (account_of(&accounted), self.plays.live_peak());
                     if let Some(why) = blow_up(&account, live) {
