@@ -184,7 +184,7 @@ impl Measuring<'_, '_> {
                 continue;
             }
             if self.budget.taken() - begin + self.plays.first > limit {
-                drop("the budget is too small to compile it".to_string());
+                drop("the budget is too small to prepare its replay".to_string());
                 left_out.push(name);
                 continue;
             }
@@ -216,7 +216,7 @@ impl Measuring<'_, '_> {
             let seconds = (begin + more).as_secs() + 1;
             let plans = plural(left_out.len() as u64, "plan");
             self.undecided(format!(
-                "what {plans} such as {first} would save: the budget is too small to compile all; \
+                "what {plans} such as {first} would save: the budget is too small to replay all; \
                  --budget {seconds}s is enough"
             ));
         }
@@ -323,8 +323,8 @@ impl Measuring<'_, '_> {
             .as_secs()
             .max(1);
         self.undecided(format!(
-            "whether another allocator saves time: one play of the recorded calls takes {}, and a \
-             verdict needs at least {} of each; --budget {seconds}s is enough",
+            "whether another allocator saves time: one replay takes {}, and a verdict needs \
+             at least {} for each allocator; --budget {seconds}s is enough",
             time(pilot.play.as_nanos() as f64),
             BLOCKS
         ));

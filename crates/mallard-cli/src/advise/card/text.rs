@@ -105,13 +105,12 @@ impl Card {
             _ => "of the heap",
         };
         let (before, after) = (bytes(of.before_bytes), bytes(of.after_bytes));
-        let saved = match of.verdict {
-            Verdict::Gain | Verdict::Loss => {
-                format!(", saved: {}", share(of.saving, of.low, of.high))
-            }
-            _ => String::new(),
+        let change = match of.verdict {
+            Verdict::Gain => format!("less by {}", share(of.saving, of.low, of.high)),
+            Verdict::Loss => format!("more by {}", share(-of.saving, -of.high, -of.low)),
+            verdict => verdict.to_string(),
         };
-        Some(format!("{after} {what} instead of {before}: {}{saved}", of.verdict))
+        Some(format!("{after} {what} instead of {before}: {change}"))
     }
 
     fn code_lines(&self) -> String {

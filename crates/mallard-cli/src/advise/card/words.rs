@@ -15,6 +15,8 @@ use mallard_trace::replay::{self, Allocator, Scope, Strategy};
 
 /// How many alternatives a card names.
 const ALTERNATIVES_MAX: usize = 3;
+/// From this share of the CPU time on, a bound is not worth a word.
+const BOUND_MAX: f64 = 0.9;
 /// How many functions of a call stack a card names.
 const STACK_MAX: usize = 5;
 
@@ -386,16 +388,15 @@ pub fn leave(evidence: &Evidence) -> String {
         ),
         (Some(share), Some(best)) if best < evidence.min_gain => format!(
             "Leave the allocator of {name} as it is: the best of {} that were measured saves {} of \
-             the CPU time, less than the {least} that count; no allocator can save more than {}, \
-             locality aside.",
+             the CPU time, less than the {least} that count{}.",
             plural(evidence.candidates.len() as u64, "change"),
             percent(best.max(0.0)),
-            percent(share)
+            most(share)
         ),
         (Some(share), _) => format!(
             "Leave the allocator of {name} as it is: no change was found that is safe and saves \
-             {least} of the CPU time; no allocator can save more than {}, locality aside.",
-            percent(share)
+             {least} of the CPU time{}.",
+            most(share)
         ),
         (None, _) => format!(
             "Leave the allocator of {name} as it is: no change was found that saves {least} of the \
@@ -407,11 +408,18 @@ pub fn leave(evidence: &Evidence) -> String {
 /// Why it is not decided whether a change helps, in a sentence that stands alone.
 pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     let why = reasons.first().map_or("", String::as_str);
-    let most = evidence.bound.share.map_or(String::new(), |share| {
-        format!("; no allocator can save more than {}, locality aside", percent(share))
-    });
     format!(
-        "It is not decided whether {} should change its allocator: {why}{most}.",
-        evidence.program.name
+        "It is not decided whether {} should change its allocator{}. The reason: {why}.",
+        evidence.program.name,
+        evidence.bound.share.map_or(String::new(), most)
     )
+}
+
+/// The most that any allocator can save, as the end of a sentence. A bound near the whole CPU time says
+/// nothing, and is left out.
+fn most(share: f64) -> String {
+    match share < BOUND_MAX {
+        true => format!("; no allocator can save more than {}, locality aside", percent(share)),
+        false => String::new(),
+    }
 }
