@@ -1,5 +1,6 @@
-//! Records the program a second time before wink-out is advised: a region that ends differently in
-//! another run must not lose its blocks at its end.
+//! Records the program a second time before wink-out is advised, if the budget allows it: a region
+//! that ends differently in another run must not lose its blocks at its end. Without a second
+//! recording, a note says so.
 
 use super::budget::Budget;
 use super::evidence::{Candidate, Evidence, Kind};
