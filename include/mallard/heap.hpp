@@ -1,5 +1,12 @@
 // Heaps: allocators of the malloc engine with memory of their own, whose blocks can be freed all at
 // once.
+//
+// A program that includes this header must link Mallard's malloc, or the linker prints "undefined
+// reference to `mallard_heap_create'":
+//
+//     CMake        target_link_libraries(app PRIVATE mallard::malloc)   # or mallard::malloc_static
+//     pkg-config   pkg-config --cflags --libs mallard-malloc
+//     linker       -lmallard-malloc, or -l:libmallard-malloc.a
 #pragma once
 
 #include <mallard/c/malloc.h>
@@ -75,8 +82,8 @@ inline constinit mallard_fresh nothing_fresh{};
 ///     std::free(block);      // in any thread; or request.deallocate(block)
 ///     request.release();     // frees all other blocks
 ///
-/// A heap uses the malloc engine, so the program must link libmallard-malloc.so (mallard::malloc)
-/// or libmallard-malloc.a (mallard::malloc_static).
+/// A heap uses the malloc engine, so the program must link mallard::malloc or
+/// mallard::malloc_static.
 ///
 /// A heap has chunks of its own. The first chunk has 64 KiB, and each later chunk is twice as large
 /// as the one before, up to 4 MiB. Blocks above 1 MiB have memory of their own. `release` returns

@@ -5,6 +5,7 @@
     library.py size LIBRARY.so          at most 100 KiB, stripped
     library.py segments LIBRARY.so      nothing that is writable and executable
     library.py names LIBRARY.so         exports the family, mallard_*, and nothing else
+    library.py versions LIBRARY.so      mallard_* have a version; the family has none, as a preload needs
     library.py static PROGRAM           contains a malloc other than that of glibc
     library.py calls PROGRAM ARGUMENT   dies, and its help line has the address of each printed call
 """
@@ -15,6 +16,7 @@ import sys
 import tempfile
 
 bytes_max = 100 * 1024
+version = "MALLARD_0.1"
 family = """malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc
     pvalloc malloc_usable_size free_sized free_aligned_sized cfree malloc_trim mallinfo mallinfo2
     mallopt malloc_stats malloc_info __libc_malloc __libc_free __libc_calloc __libc_realloc
@@ -61,6 +63,17 @@ def names(library):
             [f"{name}: is shown" for name in sorted(shown - wanted) if not others.fullmatch(name)])
 
 
+def versions(library):
+    shown = [line.split() for line in output("nm", "-D", "--defined-only", library).splitlines()]
+    shown = {name.split("@")[0]: name.partition("@")[2] for _, kind, name in shown if kind != "A"}
+    own = {name for name in shown if name.startswith("mallard_")}
+    return ([f"{name}: its version is '{shown[name]}', not {version}" for name in sorted(own)
+             if shown[name] != f"@{version}"] +
+            [f"{name}: has the version {shown[name]}, so a preload would not replace it"
+             for name in sorted(shown.keys() - own) if shown[name]] +
+            ([] if own else ["no mallard_* is shown"]))
+
+
 def static(program):
     symbols = set(re.findall(r" [TtWwi] (\S+)$", output("nm", program), re.M))
     return [f"{name}: is of glibc's malloc" for name in sorted({"_int_malloc", "_int_free"} & symbols)]
@@ -75,7 +88,7 @@ def calls(program, *arguments):
 
 
 def main(what, file, *arguments):
-    faults = {f.__name__: f for f in (needs, size, segments, names, static, calls)}[what](file, *arguments)
+    faults = {f.__name__: f for f in (needs, size, segments, names, versions, static, calls)}[what](file, *arguments)
     print("\n".join(faults), end="\n" if faults else "")
     return bool(faults)
 
