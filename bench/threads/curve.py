@@ -4,7 +4,7 @@
     ./x bench threads --json --case flow > rows.jsonl
     bench/threads/curve.py rows.jsonl -o threads-flow.png
 
-ROWS are files of JSON rows, one row on each line. The rows whose metric is rss_kib
+ROWS are files of JSON rows, one row on each line, as text or compressed by zstd. The rows whose metric is rss_kib
 and whose variant is a time, such as t=5s, are drawn, as one curve for each contender.
 The suffix of PICTURE (.png or .svg) selects the format. Needs gnuplot (Debian: gnuplot-nox).
 """
@@ -14,6 +14,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+sys.dont_write_bytecode = True # tools/ has no folder of compiled modules
+import rows
 
 colours = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#17becf", "#7f7f7f")
 terminals = {".png": "pngcairo size 1000,600 font 'sans,11'", ".svg": "svg size 1000,600 font 'sans,13'"}
@@ -26,7 +30,7 @@ def fail(what, state, help_text):
 def curves(files):
     """Returns {contender: {second: KiB}} and the machine. Of rows for the same second, the last counts."""
     found, machine = {}, ""
-    for line in (line for file in files for line in file.read_text().splitlines()):
+    for line in (line for file in files for line in rows.text(file).splitlines()):
         row = json.loads(line)
         moment = re.fullmatch(r"t=([\d.e+-]+)s", row.get("variant", ""))
         if row["metric"] != "rss_kib" or moment is None or row["median"] is None:

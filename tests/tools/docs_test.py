@@ -67,6 +67,14 @@ class CheckDocs(TreeTest):
         self.rows_of("1234567-dirty")
         self.finds(tool, "results/m/pool.jsonl: rows of 1234567-dirty: a tree with uncommitted changes")
 
+    def test_reads_compressed_rows(self):
+        self.rows_of("1234567-dirty")
+        rows = self.tree / "results/m/pool.jsonl"
+        subprocess.run(["zstd", "-q", "--rm", rows], check=True)
+        self.finds(tool, "results/m/pool.jsonl.zst: rows of 1234567-dirty: a tree with uncommitted changes")
+        (self.tree / "results/m/pool.jsonl.zst").write_text("not compressed")
+        self.finds(tool, "results/m/pool.jsonl.zst: cannot be read: ")
+
     def test_finds_rows_of_a_missing_commit_unless_the_page_mentions_it(self):
         self.rows_of(self.make_repository())
         self.accepts(tool)

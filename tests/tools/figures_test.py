@@ -1,4 +1,5 @@
 import json
+import subprocess
 
 from tree import TreeTest
 
@@ -38,6 +39,21 @@ class CheckFigures(TreeTest):
         self.sentence("A pair takes {9.9} ns.", "row('pair', 'ours')")
         self.finds(tool, f"{guide}:2: says 9.9, but row('pair', 'ours') is 2.04")
 
+    def test_reads_compressed_rows_before_newer_rows_that_are_not_compressed(self):
+        rows = self.tree / "results/here/pool.jsonl"
+        subprocess.run(["zstd", "-q", "--rm", rows], check=True)
+        self.write(guide, "A pair takes 2.0 ns.\n")
+        self.sentence("A pair takes {2.0} ns.", "row('pair', 'ours')")
+        self.accepts(tool)
+        self.write("results/here/pool.jsonl", row("pair", "ours", 3))
+        self.finds(tool, f"{guide}:1: says 2.0, but row('pair', 'ours') is 3")
+
+    def test_finds_a_suite_without_rows(self):
+        self.write(guide, "A pair takes 2.0 ns.\n")
+        self.sentence("A pair takes {2.0} ns.", "row('pair', 'ours')")
+        (self.tree / "results/here/pool.jsonl").unlink()
+        self.finds(tool, "results/here/pool.jsonl.zst: there is no such file, and no pool.jsonl")
+
     def test_finds_a_sentence_that_was_reworded(self):
         self.write(guide, "It takes 2.0 ns.\n")
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'ours')")
@@ -46,7 +62,7 @@ class CheckFigures(TreeTest):
     def test_finds_a_missing_row(self):
         self.write(guide, "A pair takes 2.0 ns.\n")
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'jemalloc')")
-        self.finds(tool, "here/pool.jsonl has no ns_per_op of jemalloc in pair")
+        self.finds(tool, "here/pool has no ns_per_op of jemalloc in pair")
 
     def test_finds_a_wrong_cell_of_a_table(self):
         self.write(guide, "| | ours | glibc |\n|---|---|---|\n| a pair | 2.0 | 17 |\n")

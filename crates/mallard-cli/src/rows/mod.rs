@@ -3,6 +3,7 @@
 pub mod cases;
 pub mod contender;
 pub mod experiment;
+pub mod files;
 pub mod history;
 pub mod locate;
 pub mod matching;

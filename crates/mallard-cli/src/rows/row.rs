@@ -1,10 +1,10 @@
 //! Rows of benchmarks, and the files that contain them: one JSON object per line.
 
 use crate::error::Failure;
+use crate::rows::files;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The result of one contender in one case. Lower is better for every metric.
@@ -97,7 +97,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Reads files, and the `.jsonl` files in folders and in their direct subfolders.
+    /// Reads files, and the `.jsonl` and `.jsonl.zst` files in folders and in their direct subfolders.
     pub fn read(paths: &[PathBuf]) -> Result<Rows, Failure> {
         Rows::default().read_all(paths)
     }
@@ -118,24 +118,24 @@ impl Rows {
 
     fn read_all(mut self, paths: &[PathBuf]) -> Result<Rows, Failure> {
         let files: Vec<PathBuf> =
-            paths.iter().map(|p| files_of(p)).collect::<Result<Vec<_>, _>>()?.concat();
+            paths.iter().map(|p| files::of(p)).collect::<Result<Vec<_>, _>>()?.concat();
         let bytes = files.iter().filter_map(|f| Some(f.metadata().ok()?.len())).sum();
         let progress = progress(bytes);
         for file in files {
-            self.read_file(&file, &progress)?;
+            self.read_file(&file)?;
+            progress.inc(file.metadata().map_or(0, |f| f.len()));
         }
         progress.finish_and_clear();
         Ok(self)
     }
 
-    fn read_file(&mut self, file: &Path, progress: &ProgressBar) -> Result<(), Failure> {
-        let bytes = fs::read(file).map_err(|e| unreadable(file, &e.to_string()))?;
+    fn read_file(&mut self, file: &Path) -> Result<(), Failure> {
+        let bytes = files::text(file)?;
         let whole = bytes.ends_with(b"\n");
         let lines: Vec<&[u8]> =
             bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|b| *b == b'\n').collect();
         for (index, line) in lines.iter().enumerate() {
             let number = index + 1;
-            progress.inc(line.len() as u64 + 1);
             match parse(line) {
                 Ok(Some(row)) => self.add(row),
                 Ok(None) => {}
@@ -149,7 +149,7 @@ impl Rows {
                     return Err(Failure::new(
                         format!("{}:{number}: {why}", file.display()),
                         "nothing was written: with a row missing the answer could be another",
-                        format!("sed -n {number}p {}", file.display()),
+                        files::command_of_line(file, number),
                     ));
                 }
             }
@@ -196,21 +196,12 @@ impl Rows {
     }
 }
 
-/// Reads a line. `None` for an empty line and for a recommendation of the demo, which are not rows.
+/// Reads a line. `None` for an empty line.
 fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
-    let row: Row = match serde_json::from_slice(line) {
-        Ok(row) => row,
-        Err(why) => {
-            let value: serde_json::Value = serde_json::from_slice(line).map_err(|e| plain(&e))?;
-            return match value.get("recommendation") {
-                Some(_) => Ok(None),
-                None => Err(plain(&why)),
-            };
-        }
-    };
+    let row: Row = serde_json::from_slice(line).map_err(|e| plain(&e))?;
     let figures = [row.median, row.low, row.high];
     let wrong = |f: &f64| !f.is_finite() || *f < 0.0 && !row.is_change();
     if figures.into_iter().flatten().any(|f| wrong(&f)) {
@@ -239,50 +230,10 @@ fn progress(bytes: u64) -> ProgressBar {
     ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_path_buf()]);
-    }
-    let mut files = Vec::new();
-    for entry in sorted_entries(path)? {
-        if entry.is_dir() {
-            files.extend(sorted_entries(&entry)?.into_iter().filter(|f| is_rows(f)));
-        } else if is_rows(&entry) {
-            files.push(entry);
-        }
-    }
-    if files.is_empty() {
-        return Err(Failure::new(
-            format!("{} has no file of rows, *.jsonl", path.display()),
-            "nothing was read",
-            "./x bench SUITE --json > FILE.jsonl",
-        ));
-    }
-    Ok(files)
-}
-
-fn is_rows(path: &Path) -> bool {
-    path.is_file() && path.extension().is_some_and(|e| e == "jsonl")
-}
-
-fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e.to_string()))?;
-    let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
-    paths.sort();
-    Ok(paths)
-}
-
-fn unreadable(path: &Path, why: &str) -> Failure {
-    Failure::new(
-        format!("cannot read {}: {}", path.display(), why.to_lowercase()),
-        "nothing was written",
-        format!("ls -l {}", path.display()),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     const ROW: &str = r#"{"suite":"s","case":"c","contender":"a","threads":1,"metric":"m","median":1,"low":1,"high":1,"runs":3}"#;
 
@@ -385,7 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn a_recommendation_of_the_demo_is_not_a_row() {
-        assert_eq!(read(&format!("{{\"recommendation\":[]}}\n{ROW}\n")).unwrap().all.len(), 1);
+    fn compressed_rows_are_read_and_a_bad_line_names_how_to_see_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rows.jsonl.zst");
+        let compress = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
+        fs::write(&file, compress(&format!("{ROW}\n"))).unwrap();
+        assert_eq!(Rows::read(&[folder.path().to_path_buf()]).unwrap().all.len(), 1);
+        fs::write(&file, compress(&format!("{ROW}\n{{}}\n{ROW}\n"))).unwrap();
+        let error = Rows::read(&[file]).err().unwrap().to_string();
+        assert!(error.contains("rows.jsonl.zst:2: not a row"), "{error}");
+        assert!(error.contains("zstdcat") && error.contains("| sed -n 2p"), "{error}");
     }
 }

@@ -1,0 +1,26 @@
+"""Reads files of benchmark rows for the tools: NAME.jsonl, or NAME.jsonl.zst, which zstd compressed."""
+import subprocess
+import sys
+
+
+def text(file):
+    """Returns the text of a file of rows. The program zstd, of the Debian package zstd, decompresses it."""
+    if file.suffix != ".zst":
+        return file.read_text()
+    try:
+        ran = subprocess.run(["zstd", "-dcq", file], capture_output=True, text=True)
+        why = ran.stderr.strip() if ran.returncode else ""
+    except FileNotFoundError:
+        why = "there is no program zstd; help: apt-get install zstd"
+    if why:
+        sys.exit(f"{file}: cannot be read: {why}")
+    return ran.stdout
+
+
+def of_suite(folder, suite):
+    """Returns the text of all rows of a suite in a folder. Rows that are not compressed are newer, and last."""
+    files = [folder / f"{suite}.jsonl.zst", folder / f"{suite}.jsonl"]
+    found = [text(file) for file in files if file.exists()]
+    if not found:
+        sys.exit(f"{files[0]}: there is no such file, and no {files[1].name}")
+    return "".join(found)
