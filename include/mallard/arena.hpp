@@ -188,9 +188,9 @@ private:
 template <>
 class mark_numbers<false> {
 public:
-    static constexpr std::size_t next() noexcept { return 0; }
-    static constexpr void rewound_to(std::size_t) noexcept {}
-    static constexpr bool is_stale(std::size_t) noexcept { return false; }
+    static constexpr std::size_t next() noexcept { return 0; }             ///< always 0
+    static constexpr void rewound_to(std::size_t) noexcept {}              ///< does nothing
+    static constexpr bool is_stale(std::size_t) noexcept { return false; } ///< always false
 };
 
 /// Allocates blocks by moving a pointer through chunks, and frees all blocks together.

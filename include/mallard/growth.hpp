@@ -25,7 +25,9 @@ namespace mallard {
 struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step
-    std::size_t num = 2, den = 1, add = 0;                       ///< next = last * num / den + add
+    std::size_t num = 2;                                         ///< next = last * num / den + add
+    std::size_t den = 1;                                         ///< see `num`
+    std::size_t add = 0;                                         ///< see `num`
     std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< most bytes of all memory held
 
     /// A rule with a single step of `bytes` bytes.
@@ -101,7 +103,9 @@ template <growth Growth>
 struct growth_rule<Growth> {
     growth chosen{}; ///< the rule, as given to the constructor
 
+    /// The rule, for its bounds.
     constexpr const growth& bounds() const noexcept { return chosen; }
+    /// The bytes of the step after a step of `last` bytes.
     constexpr std::size_t next(std::size_t last, std::size_t) const noexcept
     {
         return chosen.after(last);
@@ -142,6 +146,7 @@ public:
         steps_ += 1;
         last_ = std::min(step, rule(step));
     }
+    /// Records that the source supplied `bytes` for a step of the same size.
     constexpr void took(std::size_t bytes) noexcept { took(bytes, bytes); }
 
     /// Whether the limit allows `bytes` more for bookkeeping. This memory does not belong to a

@@ -85,8 +85,8 @@ public:
     using box = mallard::box<T, Pool>; ///< the handle for a single owner
 
     constexpr shared_handle() noexcept = default;
-    constexpr shared_handle(std::nullptr_t) noexcept {} ///< an empty handle
-    shared_handle(box&& only) noexcept : object_(only.leak()) {}
+    constexpr shared_handle(std::nullptr_t) noexcept {}          ///< an empty handle
+    shared_handle(box&& only) noexcept : object_(only.leak()) {} ///< takes over the object
     shared_handle(const shared_handle& other) noexcept : object_(other.object_)
     {
         if (object_ != nullptr)
@@ -225,6 +225,7 @@ private:
     T* object_ = nullptr;
 };
 
+/// Deduces the type of a weak handle from that of an owner.
 template <class T, class Pool>
 weak(const shared_handle<T, Pool>&) -> weak<T, Pool>;
 

@@ -152,6 +152,7 @@ public:
     {
         set_owner(this);
     }
+    /// A pool with hooks, whose source is default-constructed.
     constexpr explicit object_pool(Hooks hooks) noexcept
         requires(!std::same_as<Hooks, no_hooks> && std::default_initializable<Source>)
         : hooks_(std::move(hooks))
@@ -311,6 +312,8 @@ public:
         release(wink_out);
         set_owner(this);
     }
+    /// Returns all memory to the source without calling destructors or hooks. No handle may be
+    /// left, not even a weak one.
     void release(wink_out_t) noexcept { slots_.release(); }
 
     /// Returns idle chunks to the source, except for `keep` bytes: see `pool::trim`.

@@ -84,24 +84,29 @@ class arena : public pmr_resource<
     static constexpr growth usual = arena_options{}.grow;
 
 public:
+    /// An arena over the default resource, with the usual growth.
     arena() : arena(usual) {}
     /// An arena over `upstream`, with the usual growth.
     explicit arena(std::pmr::memory_resource* upstream) : pmr_resource(usual, upstream) {}
+    /// An arena whose steps follow `rule`.
     explicit arena(growth rule,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(rule, upstream)
     {
     }
+    /// An arena whose first chunk holds at least `initial_size` bytes.
     explicit arena(std::size_t initial_size,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(beginning_with(arena_chunk::bytes_for(initial_size)), upstream)
     {
     }
+    /// An arena that begins in a buffer of the caller, and goes on in `upstream`.
     arena(void* buffer, std::size_t bytes,
           std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : arena(std::span(static_cast<std::byte*>(buffer), bytes), upstream)
     {
     }
+    /// An arena that begins in a buffer of the caller, and goes on in `upstream`.
     explicit arena(std::span<std::byte> buffer,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(buffer,
@@ -134,9 +139,11 @@ template <class Multipool>
 class pool_resource : public pmr_resource<Multipool> {
 public:
     using pmr_resource<Multipool>::pmr_resource;
+    /// A resource over the default resource.
     pool_resource() = default;
     /// Accepts and ignores the options of the standard's pool resources.
     explicit pool_resource(const std::pmr::pool_options&) : pool_resource() {}
+    /// Accepts and ignores the options; takes memory from `upstream`.
     pool_resource(const std::pmr::pool_options&, std::pmr::memory_resource* upstream)
         : pool_resource(upstream)
     {
@@ -157,7 +164,7 @@ public:
 ///     std::pmr::map<int, std::pmr::string> names(&memory);
 class multipool : public pool_resource<mallard::multipool<pmr_source>> {
 public:
-    using pool_resource::pool_resource;
+    using pool_resource::pool_resource; ///< the constructors of the standard's class
 };
 
 /// Replaces `std::pmr::synchronized_pool_resource`. For any number of threads. Needs the compiled
@@ -168,7 +175,7 @@ class shared_multipool
     : public pool_resource<
           mallard::multipool<pmr_source, multipool_options{.threads = sync::thread_cached}>> {
 public:
-    using pool_resource::pool_resource;
+    using pool_resource::pool_resource; ///< the constructors of the standard's class
 };
 
 } // namespace pmr

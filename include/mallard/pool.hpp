@@ -71,6 +71,7 @@ public:
     {
         hold_at_fork();
     }
+    /// A pool over `from`, whose block size is chosen at run time.
     constexpr explicit pool(std::size_t block_bytes, std::size_t align, Source from,
                             growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block == 0)
@@ -105,11 +106,15 @@ public:
     /// Frees a block of this pool.
     void deallocate(void* block) noexcept { core_.deallocate(source_, block); }
 
+    /// Allocates a block of the pool if `l` fits it, otherwise memory of the source. Throws if
+    /// there is none.
     [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_fitting<true>(l); }
+    /// The same, but returns null if there is no memory.
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
     {
         return allocate_fitting<false>(l);
     }
+    /// Frees a block that was allocated with the layout `l`.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
         if (fits(l))

@@ -155,6 +155,7 @@ public:
                    ? std::addressof(found->second.value)
                    : nullptr;
     }
+    /// The value of a key, or null, in a constant map.
     [[nodiscard]] const V* get(Key k) const noexcept
     {
         return const_cast<sparse_secondary_map&>(*this).get(k);
@@ -212,6 +213,7 @@ public:
             at = keep(at->second.key, at->second.value) ? std::next(at) : entries_.erase(at);
         return before - size();
     }
+    /// Erases each value for which `drop(key, value)` returns true. Returns how many were erased.
     template <class F>
     friend std::size_t erase_if(sparse_secondary_map& from, F drop)
     {

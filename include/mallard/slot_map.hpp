@@ -94,6 +94,7 @@ public:
         else
             return emplace(value);
     }
+    /// Moves an element into the map and returns its key.
     Key insert(T&& value)
         requires(!fits_registers)
     {

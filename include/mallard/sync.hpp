@@ -17,6 +17,7 @@ struct shared_pool_mode {
     using mutex = std::mutex; ///< the lock of the list of large blocks
 };
 
+/// Pools behind a lock.
 template <>
 struct pool_mode<sync::mutex> : shared_pool_mode {
     /// The type of a pool for one block size.
@@ -27,10 +28,13 @@ struct pool_mode<sync::mutex> : shared_pool_mode {
     using cores = core_array<locked_core<Options>, N>;
 };
 
+/// Pools of one chunk, without a lock.
 template <>
 struct pool_mode<sync::lock_free> : shared_pool_mode {
+    /// The type of a pool for one block size.
     template <pool_options Options>
     using core = lock_free_core<Options>;
+    /// Does not compile for a multipool, which grows.
     template <pool_options Options, std::size_t N, bool HasSlabs>
     struct cores {
         static_assert(N == 0, "a multipool grows, so it cannot be lock_free: use "
@@ -38,10 +42,13 @@ struct pool_mode<sync::lock_free> : shared_pool_mode {
     };
 };
 
+/// Pools with a cache for each thread.
 template <>
 struct pool_mode<sync::thread_cached> : shared_pool_mode {
+    /// The type of a pool for one block size.
     template <pool_options Options>
     using core = cached_core<Options, 1>;
+    /// The type of the pools of a multipool.
     template <pool_options Options, std::size_t N, bool HasSlabs>
     using cores = cached_core<Options, N>;
 

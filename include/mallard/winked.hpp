@@ -19,8 +19,10 @@ inline constexpr bool enable_wink_out = false;
 /// Whether a standard allocator of the type `Allocator` allocates from a resource of the type `A`.
 template <class Allocator, class A>
 inline constexpr bool draws_from = false;
+/// True for the allocators of Mallard.
 template <class T, class A>
 inline constexpr bool draws_from<allocator<T, A>, A> = true;
+/// True for the allocator of `std::pmr`, if `A` is a memory resource.
 template <class T, std::derived_from<std::pmr::memory_resource> A>
 inline constexpr bool draws_from<std::pmr::polymorphic_allocator<T>, A> = true;
 
@@ -47,6 +49,7 @@ consteval bool has_plain_functors()
 template <class T, class A>
 inline constexpr bool is_winkable = std::is_trivially_destructible_v<T> || enable_wink_out<T>;
 
+/// The same, of a container.
 template <class T, class A>
     requires(!std::is_trivially_destructible_v<T> && !enable_wink_out<T> &&
              requires {

@@ -103,6 +103,7 @@ public:
         return before;
     }
     /// Ends a scope: each peak becomes the maximum of the peak in the scope and the peak before it.
+    /// Ends a scope that began with the counts `before`, whose peaks count again.
     void end_scope(const call_counts& before) noexcept
     {
         raise(now_.blocks_peak, before.blocks_peak);
@@ -139,6 +140,7 @@ class alignas(cache_line_bytes) call_counter<true> {
     static constexpr std::memory_order relaxed = std::memory_order_relaxed;
 
 public:
+    /// Counts an allocation of `bytes` bytes.
     void count_allocation(std::size_t bytes) noexcept
     {
         allocations_.fetch_add(1, relaxed);
@@ -146,11 +148,13 @@ public:
         raise(blocks_peak_, blocks_live_.fetch_add(1, relaxed) + 1);
         raise(bytes_peak_, bytes_live_.fetch_add(bytes, relaxed) + bytes);
     }
+    /// Counts a free of `bytes` bytes.
     void count_free(std::size_t bytes) noexcept
     {
         blocks_live_.fetch_sub(1, relaxed);
         bytes_live_.fetch_sub(bytes, relaxed);
     }
+    /// Counts a failed allocation.
     void count_failure() noexcept { failures_.fetch_add(1, relaxed); }
 
     /// Counts a free of all live blocks. No other thread may be inside a call.
@@ -160,6 +164,7 @@ public:
         bytes_live_.store(0, relaxed);
     }
 
+    /// The counts now.
     call_counts read() const noexcept
     {
         call_counts now;
@@ -189,6 +194,7 @@ public:
         raise(bytes_peak_, bytes);
         return before;
     }
+    /// Ends a scope that began with the counts `before`, whose peaks count again.
     void end_scope(const call_counts& before) noexcept
     {
         raise(blocks_peak_, before.blocks_peak);
@@ -315,9 +321,11 @@ struct snapshot {
     std::optional<statistics> memory; ///< if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
-    /// A snapshot with the given counts, statistics, or both.
+    /// A snapshot with counts alone.
     constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}
+    /// A snapshot with statistics alone.
     constexpr snapshot(const statistics& held) noexcept : memory(held) {}
+    /// A snapshot with both.
     constexpr snapshot(const call_counts& asked, const statistics& held) noexcept
         : calls(asked), memory(held)
     {

@@ -49,9 +49,11 @@ private:
     std::size_t left_;
 };
 
+/// The quota of several threads.
 template <>
 class quota<true> {
 public:
+    /// A quota of `most` bytes or blocks, none of which is used yet.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
 
     /// Counts `amount` as used, in a compare-exchange loop. A thread must not subtract first and
@@ -66,10 +68,13 @@ public:
                 return true;
         return false;
     }
+    /// Counts `amount` as no longer used.
     void refund(std::size_t amount) noexcept { left_.fetch_add(amount, std::memory_order_release); }
+    /// Counts nothing as used.
     void refund_all() noexcept { left_.store(most_, std::memory_order_relaxed); }
+    /// What is left of the quota.
     std::size_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
-    std::size_t most() const noexcept { return most_; }
+    std::size_t most() const noexcept { return most_; } ///< the whole quota
 
 private:
     std::size_t most_;

@@ -49,6 +49,7 @@ public:
         std::lock_guard const alone(lock_);
         return f(inner_);
     }
+    /// Calls `f(wrapped object)` under the lock, with a constant object.
     template <class F>
     decltype(auto) with(F f) const noexcept(noexcept(f(std::declval<const Inner&>())))
     {

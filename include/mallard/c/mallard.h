@@ -157,67 +157,71 @@ typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t al
  * more, blocks of any size can fill at least nine tenths of it. If the source fails, the allocator
  * tries half the step, and so on, down to what the request needs. */
 typedef struct mallard_pool_options {
-    size_t struct_bytes;           /**< required: sizeof */
-    size_t block_bytes;            /**< required: the size of each block */
-    size_t align;                  /**< 0: the largest power of two that divides
-                                    * block_bytes, at most 16. Set it for a struct
-                                    * with a flexible array member. */
-    int growth;                    /**< enum mallard_growth */
-    int sync;                      /**< enum mallard_sync */
-    int reuse;                     /**< enum mallard_reuse */
-    int check;                     /**< enum mallard_check */
-    size_t first_bytes;            /**< default 64 KiB; with a buffer, the whole buffer.
-                                    * Ordered pools take chunks of 64 KiB, more for
-                                    * large blocks, or less under a low limit. */
-    size_t step_max_bytes;         /**< default 1 MiB */
-    size_t limit_bytes;            /**< default: no limit */
-    size_t growth_num, growth_den; /**< of geometric growth; default 2 and 1 */
-    size_t growth_add;             /**< bytes; for linear and geometric growth */
-    mallard_take take;             /**< the source; NULL: malloc or the buffer */
-    mallard_give give;             /**< required with `take` */
-    void* context;                 /**< argument of `take` and `give` */
-    void* buffer;                  /**< NULL: memory comes from `take` or malloc */
-    size_t buffer_bytes;           /**< size of `buffer` */
+    size_t struct_bytes;   /**< required: sizeof */
+    size_t block_bytes;    /**< required: the size of each block */
+    size_t align;          /**< 0: the largest power of two that divides
+                            * block_bytes, at most 16. Set it for a struct
+                            * with a flexible array member. */
+    int growth;            /**< enum mallard_growth */
+    int sync;              /**< enum mallard_sync */
+    int reuse;             /**< enum mallard_reuse */
+    int check;             /**< enum mallard_check */
+    size_t first_bytes;    /**< default 64 KiB; with a buffer, the whole buffer.
+                            * Ordered pools take chunks of 64 KiB, more for
+                            * large blocks, or less under a low limit. */
+    size_t step_max_bytes; /**< default 1 MiB */
+    size_t limit_bytes;    /**< default: no limit */
+    size_t growth_num;     /**< of geometric growth: the factor is growth_num
+                            * / growth_den; default 2 */
+    size_t growth_den;     /**< of geometric growth; default 1 */
+    size_t growth_add;     /**< bytes; for linear and geometric growth */
+    mallard_take take;     /**< the source; NULL: malloc or the buffer */
+    mallard_give give;     /**< required with `take` */
+    void* context;         /**< argument of `take` and `give` */
+    void* buffer;          /**< NULL: memory comes from `take` or malloc */
+    size_t buffer_bytes;   /**< size of `buffer` */
 } mallard_pool_options;
 
 /** Options of mallard_arena_create: see mallard_pool_options. */
 typedef struct mallard_arena_options {
-    size_t struct_bytes;           /**< required: sizeof */
-    int growth;                    /**< enum mallard_growth */
-    int sync;                      /**< NONE or THREAD_CACHED of enum mallard_sync. With
-                                    * THREAD_CACHED, mark, rewind and expand fail. */
-    int check;                     /**< enum mallard_check */
-    int reserved;                  /**< must be 0 */
-    size_t first_bytes;            /**< default 1 KiB; with a buffer, the whole buffer */
-    size_t step_max_bytes;         /**< default 16 MiB */
-    size_t limit_bytes;            /**< default: no limit */
-    size_t growth_num, growth_den; /**< of geometric growth */
-    size_t growth_add;             /**< bytes; for linear and geometric growth */
-    mallard_take take;             /**< the source; NULL: malloc or the buffer */
-    mallard_give give;             /**< required with `take` */
-    void* context;                 /**< argument of `take` and `give` */
-    void* buffer;                  /**< NULL: memory comes from `take` or malloc */
-    size_t buffer_bytes;           /**< size of `buffer` */
+    size_t struct_bytes;   /**< required: sizeof */
+    int growth;            /**< enum mallard_growth */
+    int sync;              /**< NONE or THREAD_CACHED of enum mallard_sync. With
+                            * THREAD_CACHED, mark, rewind and expand fail. */
+    int check;             /**< enum mallard_check */
+    int reserved;          /**< must be 0 */
+    size_t first_bytes;    /**< default 1 KiB; with a buffer, the whole buffer */
+    size_t step_max_bytes; /**< default 16 MiB */
+    size_t limit_bytes;    /**< default: no limit */
+    size_t growth_num;     /**< of geometric growth */
+    size_t growth_den;     /**< of geometric growth */
+    size_t growth_add;     /**< bytes; for linear and geometric growth */
+    mallard_take take;     /**< the source; NULL: malloc or the buffer */
+    mallard_give give;     /**< required with `take` */
+    void* context;         /**< argument of `take` and `give` */
+    void* buffer;          /**< NULL: memory comes from `take` or malloc */
+    size_t buffer_bytes;   /**< size of `buffer` */
 } mallard_arena_options;
 
 /** Options of mallard_multipool_create: see mallard_pool_options. */
 typedef struct mallard_multipool_options {
-    size_t struct_bytes;           /**< required: sizeof */
-    int growth;                    /**< enum mallard_growth, for each of its pools */
-    int sync;                      /**< enum mallard_sync, but not LOCK_FREE: a multipool grows */
-    int reuse;                     /**< enum mallard_reuse */
-    int check;                     /**< enum mallard_check */
-    size_t first_bytes;            /**< default 2 KiB; with a buffer, 1 KiB */
-    size_t step_max_bytes;         /**< default 1 MiB */
-    size_t limit_bytes;            /**< of each pool; default: no limit. To limit all pools
-                                    * together, limit the source. */
-    size_t growth_num, growth_den; /**< of geometric growth */
-    size_t growth_add;             /**< bytes; for linear and geometric growth */
-    mallard_take take;             /**< the source; NULL: malloc or the buffer */
-    mallard_give give;             /**< required with `take` */
-    void* context;                 /**< argument of `take` and `give` */
-    void* buffer;                  /**< NULL: memory comes from `take` or malloc */
-    size_t buffer_bytes;           /**< size of `buffer` */
+    size_t struct_bytes;   /**< required: sizeof */
+    int growth;            /**< enum mallard_growth, for each of its pools */
+    int sync;              /**< enum mallard_sync, but not LOCK_FREE: a multipool grows */
+    int reuse;             /**< enum mallard_reuse */
+    int check;             /**< enum mallard_check */
+    size_t first_bytes;    /**< default 2 KiB; with a buffer, 1 KiB */
+    size_t step_max_bytes; /**< default 1 MiB */
+    size_t limit_bytes;    /**< of each pool; default: no limit. To limit all pools
+                            * together, limit the source. */
+    size_t growth_num;     /**< of geometric growth */
+    size_t growth_den;     /**< of geometric growth */
+    size_t growth_add;     /**< bytes; for linear and geometric growth */
+    mallard_take take;     /**< the source; NULL: malloc or the buffer */
+    mallard_give give;     /**< required with `take` */
+    void* context;         /**< argument of `take` and `give` */
+    void* buffer;          /**< NULL: memory comes from `take` or malloc */
+    size_t buffer_bytes;   /**< size of `buffer` */
 } mallard_multipool_options;
 
 /** Clears the options of a pool and sets struct_bytes. */

@@ -213,6 +213,7 @@ public:
         : call_(call), context_(context)
     {
     }
+    /// A handler that calls `f(fault)`. `f` must live as long as the handler is used.
     template <std::invocable<const fault&> F>
         requires(!std::same_as<std::remove_cv_t<F>, fault_handler>)
     constexpr fault_handler(F& f) noexcept

@@ -108,6 +108,7 @@ public:
         : inspector_(reporter)
     {
     }
+    /// Constructs the wrapped allocator from `args`.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     guarded(fault_reporter reporter, std::in_place_t, Args&&... args)

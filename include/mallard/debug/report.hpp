@@ -32,6 +32,7 @@ struct figure {
         : name(what), number(how_many)
     {
     }
+    /// A figure with this name and value, which must fit a `std::ptrdiff_t`.
     constexpr figure(const char* what, std::size_t how_many) noexcept
         : name(what), number(static_cast<std::ptrdiff_t>(how_many))
     {

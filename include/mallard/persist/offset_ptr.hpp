@@ -45,7 +45,7 @@ public:
     using rebind = offset_ptr<U>;
 
     offset_ptr(std::nullptr_t = nullptr) noexcept {} ///< a null pointer
-    offset_ptr(T* p) noexcept : distance_(to(p)) {}
+    offset_ptr(T* p) noexcept : distance_(to(p)) {}  ///< points to what `p` points to
     offset_ptr(const offset_ptr& other) noexcept : offset_ptr(other.get()) {}
     template <class U>
         requires fits<U>

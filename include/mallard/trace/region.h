@@ -27,8 +27,9 @@
 extern "C" {
 #endif
 
-/* The recorder has these functions. Without the recorder they are null. */
+/** Function of the recorder that marks a begin. Without the recorder it is null. */
 extern void mallard_record_region_begin(const char* name) __attribute__((weak));
+/** Function of the recorder that marks an end. Without the recorder it is null. */
 extern void mallard_record_region_end(const char* name) __attribute__((weak));
 
 #ifdef __cplusplus
