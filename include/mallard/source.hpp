@@ -7,6 +7,7 @@
 
 #include <memory_resource>
 
+/// Allocators, sources, adaptors, objects and keys: all names of the C++ library.
 namespace mallard {
 
 // clang-format off
