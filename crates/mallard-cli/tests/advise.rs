@@ -177,7 +177,79 @@ fn what_the_program_prints_is_no_part_of_the_json() {
     // As text, both are for people.
     let ran = folder.mallard(&["advise", "--budget", "10s", "--", "./program"]);
     assert!(ran.out().starts_with("{\n"), "{}", ran.out());
-    assert!(ran.out().lines().last().unwrap().starts_with("  next: "), "{}", ran.out());
+    // The last line stands alone.
+    let out = ran.out();
+    let lines: Vec<&str> = out.lines().collect();
+    let [.., next, empty, sentence] = lines[..] else { panic!("{out}") };
+    assert!(next.starts_with("  next: mallard ") && empty.is_empty(), "{out}");
+    assert!(sentence.contains("program") && sentence.ends_with('.'), "{out}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn reviewers_get_the_cards_beside_the_code() {
+    let folder = program(PARSER);
+    let command = ["advise", "--sarif", "--budget", "10s", "-o", "run", "--", "./program"];
+    let ran = folder.mallard(&command);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let log: Value = serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(log["version"], "2.1.0", "{log}");
+    assert_eq!(log["runs"][0]["tool"]["driver"]["name"], "mallard advise", "{log}");
+    let kept = fs::read_to_string(folder.path("run.mallard/advice.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let is_change =
+        |card: &&Value| !["leave", "undecided"].contains(&card["action"].as_str().unwrap());
+    let changes: Vec<&Value> = kept["cards"].as_array().unwrap().iter().filter(is_change).collect();
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    for card in &changes {
+        assert!(results.iter().any(|result| result["ruleId"] == card["rule"]), "{card} {log}");
+    }
+}
+
+/// The cards that ask to drop memory at once.
+fn wink_outs(advice: &Value) -> usize {
+    let names = ["AS4", "AS6", "AS8", "AS10", "AS12", "AS14"];
+    let strategy = |card: &Value| card["strategy"].as_str().unwrap_or_default().to_string();
+    let cards = advice["cards"].as_array().unwrap();
+    cards.iter().filter(|card| names.contains(&strategy(card).as_str())).count()
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn no_memory_is_dropped_at_once_without_a_second_recording() {
+    let advice = advised(&program(PARSER), &["--budget", "10s", "--no-try"]);
+    assert_eq!(advice["run"]["recordings"], 1, "{advice}");
+    assert_eq!(wink_outs(&advice), 0, "{advice}");
+    // If the plan has a gain, somebody reads why it is not advised.
+    let gains = |row: &Value| row["name"] == "AS4" && row["verdict"] == "gain";
+    if rows(&advice).iter().any(gains) {
+        assert!(advice["cards"].to_string().contains("needs a second recording"), "{advice}");
+    }
+    let advice = advised(&program(PARSER), &["--budget", "20s"]);
+    assert!(wink_outs(&advice) == 0 || advice["run"]["recordings"] == 2, "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
+    // From the second run on, each document keeps a node.
+    let keeps = PARSER
+        .replacen("struct node {", "static int again;\nstatic void* volatile kept;\nstruct node {", 1)
+        .replace("    long sum = 0;\n    while", "    if (again) kept = make_node(1);\n    long sum = 0;\n    while")
+        .replace("int main(void) {", "int main(void) {\n    again = fopen(\"seen\", \"r\") != 0;\n    fopen(\"seen\", \"w\");");
+    assert!(keeps.contains("if (again)"), "{keeps}");
+    let folder = program(&keeps);
+    let advice = advised(&folder, &["--budget", "20s", "-o", "first"]);
+    assert_eq!(wink_outs(&advice), 0, "{advice}");
+    // The user may name the second recording. Both are there now.
+    let ran = folder.mallard(&["record", "-o", "second", "--", "./program"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let command = ["advise", "first", "--again", "second", "--no-try", "--budget", "10s", "--json"];
+    let ran = folder.mallard(&command);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!(advice["run"]["recordings"], 2, "{advice}");
+    assert_eq!(wink_outs(&advice), 0, "{advice}");
 }
 
 #[test]

@@ -6,6 +6,8 @@
 mod support;
 
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use support::replayed::Replayed;
 use support::{orders, Folder};
 
@@ -113,6 +115,95 @@ fn a_budget_that_is_too_small_says_what_could_not_be_decided() {
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     let undecided = texts(&advice["undecided"]);
     assert!(undecided.contains("--budget ") && undecided.contains("takes"), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_busy_machine_gives_an_answer_that_says_how_sure_it_is() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy: Vec<_> = (0..3 * cores)
+        .map(|_| {
+            let stop = stop.clone();
+            std::thread::spawn(move || while !stop.load(Ordering::Relaxed) {})
+        })
+        .collect();
+    let folder = Folder::new();
+    folder.compile("program", BLOCKS, &["-O1"]);
+    let ran = folder.mallard(&["advise", "--budget", "10s", "-o", "run", "--", "./program"]);
+    stop.store(true, Ordering::Relaxed);
+    for thread in busy {
+        thread.join().unwrap();
+    }
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let kept = std::fs::read_to_string(folder.path("run.mallard/advice.json")).unwrap();
+    let advice: Value = serde_json::from_str(&kept).unwrap();
+    let sentence = advice["sentence"].as_str().unwrap();
+    assert_eq!(ran.out().lines().last(), Some(sentence), "{}", ran.out());
+    assert_eq!(advice["noisy"], advice["noise"].is_number(), "{advice}");
+    let known = ["leave", "undecided", "change"];
+    assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
+    // Whoever reads that nothing is decided reads a reason, and a command.
+    if advice["verdict"] == "undecided" {
+        assert!(sentence.starts_with("It is not decided whether program"), "{sentence}");
+        assert!(advice["next"].as_str().unwrap().starts_with("mallard "), "{advice}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_budget_that_ends_while_the_program_runs_gives_what_is_known() {
+    let long = BLOCKS
+        .replace("#include <stdlib.h>", "#include <stdlib.h>\n#include <unistd.h>")
+        .replace("return 0;", "sleep(4); return 0;");
+    let advice = of_program(&long, &["--budget", "3s"]);
+    assert_eq!(advice["interrupted"], false, "{advice}");
+    let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
+    assert!(!tried, "{advice}");
+    assert!(advice["took_s"].as_f64().unwrap() < 60.0, "{advice}");
+    // What no replay has ruled out stays open, with a budget that is enough.
+    let undecided = texts(&advice["undecided"]);
+    assert!(undecided.is_empty() || undecided.contains("--budget "), "{advice}");
+    assert!(advice["bound"]["share"].is_number(), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_server_is_tried_with_its_load_from_a_recording() {
+    let server = r#"
+        #include <signal.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        static volatile sig_atomic_t ended;
+        static void end(int n) { (void)n; ended = 1; }
+        static void* volatile p;
+        int main(void) {
+            signal(SIGTERM, end);
+            signal(SIGUSR1, end);
+            fclose(fopen("ready", "w"));
+            for (int i = 0; i < 200000; ++i) { p = malloc(i % 3000 + 16); free(p); }
+            for (int i = 0; i < 100 && !ended; ++i) usleep(10000);
+            return 0;
+        }
+    "#;
+    let served = Replayed::new(server);
+    let folder = &served.folder;
+    let load = ["--load", "test -e ready", "--budget", "8s"];
+    let advice = advice(folder, &[&["recorded"], &load[..]].concat());
+    let known = ["leave", "undecided", "change"];
+    assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
+    assert_eq!(advice["run"]["recordings"], 1, "{advice}");
+}
+
+#[test]
+fn a_server_with_a_load_has_to_be_recorded_first() {
+    let folder = Folder::new();
+    let ran = folder.mallard(&["advise", "--load", "curl x", "--", "./server", "--port", "80"]);
+    ran.refuses(2, "a server with a load is advised on from a recording");
+    let help = "mallard record -o NAME -- ./server --port 80";
+    assert!(ran.errors().contains(help), "{}", ran.errors());
+    folder.mallard(&["advise", "a", "--for", "3s"]).refuses(2, "--load");
 }
 
 #[test]

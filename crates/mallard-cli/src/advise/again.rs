@@ -1,17 +1,21 @@
-//! Records the program a second time before wink-out is advised, if the budget allows it: a region
-//! that ends differently in another run must not lose its blocks at its end. Without a second
-//! recording, a note says so.
+//! Compares a second recording of the program before wink-out is advised: a region that ends
+//! differently in another run must not lose its blocks at its end. The user names one (`--again`), or
+//! the program is recorded again if the budget allows it. Without a second recording, no card asks
+//! for wink-out.
 
-use super::budget::Budget;
+use super::budget::{whole_seconds, Budget};
 use super::evidence::{Candidate, Evidence, Kind};
 use super::screen::dropped;
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::look;
+use crate::output::units::plural;
 use crate::record::{self, Follow, Out, Streams};
 use crate::trial::Conditions;
 use mallard_trace::regions::{self, Limits, Region};
 use mallard_trace::Trace;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -31,32 +35,67 @@ pub struct Again<'a> {
     pub follow: &'a [Follow],
 }
 
-/// Records the program again if a plan with wink-out has a gain, and drops the plans with wink-out
-/// that the second recording contradicts.
-pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<(), Failure> {
+/// How a second recording was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    /// With the same arguments: the regions have as many instances.
+    Again,
+    /// By the user, perhaps with other input.
+    ByUser,
+}
+
+/// How long the program takes to be recorded a second time.
+pub fn time_needed(evidence: &Evidence) -> Duration {
+    let ns = evidence.program.wall_ns * TIMES + evidence.program.calls as f64 * NS_PER_EVENT;
+    Duration::from_nanos(ns as u64)
+}
+
+/// Whether a plan with wink-out saves enough.
+fn is_worth_it(evidence: &Evidence) -> bool {
     let min_gain = evidence.min_gain;
     let is_open =
         |of: &Candidate| winks_out(of) && (of.gains(min_gain) || of.gains_memory(min_gain));
-    if !evidence.candidates.iter().any(is_open) || budget.is_interrupted() {
+    evidence.candidates.iter().any(is_open)
+}
+
+/// Drops the plans with wink-out that a recording of the user contradicts.
+pub fn compare_with(name: &Path, evidence: &mut Evidence) -> Result<(), Failure> {
+    let trace = look::open(name)?;
+    compare(evidence, &regions_of(&trace)?, Made::ByUser);
+    Ok(())
+}
+
+/// Notes why there is no second recording, if wink-out needs one.
+pub fn leave_out(evidence: &mut Evidence, why: String) {
+    if evidence.recordings < 2 && is_worth_it(evidence) {
+        evidence.not_again = Some(why);
+    }
+}
+
+/// Records the program again if a plan with wink-out has a gain, and drops the plans with wink-out
+/// that the second recording contradicts.
+pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<(), Failure> {
+    if evidence.recordings > 1 || !is_worth_it(evidence) || budget.is_interrupted() {
         return Ok(());
     }
-    let ns = evidence.program.wall_ns * TIMES + evidence.program.calls as f64 * NS_PER_EVENT;
-    if Duration::from_nanos(ns as u64) > budget.left() {
-        evidence.notes.push(
-            "the budget was too small to record the program a second time, which shows whether \
-             regions end alike in each run"
-                .to_string(),
-        );
+    let needed = time_needed(evidence);
+    if needed > budget.left() {
+        // Plays take the larger part of what a budget has beside the recording.
+        let enough = whole_seconds(budget.all() + needed * 2);
+        let why =
+            format!("the budget was too small for one: --budget {}s is enough", enough.as_secs());
+        evidence.enough = Some(evidence.enough.unwrap_or_default().max(enough));
+        evidence.not_again = Some(why);
         return Ok(());
     }
     let step = budget.step("recording the program a second time");
     let found = record_again(again, budget);
     drop(step);
     match found {
-        Ok(found) => compare(evidence, &found),
+        Ok(found) => compare(evidence, &found, Made::Again),
         Err(failure) => {
-            let what = format!("the program was not recorded a second time: {}", failure.what());
-            evidence.notes.push(what);
+            let why = format!("the program could not be recorded again: {}", failure.what());
+            evidence.not_again = Some(why);
         }
     }
     Ok(())
@@ -79,15 +118,20 @@ fn record_again(again: &Again, budget: &Budget) -> Result<Vec<Region>, Failure> 
     let name = Some(folder.path().join("again"));
     let (_, recorded) = record::Command::of(again.words, name, again.follow, streams).record()?;
     recorded.ends_by_signals.store(false, Ordering::Relaxed);
-    let trace = Trace::open(&recorded.trace)?;
-    Ok(regions::find(&trace, Limits { least_share: 0.0, ..Limits::default() })?.all)
+    regions_of(&Trace::open(&recorded.trace)?)
+}
+
+/// All regions of a trace, however little they allocate.
+fn regions_of(trace: &Trace) -> Result<Vec<Region>, Failure> {
+    let limits = Limits { least_share: 0.0, regions: usize::MAX, ..Limits::default() };
+    Ok(regions::find(trace, limits)?.all)
 }
 
 /// Drops the plans with wink-out whose region differs in the second recording.
-fn compare(evidence: &mut Evidence, found: &[Region]) {
+fn compare(evidence: &mut Evidence, found: &[Region], made: Made) {
     evidence.recordings = 2;
     for place in 0..evidence.regions.len() {
-        let Some(why) = difference(&evidence.regions[place], found) else { continue };
+        let Some(why) = difference(&evidence.regions[place], found, made) else { continue };
         evidence.unsteady.push(place);
         let is_it = |of: &Candidate| of.region == Some(place) && winks_out(of);
         for of in evidence.candidates.iter().filter(|of| is_it(of)) {
@@ -99,16 +143,16 @@ fn compare(evidence: &mut Evidence, found: &[Region]) {
 }
 
 /// How a region differs in another recording, if it does.
-fn difference(region: &Region, found: &[Region]) -> Option<String> {
+fn difference(region: &Region, found: &[Region], made: Made) -> Option<String> {
     let is_it = |other: &&Region| other.function == region.function && other.ends == region.ends;
     let Some(other) = found.iter().find(is_it) else {
         return Some("it has no such region".to_string());
     };
     if other.escapes > region.escapes {
-        return Some(format!("{} blocks outlive it", other.escapes));
+        return Some(format!("its calls leave {} in use", plural(other.escapes, "block")));
     }
     let differs = |a: u64, b: u64| a.abs_diff(b) as f64 > DIFFERENCE_MAX * a.max(b) as f64;
-    if differs(region.instances, other.instances) {
+    if made == Made::Again && differs(region.instances, other.instances) {
         return Some(format!(
             "it has {} instances instead of {}",
             other.instances, region.instances
@@ -120,6 +164,7 @@ fn difference(region: &Region, found: &[Region]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::rules::sample;
 
     fn region(instances: u64, escapes: u64) -> Region {
         Region { function: "f".to_string(), instances, escapes, ..Region::default() }
@@ -127,11 +172,42 @@ mod tests {
 
     #[test]
     fn a_region_that_differs_in_another_recording_is_recognised() {
-        let of = |other: &[Region]| difference(&region(100, 0), other);
+        let of = |other: &[Region]| difference(&region(100, 0), other, Made::Again);
         assert_eq!(of(&[region(100, 0)]), None);
         assert_eq!(of(&[region(101, 0)]), None);
         assert_eq!(of(&[region(90, 0)]).unwrap(), "it has 90 instances instead of 100");
-        assert_eq!(of(&[region(100, 2)]).unwrap(), "2 blocks outlive it");
+        assert_eq!(of(&[region(100, 2)]).unwrap(), "its calls leave 2 blocks in use");
         assert_eq!(of(&[]).unwrap(), "it has no such region");
+    }
+
+    #[test]
+    fn a_recording_of_another_input_may_have_other_instances_but_no_escapes() {
+        let of = |other: &[Region]| difference(&region(100, 0), other, Made::ByUser);
+        assert_eq!(of(&[region(7, 0)]), None);
+        assert_eq!(of(&[region(7, 1)]).unwrap(), "its calls leave 1 block in use");
+    }
+
+    #[test]
+    fn a_plan_with_wink_out_is_dropped_if_the_second_recording_contradicts_it() {
+        let mut evidence = Evidence { recordings: 1, ..sample::document() };
+        let same = evidence.regions.clone();
+        compare(&mut evidence, &same, Made::Again);
+        assert_eq!((evidence.recordings, evidence.candidates.len()), (2, 4));
+        let escapes = Region { escapes: 3, ..sample::region() };
+        compare(&mut evidence, &[escapes], Made::Again);
+        assert!(evidence.candidates.iter().all(|of| !winks_out(of)));
+        assert_eq!((evidence.candidates.len(), evidence.dropped.len()), (2, 2));
+        let why = &evidence.dropped[0].why;
+        assert!(why.contains("second recording") && why.contains("3 blocks"), "{why}");
+    }
+
+    #[test]
+    fn a_missing_second_recording_counts_only_where_wink_out_saves_enough() {
+        let mut evidence = Evidence { recordings: 1, ..sample::document() };
+        leave_out(&mut evidence, "--no-try was given".to_string());
+        assert_eq!(evidence.not_again.as_deref(), Some("--no-try was given"));
+        let mut nothing = Evidence { recordings: 1, ..sample::nothing() };
+        leave_out(&mut nothing, "--no-try was given".to_string());
+        assert_eq!(nothing.not_again, None);
     }
 }

@@ -6,6 +6,11 @@ use crate::turns::subject::Runner;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// A time in whole seconds, rounded up: a budget that a user can type.
+pub fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs() + 1)
+}
+
 /// The budget of one command. It begins when the program was recorded.
 pub struct Budget {
     begin: Instant,

@@ -5,12 +5,13 @@
 //! [`Dropped`]. Cards are made of the whole.
 
 use crate::replay::Played;
-use crate::verdict::{Judgement, Verdict};
+use crate::verdict::{Judgement, Verdict, Why};
 use mallard_trace::regions::{EscapeSite, Region};
 use mallard_trace::replay::Plan;
 use mallard_trace::residency::MemorySummary;
 use mallard_trace::SiteRow;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Everything that is known of a program.
 #[derive(Clone, Debug, Default)]
@@ -43,11 +44,16 @@ pub struct Evidence {
     pub notes: Vec<String>,
     /// What could not be decided, each with a reason.
     pub undecided: Vec<String>,
-    /// Whether two runs of the same program differ by as much as the least gain, so that this machine
-    /// cannot measure.
-    pub is_noisy: bool,
+    /// By how much two runs of the same program differ, as a share, if that is more than the least
+    /// gain: then this machine cannot measure a difference that is as small.
+    pub noise: Option<f64>,
+    /// The budget that is enough to decide what a smaller one has left open.
+    pub enough: Option<Duration>,
     /// Whether the user has ended the measurement.
     pub interrupted: bool,
+    /// Why there is no second recording, which wink-out needs. None if there is one, or if no plan with
+    /// wink-out saves enough.
+    pub not_again: Option<String>,
     /// What a strategy would do that the user wishes (--force).
     pub forced: Option<Forced>,
 }
@@ -226,6 +232,10 @@ pub struct Candidate {
     pub expected: Option<(f64, f64)>,
     /// The interval that the replay predicted, if runs of the program were measured after it.
     pub predicted: Option<(f64, f64)>,
+    /// By how much noise widens the interval of `cpu`.
+    pub margin: f64,
+    /// What the replay showed of the CPU time, if runs of the program were measured after it.
+    pub replayed: Option<Judgement>,
     /// The part of the saving that is work of the allocator, by replay.
     pub allocator: Option<Judgement>,
     /// The part of the saving that is work on pages, by replay.
@@ -243,16 +253,59 @@ pub struct Candidate {
     pub account: Option<Account>,
 }
 
+impl Evidence {
+    /// Notes how much two measurements of the base differ. The larger difference counts.
+    pub fn add_noise(&mut self, control: &Judgement) {
+        let has_figures = !matches!(control.why, Some(Why::TooFewBlocks { .. } | Why::NoFigure));
+        if control.verdict == Verdict::NotMeasurable && has_figures {
+            let reach = control.low.abs().max(control.high.abs());
+            self.noise = Some(self.noise.unwrap_or(0.0).max(reach));
+        }
+    }
+
+    /// Notes that something is undecided, and which budget is enough to decide it.
+    pub fn lacks_budget(&mut self, what: String, enough: Duration) {
+        self.undecided.push(what);
+        self.enough = Some(self.enough.unwrap_or_default().max(enough));
+    }
+}
+
 impl Candidate {
+    /// Whether the measurement rules out that the candidate saves as much CPU time as counts. A replay
+    /// of threads that meet rules out nothing.
+    pub fn cannot_gain(&self, min_gain: f64) -> bool {
+        match (self.cpu.verdict, self.cpu.why) {
+            (Verdict::NoDifference | Verdict::Loss, _) => true,
+            (Verdict::Gain, _) => self.cpu.saving < min_gain,
+            (_, Some(Why::ThreadsMeet | Why::TooFewBlocks { .. })) => false,
+            (Verdict::NotMeasurable, _) => self.cpu.high + self.margin < min_gain,
+        }
+    }
+
     /// Whether it saves CPU time that counts: chance does not explain the saving, and the saving is
     /// at least the least gain.
     pub fn gains(&self, min_gain: f64) -> bool {
         self.cpu.verdict == Verdict::Gain && self.cpu.saving >= min_gain
     }
 
+    /// What it saves of the memory that the program keeps after its peak, if that is known and a
+    /// gain, or else of the memory at the peak. With the saving come the bytes before and after.
+    pub fn memory_saving(&self) -> (&Judgement, (u64, u64)) {
+        match &self.memory_at_end {
+            Some(at_end) if at_end.verdict == Verdict::Gain => (at_end, self.end_bytes),
+            _ => (&self.memory, self.peak_bytes),
+        }
+    }
+
+    /// Whether the memory that it saves is that after the peak.
+    pub fn saves_at_end(&self) -> bool {
+        self.memory_at_end.as_ref().is_some_and(|at_end| at_end.verdict == Verdict::Gain)
+    }
+
     /// Whether it saves memory that counts.
     pub fn gains_memory(&self, min_gain: f64) -> bool {
-        self.memory.verdict == Verdict::Gain && self.memory.saving >= min_gain
+        let (memory, _) = self.memory_saving();
+        memory.verdict == Verdict::Gain && memory.saving >= min_gain
     }
 }
 

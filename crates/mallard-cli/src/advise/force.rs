@@ -1,7 +1,6 @@
 //! `--force AS4 --region F`: plays a wish of the user, and says which blocks would dangle.
 
 use super::evidence::{Evidence, Forced};
-use super::measure::is_noisy;
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::replay::Plays;
@@ -58,7 +57,7 @@ pub fn force(
     let (number, accounted) = plays.plan(&plan.name.clone(), &plan)?;
     let outcome = plays.measure(&[number], runner, timing)?;
     evidence.interrupted |= outcome.interrupted;
-    evidence.is_noisy |= is_noisy(&outcome.control);
+    evidence.add_noise(&outcome.control);
     evidence.notes.extend(outcome.notes);
     let dangling = if strategy.winks_out() { accounted.rule.escapes } else { 0 };
     evidence.forced = Some(Forced {

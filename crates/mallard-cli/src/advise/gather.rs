@@ -92,7 +92,19 @@ pub fn words(manifest: &Manifest) -> Option<Vec<String>> {
 pub fn crash(manifest: &Manifest) -> Option<String> {
     let status = number(manifest, "status")? as i32;
     let is_crash = nix::libc::WIFSIGNALED(status);
-    is_crash.then(|| format!("it was {}", ending(status, &Output::default())))
+    let how = format!("it was {}", ending(status, &Output::default()));
+    is_crash.then(|| match was_ended(manifest) {
+        true => format!("{how}; for a server, --load gives it work"),
+        false => how,
+    })
+}
+
+/// Whether the program of a trace was ended as a server is: by Ctrl-C or a plain `kill`.
+pub fn was_ended(manifest: &Manifest) -> bool {
+    let Some(status) = number(manifest, "status").map(|status| status as i32) else { return false };
+    let signal = nix::libc::WTERMSIG(status);
+    let is_usual = signal == nix::libc::SIGTERM || signal == nix::libc::SIGINT;
+    nix::libc::WIFSIGNALED(status) && is_usual
 }
 
 /// What the run itself gives rise to.

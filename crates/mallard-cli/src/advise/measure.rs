@@ -1,7 +1,9 @@
 //! Plays the proposed plans and the mallocs beside each other.
 
-use super::budget::Budget;
+use super::again;
+use super::budget::{whole_seconds, Budget};
 use super::evidence::{Account, By, Candidate, Evidence, Kind, Proposal};
+use super::rules;
 use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
 use crate::allocators::{self, Allocator};
 use crate::error::Failure;
@@ -9,7 +11,7 @@ use crate::output::units::{bytes, percent, plural, time};
 use crate::replay::{Accounted, Pilot, Plays};
 use crate::turns::timing::Timing;
 use crate::verdict::fresh::blocks_needed;
-use crate::verdict::{Judgement, Verdict, Why};
+use crate::verdict::margin;
 use mallard_trace::Trace;
 use std::time::Duration;
 
@@ -153,19 +155,17 @@ impl Measuring<'_, '_> {
         let least = first * (4 * blocks_needed(1) as u32);
         let is_too_long = first > left / 2;
         if is_too_long {
-            let seconds = (self.budget.taken() + least).as_secs().max(1);
-            self.undecided(format!(
+            let enough = whole_seconds(self.budget.taken() + least);
+            let what = format!(
                 "whether another allocator saves time: compiling and playing the recorded calls \
-                 once takes {}; --budget {seconds}s may be enough, or a recording of a part of the \
+                 once takes {}; --budget {}s may be enough, or a recording of a part of the \
                  run (mallard record --window)",
-                time(first.as_nanos() as f64)
-            ));
+                time(first.as_nanos() as f64),
+                enough.as_secs()
+            );
+            self.evidence.lacks_budget(what, enough);
         }
         is_too_long
-    }
-
-    fn undecided(&mut self, what: String) {
-        self.evidence.undecided.push(what);
     }
 
     fn add_plans(&mut self, proposals: Vec<Proposal>) {
@@ -213,12 +213,14 @@ impl Measuring<'_, '_> {
         }
         if let Some(first) = left_out.first() {
             let more = (self.plays.first * all).mul_f64(1.0 / ACCOUNT_SHARE);
-            let seconds = (begin + more).as_secs() + 1;
+            let enough = whole_seconds(begin + more);
             let plans = plural(left_out.len() as u64, "plan");
-            self.undecided(format!(
+            let what = format!(
                 "what {plans} such as {first} would save: the budget is too small to replay all; \
-                 --budget {seconds}s is enough"
-            ));
+                 --budget {}s is enough",
+                enough.as_secs()
+            );
+            self.evidence.lacks_budget(what, enough);
         }
     }
 
@@ -237,12 +239,27 @@ impl Measuring<'_, '_> {
         3 + entries.iter().map(|e| if e.kind == Kind::Strategy { 2 } else { 1 }).sum::<usize>()
     }
 
-    /// The time of the measurement.
-    fn measurement(&self) -> Duration {
+    /// The time of the measurement of some entries.
+    fn measurement(&self, entries: &[Entry]) -> Duration {
         let runs = self.evidence.program.cannot_run.is_none()
-            && self.entries.iter().any(|entry| entry.kind != Kind::Strategy);
+            && entries.iter().any(|entry| entry.kind != Kind::Strategy);
         let share = if runs { SHARE_BEFORE_RUNS } else { SHARE_ALONE };
-        self.budget.left().mul_f64(share)
+        (self.budget.left() - self.kept_for_recording(entries)).mul_f64(share)
+    }
+
+    /// The time that is kept for a second recording, which wink-out needs. A recording that takes
+    /// more than a part of the rest is left out.
+    fn kept_for_recording(&self, entries: &[Entry]) -> Duration {
+        let winks_out = |entry: &Entry| {
+            let rule = entry.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
+            rule.is_some_and(rules::Rule::winks_out)
+        };
+        let can_run = self.evidence.program.cannot_run.is_none() && self.evidence.recordings < 2;
+        let needed = again::time_needed(self.evidence);
+        match can_run && entries.iter().any(winks_out) && needed < self.budget.left() / 3 {
+            true => needed,
+            false => Duration::ZERO,
+        }
     }
 
     /// Plays each candidate once, and chooses those that are measured: as many as the budget allows,
@@ -257,8 +274,8 @@ impl Measuring<'_, '_> {
         let limit = self.budget.left().mul_f64(PILOT_SHARE);
         let pilot = self.plays.pilot(&numbers, &self.budget.runner, limit)?;
         drop(step);
+        let time = self.measurement(&entries).mul_f64(FIRST_PART);
         let ranked = self.rank(entries, &pilot);
-        let time = self.measurement().mul_f64(FIRST_PART);
         let is_enough = |count: &usize| {
             let some: Vec<&Entry> = ranked.iter().take(*count).map(|(entry, _)| entry).collect();
             let blocks = 1 + blocks_needed(*count).max(BLOCKS);
@@ -319,19 +336,19 @@ impl Measuring<'_, '_> {
     fn no_room(&mut self, pilot: &Pilot) {
         let columns = 4 * (1 + BLOCKS) as u32;
         let least = pilot.play * columns;
-        let seconds = (self.budget.taken() + least.mul_f64(1.0 / FIRST_PART / SHARE_BEFORE_RUNS))
-            .as_secs()
-            .max(1);
-        self.undecided(format!(
+        let enough = self.budget.taken() + least.mul_f64(1.0 / FIRST_PART / SHARE_BEFORE_RUNS);
+        let enough = whole_seconds(enough);
+        let what = format!(
             "whether another allocator saves time: one replay takes {}, and a verdict needs \
-             at least {} for each allocator; --budget {seconds}s is enough",
+             at least {BLOCKS} for each allocator; --budget {}s is enough",
             time(pilot.play.as_nanos() as f64),
-            BLOCKS
-        ));
+            enough.as_secs()
+        );
+        self.evidence.lacks_budget(what, enough);
     }
 
     fn run(self, kept: Vec<Entry>) -> Result<(), Failure> {
-        let timing = self.timing.part(self.measurement());
+        let timing = self.timing.part(self.measurement(&kept));
         let numbers: Vec<usize> = kept.iter().map(|entry| entry.number).collect();
         let Measuring { evidence, budget, plays, .. } = self;
         let outcome = match plays.measure(&numbers, &budget.runner, &timing) {
@@ -346,7 +363,8 @@ impl Measuring<'_, '_> {
             }
         };
         evidence.interrupted |= outcome.interrupted;
-        evidence.is_noisy |= is_noisy(&outcome.control);
+        evidence.add_noise(&outcome.control);
+        let margin = margin(&outcome.control, evidence.min_gain);
         for note in outcome.notes {
             if !evidence.notes.contains(&note) {
                 evidence.notes.push(note);
@@ -370,6 +388,8 @@ impl Measuring<'_, '_> {
                     cpu: played.cpu,
                     expected: played.expected,
                     predicted: None,
+                    margin,
+                    replayed: None,
                     allocator: Some(played.allocator),
                     pages: Some(played.pages),
                     memory: played.memory,
@@ -382,12 +402,6 @@ impl Measuring<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// Whether two plays or runs of the same program differ by as much as what counts.
-pub fn is_noisy(control: &Judgement) -> bool {
-    control.verdict == Verdict::NotMeasurable
-        && !matches!(control.why, Some(Why::TooFewBlocks { .. } | Why::NoFigure))
 }
 
 fn account_of(accounted: &Accounted) -> Account {

@@ -26,6 +26,7 @@ mod show;
 use crate::error::status::USAGE;
 use crate::error::Failure;
 use crate::look;
+use crate::parse::duration;
 use crate::record::{self, Follow, Out, Streams};
 use crate::trial::{quoted, Conditions};
 use crate::turns::host::Host;
@@ -36,11 +37,13 @@ use budget::Budget;
 use evidence::Evidence;
 use mallard_trace::replay::Strategy;
 use mallard_trace::Trace;
+use real::Runs;
 use show::Advice;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The exit status of an interrupted command: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -74,6 +77,10 @@ pub struct Command {
     /// be used after their end: for the function of --region, or else for the whole program.
     #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
     force: Option<Strategy>,
+    /// Another recording of the program, with another input. A card asks to drop memory at once only
+    /// if no block outlived its call there either. By default, the program is recorded again.
+    #[arg(long, value_name = "NAME")]
+    again: Option<PathBuf>,
     /// Does not run the program again.
     #[arg(long)]
     no_try: bool,
@@ -82,6 +89,13 @@ pub struct Command {
     sarif: bool,
     #[command(flatten)]
     conditions: Conditions,
+    /// A shell command that gives work to a server, as in `mallard try`. The server must have been
+    /// recorded before.
+    #[arg(long, value_name = "CMD")]
+    load: Option<String>,
+    /// Repeats the load for this time in each run.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "load")]
+    repeated_for: Option<Duration>,
     #[command(flatten)]
     timing: Timing,
     /// The program to record, and its arguments.
@@ -96,6 +110,7 @@ fn strategy(text: &str) -> Result<Strategy, String> {
 impl Command {
     /// Records if need be, measures, and shows the advice.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        self.refuse_unrecorded_server()?;
         let recorded = self.record()?;
         let name = recorded.as_ref().map(|recorded| &recorded.trace).or(self.name.as_ref());
         let Some(name) = name else {
@@ -131,6 +146,31 @@ impl Command {
         })
     }
 
+    /// Refuses to record a server: it does not end by itself, and its load is not for this command.
+    fn refuse_unrecorded_server(&self) -> Result<(), Failure> {
+        if self.load.is_none() || self.program.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> =
+            self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        let help = format!(
+            "mallard record -o NAME -- {}, give it work, end it, and then: mallard advise NAME \
+             --load CMD",
+            words.join(" ")
+        );
+        let what = "a server with a load is advised on from a recording, and none is named";
+        Err(Failure::new(what, "nothing was recorded", help).with_status(USAGE))
+    }
+
+    /// A runner of the program, with its load.
+    fn runner(&self, plain: Runner) -> Runner {
+        Runner {
+            load: self.load.clone(),
+            repeated_for: self.repeated_for,
+            ..self.conditions.runner(plain)
+        }
+    }
+
     /// Records the program, if one is named.
     fn record(&self) -> Result<Option<record::Recorded>, Failure> {
         if self.program.is_empty() {
@@ -159,6 +199,10 @@ impl Command {
             program.command = Some(words.collect::<Vec<_>>().join(" "));
             program.cannot_run = gather::crash(trace.manifest());
         }
+        if self.load.is_some() && gather::was_ended(trace.manifest()) {
+            // A server is ended by a signal, which is no crash.
+            program.cannot_run = None;
+        }
         if self.no_try {
             program.cannot_run = Some("--no-try was given".to_string());
         }
@@ -177,7 +221,12 @@ impl Command {
     ) -> Result<(), Failure> {
         let proposals = rules::plans(evidence);
         let unplayed = measure::measure(trace, evidence, proposals, budget, &self.timing)?;
-        if evidence.program.cannot_run.is_some() {
+        if let Some(other) = &self.again {
+            again::compare_with(other, evidence)?;
+        }
+        if let Some(why) = evidence.program.cannot_run.clone() {
+            let help = "--again names one that you make";
+            again::leave_out(evidence, format!("the program was not run again ({why}): {help}"));
             return Ok(());
         }
         let words = match self.program.is_empty() {
@@ -187,11 +236,29 @@ impl Command {
         };
         match words {
             Some(words) => {
-                let (conditions, timing, follow) = (&self.conditions, &self.timing, &self.follow);
-                again::check(&Again { words: &words, conditions, follow }, evidence, budget)?;
-                real::try_mallocs(evidence, &unplayed, &words, conditions, budget, timing)
+                self.record_again(&words, evidence, budget)?;
+                let runner = self.runner(budget.runner.clone());
+                let ignores_output = self.conditions.ignore_output;
+                let runs = Runs { words: &words, runner: &runner, ignores_output };
+                real::try_mallocs(evidence, &unplayed, &runs, budget, &self.timing)
             }
             None => Ok(()),
         }
+    }
+    /// Records the program a second time where wink-out is at stake. A server is not: its load would
+    /// have to be the same.
+    fn record_again(
+        &self,
+        words: &[OsString],
+        evidence: &mut Evidence,
+        budget: &Budget,
+    ) -> Result<(), Failure> {
+        if self.load.is_some() {
+            let why = "a server is not recorded again: --again names one that you make";
+            again::leave_out(evidence, why.to_string());
+            return Ok(());
+        }
+        let (conditions, follow) = (&self.conditions, &self.follow);
+        again::check(&Again { words, conditions, follow }, evidence, budget)
     }
 }

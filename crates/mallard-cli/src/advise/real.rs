@@ -3,22 +3,22 @@
 //! A replay makes the calls of the program without its own accesses, so it cannot see locality.
 //! For a whole malloc, runs of the program see everything, and what they measure replaces the replay.
 
-use super::budget::Budget;
+use super::budget::{whole_seconds, Budget};
 use super::evidence::{By, Candidate, Evidence, Kind};
-use super::measure::{is_noisy, kind_of};
+use super::measure::kind_of;
 use super::screen::{dropped, is_memory_at_stake};
 use crate::allocators::{Allocator, Wanted};
 use crate::error::Failure;
 use crate::output::units::time;
 use crate::record::find_program;
 use crate::run::refuse_unswitchable;
-use crate::trial::{base, confirm, floor, Conditions};
+use crate::trial::{base, confirm, floor};
 use crate::turns::blocks::{measure, Plan};
 use crate::turns::measured::Measured;
-use crate::turns::subject::{Stop, Subject, Turn};
+use crate::turns::subject::{Runner, Stop, Subject, Turn};
 use crate::turns::timing::Timing;
 use crate::verdict::fresh::{blocks_needed, Confirmed};
-use crate::verdict::{judge, Judged, Judgement, Verdict, BLOCKS_MIN};
+use crate::verdict::{judge, margin, Judged, Judgement, Verdict, Why, BLOCKS_MIN};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -28,13 +28,22 @@ const TRIED_MAX: usize = 3;
 /// The share of what is left of the budget: the rest is for cards and files.
 const SHARE: f64 = 0.95;
 
+/// How the program is run.
+pub struct Runs<'a> {
+    /// The command line.
+    pub words: &'a [OsString],
+    /// Runs the program as the user wants, with its load if it is a server.
+    pub runner: &'a Runner,
+    /// Whether outputs may differ.
+    pub ignores_output: bool,
+}
+
 /// Runs the program under the most promising mallocs in turns, and puts what the runs show in the
 /// place of what the replay showed. `unplayed` are mallocs that no replay has compared.
 pub fn try_mallocs(
     evidence: &mut Evidence,
     unplayed: &[String],
-    words: &[OsString],
-    conditions: &Conditions,
+    runs: &Runs,
     budget: &Budget,
     timing: &Timing,
 ) -> Result<(), Failure> {
@@ -44,12 +53,12 @@ pub fn try_mallocs(
         return Ok(());
     }
     let step = budget.step("running the program once");
-    let run = match time_once(words, conditions, budget) {
+    let run = match time_once(runs, budget) {
         Ok(run) => run,
         Err(Stop::Interrupted) => return Ok(()),
         Err(Stop::TooLong) => {
             let run = Duration::from_nanos(evidence.program.wall_ns.max(1e5) as u64);
-            evidence.undecided.push(too_little(budget, run));
+            too_little(evidence, budget, run);
             return Ok(());
         }
         Err(Stop::Broken(how)) => {
@@ -65,11 +74,11 @@ pub fn try_mallocs(
     let time = budget.left().mul_f64(SHARE);
     let is_enough = |count: &usize| run * ((count + 2) * blocks(*count)) as u32 <= time;
     let Some(count) = (1..=promising.len()).rev().find(is_enough) else {
-        evidence.undecided.push(too_little(budget, run));
+        too_little(evidence, budget, run);
         return Ok(());
     };
     let chosen: Vec<String> = promising.into_iter().take(count).collect();
-    match run_all(evidence, &chosen, words, conditions, budget, &timing.part(time)) {
+    match run_all(evidence, &chosen, runs, &timing.part(time)) {
         Ok(()) => Ok(()),
         Err(failure) => {
             fails(evidence, &format!("{}; {}", failure.what(), failure.help()));
@@ -86,16 +95,11 @@ fn fails(evidence: &mut Evidence, why: &str) {
 }
 
 /// The time of one run of the program, without the recorder.
-fn time_once(
-    words: &[OsString],
-    conditions: &Conditions,
-    budget: &Budget,
-) -> Result<Duration, Stop> {
-    let path = find_program(&words[0], "mallard advise --")?;
+fn time_once(runs: &Runs, budget: &Budget) -> Result<Duration, Stop> {
+    let path = find_program(&runs.words[0], "mallard advise --")?;
     let own = base(&path, &mut Vec::new());
     let turn = Turn { padding: 0, limit: budget.left() / 3, watches: false };
-    let runner = conditions.runner(budget.runner.clone());
-    Ok(runner.run_once(&subject(&path, words, &own), turn)?.took)
+    Ok(runs.runner.run_once(&subject(&path, runs.words, &own), turn)?.took)
 }
 
 /// The blocks that a trial of some mallocs takes: one to warm up, those that a verdict needs, and
@@ -105,36 +109,44 @@ fn blocks(count: usize) -> usize {
     1 + blocks_needed(count) + fresh
 }
 
-fn too_little(budget: &Budget, run: Duration) -> String {
+/// The budget does not allow enough runs of the program: what the replay showed stays.
+fn too_little(evidence: &mut Evidence, budget: &Budget, run: Duration) {
     let needed = budget.taken() + (run * (3 * blocks(1)) as u32).mul_f64(1.1 / SHARE);
-    format!(
+    let needed = whole_seconds(needed);
+    let what = format!(
         "what another malloc saves in the program itself: one run takes {}, so --budget {}s or more \
          is needed",
         time(run.as_nanos() as f64),
-        needed.as_secs() + 1
-    )
+        needed.as_secs()
+    );
+    evidence.lacks_budget(what, needed);
 }
 
 /// The candidates that are tried, the most promising first: mallocs and variables that may save the
-/// least gain, or memory where memory is at stake, and as much as the best plan.
+/// least gain, or memory where memory is at stake, and as much as the best plan. What the replay has
+/// ruled out is not tried: runs of the program vary more than replays do.
 fn promising(evidence: &Evidence) -> Vec<String> {
     let of_plans = evidence.candidates.iter().filter(|of| of.kind == Kind::Strategy);
     let gains = of_plans.filter(|of| of.cpu.verdict == Verdict::Gain).map(|of| of.cpu.saving);
     let best_plan = gains.fold(0.0, f64::max);
     let reach = |of: &Candidate| of.expected.map_or(f64::NEG_INFINITY, |(_, high)| high);
     let saves_memory = |of: &Candidate| {
-        is_memory_at_stake(evidence) && of.memory.verdict == Verdict::Gain && of.cpu.low > -0.05
+        let (memory, _) = of.memory_saving();
+        is_memory_at_stake(evidence) && memory.verdict == Verdict::Gain && of.cpu.low > -0.05
     };
-    let is_promising = |of: &Candidate| {
-        of.kind != Kind::Strategy
-            && (reach(of) >= evidence.min_gain.max(best_plan) || saves_memory(of))
+    let may_gain = |of: &Candidate| {
+        let is_open = of.cpu.why == Some(Why::ThreadsMeet);
+        let reaches = reach(of) >= evidence.min_gain.max(best_plan);
+        !of.cannot_gain(evidence.min_gain) && (is_open || reaches)
     };
+    let is_promising =
+        |of: &Candidate| of.kind != Kind::Strategy && (may_gain(of) || saves_memory(of));
     let mut found: Vec<&Candidate> =
         evidence.candidates.iter().filter(|c| is_promising(c)).collect();
     let key = |of: &Candidate| {
         // Memory counts as much as CPU time, where it is at stake.
         if saves_memory(of) {
-            of.cpu.saving.max(of.memory.saving)
+            of.cpu.saving.max(of.memory_saving().0.saving)
         } else {
             of.cpu.saving
         }
@@ -146,12 +158,10 @@ fn promising(evidence: &Evidence) -> Vec<String> {
 fn run_all(
     evidence: &mut Evidence,
     chosen: &[String],
-    words: &[OsString],
-    conditions: &Conditions,
-    budget: &Budget,
+    runs: &Runs,
     timing: &Timing,
 ) -> Result<(), Failure> {
-    let path = find_program(&words[0], "mallard advise --")?;
+    let path = find_program(&runs.words[0], "mallard advise --")?;
     let findings = refuse_unswitchable(&path)?;
     evidence.notes.extend(findings.into_iter().map(|finding| finding.what));
     let own = base(&path, &mut evidence.notes);
@@ -162,11 +172,10 @@ fn run_all(
         wanted.find()
     };
     let mallocs: Vec<Allocator> = chosen.iter().map(named).collect::<Result<_, _>>()?;
-    let of = |allocator: &Allocator| subject(&path, words, allocator);
+    let of = |allocator: &Allocator| subject(&path, runs.words, allocator);
     let subjects: Vec<Subject> = mallocs.iter().map(of).collect();
-    let plan = Plan { ignores_output: conditions.ignore_output, ..timing.plan() };
-    let runner = conditions.runner(budget.runner.clone());
-    let measured = measure(&runner, &of(&own), &subjects, &plan)?;
+    let plan = Plan { ignores_output: runs.ignores_output, ..timing.plan() };
+    let measured = measure(runs.runner, &of(&own), &subjects, &plan)?;
     take_over(evidence, chosen, &measured);
     Ok(())
 }
@@ -193,7 +202,8 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
     let mut cpu = judge(&measured.metric(|f| f.cpu_ns), min_gain);
     let memory = judge(&measured.metric(|f| f.peak_rss), min_gain);
     let confirmed = confirm(measured, &mut cpu, min_gain);
-    evidence.is_noisy |= is_noisy(&cpu.control);
+    let margin = margin(&cpu.control, min_gain);
+    evidence.add_noise(&cpu.control);
     let alive = measured.alive();
     let peak = |column: usize| measured.median(column, |f| f.peak_rss) as u64;
     // A process begins with a copy of the memory of this one. If that is larger than the program, the
@@ -209,6 +219,11 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
             continue;
         };
         let cpu = judgement(&cpu, &confirmed, place);
+        if let Some(of) = known.as_ref().filter(|of| says_more(of, &cpu, min_gain)) {
+            evidence.notes.push(too_varied(of, &cpu));
+            evidence.candidates.push(of.clone());
+            continue;
+        }
         let replayed = known.as_ref().filter(|_| !is_above_floor);
         evidence.candidates.push(Candidate {
             name: name.clone(),
@@ -221,6 +236,8 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
             expected: Some((cpu.low, cpu.high)),
             predicted: known.as_ref().and_then(|of| of.expected),
             cpu,
+            margin,
+            replayed: known.as_ref().map(|of| of.cpu.clone()),
             allocator: known.as_ref().and_then(|of| of.allocator.clone()),
             pages: known.as_ref().and_then(|of| of.pages.clone()),
             memory: replayed.map_or(memory.candidates[place].clone(), |of| of.memory.clone()),
@@ -232,11 +249,73 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
     }
 }
 
+/// Whether the replay of a candidate says more than runs of the program: the replay rules out a gain,
+/// and the runs decide nothing.
+fn says_more(replayed: &Candidate, tried: &Judgement, min_gain: f64) -> bool {
+    tried.verdict == Verdict::NotMeasurable && replayed.cannot_gain(min_gain)
+}
+
+/// That runs of the program decide nothing about a malloc that a replay has decided about.
+fn too_varied(of: &Candidate, tried: &Judgement) -> String {
+    let why = tried.why.map_or(String::new(), |why| format!(" ({why})"));
+    format!(
+        "runs of the program under {} vary too much to decide{why}: what is said of its CPU time is \
+         from the replay",
+        of.name
+    )
+}
+
 /// What fresh runs say of a candidate if there were some, or else all runs.
 fn judgement(cpu: &Judged, confirmed: &Confirmed, place: usize) -> Judgement {
     let chosen = &cpu.candidates[place];
     match (chosen.verdict, confirmed.get(&place)) {
         (Verdict::Gain, Some(fresh)) => fresh.judgement.clone(),
         _ => chosen.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::rules::sample::{self, judged, whole};
+
+    fn replayed(name: &str, saving: f64, verdict: Verdict, why: Option<Why>) -> Candidate {
+        let none = (0.0, Verdict::NoDifference);
+        let of = whole(name, Kind::Malloc, (saving, verdict), none);
+        let expected = Some((saving / 1.1 - 0.01, saving / 0.4 + 0.01));
+        Candidate { by: By::Replay, expected, cpu: Judgement { why, ..of.cpu }, ..of }
+    }
+
+    fn tried(candidates: Vec<Candidate>) -> Vec<String> {
+        promising(&Evidence { candidates, ..sample::program() })
+    }
+
+    #[test]
+    fn what_a_replay_rules_out_is_not_tried() {
+        let wide = Some(Why::IntervalTooWide);
+        let none = [
+            replayed("a", 0.015, Verdict::NoDifference, None),
+            replayed("b", -0.05, Verdict::Loss, None),
+            replayed("c", 0.005, Verdict::NotMeasurable, wide),
+        ];
+        assert!(tried(none.to_vec()).is_empty());
+        let some = [
+            replayed("d", 0.03, Verdict::Gain, None),
+            replayed("e", 0.05, Verdict::NotMeasurable, wide),
+            replayed("f", -0.3, Verdict::NotMeasurable, Some(Why::ThreadsMeet)),
+        ];
+        assert_eq!(tried(some.to_vec()), ["e", "d", "f"]);
+    }
+
+    #[test]
+    fn runs_that_decide_nothing_leave_what_the_replay_has_ruled_out() {
+        let open = judged(0.05, Verdict::NotMeasurable);
+        let says = |of: Candidate, tried: &Judgement| says_more(&of, tried, 0.02);
+        let ruled_out = || replayed("a", 0.011, Verdict::NoDifference, None);
+        assert!(says(ruled_out(), &open));
+        assert!(!says(ruled_out(), &judged(0.05, Verdict::Gain)));
+        assert!(!says(replayed("b", 0.04, Verdict::Gain, None), &open));
+        let meet = Some(Why::ThreadsMeet);
+        assert!(!says(replayed("c", 0.0, Verdict::NotMeasurable, meet), &open));
     }
 }

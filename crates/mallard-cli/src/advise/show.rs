@@ -57,11 +57,7 @@ impl Advice<'_> {
         if let Some(forced) = &evidence.forced {
             text += &format!("{}\n", wish(forced));
         } else {
-            text += &format!(
-                "{}
-",
-                card::text(&self.cards)
-            );
+            text += &format!("{}\n", card::text(&self.cards));
         }
         // A card that says that nothing was decided has the reasons itself.
         let is_said = evidence.forced.is_none() && card::verdict(&self.cards) == "undecided";
@@ -74,6 +70,9 @@ impl Advice<'_> {
             text += &self.not_again();
         }
         text += &format!("  next: {}\n", self.next());
+        if let (None, Some(card)) = (&evidence.forced, self.cards.first()) {
+            text += &format!("\n{}\n", card.sentence);
+        }
         say(&text)
     }
 
@@ -101,10 +100,13 @@ impl Advice<'_> {
         }
     }
 
-    /// The command to type next.
+    /// The command to type next: the same with more time if that may decide, or else the report.
     fn next(&self) -> String {
         let name = &self.evidence.program.trace;
-        format!("mallard report {name}")
+        match self.evidence.enough.filter(|_| card::verdict(&self.cards) == "undecided") {
+            Some(enough) => format!("mallard advise {name} --budget {}s", enough.as_secs()),
+            None => format!("mallard report {name}"),
+        }
     }
 
     /// The advice with its stable keys.
@@ -121,7 +123,8 @@ impl Advice<'_> {
             "budget_s": self.budget.as_secs_f64(),
             "took_s": self.taken.as_secs_f64(),
             "interrupted": evidence.interrupted,
-            "noisy": evidence.is_noisy,
+            "noisy": evidence.noise.is_some(),
+            "noise": evidence.noise,
             "bound": evidence.bound,
             "run": run(evidence),
             "cards": self.cards,

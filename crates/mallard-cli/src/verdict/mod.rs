@@ -222,6 +222,19 @@ pub fn half_width(blocks: &[Block]) -> f64 {
         .fold(0.0, f64::max)
 }
 
+/// By how much noise moves both ends of an interval outwards, as two runs of the base show it.
+pub fn margin(control: &Judgement, min_gain: f64) -> f64 {
+    let Judgement { saving, low, high, .. } = *control;
+    widening(&Interval { saving, low, high }, min_gain)
+}
+
+fn widening(control: &Interval, min_gain: f64) -> f64 {
+    match control.excludes_zero() {
+        true => control.reach(),
+        false => (control.reach() - min_gain).max(0.0),
+    }
+}
+
 /// The differences of one candidate from the base.
 pub fn candidate(blocks: &[Block], index: usize) -> Option<Differences> {
     let figure = |b: &Block| b.candidates.get(index).copied().unwrap_or(f64::NAN);
@@ -266,7 +279,7 @@ impl Rule {
     fn new(control: &Differences, min_gain: f64, candidates: usize) -> Rule {
         let of = control.interval();
         let control_differs = of.excludes_zero();
-        let margin = if control_differs { of.reach() } else { (of.reach() - min_gain).max(0.0) };
+        let margin = widening(&of, min_gain);
         Rule { min_gain, margin, control_differs, needed: Rule::blocks_needed(candidates) }
     }
 

@@ -1,13 +1,17 @@
 //! Chooses which changes get a card, and in which order.
 
-use super::{make, Card};
+use super::{answer, make, Card};
 use crate::advise::evidence::{Candidate, Evidence, Kind, Site};
-use crate::advise::rules::condition::{growing_bytes, is_too_large, Subject, MEMORY_NOISE};
+use crate::advise::rules::condition::{
+    growing_bytes, is_a_trade, is_too_large, Subject, MEMORY_NOISE,
+};
 use crate::advise::rules::{self, Action, Rule};
 use crate::verdict::Verdict;
 use mallard_trace::names::short;
 use std::cmp::Reverse;
 
+/// The fewest recordings of a program whose memory is dropped at once.
+const RECORDINGS_MIN: u32 = 2;
 /// The most cards.
 const CARDS_MAX: usize = 5;
 /// Savings that differ by less than this share of the remaining time count as equal.
@@ -66,8 +70,14 @@ fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>
         let rule = rules::rule(id).filter(|rule| rule.applies(evidence, &subject))?;
         Some(Change { rule, candidate: Some(of), site: None, saving })
     };
-    let both = [(time, of.cpu.saving), ("fragmented-after-peak", of.memory.saving)];
+    let both = [(time, of.cpu.saving), ("fragmented-after-peak", memory_share(of))];
     both.into_iter().filter_map(change).collect()
+}
+
+/// What a candidate saves of the memory, as a share of the peak.
+fn memory_share(of: &Candidate) -> f64 {
+    let (_, (before, after)) = of.memory_saving();
+    before.saturating_sub(after) as f64 / of.peak_bytes.0.max(before).max(1) as f64
 }
 
 /// The change to a local allocator, if the evidence allows it and it saves enough.
@@ -107,7 +117,30 @@ pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> 
     if winks_out && !rule.winks_out() {
         reasons.push("the rule does not allow to skip destructors".to_string());
     }
+    if winks_out && reasons.is_empty() {
+        reasons.extend(no_second_recording(evidence));
+    }
     reasons
+}
+
+/// Why no memory may be dropped at once: there is no second recording, in which no block outlives its
+/// call either.
+pub fn no_second_recording(evidence: &Evidence) -> Option<String> {
+    (evidence.recordings < RECORDINGS_MIN).then(|| match &evidence.not_again {
+        Some(why) => format!("it needs a second recording, and {why}"),
+        None => "it needs a second recording".to_string(),
+    })
+}
+
+/// Whether a wink-out would be advised if there were a second recording.
+fn lacks_recording(evidence: &Evidence, of: &Candidate) -> bool {
+    let Some(rule) = of.rule.and_then(rules::rule).filter(|rule| rule.winks_out()) else {
+        return false;
+    };
+    let with_second = Evidence { recordings: RECORDINGS_MIN, ..evidence.clone() };
+    evidence.recordings < RECORDINGS_MIN
+        && of.gains(evidence.min_gain)
+        && why_not(&with_second, rule, of).is_empty()
 }
 
 /// Whether the plan is for several sites.
@@ -142,6 +175,7 @@ fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
         let is_local = of.is_some_and(|of| of.kind == Kind::Strategy);
         (
             of.is_some_and(is_too_large),
+            of.is_some_and(is_a_trade),
             is_local && memory(change) > much,
             action(change).effort(),
             change.rule.winks_out() && !destructors_count(evidence, change),
@@ -196,33 +230,44 @@ fn calls(evidence: &Evidence, one: &str, other: &str) -> bool {
     evidence.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
 }
 
-/// Why it is not decided whether a change helps. Empty if no change does.
+/// Why it is not decided whether a change helps. Empty if it is decided that none does.
 fn open(evidence: &Evidence) -> Vec<String> {
     if evidence.bound.share.is_some_and(|share| share < evidence.min_gain) {
         return Vec::new();
     }
     let mut reasons = evidence.undecided.clone();
-    if evidence.is_noisy {
-        let noise = "two runs of the same program differ by as much as the least gain";
-        reasons.push(noise.to_string());
+    let unsettled: Vec<&Candidate> = unsettled(evidence).collect();
+    if let (Some(noise), false) = (evidence.noise, unsettled.is_empty()) {
+        reasons.push(answer::noise(evidence, noise));
     }
     if evidence.interrupted {
         reasons.push("the measurement was interrupted".to_string());
     }
-    for of in evidence.candidates.iter().filter(|of| is_open(evidence, of)) {
-        let why = of.cpu.why.map_or(String::new(), |why| format!(": {why}"));
-        reasons.push(format!("{} may save CPU time{why}", of.name));
-    }
+    let promising = unsettled.into_iter().filter(|of| of.cpu.saving >= evidence.min_gain);
+    reasons.extend(promising.map(answer::unsettled));
+    let unsafe_yet = evidence.candidates.iter().filter(|of| lacks_recording(evidence, of));
+    reasons.extend(unsafe_yet.map(|of| answer::lacks_recording(evidence, of)));
     reasons.dedup();
     reasons
 }
 
-/// Whether more runs may show a gain of a candidate.
-fn is_open(evidence: &Evidence, of: &Candidate) -> bool {
-    let may_be_advised = match (of.kind, of.rule.and_then(rules::rule)) {
-        (Kind::Strategy, Some(rule)) => why_not(evidence, rule, of).is_empty(),
-        (Kind::Strategy, None) => false,
-        _ => true,
-    };
-    of.cpu.verdict == Verdict::NotMeasurable && of.cpu.saving >= evidence.min_gain && may_be_advised
+/// The malloc or setting that more runs of the program should decide about: of those that seem to
+/// save enough, the one that saves most.
+pub fn to_try(evidence: &Evidence) -> Option<&Candidate> {
+    let whole = unsettled(evidence).filter(|of| of.kind != Kind::Strategy);
+    let promising = whole.filter(|of| of.cpu.saving >= evidence.min_gain);
+    promising.max_by(|a, b| a.cpu.saving.total_cmp(&b.cpu.saving))
+}
+
+/// The candidates of which it is not known whether they save enough.
+fn unsettled(evidence: &Evidence) -> impl Iterator<Item = &Candidate> {
+    evidence.candidates.iter().filter(|of| {
+        let may_be_advised = match (of.kind, of.rule.and_then(rules::rule)) {
+            (Kind::Strategy, Some(rule)) => why_not(evidence, rule, of).is_empty(),
+            (Kind::Strategy, None) => false,
+            _ => true,
+        };
+        let is_open = of.cpu.verdict == Verdict::NotMeasurable && of.cpu.saving.is_finite();
+        is_open && may_be_advised && !of.cannot_gain(evidence.min_gain)
+    })
 }

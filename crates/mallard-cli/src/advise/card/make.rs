@@ -1,13 +1,17 @@
 //! Makes the cards of chosen changes.
 
-use super::choose::{action, Change};
-use super::{words, Card, Expected, Memory, Part, RegionPart, Saving, SitePart};
+use super::choose::{action, to_try, Change};
+use super::{answer, words, AtEnd, Card, Expected, Memory, Part, RegionPart, Saving, SitePart};
 use crate::advise::code::{self, Code, Library, Place};
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::Subject;
 use crate::advise::rules::{self, Rule};
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{Plan, Scope};
+use std::time::Duration;
+
+/// The budget for one malloc that is not decided about.
+const TRIED_ALONE: Duration = Duration::from_secs(300);
 
 /// The card of a change.
 pub fn change(evidence: &Evidence, change: &Change) -> Card {
@@ -48,14 +52,15 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
 /// The card that advises to change nothing.
 pub fn leave(evidence: &Evidence) -> Card {
     let mut card = of_program(evidence, "leave-it");
-    card.sentence = words::leave(evidence);
+    card.sentence = answer::leave(evidence);
     card
 }
 
 /// The card if the measurements do not decide.
 pub fn undecided(evidence: &Evidence, reasons: Vec<String>) -> Card {
     let mut card = of_program(evidence, "undecided");
-    card.sentence = words::undecided(evidence, &reasons);
+    card.sentence = answer::undecided(evidence, &reasons);
+    card.check = to_try(evidence).and_then(|of| answer::try_alone(evidence, of, TRIED_ALONE));
     card.evidence.extend(reasons);
     card
 }
@@ -64,7 +69,7 @@ fn of_program(evidence: &Evidence, id: &str) -> Card {
     let rule = rules::rule(id).expect("a rule for the whole program");
     let mut card = empty(rule);
     card.evidence = words::bounds(evidence);
-    card.why_not = words::measured(evidence);
+    card.why_not = answer::measured(evidence);
     card.why_not.extend(words::not_local(evidence));
     card.saving.total = evidence.bound.share.map(|share| Part {
         saving: 0.0,
@@ -125,6 +130,11 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
         low: of.memory.low,
         high: of.memory.high,
         verdict: of.memory.verdict,
+        at_end: of.memory_at_end.as_ref().map(|at_end| AtEnd {
+            before_bytes: of.end_bytes.0,
+            after_bytes: of.end_bytes.1,
+            saving: Part::of(at_end),
+        }),
     });
     card.plan = of.plan.as_ref().map(toml);
     let (how, check) = words::commands(evidence, of);

@@ -1,8 +1,10 @@
 //! Cards: what a reader should do, where, what it saves, and how to check it.
 //!
-//! `choose` decides which changes get a card and in which order, `words` writes the sentences, and
-//! `text` lays a card out for the terminal. JSON has the members of [`Card`] as keys.
+//! `choose` decides which changes get a card and in which order. `words` writes the sentences, and
+//! `answer` those of cards that change nothing. `text` lays a card out for the terminal. JSON has the
+//! members of [`Card`] as keys.
 
+mod answer;
 mod choose;
 mod make;
 mod text;
@@ -191,6 +193,19 @@ pub struct Memory {
     pub high: f64,
     /// The verdict.
     pub verdict: Verdict,
+    /// The memory that the heap keeps after the last call, by replay. None if it is unknown.
+    pub at_end: Option<AtEnd>,
+}
+
+/// Bytes of the heap after the last call.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AtEnd {
+    /// Bytes before the change.
+    pub before_bytes: u64,
+    /// Bytes after the change.
+    pub after_bytes: u64,
+    /// The saving.
+    pub saving: Part,
 }
 
 impl Part {

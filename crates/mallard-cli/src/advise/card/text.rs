@@ -1,7 +1,7 @@
 //! Cards in the terminal.
 
 use super::words::share;
-use super::{Card, Part};
+use super::{Card, Memory, Part};
 use crate::advise::code::Place;
 use crate::advise::evidence::By;
 use crate::output::units::{bytes, count, percent};
@@ -12,49 +12,55 @@ const WIDTH: usize = 98;
 /// The width of the names at the left.
 const NAMES: usize = 10;
 
-/// The cards: the first in full, and of each other its title and its sentence.
+/// The cards: the first in full, and of each other what a reader needs to act on it. The sentence of
+/// the first card is not in the text: it comes last of all.
 pub fn text(cards: &[Card]) -> String {
     let Some((first, others)) = cards.split_first() else { return String::new() };
-    let mut text = String::new();
+    let mut text = first.text();
     for (card, number) in others.iter().zip(2..) {
-        text += &format!("{number}. {}\n", card.title);
-        text += &entry("", &card.sentence);
+        text += &format!("\nAlso, {number}: {}", card.short_text());
     }
-    match text.is_empty() {
-        true => first.text(),
-        false => format!("{}\nAlso:\n{text}", first.text()),
-    }
+    text
 }
 
 impl Card {
-    /// The card for the terminal. The last line stands alone.
+    /// The card for the terminal.
     pub fn text(&self) -> String {
-        let mut text = match &self.strategy {
+        let mut text = self.head();
+        text += &entry_if("", self.parts());
+        text += &self.memory_lines();
+        text += &entries("because", &self.evidence);
+        text += &entries("beware", &self.hazards);
+        text += &entries("why not", &self.why_not);
+        text + &self.end()
+    }
+
+    /// The card without what speaks for it and against others.
+    fn short_text(&self) -> String {
+        self.head() + &self.memory_lines() + &entries("beware", &self.hazards) + &self.end()
+    }
+
+    /// What to do and where, and what that saves.
+    fn head(&self) -> String {
+        let title = match &self.strategy {
             Some(strategy) => format!("{} ({strategy})\n", self.title),
             None => format!("{}\n", self.title),
         };
-        let mut add = |name: &str, value: Option<String>| {
-            text += &value.map_or(String::new(), |value| entry(name, &value));
-        };
-        add("where", self.place().map(|place| place.shown()));
-        add("what", self.strategy_words.clone());
-        add("saves", self.saves());
-        add("", self.parts());
-        add("memory", self.memory_line());
-        for (name, list) in
-            [("because", &self.evidence), ("beware", &self.hazards), ("why not", &self.why_not)]
-        {
-            for (at, line) in list.iter().enumerate() {
-                add(if at == 0 { name } else { "" }, Some(line.clone()));
-            }
-        }
-        add("skips", self.destructors_skipped.map(skipped));
+        title
+            + &entry_if("where", self.place().map(|place| place.shown()))
+            + &entry_if("what", self.strategy_words.clone())
+            + &entry_if("saves", self.saves())
+    }
+
+    /// How to make and to check the change.
+    fn end(&self) -> String {
+        let mut text = entry_if("skips", self.destructors_skipped.map(skipped));
         text += &self.code_lines();
         for (name, command) in [("do", &self.how), ("check", &self.check)] {
             // A command is one line, however long, so that it can be copied.
             text += &command.as_ref().map_or(String::new(), |c| format!("  {name:<NAMES$}{c}\n"));
         }
-        text + &format!("{}\n", self.sentence)
+        text
     }
 
     /// Where the change is made.
@@ -98,19 +104,23 @@ impl Card {
         Some(format!("allocator work {}, pages {}, {locality}", part(&allocator), part(&pages)))
     }
 
-    fn memory_line(&self) -> Option<String> {
-        let of = self.memory.as_ref()?;
+    fn memory_lines(&self) -> String {
+        let Some(of) = &self.memory else { return String::new() };
         let what = match self.saving.measured_by {
             Some(By::Try) => "of the program",
             _ => "of the heap",
         };
         let (before, after) = (bytes(of.before_bytes), bytes(of.after_bytes));
-        let change = match of.verdict {
-            Verdict::Gain => format!("less by {}", share(of.saving, of.low, of.high)),
-            Verdict::Loss => format!("more by {}", share(-of.saving, -of.high, -of.low)),
-            verdict => verdict.to_string(),
-        };
-        Some(format!("{after} {what} instead of {before}: {change}"))
+        let Memory { saving, low, high, verdict, .. } = *of;
+        let change = changed(&Part { saving, low, high, verdict });
+        let peak = entry("memory", &format!("{after} {what} instead of {before}: {change}"));
+        let at_end = of.at_end.filter(|at_end| at_end.saving.verdict == Verdict::Gain);
+        let kept = at_end.map(|at_end| {
+            let (before, after) = (bytes(at_end.before_bytes), bytes(at_end.after_bytes));
+            let change = changed(&at_end.saving);
+            format!("after the last call {after} of the heap instead of {before}: {change}")
+        });
+        peak + &entry_if("", kept)
     }
 
     fn code_lines(&self) -> String {
@@ -125,12 +135,32 @@ impl Card {
     }
 }
 
+/// A change of memory in words.
+fn changed(of: &Part) -> String {
+    match of.verdict {
+        Verdict::Gain => format!("less by {}", part(of)),
+        Verdict::Loss => format!("more by {}", share(-of.saving, -of.high, -of.low)),
+        verdict => verdict.to_string(),
+    }
+}
+
 fn part(of: &Part) -> String {
     share(of.saving, of.low, of.high)
 }
 
 fn skipped(blocks: u64) -> String {
     format!("{} frees, and at most as many destructors, in the recorded run", count(blocks))
+}
+
+/// A name at the left, and each text of a list beside it.
+fn entries(name: &str, list: &[String]) -> String {
+    let line = |(at, text): (usize, &String)| entry(if at == 0 { name } else { "" }, text);
+    list.iter().enumerate().map(line).collect()
+}
+
+/// A name at the left, and a text beside it if there is one.
+fn entry_if(name: &str, text: Option<String>) -> String {
+    text.map_or(String::new(), |text| entry(name, &text))
 }
 
 /// A name at the left, and a text beside it.

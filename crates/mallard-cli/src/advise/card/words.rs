@@ -3,10 +3,12 @@
 use super::choose::{self, Change};
 use super::Card;
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
-use crate::advise::rules::condition::{growing_bytes, is_too_large, Subject};
+use crate::advise::rules::condition::{
+    growing_bytes, is_a_trade, is_too_large, more_bytes, Subject, MEMORY_NOISE,
+};
 use crate::advise::rules::{self, Action, Rule};
 use crate::allocators;
-use crate::output::units::{bytes, count, percent, plural};
+use crate::output::units::{bytes, percent, plural};
 use crate::trial::quoted;
 use crate::verdict::{Judgement, Verdict};
 use mallard_trace::names::short;
@@ -14,9 +16,9 @@ use mallard_trace::regions::Region;
 use mallard_trace::replay::{self, Allocator, Scope, Strategy};
 
 /// How many alternatives a card names.
-const ALTERNATIVES_MAX: usize = 3;
+pub const ALTERNATIVES_MAX: usize = 3;
 /// From this share of the CPU time on, a bound is not worth a word.
-const BOUND_MAX: f64 = 0.9;
+pub const BOUND_MAX: f64 = 0.9;
 /// How many functions of a call stack a card names.
 const STACK_MAX: usize = 5;
 
@@ -43,9 +45,13 @@ pub fn of_strategy(strategy: Strategy) -> String {
 pub fn title(rule: &Rule, function: &str, of: Option<&Candidate>, action: Action) -> String {
     let allocator = of.map_or("", |of| of.name.as_str());
     let title = rule.title.replace("{function}", function).replace("{allocator}", allocator);
-    match (action, of.map(|of| variables(&of.name))) {
+    let title = match (action, of.map(|of| variables(&of.name))) {
         (Action::Set, Some(Some(variables))) => title.replace(allocator, &variables),
         _ => title,
+    };
+    match of.filter(|of| is_a_trade(of)) {
+        Some(of) => format!("{title}, if {} more memory may be used", bytes(more_bytes(of))),
+        None => title,
     }
 }
 
@@ -63,7 +69,8 @@ pub fn share(saving: f64, low: f64, high: f64) -> String {
     format!("{} ({} to {})", percent(saving), percent(low).replace(" %", ""), percent(high))
 }
 
-fn judged(of: &Judgement) -> String {
+/// A saving with its interval.
+pub fn judged(of: &Judgement) -> String {
     share(of.saving, of.low, of.high)
 }
 
@@ -159,6 +166,10 @@ pub fn bounds(evidence: &Evidence) -> Vec<String> {
             percent(faults)
         ));
     }
+    if bound.share.is_some_and(|share| share < BOUND_MAX) {
+        let share = percent(bound.share.unwrap_or_default());
+        all.push(format!("no allocator can save more than {share}, locality aside"));
+    }
     if let Some(teardown) = bound.teardown.filter(|&share| share > 0.0) {
         all.push(format!(
             "frees at the ends of regions, with the destructors around them, take at most {}",
@@ -221,11 +232,7 @@ fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> Strin
     let why = match refused.and_then(|reasons| reasons.into_iter().next()) {
         Some(reason) => format!(", but {reason}"),
         None if is_too_large(other) => {
-            format!(
-                ", but needs {} instead of {}",
-                bytes(other.peak_bytes.1),
-                bytes(other.peak_bytes.0)
-            )
+            too_large(other).map_or(String::new(), |why| format!(", but {why}"))
         }
         None if other.cpu.verdict != Verdict::Gain => format!(": {}", other.cpu.verdict),
         None if other.cpu.saving > change.saving => ", but asks for more".to_string(),
@@ -234,36 +241,20 @@ fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> Strin
     saves + &why
 }
 
+/// That a candidate needs much more memory, if it does.
+pub fn too_large(of: &Candidate) -> Option<String> {
+    let (before, after) = of.peak_bytes;
+    is_too_large(of).then(|| format!("needs {} instead of {}", bytes(after), bytes(before)))
+}
+
 /// Why the memory of a region is not dropped at once.
 fn no_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     let rule = rules::rule("wink-out-arena")?;
     let subject = Subject::Region(region);
     let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
-    let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
+    let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next();
+    let why = why.or_else(|| choose::no_second_recording(evidence))?;
     Some(format!("no wink-out: {why}"))
-}
-
-/// What was measured, for cards that change nothing: the candidates that save most, and how many
-/// were dropped.
-pub fn measured(evidence: &Evidence) -> Vec<String> {
-    let mut best: Vec<&Candidate> =
-        evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite()).collect();
-    best.sort_by(|a, b| b.cpu.saving.total_cmp(&a.cpu.saving));
-    let line = |of: &&Candidate| {
-        let refused = of.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, of));
-        let why = refused.and_then(|reasons| reasons.into_iter().next());
-        let why = why.map_or(String::new(), |why| format!("; {why}"));
-        format!("{} saves {} of CPU time: {}{why}", of.name, judged(&of.cpu), of.cpu.verdict)
-    };
-    let mut lines: Vec<String> = best.iter().take(ALTERNATIVES_MAX).map(line).collect();
-    if let Some(first) = evidence.dropped.first() {
-        let others = match evidence.dropped.len() - 1 {
-            0 => String::new(),
-            others => format!(" ({} more)", count(others as u64)),
-        };
-        lines.push(format!("{}: {}{others}", first.name, first.why));
-    }
-    lines
 }
 
 /// Why the functions that allocate most get no allocator of their own: for each of the first two,
@@ -349,77 +340,45 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
         _ => format!("With an allocator of its own for each call of {function}, {name}"),
     };
     if change.rule.id == "fragmented-after-peak" {
-        let saved = share(of.memory.saving, of.memory.low, of.memory.high);
-        return format!("{what} needs {saved} less memory; {}.", proof(of.by));
+        let when = if of.saves_at_end() { "after its peak" } else { "at its peak" };
+        let saved = judged(of.memory_saving().0);
+        let by = if of.saves_at_end() { By::Replay } else { of.by };
+        return format!("{what} needs {saved} less memory {when}; {}.", proof(by));
     }
-    let measured = share(of.cpu.saving, of.cpu.low, of.cpu.high);
+    let less = of.peak_bytes.0.saturating_sub(of.peak_bytes.1);
     let memory = match of.memory.verdict {
-        Verdict::Loss => format!(" and {} more memory", percent(of.memory.saving.abs())),
-        Verdict::Gain => format!(" and {} less memory", percent(of.memory.saving)),
+        _ if is_a_trade(of) => format!(
+            ", but {} more memory ({} instead of {}): your choice",
+            bytes(more_bytes(of)),
+            bytes(of.peak_bytes.1),
+            bytes(of.peak_bytes.0)
+        ),
+        Verdict::Gain if less > MEMORY_NOISE => {
+            format!(" and {} less memory", percent(of.memory.saving))
+        }
         _ => String::new(),
     };
     let needs = if of.by == By::Try { "needs" } else { "would need" };
-    format!("{what} {needs} {measured} less CPU time{memory}; {}.", proof(of.by))
+    format!("{what} {needs} {} less CPU time{memory}; {}.", saved(of), proof(of.by))
+}
+
+/// What a candidate saves in the program: as measured there, or as a replay predicts.
+fn saved(of: &Candidate) -> String {
+    match of.expected.filter(|_| of.by == By::Replay) {
+        Some((low, high)) if low > 0.0 && high < 1.0 => {
+            format!("{} to {}", percent(low).replace(" %", ""), percent(high))
+        }
+        Some((low, _)) if low > 0.0 => format!("at least {}", percent(low)),
+        _ => judged(&of.cpu),
+    }
 }
 
 fn proof(by: By) -> &'static str {
     match by {
         By::Try => "runs of the program itself show it",
-        By::Replay => {
-            "replays of a recording say so, locality aside, and the changed program has to prove it"
-        }
+        By::Replay => "replays of a recording say so, and the changed program has to prove it",
         By::Account => {
             "arithmetic over a recording says so, and the changed program has to prove it"
         }
-    }
-}
-
-/// Why nothing should be changed, in a sentence that stands alone.
-pub fn leave(evidence: &Evidence) -> String {
-    let name = &evidence.program.name;
-    let least = percent(evidence.min_gain);
-    let best = evidence.candidates.iter().map(|of| of.cpu.saving).filter(|s| s.is_finite());
-    let best = best.max_by(f64::total_cmp);
-    match (evidence.bound.share, best) {
-        (Some(share), _) if share < evidence.min_gain => format!(
-            "Leave the allocator of {name} as it is: all that an allocator can change takes {} of \
-             the CPU time, locality aside, and a change counts from {least} on.",
-            percent(share)
-        ),
-        (Some(share), Some(best)) if best < evidence.min_gain => format!(
-            "Leave the allocator of {name} as it is: the best of {} that were measured saves {} of \
-             the CPU time, less than the {least} that count{}.",
-            plural(evidence.candidates.len() as u64, "change"),
-            percent(best.max(0.0)),
-            most(share)
-        ),
-        (Some(share), _) => format!(
-            "Leave the allocator of {name} as it is: no change was found that is safe and saves \
-             {least} of the CPU time{}.",
-            most(share)
-        ),
-        (None, _) => format!(
-            "Leave the allocator of {name} as it is: no change was found that saves {least} of the \
-             CPU time; the most that is possible is unknown."
-        ),
-    }
-}
-
-/// Why it is not decided whether a change helps, in a sentence that stands alone.
-pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
-    let why = reasons.first().map_or("", String::as_str);
-    format!(
-        "It is not decided whether {} should change its allocator{}. The reason: {why}.",
-        evidence.program.name,
-        evidence.bound.share.map_or(String::new(), most)
-    )
-}
-
-/// The most that any allocator can save, as the end of a sentence. A bound near the whole CPU time says
-/// nothing, and is left out.
-fn most(share: f64) -> String {
-    match share < BOUND_MAX {
-        true => format!("; no allocator can save more than {}, locality aside", percent(share)),
-        false => String::new(),
     }
 }

@@ -8,6 +8,8 @@ use mallard_trace::regions::Region;
 
 /// The most memory of a change that saves time, as a multiple of the memory before.
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
+/// From this multiple of the memory before on, a card leaves the choice to the user.
+pub const MEMORY_TRADE: f64 = 1.1;
 /// Differences of memory below this do not count, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;
 /// The least memory that a change for memory saves, as a share of the peak.
@@ -135,10 +137,10 @@ impl Condition {
             GainsTime => of.cpu.verdict == Verdict::Gain && of.cpu.saving >= gain,
             TimeStays => of.cpu.verdict != Verdict::Loss || of.cpu.saving >= -gain,
             GainsMemory => {
-                let saved = of.peak_bytes.0.saturating_sub(of.peak_bytes.1);
-                of.memory.verdict == Verdict::Gain
-                    && of.memory.saving >= MEMORY_GAIN_MIN
-                    && saved >= MEMORY_BYTES_MIN
+                let (memory, (before, after)) = of.memory_saving();
+                memory.verdict == Verdict::Gain
+                    && memory.saving >= MEMORY_GAIN_MIN
+                    && before.saturating_sub(after) >= MEMORY_BYTES_MIN
             }
             MemoryStays => !is_too_large(of),
             HeldFrom(share) => held_share(evidence).is_some_and(|held| held >= share),
@@ -306,6 +308,17 @@ pub fn growing_bytes(evidence: &Evidence, of: &Site) -> u64 {
     let others = evidence.sites.iter().filter(same);
     let sum: i64 = others.map(|site| site.figures.live_bytes).sum();
     sum.max(of.figures.live_bytes).max(0) as u64
+}
+
+/// Whether a candidate needs more memory than a user may want to give for its saving of time.
+pub fn is_a_trade(of: &Candidate) -> bool {
+    let (before, after) = of.peak_bytes;
+    after as f64 > MEMORY_TRADE * before as f64 && more_bytes(of) > MEMORY_NOISE
+}
+
+/// How many bytes more a candidate needs at its peak.
+pub fn more_bytes(of: &Candidate) -> u64 {
+    of.peak_bytes.1.saturating_sub(of.peak_bytes.0)
 }
 
 /// Whether a candidate needs so much more memory that its saving of time hardly counts.

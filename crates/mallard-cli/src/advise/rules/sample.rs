@@ -37,6 +37,7 @@ pub fn program() -> Evidence {
         },
         memory: Memory { peak_rss: 100 << 20, live_peak: 80 << 20, ..Memory::default() },
         min_gain: 0.02,
+        recordings: 2,
         ..Evidence::default()
     }
 }
@@ -125,6 +126,8 @@ pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) ->
         cpu: judged(saving, Verdict::Gain),
         expected: Some((saving * 0.9, saving * 1.5)),
         predicted: None,
+        margin: 0.0,
+        replayed: None,
         allocator: Some(judged(saving * 0.9, Verdict::Gain)),
         pages: Some(judged(saving * 0.1, Verdict::NoDifference)),
         memory: judged(0.0, Verdict::NoDifference),
@@ -154,6 +157,8 @@ pub fn whole(name: &str, kind: Kind, cpu: (f64, Verdict), memory: (f64, Verdict)
         cpu: judged(cpu.0, cpu.1),
         expected: Some((cpu.0 - 0.01, cpu.0 + 0.01)),
         predicted: None,
+        margin: 0.0,
+        replayed: None,
         allocator: None,
         pages: None,
         memory: judged(memory.0, memory.1),
@@ -248,7 +253,7 @@ pub fn nothing() -> Evidence {
 pub fn noisy() -> Evidence {
     let open = Verdict::NotMeasurable;
     let of = whole("mimalloc", Kind::Malloc, (0.05, open), (0.0, open));
-    Evidence { candidates: vec![of], is_noisy: true, ..program() }
+    Evidence { candidates: vec![of], noise: Some(0.05), ..program() }
 }
 
 /// All samples: at least one for each rule.

@@ -1,0 +1,134 @@
+//! The sentences of cards that change nothing: to leave the allocator as it is, or that it is not
+//! decided.
+
+use super::choose;
+use super::words::{judged, too_large, ALTERNATIVES_MAX, BOUND_MAX};
+use crate::advise::evidence::{Candidate, Evidence};
+use crate::advise::rules;
+use crate::output::units::{percent, plural, time};
+use crate::verdict::Verdict;
+use std::time::Duration;
+
+/// A run that takes less CPU time than this is too short for small differences.
+const SHORT_RUN_NS: f64 = 50e6;
+
+/// Why nothing should be changed, in a sentence that stands alone.
+pub fn leave(evidence: &Evidence) -> String {
+    let name = &evidence.program.name;
+    let least = percent(evidence.min_gain);
+    let best = evidence.candidates.iter().map(|of| of.cpu.saving).filter(|s| s.is_finite());
+    let best = best.max_by(f64::total_cmp);
+    match (evidence.bound.share, best) {
+        (Some(share), _) if share < evidence.min_gain => format!(
+            "Leave the allocator of {name} as it is: all its work on memory takes at most {} of \
+             the CPU time, and a change counts from {least} on.",
+            percent(share)
+        ),
+        (Some(share), Some(best)) if best < evidence.min_gain => format!(
+            "Leave the allocator of {name} as it is: the best of {} that were measured saves {} of \
+             the CPU time, and a change counts from {least} on{}.",
+            plural(evidence.candidates.len() as u64, "change"),
+            percent(best.max(0.0)),
+            most(share)
+        ),
+        (Some(share), _) => format!(
+            "Leave the allocator of {name} as it is: no change was found that is safe and saves \
+             {least} of the CPU time{}.",
+            most(share)
+        ),
+        (None, _) => format!(
+            "Leave the allocator of {name} as it is: no change was found that saves {least} of the \
+             CPU time; the most that is possible is unknown."
+        ),
+    }
+}
+
+/// Why it is not decided whether a change helps, in a sentence that stands alone.
+pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
+    let first = reasons.first().map_or("", String::as_str);
+    let why = match evidence.enough {
+        Some(enough) => format!(
+            "the time was too short, and a measurement of {} decides",
+            time(enough.as_nanos() as f64)
+        ),
+        None => first.to_string(),
+    };
+    let name = &evidence.program.name;
+    format!("It is not decided whether {name} should change its allocator: {why}.")
+}
+
+/// The most that any allocator can save, as the end of a sentence. A bound near the whole CPU time says
+/// nothing, and is left out.
+fn most(share: f64) -> String {
+    match share < BOUND_MAX {
+        true => format!("; all its work on memory takes at most {}", percent(share)),
+        false => String::new(),
+    }
+}
+
+/// What was measured, for cards that change nothing: the candidates that save most, and how many
+/// were dropped.
+pub fn measured(evidence: &Evidence) -> Vec<String> {
+    let mut best: Vec<&Candidate> =
+        evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite()).collect();
+    best.sort_by(|a, b| b.cpu.saving.total_cmp(&a.cpu.saving));
+    let line = |of: &&Candidate| {
+        let refused = of.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, of));
+        let why = refused.and_then(|reasons| reasons.into_iter().next());
+        let why = why.or_else(|| too_large(of)).map_or(String::new(), |why| format!("; {why}"));
+        format!("{} saves {} of CPU time: {}{why}", of.name, judged(&of.cpu), of.cpu.verdict)
+    };
+    let mut lines: Vec<String> = best.iter().take(ALTERNATIVES_MAX).map(line).collect();
+    if !evidence.dropped.is_empty() {
+        let others = plural(evidence.dropped.len() as u64, "other change");
+        lines.push(format!(
+            "{others} had no chance or could not be measured: --json has the reasons"
+        ));
+    }
+    lines
+}
+
+/// That the machine cannot measure as exactly as it should, and what to do about that.
+pub fn noise(evidence: &Evidence, noise: f64) -> String {
+    let run = evidence.program.cpu_ns.unwrap_or(evidence.program.wall_ns);
+    let cause = match run < SHORT_RUN_NS {
+        true => format!("one run is too short ({})", time(run)),
+        false => "this machine is too busy with other programs".to_string(),
+    };
+    format!(
+        "{cause} or varies too much: two runs of the same program differ by up to {}, and {} would \
+         count; the same command on an idle machine, more work for the program, or --min-gain {}% \
+         may decide",
+        percent(noise),
+        percent(evidence.min_gain),
+        (noise * 100.0).ceil()
+    )
+}
+
+/// Why it is not known whether a candidate saves enough.
+pub fn unsettled(of: &Candidate) -> String {
+    let why = of.cpu.why.map_or(String::new(), |why| format!(": {why}"));
+    match &of.replayed {
+        Some(replayed) if replayed.verdict == Verdict::Gain => format!(
+            "{} saves {} of CPU time in replays and {} in runs of the program, which vary too much \
+             to decide",
+            of.name,
+            judged(replayed),
+            judged(&of.cpu)
+        ),
+        _ => format!("{} may save {} of CPU time{why}", of.name, judged(&of.cpu)),
+    }
+}
+
+/// That a wink-out saves enough, and needs a second recording.
+pub fn lacks_recording(evidence: &Evidence, of: &Candidate) -> String {
+    let why = choose::no_second_recording(evidence).unwrap_or_default();
+    format!("{} would save {} of CPU time, but {why}", of.name, judged(&of.cpu))
+}
+
+/// The command that measures one malloc alone, for longer.
+pub fn try_alone(evidence: &Evidence, of: &Candidate, budget: Duration) -> Option<String> {
+    let command = evidence.program.command.as_deref()?;
+    let seconds = budget.as_secs().max(1);
+    Some(format!("mallard try --allocator {} --budget {seconds}s -- {command}", of.name))
+}
