@@ -24,6 +24,7 @@
 //! A mode in the type of a pool says how many threads may call it: see [`sync`]. Memory comes from
 //! a [`Source`], in steps that a [`Growth`] decides. Adaptors wrap any allocator: [`Counted`],
 //! [`Limited`], [`Failing`], [`Traced`], [`Fallback`], [`BySize`], [`Synchronized`] and `Checked`.
+//! `trace::region` marks a part of the program for the recorder `mallard record`.
 //!
 //! Features: `std` (default), and `alloc` without it. `allocator-api2-02`, `-03`, `-04` and
 //! `nightly` let `Vec`, `Box` and hashbrown use these allocators. `serde` serialises keys and maps.
@@ -78,6 +79,8 @@ pub mod size_class;
 pub mod slot_map;
 pub mod sync;
 mod threads;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod trace;
 pub mod typed_arena;
 
 pub use adapt::as_source::AsSource;

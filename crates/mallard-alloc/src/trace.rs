@@ -1,0 +1,93 @@
+//! Marks of regions for the recorder `mallard record`.
+//!
+//! Call stacks do not always tell where an instance of a region ends: two calls of a function from
+//! one loop look alike. A mark tells it exactly: write `region = "convert"` and `ends = "exact"` in a
+//! plan of `mallard replay`, and `mallard advise` knows the region as well. The marks are those of
+//! the header mallard/trace/region.h for C and C++.
+//!
+//! A program that is not recorded does nothing at a mark but read a pointer.
+
+use core::ffi::{c_char, CStr};
+use core::fmt;
+use core::marker::PhantomData;
+use std::sync::OnceLock;
+
+/// The most characters of a name that the recorder keeps.
+const NAME_MAX: usize = 240;
+
+/// Marks that this thread enters the region `name`. The region ends when the result is dropped, also
+/// by a panic.
+///
+/// Marks nest, on each thread by itself. A name is cut to 240 bytes, or before its first zero byte.
+///
+/// ```
+/// fn convert(text: &str) -> usize {
+///     let _marked = mallard::trace::region("convert");
+///     text.split(' ').map(String::from).collect::<Vec<_>>().len()
+/// }
+/// assert_eq!(convert("two words"), 2);
+/// ```
+pub fn region(name: &str) -> Region<'_> {
+    mark(marks().begin, name);
+    Region { name, of_this_thread: PhantomData }
+}
+
+/// A region that this thread is in. It ends when this value is dropped.
+#[must_use = "the region ends when this is dropped"]
+pub struct Region<'name> {
+    name: &'name str,
+    /// The recorder nests the marks of each thread, so a region ends on the thread that began it.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for Region<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Region").field(&self.name).finish()
+    }
+}
+
+impl Drop for Region<'_> {
+    fn drop(&mut self) {
+        mark(marks().end, self.name);
+    }
+}
+
+/// A function of the recorder.
+type Mark = unsafe extern "C" fn(*const c_char);
+
+/// The functions of the recorder. None without the recorder.
+struct Marks {
+    begin: Option<Mark>,
+    end: Option<Mark>,
+}
+
+extern "C" {
+    fn dlsym(handle: *mut core::ffi::c_void, name: *const c_char) -> *mut core::ffi::c_void;
+}
+
+/// Looks the functions of the recorder up, the first time.
+fn marks() -> &'static Marks {
+    static MARKS: OnceLock<Marks> = OnceLock::new();
+    MARKS.get_or_init(|| Marks {
+        begin: find(c"mallard_record_region_begin"),
+        end: find(c"mallard_record_region_end"),
+    })
+}
+
+fn find(name: &CStr) -> Option<Mark> {
+    // SAFETY: the name ends with a zero, and null stands for all libraries of the process.
+    let found = unsafe { dlsym(core::ptr::null_mut(), name.as_ptr()) };
+    // SAFETY: a function pointer and a pointer have one size here, null is None, and the functions of
+    // these names have this type.
+    unsafe { core::mem::transmute::<*mut core::ffi::c_void, Option<Mark>>(found) }
+}
+
+/// Calls a function of the recorder.
+fn mark(function: Option<Mark>, name: &str) {
+    let Some(function) = function else { return };
+    let mut text = [0; NAME_MAX + 1];
+    let length = name.len().min(NAME_MAX);
+    text[..length].copy_from_slice(&name.as_bytes()[..length]);
+    // SAFETY: the text ends with a zero, since its last byte is one. The recorder copies the text.
+    unsafe { function(text.as_ptr().cast()) }
+}
