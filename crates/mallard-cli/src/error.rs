@@ -55,6 +55,7 @@ impl Failure {
 }
 
 /// A trace or stream cannot be read or written.
+#[cfg(feature = "recordings")]
 impl From<mallard_trace::error::Error> for Failure {
     fn from(error: mallard_trace::error::Error) -> Failure {
         Failure::new(error.what(), error.state(), error.help()).with_status(status::UNREADABLE)

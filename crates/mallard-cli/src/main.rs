@@ -6,27 +6,43 @@
 //! `commands!` below. Shared pieces: `rows` (benchmark rows), `tables`, `statistics`, `output`
 //! (terminal, Markdown, HTML) and `error`.
 #![deny(missing_docs, unsafe_code)]
+// Without recordings, parts of shared modules have no use.
+#![cfg_attr(not(feature = "recordings"), allow(dead_code, unused_imports))]
 
+#[cfg(feature = "recordings")]
 mod advise;
 mod allocators;
+#[cfg(feature = "recordings")]
 mod bench;
+#[cfg(feature = "recordings")]
 mod diff;
+#[cfg(feature = "recordings")]
 mod doctor;
 mod error;
+#[cfg(feature = "recordings")]
 mod export;
+#[cfg(feature = "recordings")]
 mod import;
+#[cfg(feature = "recordings")]
 mod look;
 mod output;
+#[cfg(feature = "recordings")]
 mod pages;
 mod panics;
 mod parse;
+#[cfg(feature = "recordings")]
 mod query;
 mod record;
+#[cfg(feature = "recordings")]
 mod replay;
+#[cfg(feature = "recordings")]
 mod report;
+#[cfg(feature = "recordings")]
 mod rows;
 mod run;
+#[cfg(feature = "recordings")]
 mod statistics;
+#[cfg(feature = "recordings")]
 mod tables;
 mod trial;
 mod turns;
@@ -37,18 +53,24 @@ use clap::{CommandFactory, Parser, Subcommand};
 use error::Failure;
 use std::process::ExitCode;
 
-/// Declares the subcommands of `mallard`: attributes, variant and type.
+/// Declares the subcommands of `mallard`: attributes, variant and type. A build without the feature
+/// `recordings` has those alone that measure or run a program.
 macro_rules! commands {
-    ($($(#[$meta:meta])* $variant:ident($command:ty),)*) => {
+    (
+        always: { $($(#[$meta:meta])* $variant:ident($command:ty),)* }
+        recordings: { $($(#[$more_meta:meta])* $more:ident($more_command:ty),)* }
+    ) => {
         #[derive(Subcommand)]
         enum Subcommands {
             $($(#[$meta])* $variant($command),)*
+            $(#[cfg(feature = "recordings")] $(#[$more_meta])* $more($more_command),)*
         }
 
         impl Subcommands {
             fn run(self) -> Result<ExitCode, Failure> {
                 match self {
                     $(Subcommands::$variant(command) => command.run(),)*
+                    $(#[cfg(feature = "recordings")] Subcommands::$more(command) => command.run(),)*
                 }
             }
         }
@@ -56,28 +78,32 @@ macro_rules! commands {
 }
 
 commands! {
-    Record(record::Command),
-    Stats(look::stats::Command),
-    Sites(look::sites::Command),
-    Diff(diff::Command),
-    Report(report::Command),
-    Advise(advise::Command),
-    Replay(replay::Command),
-    Try(trial::Command),
-    Verify(trial::verify::Command),
-    Run(run::Command),
-    Import(import::Command),
-    Query(query::Command),
-    Export(export::Command),
-    Doctor(doctor::Command),
-    Completions(pages::Completions),
-    #[command(hide = true)]
-    Pages(pages::Pages),
-    #[command(hide = true)]
-    WhoseMalloc(allocators::probe::WhoseMalloc),
-    /// What benchmarks measured: as a page, in the terminal, and one run beside another
-    #[command(subcommand)]
-    Bench(bench::Command),
+    always: {
+        Try(trial::Command),
+        Verify(trial::verify::Command),
+        Run(run::Command),
+        #[command(hide = true)]
+        WhoseMalloc(allocators::probe::WhoseMalloc),
+    }
+    recordings: {
+        Record(record::Command),
+        Stats(look::stats::Command),
+        Sites(look::sites::Command),
+        Diff(diff::Command),
+        Report(report::Command),
+        Advise(advise::Command),
+        Replay(replay::Command),
+        Import(import::Command),
+        Query(query::Command),
+        Export(export::Command),
+        Doctor(doctor::Command),
+        Completions(pages::Completions),
+        #[command(hide = true)]
+        Pages(pages::Pages),
+        /// What benchmarks measured: as a page, in the terminal, and one run beside another
+        #[command(subcommand)]
+        Bench(bench::Command),
+    }
 }
 
 /// Tells which allocator a program should use, and how much the program would gain.

@@ -226,6 +226,77 @@ fn a_program_that_fails_for_lack_of_a_terminal_or_of_input_is_refused() {
 }
 
 #[test]
+fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
+    let folder = Folder::new();
+    let run = |options: &[&str], program: &[&str]| {
+        let options = [&["try", "--budget", "3s", "-a", "glibc"], options, &["--"]].concat();
+        folder.mallard(&[&options[..], program].concat())
+    };
+    // The first daemon is in a session of its own; the second one is in the group of the program.
+    let daemons: [&[&str]; 2] =
+        [&["setsid", "-f", "sleep", "1234.5"], &["sh", "-c", "sleep 1234.5 & exit 0"]];
+    for daemon in daemons {
+        let refused = run(&[], daemon);
+        refused.refuses(125, "the program ends while a process that it started runs on: s");
+        assert!(refused.errors().contains("--load"), "{}", refused.errors());
+        assert_eq!(run(&["--ignore-output"], daemon).status(), 0);
+    }
+    let is_daemon = |line: &[u8]| line.ends_with(b"sleep\x001234.5\0");
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        assert!(!is_daemon(&line), "{} runs on", process.path().display());
+    }
+    // A process that ends soon after its parent is no daemon.
+    assert_eq!(run(&[], &["sh", "-c", "sleep 0.05 & exit 0"]).status(), 0);
+}
+
+#[test]
+fn a_program_that_hangs_is_killed_after_the_timeout() {
+    let folder = Folder::new();
+    let refused = folder.mallard(&[
+        "try",
+        "--timeout",
+        "300ms",
+        "-a",
+        "glibc",
+        "--",
+        "sh",
+        "-c",
+        "setsid sleep 30",
+    ]);
+    refused.refuses(125, "the program did not end within 300 ms, the time of --timeout");
+    assert!(refused.errors().contains("nothing was measured"), "{}", refused.errors());
+    folder.mallard(&["try", "--timeout", "soon", "--", "true"]).refuses(2, "a time");
+}
+
+#[test]
+fn a_program_that_fails_in_every_run_is_measured_with_a_note() {
+    let folder = Folder::new();
+    for (script, how) in [("exit 3", "status 3"), ("kill -SEGV $$", "ended by signal 11")] {
+        let words = ["try", "--budget", "2s", "-a", "glibc", "--", "sh", "-c", script];
+        let ran = folder.mallard(&words);
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+        let note = format!("note: the program ends with {how}");
+        assert!(ran.out().contains(&note), "{}", ran.out());
+    }
+}
+
+#[test]
+fn the_sentence_with_the_result_stands_alone_at_the_end() {
+    let folder = Folder::new();
+    let out = folder.mallard(&["try", "--budget", "2s", "-a", "glibc", "--", "true"]).out();
+    let lines: Vec<&str> = out.lines().rev().collect();
+    assert!(lines[0].ends_with('.') && !lines[0].starts_with(' '), "{out}");
+    assert!(lines[1].is_empty() && lines[2].starts_with("  next: "), "{out}");
+}
+
+#[test]
+fn a_folder_is_no_program() {
+    let folder = Folder::new();
+    folder.mallard(&["try", "-a", "glibc", "--", "/usr"]).refuses(126, "/usr is a folder");
+}
+
+#[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
 fn programs_and_allocators_that_cannot_be_used_are_refused() {
     let trial = Trial::new(BLOCKS);

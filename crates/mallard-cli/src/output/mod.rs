@@ -1,8 +1,12 @@
 //! Prints tables for the reader: in the terminal, as Markdown and as HTML.
 
+#[cfg(feature = "recordings")]
 pub mod file;
+#[cfg(feature = "recordings")]
 pub mod html;
+#[cfg(feature = "recordings")]
 pub mod markdown;
+#[cfg(feature = "recordings")]
 pub mod page;
 pub mod progress;
 pub mod terminal;

@@ -1,6 +1,7 @@
 //! Writes to the terminal.
 
 use crate::error::Failure;
+#[cfg(feature = "recordings")]
 use crate::tables::{Cell, Table};
 use comfy_table::{presets, Attribute, CellAlignment, ContentArrangement};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -33,6 +34,7 @@ pub fn plain_table(
 }
 
 /// A table with its title and notes. Published figures are in the second line of a cell.
+#[cfg(feature = "recordings")]
 pub fn render(table: &Table) -> String {
     let mut out = empty();
     // Breaks a long name at its slashes, so that columns are narrow.
@@ -64,6 +66,7 @@ pub fn render(table: &Table) -> String {
     text
 }
 
+#[cfg(feature = "recordings")]
 fn cell(cell: &Cell) -> comfy_table::Cell {
     let text = match (cell.text.is_empty(), cell.published.is_empty()) {
         (_, true) => cell.text.clone(),

@@ -11,11 +11,15 @@ pub mod verify;
 use crate::allocators::{self, probe, Allocator, Wanted, SYNTAX};
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
-use crate::record::{bound, find_program, names};
+use crate::record::find_program;
+#[cfg(feature = "recordings")]
+use crate::record::{bound, names};
+#[cfg(feature = "recordings")]
 use crate::replay;
 use crate::run::refuse_unswitchable;
 use crate::turns::host::Host;
 use crate::turns::subject::Subject;
+#[cfg(feature = "recordings")]
 use mallard_trace::Trace;
 pub use options::Conditions;
 use options::Options;
@@ -25,6 +29,9 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The command that shows where a program allocates. A build without recordings is one of a checkout.
+const RECORD: &str = if cfg!(feature = "recordings") { "mallard record --" } else { "./x demo --" };
 
 /// The budget of a replay beside a trial is that of the trial divided by this.
 const REPLAY_PART: u32 = 4;
@@ -45,6 +52,7 @@ pub struct Command {
     /// A recording of the program. The recording tells how much CPU time any allocator could save
     /// at most. The recording is also replayed, which takes a quarter of the budget in addition, to
     /// tell which share of the measured savings a replay would have found.
+    #[cfg(feature = "recordings")]
     #[arg(long, value_name = "NAME")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -71,6 +79,7 @@ impl Command {
         let path = find_program(&self.program[0], "mallard try --")?;
         let mut notes: Vec<String> =
             refuse_unswitchable(&path)?.into_iter().map(|finding| finding.what).collect();
+        #[cfg(feature = "recordings")]
         let trace =
             self.trace.as_ref().map(|name| Trace::open(&names::trace_of(name))).transpose()?;
         let base = base(&path, &mut notes);
@@ -89,16 +98,24 @@ impl Command {
         let mut report = Report::new(subject(&base), subjects, measured, &self.options, seed);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         report.words = Words { program: self.shown_program(), name, ..Words::default() };
-        report.bound = trace.as_ref().and_then(|trace| bound(trace.manifest()));
-        if let Some(trace) = trace.filter(|_| !report.measured.interrupted) {
-            let timing = &self.options.timing;
-            let budget = timing.budget / REPLAY_PART;
-            report.explain(&replay::savings(&trace, &self.allocator, budget, timing.quiet)?);
-        }
+        #[cfg(feature = "recordings")]
+        self.compare_with(trace.as_ref(), &mut report)?;
         report.notes.extend(notes);
         report.next = self.next(&report);
         report.show(&self.options)?;
         Ok(report.status())
+    }
+
+    /// Adds what a recording says about the measured savings.
+    #[cfg(feature = "recordings")]
+    fn compare_with(&self, trace: Option<&Trace>, report: &mut Report) -> Result<(), Failure> {
+        report.bound = trace.and_then(|trace| bound(trace.manifest()));
+        if let Some(trace) = trace.filter(|_| !report.measured.interrupted) {
+            let timing = &self.options.timing;
+            let budget = timing.budget / REPLAY_PART;
+            report.explain(&replay::savings(trace, &self.allocator, budget, timing.quiet)?);
+        }
+        Ok(())
     }
 
     /// A short form of the command line after `--`.
@@ -139,7 +156,7 @@ impl Command {
         if let Some(more) = report.more_time(&self.options) {
             return more;
         }
-        format!("mallard record -- {program}, which shows where it allocates")
+        format!("{RECORD} {program}, which shows where it allocates")
     }
 }
 

@@ -4,6 +4,7 @@ use crate::error::Failure;
 use crate::parse::duration;
 use crate::turns::blocks::{measure, Plan};
 use crate::turns::measured::Measured;
+use crate::turns::orphans;
 use crate::turns::subject::{Runner, Stop, Subject};
 use crate::turns::timing::Timing;
 use std::path::PathBuf;
@@ -16,6 +17,10 @@ pub struct Options {
     pub timing: Timing,
     #[command(flatten)]
     conditions: Conditions,
+    /// Kills a run that takes longer than this time. Without this option, the first run may take the
+    /// whole budget, and each other one ten times as long as the first, but at least 10 seconds.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
     /// A shell command that gives work to a server. The program is started, CMD is repeated until it
     /// succeeds, and the program is ended by SIGTERM. The output of CMD is compared instead of that
     /// of the program.
@@ -63,12 +68,18 @@ impl Options {
         base: &Subject,
         candidates: &[Subject],
     ) -> Result<(Measured, u64), Failure> {
+        orphans::adopt();
         let runner = Runner {
             load: self.load.clone(),
             repeated_for: self.repeated_for,
+            ends_orphans: true,
             ..self.conditions.runner(self.timing.runner()?)
         };
-        let plan = Plan { ignores_output: self.conditions.ignore_output, ..self.timing.plan() };
+        let plan = Plan {
+            timeout: self.timeout,
+            ignores_output: self.conditions.ignore_output,
+            ..self.timing.plan()
+        };
         Ok((measure(&runner, base, candidates, &plan)?, plan.seed))
     }
 

@@ -5,6 +5,7 @@ use super::sentence::sentence;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, plural, time};
+#[cfg(feature = "recordings")]
 use crate::replay::Savings;
 use crate::turns::blocks::shown;
 use crate::turns::measured::Measured;
@@ -167,6 +168,7 @@ impl Report {
     }
 
     /// Compares the savings with those that a replay found, and keeps the shares.
+    #[cfg(feature = "recordings")]
     pub fn explain(&mut self, replayed: &Savings) {
         // The savings of the replay are shares of another CPU time: that of the recording.
         let scale = replayed.program_ns / self.measured.median(0, |f| f.cpu_ns);
@@ -239,7 +241,7 @@ impl Report {
         status(&self.measured)
     }
 
-    /// Writes the result to stdout.
+    /// Writes the result to stdout. The sentence that stands alone is the last line.
     pub fn show(&self, options: &Options) -> Result<(), Failure> {
         if options.timing.json {
             return say(&format!("{}\n", self.json()));
@@ -253,14 +255,13 @@ impl Report {
                 text += &format!("{} {}: {why}\n", row.subject.name, self.words.breaks);
             }
         }
-        text += &format!("{}\n", sentence(self));
         text += &self.fresh_lines();
         text += &self.explanations();
         text.extend(self.reasons().iter().map(|reason| format!("  {reason}\n")));
         if !options.timing.quiet {
             text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
         }
-        text += &format!("  next: {}\n", self.next);
+        text += &format!("  next: {}\n\n{}\n", self.next, sentence(self));
         say(&text)
     }
 

@@ -2,6 +2,7 @@
 
 use super::options::Options;
 use super::report::{Report, Words};
+use super::RECORD;
 use crate::error::Failure;
 use crate::record::find_program;
 use crate::turns::host::Host;
@@ -52,7 +53,7 @@ impl Command {
         if let Some(more) = report.more_time(&self.options) {
             return more;
         }
-        format!("mallard record -- {}, which shows where it allocates", self.after)
+        format!("{RECORD} {}, which shows where it allocates", self.after)
     }
 }
 

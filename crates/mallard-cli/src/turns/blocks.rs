@@ -37,6 +37,9 @@ const FRESH_SPARE: usize = 2;
 pub struct Plan {
     /// When the measurement ends at the latest.
     pub budget: Duration,
+    /// A run that takes longer is killed. `None`: the budget for the first run, and some times what
+    /// the first run took for the others.
+    pub timeout: Option<Duration>,
     /// Whether outputs and statuses may differ.
     pub ignores_output: bool,
     /// The least difference that counts, as a share of the base.
@@ -77,13 +80,14 @@ pub fn measure(
     if let Some(progress) = &plan.progress {
         progress.say(&format!("the first run of {}", base.name));
     }
-    let turn = Turn { padding: rng.usize(..PADDING_MAX), limit: plan.budget, watches: true };
+    let limit = plan.timeout.map_or(plan.budget, |timeout| timeout.min(plan.budget));
+    let turn = Turn { padding: rng.usize(..PADDING_MAX), limit, watches: true };
     let first = match runner.run(base, turn) {
         Ok(first) => first,
         Err(Stop::Interrupted) => {
             return Ok(Measured { interrupted: true, ..Measured::nothing(candidates.len()) });
         }
-        Err(Stop::TooLong) => return Err(longer_than_budget(plan.budget)),
+        Err(Stop::TooLong) => return Err(too_long(plan)),
         Err(Stop::Broken(how)) => return Err(base_fails(&how)),
         Err(Stop::Failed(failure)) => return Err(failure),
     };
@@ -238,11 +242,16 @@ impl Measurement<'_> {
 
     fn run(&mut self, column: usize, watches: bool) -> Result<Run, Stop> {
         let subject = if column < 2 { self.base } else { &self.candidates[column - 2] };
-        let limit = (self.first.took * PATIENCE).max(PATIENCE_MIN);
+        let limit = self.patience();
         let padding = self.rng.usize(..PADDING_MAX);
         let run = self.runner.run(subject, Turn { padding, limit, watches })?;
         self.took[column] = run.took;
         Ok(run)
+    }
+
+    /// The time after which a run is taken to hang.
+    fn patience(&self) -> Duration {
+        self.plan.timeout.unwrap_or((self.first.took * PATIENCE).max(PATIENCE_MIN))
     }
 
     /// Takes the figures of a candidate, or notes that the candidate breaks the program.
@@ -257,7 +266,7 @@ impl Measurement<'_> {
             },
             Err(Stop::TooLong) => format!(
                 "it hangs: a run was killed after {}, and the first one took {}",
-                shown((self.first.took * PATIENCE).max(PATIENCE_MIN)),
+                shown(self.patience()),
                 shown(self.first.took)
             ),
             Err(Stop::Broken(how)) => how,
@@ -333,11 +342,20 @@ pub fn shown(duration: Duration) -> String {
     time(duration.as_nanos() as f64)
 }
 
-fn longer_than_budget(budget: Duration) -> Failure {
-    let what = format!("one run takes longer than the budget of {}", shown(budget));
-    let help = "--budget with some twenty times the time of one run, or give the program less work";
-    Failure::new(what, "the program was killed, and nothing was measured", help)
-        .with_status(MALLARD_FAILED)
+/// The error of a program that does not end.
+fn too_long(plan: &Plan) -> Failure {
+    let (what, help) = match plan.timeout.filter(|timeout| *timeout <= plan.budget) {
+        Some(timeout) => (
+            format!("the program did not end within {}, the time of --timeout", shown(timeout)),
+            "a longer --timeout, or less work; for a server, --load CMD",
+        ),
+        None => (
+            format!("one run takes longer than the budget of {}", shown(plan.budget)),
+            "--budget with some twenty times the time of one run, or less work; for a server, --load CMD",
+        ),
+    };
+    let state = "the program was killed, and nothing was measured";
+    Failure::new(what, state, help).with_status(MALLARD_FAILED)
 }
 
 fn base_fails(how: &str) -> Failure {

@@ -1,5 +1,6 @@
 //! One process that is measured: starts it, reads its output, and waits for its end or kills it.
 
+use super::orphans;
 use crate::error::Failure;
 use crate::record::{end_descriptor, reap, refused, Ended};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
@@ -40,6 +41,9 @@ pub struct Start {
     pub stdin: Option<PathBuf>,
     /// Whether stdout and stderr are read; otherwise they are discarded.
     pub captures: bool,
+    /// How long processes that this one leaves running may take to end; `None` if only its process
+    /// group is ended.
+    pub orphans: Option<Duration>,
     /// A library that the process should map. The library is looked for while the process runs.
     pub library: Option<PathBuf>,
 }
@@ -114,6 +118,9 @@ pub struct Child {
     pub begin: Instant,
     is_reaped: bool,
     library: Option<PathBuf>,
+    orphans: Option<Duration>,
+    /// The names of the processes that it left running. They were killed.
+    pub left: Vec<String>,
     /// What it wrote until now.
     pub output: Output,
     /// Whether its library was seen.
@@ -151,6 +158,8 @@ impl Child {
             begin,
             is_reaped: false,
             library: start.library.clone(),
+            orphans: start.orphans,
+            left: Vec::new(),
             output: Output::default(),
             seen: Seen::Unknown,
         };
@@ -171,6 +180,9 @@ impl Child {
             };
             if self.poll(rest.min(pause))? {
                 let wall = self.begin.elapsed();
+                if let Some(grace) = self.orphans {
+                    self.left = orphans::names(self.process, grace);
+                }
                 return Ok(End::Ended(self.finish()?, wall));
             }
             self.watch();
@@ -207,6 +219,9 @@ impl Child {
     pub fn finish(&mut self) -> io::Result<Ended> {
         // The group exists until its leader is waited for, so this kills no other group.
         self.signal(Signal::SIGKILL);
+        if self.orphans.is_some() {
+            orphans::kill_all(self.process);
+        }
         let ended = reap(self.process)?;
         self.is_reaped = true;
         self.read();
@@ -295,7 +310,16 @@ mod tests {
         let words = ["sh", "-c", script].map(OsString::from).to_vec();
         let (path, stdin, variables) = ("/bin/sh".into(), None, Vec::new());
         let library = library.map(PathBuf::from);
-        Child::start(&Start { path, words, variables, stdin, captures: true, library }).unwrap()
+        Child::start(&Start {
+            path,
+            words,
+            variables,
+            stdin,
+            captures: true,
+            orphans: None,
+            library,
+        })
+        .unwrap()
     }
 
     fn wait(child: &mut Child, seconds: u64) -> End {

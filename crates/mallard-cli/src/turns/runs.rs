@@ -3,7 +3,7 @@
 use super::blocks::is_narrow;
 use super::measured::Measured;
 use super::subject::{Run, Runner, Stop, Subject, Turn};
-use super::terminal;
+use super::{orphans, terminal};
 use crate::error::Failure;
 use crate::verdict::fresh;
 use crate::verdict::judge;
@@ -55,6 +55,7 @@ impl Runs for Runner {
 
     fn explain(&self, first: &Run, base: &Subject) -> Option<Failure> {
         let words: Vec<_> = base.words.iter().map(|word| word.to_string_lossy()).collect();
-        terminal::refusal(first, &words.join(" "))
+        let program = words.join(" ");
+        orphans::refusal(&first.left, &program).or_else(|| terminal::refusal(first, &program))
     }
 }

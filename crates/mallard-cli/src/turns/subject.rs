@@ -2,6 +2,7 @@
 
 pub use super::child::Output;
 use super::child::{Child, End, Seen, Start};
+use super::orphans;
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::record::Ended;
@@ -75,6 +76,8 @@ pub struct Run {
     pub status: i32,
     /// Whether the library was seen in its memory.
     pub seen: Seen,
+    /// The names of the processes that it left running.
+    pub left: Vec<String>,
     /// The time that the whole run took, with its setup.
     pub took: Duration,
 }
@@ -115,7 +118,8 @@ pub struct Turn {
     pub padding: usize,
     /// A run that takes longer is killed.
     pub limit: Duration,
-    /// Whether the library of the subject is looked for in the memory of the process.
+    /// Whether the library of the subject is looked for in the memory of the process, and processes
+    /// that it leaves have time to end.
     pub watches: bool,
 }
 
@@ -130,6 +134,8 @@ pub struct Runner {
     pub load: Option<String>,
     /// How long the load is repeated.
     pub repeated_for: Option<Duration>,
+    /// Whether processes that a program leaves running are looked for, and killed.
+    pub ends_orphans: bool,
     /// Set when the user interrupts mallard.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -147,6 +153,7 @@ impl Runner {
             variables,
             stdin: self.stdin.clone(),
             captures: self.load.is_none(),
+            orphans: self.grace(turn),
             library: subject.library.clone().filter(|_| turn.watches),
         };
         let child = Child::start(&start)?;
@@ -158,6 +165,13 @@ impl Runner {
         Ok(run)
     }
 
+    /// How long processes that a program leaves may take to end. A server with a load may leave some:
+    /// its load is another child of this process.
+    fn grace(&self, turn: Turn) -> Option<Duration> {
+        let grace = if turn.watches { orphans::GRACE } else { Duration::ZERO };
+        (self.ends_orphans && self.load.is_none()).then_some(grace)
+    }
+
     fn finish(&self, mut child: Child, limit: Duration) -> Result<Run, Stop> {
         match child.wait(limit, &self.interrupted)? {
             End::Interrupted => Err(Stop::Interrupted),
@@ -167,6 +181,7 @@ impl Runner {
                 output: std::mem::take(&mut child.output),
                 status: ended.status,
                 seen: child.seen,
+                left: std::mem::take(&mut child.left),
                 took: wall,
             }),
         }
@@ -197,7 +212,14 @@ impl Runner {
             begin - server.begin
         };
         let seen = server.seen;
-        Ok(Run { figures: Figures::of(&ended, wall, count), output, status: 0, seen, took: wall })
+        Ok(Run {
+            figures: Figures::of(&ended, wall, count),
+            output,
+            status: 0,
+            seen,
+            left: Vec::new(),
+            took: wall,
+        })
     }
 
     /// Repeats the load until it succeeds for the first time.
@@ -257,6 +279,7 @@ impl Runner {
             variables: Vec::new(),
             stdin: None,
             captures: true,
+            orphans: None,
             library: None,
         })?;
         match child.wait(limit, &self.interrupted)? {

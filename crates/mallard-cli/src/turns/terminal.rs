@@ -67,7 +67,7 @@ mod tests {
         let mut output = Output::default();
         output.errors = errors.as_bytes().to_vec();
         let (figures, seen, took) = (Figures::default(), Seen::Unknown, Duration::ZERO);
-        refusal(&Run { figures, output, status, seen, took }, "less a.txt")
+        refusal(&Run { figures, output, status, seen, left: Vec::new(), took }, "less a.txt")
     }
 
     #[test]

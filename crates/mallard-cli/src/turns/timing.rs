@@ -65,6 +65,7 @@ impl Timing {
     pub fn plan(&self) -> Plan {
         Plan {
             budget: self.budget,
+            timeout: None,
             ignores_output: true,
             min_gain: self.min_gain,
             seed: self.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),

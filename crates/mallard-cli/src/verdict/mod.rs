@@ -8,6 +8,7 @@
 pub mod estimate;
 pub mod fresh;
 pub mod paired;
+#[cfg(feature = "recordings")]
 pub mod unpaired;
 
 #[cfg(test)]

@@ -1,0 +1,278 @@
+//! The options of `mallard record`, and a recording with them.
+
+use super::launch::Running;
+use super::ring::{self, Ring};
+use super::session::{Limits, Session, Start};
+use super::{library, names, program, summary, ticks, Streams};
+use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
+use crate::error::Failure;
+use crate::parse::{bytes, window};
+use mallard_trace::format::Header;
+use mallard_trace::stream::{Compression, Writer};
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Records every allocation of a program, with its call stack.
+///
+/// The program is not rebuilt. It has the terminal and receives signals as usual, and the command
+/// ends with its exit status. The result is a folder NAME.mallard, which `mallard stats`, `sites`
+/// and other commands read.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The trace to write, NAME.mallard. By default it has the name of the program, with a number if
+    /// there is one already.
+    #[arg(short = 'o', long = "output", value_name = "NAME")]
+    output: Option<PathBuf>,
+    /// Which frames of call stacks are recorded: all by the unwind tables, all by frame pointers,
+    /// the caller alone, or none.
+    #[arg(long, value_enum, default_value = "full")]
+    stacks: Stacks,
+    /// Frees have no call stacks.
+    #[arg(long)]
+    no_free_stacks: bool,
+    /// Records a part of the allocations only: on average one every BYTES allocated bytes.
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "0", hide_default_value = true)]
+    sample: u64,
+    /// Records this part of the run only, for example 10s..70s.
+    #[arg(long, value_name = "FROM..TO", value_parser = window)]
+    window: Option<Range<Duration>>,
+    /// Records processes that the program starts as well: by fork, or also by exec. The recording
+    /// ends when all of them have ended.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    follow: Vec<Follow>,
+    /// What a thread does when it allocates faster than the events can be written.
+    #[arg(long, value_enum, default_value = "block")]
+    on_full: OnFull,
+    /// Stops recording when the events have this size on the disk.
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "16GiB")]
+    max_size: u64,
+    /// Looks for debug information here as well.
+    #[arg(long, value_name = "FOLDER")]
+    debug_dir: Vec<PathBuf>,
+    /// Leaves addresses without names of functions.
+    #[arg(long)]
+    no_symbols: bool,
+    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
+    /// path, the name of the file stays.
+    #[arg(long)]
+    anonymize: bool,
+    /// Keeps the stream of events beside the trace, as NAME.stream.
+    #[arg(long, conflicts_with = "anonymize")]
+    keep_stream: bool,
+    /// Overwrites the trace if it exists.
+    #[arg(long)]
+    force: bool,
+    /// Writes the summary as one line of JSON. Like the text, it goes to stderr.
+    #[arg(long)]
+    json: bool,
+    /// Writes nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
+    #[arg(skip)]
+    streams: Streams,
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROG ARGS"
+    )]
+    program: Vec<OsString>,
+}
+
+/// A recording that another command makes.
+pub struct Recorded {
+    /// The trace.
+    pub trace: PathBuf,
+    /// While this is set, SIGINT, SIGTERM and the like end this process.
+    pub ends_by_signals: Arc<AtomicBool>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Stacks {
+    Full,
+    Fp,
+    Caller,
+    None,
+}
+
+/// Which processes that a program starts are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Follow {
+    /// Those that it forks.
+    Fork,
+    /// Those that run another program.
+    Exec,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OnFull {
+    /// The thread waits. No event is lost.
+    Block,
+    /// Events are dropped and counted.
+    Drop,
+}
+
+impl Command {
+    /// A recording of all events, for another command. The trace has the name `output`, or else that
+    /// of the program. Prints nothing.
+    pub fn of(
+        program: &[OsString],
+        output: Option<PathBuf>,
+        follow: &[Follow],
+        streams: Streams,
+    ) -> Command {
+        Command {
+            output,
+            stacks: Stacks::Full,
+            no_free_stacks: false,
+            sample: 0,
+            window: None,
+            follow: follow.to_vec(),
+            on_full: OnFull::Block,
+            max_size: 16 << 30,
+            debug_dir: Vec::new(),
+            no_symbols: false,
+            anonymize: false,
+            keep_stream: false,
+            force: false,
+            json: false,
+            quiet: true,
+            streams,
+            program: program.to_vec(),
+        }
+    }
+
+    /// Runs the program, and returns its exit status.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        Ok(self.record()?.0)
+    }
+
+    /// Runs the program, and returns its exit status and the trace.
+    pub fn record(self) -> Result<(ExitCode, Recorded), Failure> {
+        let path = program::find(&self.program[0], "mallard record --")?;
+        self.refuse_unrecordable(&path)?;
+        let recorder = library::find()?;
+        let names = names::choose(self.output.as_deref(), &path, self.force)?;
+        let ring = Ring::create(&self.ring_options()).map_err(|e| no_ring(&e))?;
+        let clock = ticks::best();
+        let header = Header {
+            clock_hz: ticks::per_second(clock),
+            start: ticks::now(clock),
+            start_unix: unix_ns(),
+            clock,
+            pid: std::process::id(),
+            sample_bytes: self.sample,
+        };
+        let start_ns = ticks::monotonic_ns();
+        let unwritable = |e: std::io::Error| names.unwritable(&e);
+        // Without --force, a stream that another recording has created meanwhile is not overwritten.
+        let mut open = std::fs::File::options();
+        open.write(true).create(true).truncate(true).create_new(!self.force);
+        let file = open.open(&names.stream).map_err(unwritable)?;
+        let writer = file
+            .try_clone()
+            .and_then(|f| Writer::new(f, &header, Compression::Zstd))
+            .map_err(unwritable)?;
+        let start = Start { clock, ns: start_ns, begin: Instant::now() };
+        let running = Running::start(
+            &path,
+            &self.program[0],
+            &self.program[1..],
+            &recorder,
+            &ring.variable(),
+            &self.streams,
+        )
+        .inspect_err(|_| names.remove_stream())?;
+        let ends_by_signals = running.ends_by_signals();
+        let limits = Limits { window: self.window.clone(), max_bytes: self.max_size };
+        let outcome =
+            Session::new(ring, running, file, writer, limits, start).run().map_err(|e| {
+                Failure::new(
+                    format!("cannot wait for the program: {e}"),
+                    format!("the events until now are in {}", names.stream.display()),
+                    format!("mallard import {}", names.stream.display()),
+                )
+                .with_status(MALLARD_FAILED)
+            })?;
+        let summary =
+            summary::Summary { command: &self, path: &path, names: &names, header, outcome };
+        let status = summary.finish()?;
+        Ok((status, Recorded { trace: names.trace, ends_by_signals }))
+    }
+
+    /// Refuses a program that the recorder cannot be loaded into, and warns of others.
+    fn refuse_unrecordable(&self, path: &Path) -> Result<(), Failure> {
+        let shown = path.display();
+        // If the file is unreadable, the start of the program fails and says why.
+        let mut findings = program::examine(path).unwrap_or_default();
+        if let Some(shell) =
+            program::shell_of(path).filter(|_| !self.follow.contains(&Follow::Exec))
+        {
+            findings.push(program::Finding {
+                refuses: false,
+                what: format!("it is a script of {shell}, and what it starts is not recorded"),
+                help: format!("mallard record --follow fork,exec -- {shown}"),
+            });
+        }
+        for finding in findings {
+            if finding.refuses {
+                let what = format!("cannot record {shown}: {}", finding.what);
+                let failure = Failure::new(what, "the program was not started", finding.help);
+                return Err(failure.with_status(CANNOT_RECORD));
+            }
+            if !self.quiet {
+                let what = format!("{shown}: {}", finding.what);
+                eprintln!(
+                    "{}",
+                    Failure::new(what, "the program is recorded nevertheless", finding.help)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn ring_options(&self) -> ring::Options {
+        ring::Options {
+            segments: ring::SEGMENTS,
+            drops: self.on_full == OnFull::Drop,
+            stacks: match self.stacks {
+                Stacks::None => 0,
+                Stacks::Caller => 1,
+                Stacks::Fp => 2,
+                Stacks::Full => 3,
+            },
+            free_stacks: !self.no_free_stacks,
+            follow: u32::from(self.follow.contains(&Follow::Fork))
+                + 2 * u32::from(self.follow.contains(&Follow::Exec)),
+            sample_bytes: self.sample,
+            time_calls: 16,
+            clock: ticks::best(),
+            recording: self.window.as_ref().is_none_or(|window| window.start.is_zero()),
+        }
+    }
+}
+
+fn no_ring(error: &std::io::Error) -> Failure {
+    use nix::errno::Errno;
+    let help = match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EPERM | Errno::EACCES | Errno::ENOSYS) => {
+            "a sandbox refuses it: permit the system calls memfd_create and mmap, or record outside"
+        }
+        Some(Errno::EMFILE | Errno::ENFILE) => "ulimit -n: mallard needs a few more open files",
+        _ => "ulimit -a: the limits of file size and of virtual memory must allow 260 MiB",
+    };
+    let error = error.to_string().to_lowercase();
+    let what = format!("cannot make the memory that the program writes to: {error}");
+    Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
+}
+
+fn unix_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}

@@ -1,0 +1,76 @@
+//! Processes that a measured program leaves running when it ends, such as daemons.
+//!
+//! The kernel gives an orphan to its nearest ancestor that asked for orphans. This process asks for
+//! them, so the orphans of a program become its children, also if they left the process group.
+
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// How long processes that end by themselves may take, after the program that started them has ended.
+pub const GRACE: Duration = Duration::from_millis(300);
+
+/// Makes orphans children of this process.
+pub fn adopt() {
+    let _ = nix::sys::prctl::set_child_subreaper(true); // without it, orphans are not seen
+}
+
+/// Returns the names of the processes that run on, beside a program that has ended. Gives them the time
+/// `grace` to end by themselves.
+pub fn names(program: Pid, grace: Duration) -> Vec<String> {
+    let begin = Instant::now();
+    loop {
+        let running: Vec<String> = orphans(program).into_iter().filter_map(name).collect();
+        if running.is_empty() || begin.elapsed() >= grace {
+            return running;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills all processes that a program left, and those that they leave in turn. A process of another user
+/// may not be killed, and runs on.
+pub fn kill_all(program: Pid) {
+    let end =
+        |process: &Pid| kill(*process, Signal::SIGKILL).is_ok() && waitpid(*process, None).is_ok();
+    while orphans(program).iter().filter(|process| end(process)).count() > 0 {}
+}
+
+/// The children of this process, except one. A kernel that does not list them has none to show.
+fn orphans(program: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let numbers: Vec<i32> = lists
+        .flat_map(|list| list.split(' ').filter_map(|n| n.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    numbers.into_iter().map(Pid::from_raw).filter(|process| *process != program).collect()
+}
+
+/// The name of a process. `None` if the process has ended.
+fn name(process: Pid) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (before, after) = stat.rsplit_once(')')?;
+    let name = before.split_once('(')?.1;
+    (!after.starts_with(" Z") && !after.starts_with(" X")).then(|| name.to_string())
+}
+
+/// The error of a program that leaves processes behind.
+pub fn refusal(left: &[String], program: &str) -> Option<Failure> {
+    let first = left.first()?;
+    let more = match left.len() {
+        1 => String::new(),
+        more => format!(" and {} more", more - 1),
+    };
+    let what = format!("the program ends while a process that it started runs on: {first}{more}");
+    let state =
+        "it was killed, and nothing was compared: the time of such processes cannot be measured";
+    let help = format!(
+        "keep a server in the foreground and use it: --load 'CMD' -- {program} OPTION; or --ignore-output"
+    );
+    Some(Failure::new(what, state, help).with_status(MALLARD_FAILED))
+}
