@@ -10,9 +10,17 @@ from pathlib import Path
 from tree import root
 
 stages = "dev rust asan tsan clang bench lint".split()
-commands = "setup build test bench demo lint fuzz soak mutate miri semver".split()
+commands = "setup build test bench try demo lint fuzz soak mutate miri semver".split()
 three_lines = re.compile(r"x: [^\n]+\n  [^\n]+\n  help: [^\n]+\n")
 nobody = 65534
+sizes = """case $* in *--assume-no*) echo 'The following packages will be REMOVED:
+  rustc
+  gcc
+The following NEW packages will be installed:
+  cargo-web
+Need to get 93.6 MB/95 MB of archives.
+After this operation, 429 MB of additional disk space will be used.
+Abort.' ;; esac"""
 
 
 def x(*arguments, where=root, **options):
@@ -23,7 +31,7 @@ class X(unittest.TestCase):
     def refuses(self, run, status, *words):
         """Checks that a command fails with exactly three lines that contain these words."""
         said = "".join(line for line in run.stderr.splitlines(True)
-                       if not line.startswith(("  missing: ", "  install ", "  the whole log: ")))
+                       if not line.startswith(("  needs: ", "    ", "  apt: ", "  install ", "  the whole log: ")))
         self.assertRegex(said, three_lines)
         self.assertEqual(said.count("\n"), 3, said)
         for word in words:
@@ -78,7 +86,8 @@ class Bare(X):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.tree, self.path = Path(folder.name) / "tree", Path(folder.name) / "bin"
-        for file in ("x", ".ci/run", "tools/packages", "tools/rust", "tools/stages", "tools/demo", "bench/main.cpp", "Cargo.toml",
+        for file in ("x", ".ci/run", "tools/packages", "tools/install", "tools/rust", "tools/stages",
+                     "tools/try", "tools/demo", "bench/main.cpp", "Cargo.toml",
                      "bench/pool/new.cpp", "results/m/pool.jsonl",
                      "results/m/crates.jsonl"):
             copy = self.tree / file
@@ -99,6 +108,11 @@ class Bare(X):
             os.chmod(readable, 0o777)
         self.has("dpkg-query", "echo unknown")
         self.has("id", "echo 0")
+        self.policy = Path(folder.name) / "policy-rc.d"
+        installs = self.tree / "tools/install"
+        text, count = re.subn(r"(?m)^policy=\S+", f"policy={self.policy}", installs.read_text())
+        self.assertEqual(count, 1)
+        installs.write_text(text)
 
     def has(self, name, script):
         """Gives the machine a program that runs `script` in bash."""
@@ -118,7 +132,8 @@ class Bare(X):
         return x(*arguments, where=self.tree, env={"PATH": str(self.path)}, **options)
 
     def packages_asked_for(self):
-        lines = [line.split() for line in self.asked.read_text().splitlines() if "install" in line]
+        lines = [line.split() for line in self.asked.read_text().splitlines()
+                 if "install" in line and "--assume-no" not in line]
         return {word for line in lines for word in line if word != "install" and word[0] != "-"}
 
     def test_refuses_unknown_presets_suites_cases_and_files_before_anything_is_built(self):
@@ -135,7 +150,13 @@ class Bare(X):
                 (["bench", "pool", "--case", "("], ["'('"]),
                 (["bench", "--list", "--case", "no such"], ["any suite"]),
                 (["demo", "--"], ["no program", "nothing was built"]),
-                (["demo", "--", "no such program"], ["'no such program'", "nothing was built"])):
+                (["demo", "--", "no such program"], ["'no such program'", "nothing was built"]),
+                (["try"], ["no program", "nothing was built"]),
+                (["try", "--"], ["no program", "nothing was built"]),
+                (["try", "--budget", "2m"], ["no program", "nothing was built"]),
+                (["try", "--", "no such program"], ["'no such program'", "nothing was built"]),
+                (["try", "no such program"], ["'no such program'", "nothing was built"]),
+                (["try", "--quiet", "--", str(self.tree)], [f"'{self.tree}' is a folder", "nothing was built"])):
             self.refuses(self.x(*arguments), 2, *words)
         self.assertEqual(self.asked.read_text(), "")
         self.assertFalse((self.tree / "build").exists())
@@ -181,7 +202,7 @@ class Bare(X):
         self.has("id", "echo 1000")
         run = self.x("build", "release")
         self.refuses(run, 1, "not root", "help: sudo apt-get install cmake g++ ninja-build")
-        self.assertEqual(self.asked.read_text(), "")
+        self.assertEqual(self.packages_asked_for(), set())
 
     def test_installs_nothing_if_compiler_and_cmake_exist_outside_packages(self):
         self.has_apt("exit 1")
@@ -204,6 +225,96 @@ class Bare(X):
         self.assertEqual(self.packages_asked_for(), {
             "g++", "cmake", "ninja-build", "rustc-web", "cargo-web", "libjs-chart.js",
             "libcmark-gfm-dev", "libcmark-gfm-extensions-dev"})
+
+    def test_installs_for_a_trial_only_two_compilers_and_what_they_need(self):
+        self.has_apt("exit 0")
+        self.x("try", "--", "ls")
+        self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build", "rustc-web", "cargo-web"})
+
+    def test_tries_the_program_in_the_folder_of_its_user_with_the_options_of_the_command(self):
+        self.has_compiler()
+        self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
+        command = self.tree / "build/cargo/first/mallard"
+        command.parent.mkdir(parents=True)
+        command.write_text(f'#!{shutil.which("bash")}\necho "$PWD: $*"\n')
+        command.chmod(0o755)
+        for arguments, wanted in ((["--", "ls", "--help"], "try --budget 30s -- ls --help"),
+                                  (["ls", "-l"], "try --budget 30s -- ls -l"),
+                                  (["--yes", "--budget", "5s", "-a", "jemalloc", "--", "ls", "--yes"],
+                                   "try --budget 5s -a jemalloc -- ls --yes"),
+                                  (["--list"], "try --budget 30s --list --")):
+            run = self.x("try", *arguments, cwd=self.path)
+            self.assertEqual(run.stdout.strip(), f"{self.path}: {wanted}", run.stderr)
+
+    def test_lists_what_it_would_install_why_and_how_large_that_is(self):
+        self.has_apt(sizes)
+        said = self.x("try", "--", "ls").stderr
+        for line in ("  needs: packages that are not installed here", r"    g\+\+  .*compile the libraries, in C",
+                     "    cargo-web  .*compile the command mallard",
+                     "  apt: 93.6 MB to download, 429 MB on the disk, with what they depend on; removes rustc gcc"):
+            self.assertRegex(said, f"(?m)^{line}")
+        self.has_apt("exit 100")
+        self.assertIn("not known before apt-get update", self.x("try", "--", "ls").stderr)
+
+    def test_every_package_has_a_purpose(self):
+        groups = re.findall(r"^    ([a-z]+)\)", (root / "tools/packages").read_text(), re.M)
+        self.assertGreater(len(groups), 8)
+        script = '. tools/packages; for g in "$@"; do for p in $(packages $g); do echo "$p: $(purpose_of $p)"; done; done'
+        run = subprocess.run(["bash", "-c", script, "x", *groups], cwd=self.tree, capture_output=True, text=True,
+                             env={"PATH": str(self.path)})
+        self.assertGreater(run.stdout.count("\n"), 30, run.stderr)
+        for line in run.stdout.splitlines():
+            self.assertRegex(line, r"^[a-z0-9.+-]+: .+")
+
+    def on_a_terminal(self, answer, *arguments):
+        """Runs x with a terminal, types an answer, and returns the text on it and the status."""
+        import pty
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(self.tree / "x", ["x", *arguments], {"PATH": str(self.path)})
+        said = b""
+        try:
+            while b"[Y/n] " not in said:
+                said += os.read(terminal, 4096)
+            os.write(terminal, answer)
+            while piece := os.read(terminal, 4096):
+                said += piece
+        except OSError:  # the terminal is closed
+            pass
+        os.close(terminal)
+        return said.decode().replace("\r", ""), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def test_asks_on_a_terminal_before_it_installs(self):
+        self.has_apt("exit 0")
+        said, status = self.on_a_terminal(b"n\n", "build", "release")
+        self.assertEqual((self.packages_asked_for(), status), (set(), 1), said)
+        self.assertRegex(said, r"Install them\? \[Y/n\] n\nx: packages are missing: cmake g\+\+ ninja-build\n"
+                               r"  nothing was installed or built, as the answer was no\n  help: sudo apt-get install ")
+        for answer in (b"y\n", b"\n"):
+            self.asked.write_text("")
+            said, _ = self.on_a_terminal(answer, "build", "release")
+            self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"}, said)
+
+    def test_asks_nothing_with_yes(self):
+        self.has_apt("exit 0")
+        for arguments in (("--yes", "build", "release"), ("build", "release", "--yes")):
+            self.asked.write_text("")
+            said, _ = self.on_a_terminal(b"", *arguments)
+            self.assertNotIn("[Y/n]", said)
+            self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"}, said)
+
+    def test_forbids_services_to_start_while_packages_are_installed(self):
+        self.has_apt(f'[ "$1" != install ] || {self.policy} >/dev/null; echo "policy $?" >>{self.asked}')
+        self.x("build", "release")
+        self.assertIn("policy 101", self.asked.read_text())
+        self.assertFalse(self.policy.exists())
+        self.policy.write_text("the policy of the machine")
+        self.x("build", "release")
+        self.assertEqual(self.policy.read_text(), "the policy of the machine")
+
+    def test_names_rustup_where_the_distribution_has_no_recent_rust(self):
+        self.has_apt("echo 'E: Unable to locate package cargo-web' >&2; exit 100")
+        self.refuses(self.x("try", "--", "ls"), 1, "nothing was built", "Unable to locate", "https://rustup.rs")
 
     def test_demo_shows_the_prediction_beside_the_measured_saving(self):
         advice, measured = self.tree / "advice.json", self.tree / "measured.json"
