@@ -27,54 +27,54 @@ pub struct Command {
     /// The trace to write, NAME.mallard. By default it has the name of the program, with a number if
     /// there is one already.
     #[arg(short = 'o', long = "output", value_name = "NAME")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Which frames of call stacks are recorded: all by the unwind tables, all by frame pointers,
     /// the caller alone, or none.
     #[arg(long, value_enum, default_value = "full")]
     stacks: Stacks,
     /// Frees have no call stacks.
     #[arg(long)]
-    no_free_stacks: bool,
+    pub(super) no_free_stacks: bool,
     /// Records a part of the allocations only: on average one every BYTES allocated bytes.
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "0", hide_default_value = true)]
-    sample: u64,
+    pub(super) sample: u64,
     /// Records this part of the run only, for example 10s..70s.
     #[arg(long, value_name = "FROM..TO", value_parser = window)]
-    window: Option<Range<Duration>>,
+    pub(super) window: Option<Range<Duration>>,
     /// Records processes that the program starts as well: by fork, or also by exec. The recording
     /// ends when all of them have ended.
     #[arg(long, value_enum, value_delimiter = ',')]
-    follow: Vec<Follow>,
+    pub(super) follow: Vec<Follow>,
     /// What a thread does when it allocates faster than the events can be written.
     #[arg(long, value_enum, default_value = "block")]
     on_full: OnFull,
     /// Stops recording when the events have this size on the disk.
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "16GiB")]
-    max_size: u64,
+    pub(super) max_size: u64,
     /// Looks for debug information here as well.
     #[arg(long, value_name = "FOLDER")]
-    debug_dir: Vec<PathBuf>,
+    pub(super) debug_dir: Vec<PathBuf>,
     /// Leaves addresses without names of functions.
     #[arg(long)]
-    no_symbols: bool,
+    pub(super) no_symbols: bool,
     /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
     /// path, the name of the file stays.
     #[arg(long)]
-    anonymize: bool,
+    pub(super) anonymize: bool,
     /// Keeps the stream of events beside the trace, as NAME.stream.
     #[arg(long, conflicts_with = "anonymize")]
-    keep_stream: bool,
+    pub(super) keep_stream: bool,
     /// Overwrites the trace if it exists.
     #[arg(long)]
-    force: bool,
+    pub(super) force: bool,
     /// Writes the summary as one line of JSON. Like the text, it goes to stderr.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Writes nothing but errors.
     #[arg(short, long)]
-    quiet: bool,
+    pub(super) quiet: bool,
     #[arg(skip)]
-    streams: Streams,
+    pub(super) streams: Streams,
     /// The program and its arguments.
     #[arg(
         required = true,
@@ -82,7 +82,7 @@ pub struct Command {
         allow_hyphen_values = true,
         value_name = "PROG ARGS"
     )]
-    program: Vec<OsString>,
+    pub(super) program: Vec<OsString>,
 }
 
 /// A recording that another command makes.
