@@ -1,40 +1,22 @@
-// The example of README.md.
+// The C++ example of README.md, with the lines of code in its table.
 #include <mallard/mallard.hpp>
 
-#include <cassert>
+#include <list>
 #include <string>
 #include <vector>
 
-struct point {
-    int x, y;
-};
-
 int main()
 {
-    mallard::arena<> scratch; // freed all at once
-    point& corner = scratch.make<point>(3, 4);
-
-    mallard::pool<> points(sizeof(point)); // one size, freed one by one
-    void* const block = points.allocate();
-    points.deallocate(block);
-
-    mallard::multipool<> memory; // any size; here as a type parameter
-    std::vector<int, mallard::allocator<int, mallard::multipool<>>> numbers({1, 2, 3}, memory);
-
     mallard::pmr::arena request; // a std::pmr::memory_resource
-    mallard::winked<std::pmr::vector<std::pmr::string>> lines(request);
-    lines->emplace_back("no destructor of this will run");
-    std::size_t const count = lines->size();
-    request.reset(); // vector and strings are freed, the memory is kept
+    std::pmr::vector<std::pmr::string> lines(&request);
+    lines.emplace_back("the vector and this text are freed together, with the arena");
 
-    mallard::object_pool<point> all;
-    auto owned = all.make(3, 4); // a box: one pointer, which destroys its point
+    mallard::pmr::multipool nodes; // blocks of any size, freed one by one
+    std::pmr::list<int> queue({1, 2, 3}, &nodes);
+    queue.pop_front();
 
-    mallard::slot_map<point> by_key;
-    mallard::key32 const key = by_key.insert({3, 4});
-    by_key.erase(key);
-    point* const none = by_key.get(key); // null from now on
-
-    assert(owned->x == 3 && none == nullptr);
-    assert(corner.y == 4 && numbers.size() == 3 && count == 1);
+    mallard::slot_map<std::string> players;
+    mallard::key32 const key = players.insert("duck");
+    players.erase(key);
+    return players.get(key) == nullptr ? 0 : 1; // a stale key finds nothing
 }
