@@ -335,6 +335,19 @@ class Bare(X):
             for word in words:
                 self.assertIn(word, said.stdout)
 
+    def test_demo_ends_with_a_sentence_for_each_program(self):
+        advised = self.tree / "build/demo/advice"
+        for name, sentence in (("git", 'Keep it: "git" gains nothing.'), ("cmark", "Under an arena it needs less.")):
+            (advised / f"{name}.mallard").mkdir(parents=True)
+            quoted = sentence.replace('"', '\\"')
+            (advised / f"{name}.mallard/advice.json").write_text(
+                f'{{"cards":[{{"title":"a"}}],"sentence":"{quoted}","sites":[],"version":1}}\n')
+        (advised / "verified.txt").write_text("  predicted   26 %\n  measured    31 % less CPU time: gain\n")
+        said = subprocess.run(["bash", "-euc", "root=. && . tools/demo && summary"], cwd=self.tree,
+                              capture_output=True, text=True)
+        self.assertEqual(said.stdout, '  Keep it: "git" gains nothing.\n  Under an arena it needs less.\n'
+                                      "    changed so, it was measured: 31 % less CPU time: gain\n", said.stderr)
+
     def test_installs_for_a_stage_only_its_dependencies(self):
         self.has_apt("exit 0")
         for stage, wanted, unwanted in (("tsan", "libgtest-dev", "clang-16"), ("asan", "clang-16", "chromium"),
