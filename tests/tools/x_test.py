@@ -357,6 +357,12 @@ class Bare(X):
             self.assertIn(wanted, self.packages_asked_for())
             self.assertNotIn(unwanted, self.packages_asked_for())
 
+    def test_asks_once_for_the_packages_of_all_stages(self):
+        self.has_apt("exit 0")
+        said = self.x("test").stderr
+        self.assertEqual(said.count("  needs: "), 1, said)
+        self.assertGreaterEqual(self.packages_asked_for(), {"clang-16", "chromium", "libboost-dev", "clang-tidy-16"})
+
     def has_all_for_quick_tests(self):
         self.has("dpkg-query", "echo install ok installed")
         self.has_compiler()
