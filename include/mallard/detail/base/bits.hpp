@@ -14,8 +14,8 @@
 
 namespace mallard {
 
-inline constexpr std::size_t page_bytes = 4096;
-inline constexpr std::size_t cache_line_bytes = 64;
+inline constexpr std::size_t page_bytes = 4096;     ///< the least size of a page of the system
+inline constexpr std::size_t cache_line_bytes = 64; ///< the size of a cache line
 
 /// The largest size of an object. Larger requests fail before any arithmetic on them can overflow.
 inline constexpr std::size_t bytes_max =
@@ -33,6 +33,7 @@ constexpr std::size_t align_up(std::size_t bytes, std::size_t align) noexcept
     return (bytes + (align - 1)) & ~(align - 1);
 }
 
+/// The next address that is a multiple of `align`.
 inline std::byte* align_up(std::byte* p, std::size_t align) noexcept
 {
     // Adds to the pointer, so that the pointer keeps its provenance.
@@ -66,9 +67,10 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 /// if memory were exhausted.
 class layout {
 public:
-    std::size_t bytes;
-    std::size_t align;
+    std::size_t bytes; ///< the size
+    std::size_t align; ///< the alignment, a power of two
 
+    /// Stops the process if `align_asked` is not a power of two.
     constexpr layout(std::size_t bytes_asked,
                      std::size_t align_asked = alignof(std::max_align_t)) noexcept
         : bytes(bytes_asked), align(align_asked)

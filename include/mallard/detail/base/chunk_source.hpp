@@ -14,9 +14,9 @@ namespace mallard {
 
 /// A piece of memory from a source. `give` must get exactly the chunk that `try_take` returned.
 struct chunk {
-    void* data = nullptr; ///< null: the source is exhausted
-    std::size_t bytes = 0;
-    std::size_t align = 1;
+    void* data = nullptr;  ///< null: the source is exhausted
+    std::size_t bytes = 0; ///< the size
+    std::size_t align = 1; ///< the alignment that was requested
 };
 
 // clang-format off
@@ -172,8 +172,9 @@ chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
 ///     mallard::pool<mallard::default_heap> nodes(64); // what pool<> means
 class default_heap {
 public:
-    static constexpr bool any_thread = true;
+    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
 
+    /// Takes a chunk from `operator new`, or returns a chunk without data.
     chunk try_take(layout l) noexcept
     {
         if (l.bytes > bytes_max)
@@ -184,6 +185,7 @@ public:
         return data == nullptr ? chunk{} : chunk{data, l.bytes, l.align};
     }
 
+    /// Returns a chunk to `operator delete`.
     void give(chunk c) noexcept
     {
         if (is_over_aligned(c.align))
@@ -204,10 +206,10 @@ private:
 ///     mallard::arena<mallard::null> scratch(buffer); // takes memory from the buffer only
 class null {
 public:
-    static constexpr bool any_thread = true;
+    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
 
-    chunk try_take(layout) noexcept { return {}; }
-    void give(chunk) noexcept {}
+    chunk try_take(layout) noexcept { return {}; } ///< returns a chunk without data
+    void give(chunk) noexcept {}                   ///< does nothing
 };
 
 } // namespace mallard

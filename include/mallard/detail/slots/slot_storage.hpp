@@ -67,8 +67,9 @@ struct slot_words {
 
 /// 64 bits, one for each slot: 1 for a live slot.
 using slot_bits = std::uint64_t;
-inline constexpr std::size_t slots_per_bits = 64;
+inline constexpr std::size_t slots_per_bits = 64; ///< the slots that `slot_bits` describes
 
+/// The bit of the slot `i` in the `slot_bits` of its group.
 constexpr slot_bits slot_bit(std::size_t i) noexcept
 {
     return slot_bits{1} << i % slots_per_bits;
@@ -157,7 +158,7 @@ private:
 template <std::size_t Count>
 struct fixed {
     template <class T, class Key>
-    using slots = fixed_slots<T, Key, Count>;
+    using slots = fixed_slots<T, Key, Count>; ///< the slots of a map of `T` by `Key`
 };
 
 /// Slots in chunks of any source, found through a directory. All chunks have the same number of

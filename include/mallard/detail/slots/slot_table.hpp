@@ -40,16 +40,17 @@ protected:
     class iterator_of;
 
 public:
-    using key_type = Key;
-    using value_type = T;
-    using iterator = iterator_of<false>;
-    using const_iterator = iterator_of<true>;
+    using key_type = Key;                     ///< the type of the keys
+    using value_type = T;                     ///< the type of the elements
+    using iterator = iterator_of<false>;      ///< iterates over `{key, value}`
+    using const_iterator = iterator_of<true>; ///< the same, with constant values
 
     /// The element of a key, or null if the key is null or stale. Any key is safe, even a key
     /// of another map.
     ///
     ///     if (enemy* const e = enemies.get(target)) e->health -= 1;
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
+    /// The same, in a constant map.
     [[nodiscard]] const T* get(Key k) const noexcept { return find(k); }
     /// Whether the key names an element.
     [[nodiscard]] bool contains(Key k) const noexcept { return find(k) != nullptr; }
@@ -73,6 +74,7 @@ public:
 
     /// The number of elements.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Whether there is no element.
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
     /// Iterates over `{key, value}` in the order of slots:
@@ -85,9 +87,10 @@ public:
     /// iteration is visited once or not at all. An iterator whose element is erased may be
     /// advanced, but not read.
     iterator begin() noexcept { return iterator(*this); }
-    iterator end() noexcept { return {}; }
+    iterator end() noexcept { return {}; } ///< behind the last element
+    /// The first element, in a constant map.
     const_iterator begin() const noexcept { return const_iterator(*this); }
-    const_iterator end() const noexcept { return {}; }
+    const_iterator end() const noexcept { return {}; } ///< behind the last element
 
     /// Calls `f(key, value)` for each element. Slightly faster than the iterators, with the same
     /// rules for an `f` that inserts and erases. With secondary maps as further arguments, calls
@@ -99,6 +102,7 @@ public:
     {
         for_each_in(*this, f, others...);
     }
+    /// The same, in a constant map.
     template <class F, class... Others>
     void for_each(F f, Others&... others) const
     {
@@ -119,6 +123,7 @@ public:
         });
         return before - size_;
     }
+    /// Erases each element for which `drop(key, value)` returns true. Returns how many were erased.
     template <class F>
     friend std::size_t erase_if(Self& from, F drop)
     {
