@@ -10,7 +10,7 @@ from pathlib import Path
 from tree import root
 
 stages = "dev rust asan tsan clang bench lint".split()
-commands = "setup build test bench try demo lint fuzz soak mutate miri semver".split()
+commands = "setup build test bench try demo docs lint fuzz soak mutate miri semver".split()
 three_lines = re.compile(r"x: [^\n]+\n  [^\n]+\n  help: [^\n]+\n")
 nobody = 65534
 sizes = """case $* in *--assume-no*) echo 'The following packages will be REMOVED:
