@@ -71,6 +71,7 @@ const SYSTEM_LIBRARIES: [&str; 10] = [
 
 /// Whether a name begins with one of some prefixes, perhaps after the type that the function returns.
 fn begins_with_any(function: &str, prefixes: &[&str]) -> bool {
+    let function = without_deduced_result(function);
     let name = match function.split_once(' ') {
         Some((first, rest)) if first != "operator" && !first.contains(['<', '(']) => rest,
         _ => function,
@@ -122,7 +123,7 @@ pub(crate) fn forms(function: &str) -> [String; 3] {
 pub fn short(function: &str) -> String {
     let mut text = String::new();
     let mut depth = 0usize;
-    let mut rest = function;
+    let mut rest = without_deduced_result(function);
     while let Some(c) = rest.chars().next() {
         let is_operator = is_word(&text, "operator") || is_word(&text, "operator<");
         match c {
@@ -154,6 +155,18 @@ pub fn short(function: &str) -> String {
         rest = &rest[c.len_utf8()..];
     }
     text
+}
+
+/// A name without a result that the compiler deduces: `decltype (...) std::construct_at<...>(...)`.
+fn without_deduced_result(function: &str) -> &str {
+    let Some(expression) = function.strip_prefix("decltype").map(str::trim_start) else {
+        return function;
+    };
+    let end = if expression.starts_with('(') { matching(expression) } else { None };
+    match end.map(|end| expression[end..].trim_start()) {
+        Some(rest) if !rest.is_empty() => rest,
+        _ => function,
+    }
 }
 
 /// Whether a text ends with a word, and not with a name that ends like the word.
@@ -194,6 +207,13 @@ mod tests {
         assert_eq!(short("(anonymous namespace)::work(int)"), "(anonymous namespace)::work");
         assert_eq!(short("operator<< <char>(std::ostream&)"), "operator<< <…>");
         assert_eq!(short("libx.so+0x123"), "libx.so+0x123");
+        let deduced =
+            "decltype (::new ((void*)(0)) int((declval<int>)())) std::construct_at<int>(int*)";
+        assert_eq!(short(deduced), "std::construct_at<…>");
+        assert!(is_standard(deduced));
+        for odd in ["decltype", "decltype (x", "decltype(auto)"] {
+            assert_eq!(without_deduced_result(odd), odd);
+        }
         assert_eq!(short("void the_operator<int>(int)"), "void the_operator<…>");
     }
 }

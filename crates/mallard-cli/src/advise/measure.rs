@@ -22,7 +22,7 @@ const PILOT_SHARE: f64 = 0.2;
 const ACCOUNT_SHARE: f64 = 0.3;
 /// The share of what is left for the measurement if the program itself runs afterwards, and if it
 /// does not.
-const SHARE_BEFORE_RUNS: f64 = 0.5;
+const SHARE_BEFORE_RUNS: f64 = 0.6;
 const SHARE_ALONE: f64 = 0.9;
 /// The part of a measurement before the fresh plays.
 const FIRST_PART: f64 = 0.75;

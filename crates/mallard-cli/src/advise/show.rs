@@ -103,8 +103,14 @@ impl Advice<'_> {
     /// The command to type next: the same with more time if that may decide, or else the report.
     fn next(&self) -> String {
         let name = &self.evidence.program.trace;
-        match self.evidence.enough.filter(|_| card::verdict(&self.cards) == "undecided") {
-            Some(enough) => format!("mallard advise {name} --budget {}s", enough.as_secs()),
+        let is_open = card::verdict(&self.cards) == "undecided";
+        let budget = match (self.evidence.enough, self.evidence.noise) {
+            (Some(enough), _) => Some(enough),
+            (None, Some(_)) => Some(self.budget * 2),
+            (None, None) => None,
+        };
+        match budget.filter(|_| is_open) {
+            Some(budget) => format!("mallard advise {name} --budget {}s", budget.as_secs().max(1)),
             None => format!("mallard report {name}"),
         }
     }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// A run that takes less CPU time than this is too short for small differences.
 const SHORT_RUN_NS: f64 = 50e6;
+/// Up to this noise, a larger least gain is worth a word.
+const NOISE_TO_ACCEPT: f64 = 0.1;
 
 /// Why nothing should be changed, in a sentence that stands alone.
 pub fn leave(evidence: &Evidence) -> String {
@@ -46,12 +48,17 @@ pub fn leave(evidence: &Evidence) -> String {
 /// Why it is not decided whether a change helps, in a sentence that stands alone.
 pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     let first = reasons.first().map_or("", String::as_str);
-    let why = match evidence.enough {
-        Some(enough) => format!(
+    let why = match (evidence.enough, evidence.noise) {
+        (Some(enough), _) => format!(
             "the time was too short, and a measurement of {} decides",
             time(enough.as_nanos() as f64)
         ),
-        None => first.to_string(),
+        (None, Some(noise)) => format!(
+            "on this machine, two runs of the same program differ by up to {}, and {} would count",
+            percent(noise),
+            percent(evidence.min_gain)
+        ),
+        (None, None) => first.to_string(),
     };
     let name = &evidence.program.name;
     format!("It is not decided whether {name} should change its allocator: {why}.")
@@ -92,16 +99,18 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
 pub fn noise(evidence: &Evidence, noise: f64) -> String {
     let run = evidence.program.cpu_ns.unwrap_or(evidence.program.wall_ns);
     let cause = match run < SHORT_RUN_NS {
-        true => format!("one run is too short ({})", time(run)),
-        false => "this machine is too busy with other programs".to_string(),
+        true => format!("one run is too short ({}), or varies too much", time(run)),
+        false => "this machine is too busy, or the program varies too much".to_string(),
+    };
+    let less_exact = match noise < NOISE_TO_ACCEPT {
+        true => format!(", or --min-gain {}%", (noise * 100.0).ceil()),
+        false => String::new(),
     };
     format!(
-        "{cause} or varies too much: two runs of the same program differ by up to {}, and {} would \
-         count; the same command on an idle machine, more work for the program, or --min-gain {}% \
-         may decide",
+        "{cause}: two runs of the same program differ by up to {}, and {} would count; what may \
+         decide is the same command on an idle machine, more work for the program{less_exact}",
         percent(noise),
-        percent(evidence.min_gain),
-        (noise * 100.0).ceil()
+        percent(evidence.min_gain)
     )
 }
 

@@ -1,7 +1,7 @@
 //! Which cards evidence gives, and what is on them.
 
 use super::{cards, text, verdict, Card};
-use crate::advise::evidence::{Account, Evidence, Kind};
+use crate::advise::evidence::{Account, Dropped, Evidence, Kind};
 use crate::advise::rules::{rule, sample, Action};
 use crate::verdict::Verdict;
 use mallard_trace::regions::Region;
@@ -152,6 +152,8 @@ fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
     evidence.program.cpu_ns = Some(12e6);
     let card = first(&evidence);
     assert!(card.evidence.join("\n").contains("one run is too short (12 ms)"), "{card:?}");
+    let expected = "two runs of the same program differ by up to 5.0 %, and 2.0 % would count.";
+    assert!(card.sentence.ends_with(expected), "{}", card.sentence);
     // The interval ends below what counts, also with what noise adds to it.
     evidence.candidates[0].cpu = sample::judged(0.002, Verdict::NotMeasurable);
     evidence.candidates[0].margin = 0.007;
@@ -180,7 +182,18 @@ fn without_a_second_recording_the_same_allocator_keeps_its_destructors() {
     assert_eq!((card.rule, card.strategy.as_deref()), ("arena", Some("AS3")));
     let expected = "no wink-out: it needs a second recording, and the budget was too small for one";
     assert!(card.why_not.contains(&expected.to_string()), "{card:?}");
+    evidence.not_again = None;
+    let dropped = evidence.candidates.remove(0);
+    evidence.dropped.push(Dropped {
+        name: "AS4 in render_document".to_string(),
+        kind: Kind::Strategy,
+        region: Some(0),
+        why: "others saved more".to_string(),
+    });
+    let expected = "no wink-out: AS4 in render_document was not measured: others saved more";
+    assert!(first(&evidence).why_not.contains(&expected.to_string()), "{:?}", first(&evidence));
     // If nothing else saves enough, a second recording may decide.
+    evidence.candidates.insert(0, dropped);
     evidence.candidates.truncate(1);
     let card = first(&evidence);
     assert_eq!(card.action, Action::Undecided);

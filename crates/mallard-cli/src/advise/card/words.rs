@@ -253,8 +253,27 @@ fn no_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     let subject = Subject::Region(region);
     let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
     let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next();
-    let why = why.or_else(|| choose::no_second_recording(evidence))?;
+    let why = why.or_else(|| unmeasured_wink_out(evidence, region))?;
     Some(format!("no wink-out: {why}"))
+}
+
+/// Why a wink-out that the rules allow is not advised: it needs a second recording, or it was not
+/// measured. `None` if it was measured.
+fn unmeasured_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
+    if evidence.not_again.is_some() {
+        return choose::no_second_recording(evidence);
+    }
+    let is_here = |place: Option<usize>| {
+        let of = place.and_then(|place| evidence.regions.get(place));
+        of.is_some_and(|of| of.function == region.function)
+    };
+    let winks_out = |name: &str| {
+        let strategy: Option<Strategy> = name.split(' ').next().and_then(|n| n.parse().ok());
+        strategy.is_some_and(Strategy::winks_out)
+    };
+    let mut dropped = evidence.dropped.iter().filter(|of| is_here(of.region));
+    let of = dropped.find(|of| winks_out(&of.name))?;
+    Some(format!("{} was not measured: {}", of.name, of.why))
 }
 
 /// Why the functions that allocate most get no allocator of their own: for each of the first two,
