@@ -190,12 +190,14 @@ class Bare(X):
         self.has("cargo", '[ "$1" = --version ] && echo cargo 9.0.0 && exit 0\n'
                  'echo "   Updating crates.io index" >&2\n'
                  'echo "error: failed to download from the registry" >&2\nexit 101')
-        run = self.x("bench", "report")
-        said = run.stderr[run.stderr.index("x: "):]
-        self.assertRegex(said, three_lines)
-        self.assertEqual(said.count("\n"), 3, said)
-        self.assertIn("failed to download", said)
-        self.assertEqual(run.returncode, 1)
+        self.has_compiler()
+        for arguments in (["bench", "report"], ["try", "--", "ls"]):
+            run = self.x(*arguments)
+            said = run.stderr[run.stderr.index("x: "):]
+            self.assertRegex(said, three_lines)
+            self.assertEqual(said.count("\n"), 3, said)
+            self.assertIn("failed to download", said)
+            self.assertEqual(run.returncode, 1)
 
     def test_tells_a_user_without_root_or_sudo_what_to_install(self):
         self.has_apt("exit 0")
