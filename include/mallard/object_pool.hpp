@@ -127,6 +127,10 @@ class object_pool {
 
     static constexpr bool is_winkable =
         std::is_trivially_destructible_v<T> && !has_released<Hooks, T>;
+    // g++ 11 finds this only in front of the functions that use it.
+    template <class... Args>
+    static constexpr bool is_nothrow =
+        std::is_nothrow_constructible_v<T, Args...> && has_no_throwing_acquired<Hooks, T>;
 
 public:
     using value_type = T;
@@ -381,10 +385,6 @@ public:
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:
-    template <class... Args>
-    static constexpr bool is_nothrow =
-        std::is_nothrow_constructible_v<T, Args...> && has_no_throwing_acquired<Hooks, T>;
-
     /// Sets the pool of all objects.
     constexpr void set_owner(object_pool* owner) noexcept
     {

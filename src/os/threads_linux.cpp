@@ -300,12 +300,6 @@ void registry::after_fork() noexcept
 
 void registry::in_child() noexcept
 {
-    // A recursive mutex knows its owner by a thread id, and the child's thread has another id than
-    // the parent's. So the child makes new locks.
-    for (thread_cache_list* list = all.lists; list != nullptr; list = list->next_listed) {
-        std::construct_at(&list->growing);
-        list->growing.lock();
-    }
     after_fork();
     std::lock_guard const alone(all.lock);
     for (thread_table* t = all.tables; t != nullptr;) {

@@ -109,6 +109,58 @@ extern thread_table empty_thread_table;
 
 } // namespace os
 
+/// A mutex that its owner may lock again. The constructor is constexpr, which that of
+/// `std::recursive_mutex` is not in every standard library. In the child of a fork, the thread that
+/// forked is still the owner.
+class recursive_mutex {
+public:
+    constexpr recursive_mutex() noexcept = default;
+    recursive_mutex(const recursive_mutex&) = delete;
+    recursive_mutex& operator=(const recursive_mutex&) = delete;
+
+    void lock()
+    {
+        if (!lock_again()) {
+            mutex_.lock();
+            owner_.store(this_thread(), std::memory_order_relaxed);
+        }
+    }
+    bool try_lock()
+    {
+        if (lock_again())
+            return true;
+        if (!mutex_.try_lock())
+            return false;
+        owner_.store(this_thread(), std::memory_order_relaxed);
+        return true;
+    }
+    void unlock()
+    {
+        if (again_ > 0) {
+            --again_;
+            return;
+        }
+        owner_.store(nullptr, std::memory_order_relaxed);
+        mutex_.unlock();
+    }
+
+private:
+    /// An address that differs in each thread.
+    static const void* this_thread() noexcept { return &os::this_thread_table; }
+
+    bool lock_again() noexcept
+    {
+        if (owner_.load(std::memory_order_relaxed) != this_thread())
+            return false;
+        ++again_;
+        return true;
+    }
+
+    std::mutex mutex_;
+    std::atomic<const void*> owner_{nullptr}; // only the owner itself finds its own address here
+    std::size_t again_ = 0; // how often the owner locked again; only for the owner
+};
+
 /// All thread caches of one shared allocator, and the allocator's locks.
 ///
 /// Locks, in the order in which a thread takes them:
@@ -182,7 +234,7 @@ public:
         held_at_fork_ = {one, other};
     }
 
-    mutable std::recursive_mutex growing; // recursive: a new-handler may trim the pool that grows
+    mutable recursive_mutex growing; // recursive: a new-handler may trim the pool that grows
     mutable std::mutex lock;
 
 protected:
@@ -301,8 +353,7 @@ private:
     }
 
     template <class Source, class... Args>
-    Cache* make(std::unique_lock<std::recursive_mutex> alone, Source& source,
-                Args&... args) noexcept
+    Cache* make(std::unique_lock<recursive_mutex> alone, Source& source, Args&... args) noexcept
     {
         chunk const taken = alone ? try_take(source, layout_of<Cache>()) : chunk{};
         if (taken.data == nullptr)
