@@ -28,7 +28,6 @@ add_custom_target(mallard-command ALL
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     COMMENT "Building the command mallard" VERBATIM)
 if(MALLARD_INSTALL)
-    include(GNUInstallDirs)
     install(PROGRAMS ${cargo_dir}/release/mallard
         DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
     install(DIRECTORY ${command_share}/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT command)

@@ -14,7 +14,6 @@
 # The files that LD_PRELOAD takes lie in a folder of their own, where `-lmallard` does not find them:
 # `-lmallard` is the C++ library (docs/decisions/0032-lmallard-is-not-malloc.md).
 include(CMakePackageConfigHelpers)
-include(GNUInstallDirs)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallard)
 set(preload_dir ${CMAKE_INSTALL_LIBDIR}/mallard)
@@ -24,9 +23,15 @@ file(RELATIVE_PATH pkg_config_up /${pkg_config_dir} /)
 # Installs the targets of a component with their headers, and the file that find_package reads.
 function(install_component component)
     install(TARGETS ${ARGN} EXPORT mallard-${component} COMPONENT ${component}
-        FILE_SET HEADERS COMPONENT ${component}
         LIBRARY COMPONENT ${component} NAMELINK_COMPONENT ${component}
         ARCHIVE COMPONENT ${component})
+    list(GET ARGN 0 target)
+    get_target_property(headers ${target} MALLARD_HEADERS)
+    foreach(header IN LISTS headers)
+        cmake_path(GET header PARENT_PATH folder)
+        file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/include ${folder})
+        install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT ${component})
+    endforeach()
     install(EXPORT mallard-${component} NAMESPACE mallard::
         DESTINATION ${package_dir} COMPONENT ${component})
 endfunction()
