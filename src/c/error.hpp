@@ -3,6 +3,7 @@
 
 #include "api.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace mallard::c {
