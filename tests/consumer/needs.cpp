@@ -1,6 +1,6 @@
-// The parts that need the compiled library: the list of docs/install.md. Each is a function need_PART.
-// `run pkg_config` links one of them at a time, as `chosen`, with the library and without. headers.cpp
-// has parts that are header-only.
+// The parts that need the compiled library: the list of docs/install.md. Each is a function
+// need_PART. `run pkg_config` links one of them at a time, as `chosen`, with the library and
+// without. headers.cpp has parts that are header-only.
 #include <mallard/mallard.hpp>
 
 using namespace mallard;
