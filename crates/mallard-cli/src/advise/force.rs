@@ -59,6 +59,7 @@ pub fn force(
     evidence.interrupted |= outcome.interrupted;
     evidence.add_noise(&outcome.control);
     evidence.notes.extend(outcome.notes);
+    evidence.notes.extend(accounted.notes.iter().cloned());
     let dangling = if strategy.winks_out() { accounted.rule.escapes } else { 0 };
     evidence.forced = Some(Forced {
         name: plan.name,

@@ -84,6 +84,13 @@ pub fn measure(
     drop(step);
     let mut measuring = Measuring { evidence, budget, timing, plays, entries: Vec::new() };
     if measuring.is_too_long() {
+        let why = "the budget is too small to play the recorded calls";
+        let plans = proposals.iter().map(|of| (&of.plan.name, Kind::Strategy, of.region));
+        let settings = mallocs.iter().map(|of| (&of.name, kind_of(&of.name), None));
+        // The program itself may yet run under the mallocs.
+        let all = plans.chain(settings).filter(|(_, kind, _)| *kind != Kind::Malloc);
+        let all = all.map(|(name, kind, region)| dropped(name, kind, region, why));
+        measuring.evidence.dropped.extend(all);
         return unplayed();
     }
     measuring.add_plans(proposals);
@@ -194,6 +201,11 @@ impl Measuring<'_, '_> {
                 Err(failure) => {
                     let place = format!("{name}: rule 1: ");
                     drop(failure.what().trim_start_matches(&place).to_string());
+                }
+                Ok((_, accounted))
+                    if proposal.plan.rules.len() == 1 && accounted.rule.blocks == 0 =>
+                {
+                    drop("it applies to no block of the recording".to_string());
                 }
                 Ok((number, accounted)) => {
                     let (account, live) = (account_of(&accounted), self.plays.live_peak());

@@ -37,6 +37,8 @@ pub struct Accounted {
     pub rule: RuleResult,
     /// Most bytes that the local allocators hold.
     pub held_peak: u64,
+    /// What a reader of this plan should know.
+    pub notes: Vec<String>,
 }
 
 /// What plays showed of a candidate.
@@ -96,11 +98,14 @@ impl<'a> Plays<'a> {
     /// Adds a plan: compiles it and counts its memory.
     pub fn plan(&mut self, name: &str, plan: &Plan) -> Result<(usize, Accounted), Failure> {
         let own = self.own.clone();
+        let of_others = self.choosing.out.notes.len();
         self.choosing.plan(name, plan, &own, &own)?;
+        let notes = self.choosing.out.notes.split_off(of_others);
         let number = self.choosing.out.candidates.len() - 1;
         let stream = &self.choosing.out.streams[self.choosing.out.candidates[number].stream];
         let rule = stream.compiled.rules.first().cloned().unwrap_or_default();
-        Ok((number, Accounted { rule, held_peak: stream.account.counted.peak_bytes }))
+        let held_peak = stream.account.counted.peak_bytes;
+        Ok((number, Accounted { rule, held_peak, notes }))
     }
 
     /// Most bytes that the program had in use at once.
