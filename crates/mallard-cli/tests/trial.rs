@@ -201,6 +201,11 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
     // Nothing was chosen from one candidate.
     let text = measure(&["-a", "glibc"], &[]).out();
     assert!(!text.contains("fresh runs"), "{text}");
+    // The next command can be typed as it stands: this mallard is not in PATH.
+    assert!(
+        text.contains(&format!("  next: {MALLARD} run --allocator glibc -- ./program\n")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -229,7 +234,7 @@ fn a_program_that_fails_for_lack_of_a_terminal_or_of_input_is_refused() {
 fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
     let folder = Folder::new();
     let run = |options: &[&str], program: &[&str]| {
-        let options = [&["try", "--budget", "3s", "-a", "glibc"], options, &["--"]].concat();
+        let options = [&["try", "--budget", "10s", "-a", "glibc"], options, &["--"]].concat();
         folder.mallard(&[&options[..], program].concat())
     };
     // The first daemon is in a session of its own; the second one is in the group of the program.

@@ -151,7 +151,7 @@ impl Command {
     fn next(&self, report: &Report) -> String {
         let program = self.shown_program();
         if let Some(best) = report.best() {
-            return format!("mallard run --allocator {best} -- {program}");
+            return format!("{} run --allocator {best} -- {program}", this_command());
         }
         if let Some(more) = report.more_time(&self.options) {
             return more;
@@ -180,6 +180,12 @@ pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
         }
     }
     base
+}
+
+/// This command as the user calls it: `mallard`, or a path if it is not searched for in PATH.
+fn this_command() -> String {
+    let name = std::env::args().next().filter(|name| name.contains('/'));
+    name.map_or("mallard".to_string(), |name| quoted(&name))
 }
 
 /// Prints the allocators that are known.

@@ -145,6 +145,7 @@ impl Runner {
     pub fn run_once(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
         let begin = Instant::now();
         self.set_up()?;
+        let set_up = begin.elapsed();
         let mut variables = subject.variables.clone();
         variables.push(("MALLARD_PADDING".into(), Some("x".repeat(turn.padding).into())));
         let start = Start {
@@ -161,7 +162,8 @@ impl Runner {
             Some(load) => self.serve(child, load, turn.limit)?,
             None => self.finish(child, turn.limit)?,
         };
-        run.took = begin.elapsed();
+        // The wait for processes that the program leaves is not a part of its run.
+        run.took = if self.load.is_some() { begin.elapsed() } else { set_up + run.took };
         Ok(run)
     }
 
