@@ -1,0 +1,11 @@
+//! Uses the crate as a program of somebody else does.
+use mallard::{Arena, Key32, SlotMap};
+
+fn main() {
+    let scratch = Arena::new();
+    let seven = scratch.alloc(7);
+    let mut numbers = SlotMap::<Key32, i32>::new();
+    let key = numbers.insert(*seven);
+    assert_eq!(numbers.remove(key), Some(7));
+    assert_eq!(numbers.get(key), None);
+}
