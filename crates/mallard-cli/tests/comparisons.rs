@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use fixture::{line, report, row, section, Tree, PAGE};
+use fixture::{line, report, row, section, Tree, PAGE, SHORT};
 use serde_json::{json, Value};
 
 /// Rows of one case, one for each malloc.
@@ -129,7 +129,7 @@ fn divided_work_and_single_runs_are_mentioned_beside_the_figure() {
     assert!(line(section(&text, "The talk's five benchmarks"), "| I:").contains(words));
     assert!(line(section(&text, "The talk's decision tables, measured"), "| U:").contains(words));
     assert!(section(&text, "Benchmark I: growing").contains("Work divided by 2^7, of one run."));
-    let html = tree.read("build/performance.html");
+    let html = tree.html();
     let all = html.split("All of lakos1").nth(2).unwrap();
     assert!(all.contains("Work divided by 2^7, of one run."));
 }
@@ -192,6 +192,7 @@ fn a_commit_missing_from_the_repository_is_mentioned_beside_its_rows() {
         "2 of the 3 rows of this machine name commits that are not in this repository (1234567)";
     assert!(text.contains(said), "{text}");
     assert_eq!(text.matches("1234567 (not in this repository)").count(), 1, "{text}");
+    assert!(tree.read(SHORT).replace('\n', " ").contains("1234567 (not in this repository)."));
     // Without a repository nothing is known about commits.
     let (_, text) = report(&rows);
     assert!(!text.contains("not in this repository"), "{text}");

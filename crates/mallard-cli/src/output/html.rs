@@ -54,7 +54,10 @@ pub fn table(table: &Table, above: &str, names: &Contenders) -> Markup {
             }
             @for note in &table.notes { p.note { (note) } }
             @if !table.made_by.is_empty() {
-                p.note { "Made by " @for (index, by) in table.made_by.iter().enumerate() { @if index > 0 { "; " } code { (by) } } }
+                details.note {
+                    summary { "commands and commits: " (table.made_by.len()) }
+                    @for by in &table.made_by { p { code { (by) } } }
+                }
             }
         }
     }

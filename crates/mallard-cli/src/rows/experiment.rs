@@ -1,6 +1,7 @@
 //! Experiments: the rows of one machine, grouped by case, with all contenders side by side.
 
 use crate::rows::contender::{is_local, is_tuned, Strategy};
+use crate::rows::machines::Names;
 use crate::rows::natural;
 use crate::rows::row::{Row, Rows};
 use std::cmp::Reverse;
@@ -155,6 +156,10 @@ pub struct Machine {
     /// The part of the name that distinguishes the machine: the processor, the processor and its
     /// caches, or the whole name.
     pub title: String,
+    /// The common name, such as Zen 3. The title, if the machine has none.
+    pub common: String,
+    /// How the common name is known.
+    pub known_by: String,
     pub experiments: Vec<Experiment>,
     /// Commits that rows name and that the repository does not have.
     pub lost_commits: BTreeSet<String>,
@@ -199,8 +204,25 @@ impl Machine {
         let names: Vec<String> = machines.iter().map(|m| m.name.clone()).collect();
         for machine in &mut machines {
             machine.title = title(&machine.name, &names).to_string();
+            machine.common.clone_from(&machine.title);
         }
         machines
+    }
+
+    /// Gives the machine its common name, if it has one.
+    pub fn call(&mut self, names: &Names) {
+        if let Some(found) = names.of(&self.name) {
+            (self.common, self.known_by) = (found.name.clone(), found.known_by.clone());
+        }
+    }
+
+    /// The title with the common name in front: `Zen 3: AMD EPYC, 2 CPUs`.
+    pub fn heading(&self) -> String {
+        if self.common == self.title {
+            self.title.clone()
+        } else {
+            format!("{}: {}", self.common, self.title)
+        }
     }
 
     pub fn select(&self, wanted: impl Fn(&Experiment) -> bool) -> Vec<&Experiment> {

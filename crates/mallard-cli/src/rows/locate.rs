@@ -1,6 +1,7 @@
 //! Finds the rows and the published figures: in the current folder or in a folder above it.
 
 use crate::error::Failure;
+use crate::rows::machines::Names;
 use crate::rows::published::Published;
 use crate::rows::row::Rows;
 use std::path::{Path, PathBuf};
@@ -44,4 +45,9 @@ fn said(rows: Rows) -> Result<Rows, Failure> {
 
 pub fn published(root: &Path) -> Result<Published, Failure> {
     Published::read(&root.join("bench/published"))
+}
+
+/// The common names of the machines.
+pub fn names(root: &Path) -> Result<Names, Failure> {
+    Names::read(&root.join("results/machines.csv"))
 }

@@ -6,6 +6,7 @@ pub mod experiment;
 pub mod files;
 pub mod history;
 pub mod locate;
+pub mod machines;
 pub mod matching;
 pub mod natural;
 pub mod published;

@@ -8,7 +8,7 @@ use super::natural;
 pub struct Situation {
     /// The question, as the first column of a table shows it.
     pub title: &'static str,
-    suite: &'static str,
+    pub suite: &'static str,
     wanted: fn(&Experiment) -> bool,
 }
 

@@ -30,14 +30,14 @@ pub fn render(lead: &Section, machines: &[(&Machine, Vec<Section>)]) -> String {
         text.push('\n');
     }
     text += &wrapped(
-        "All tables, heat maps, curves and the filters for them are on the page that `./x bench report` \
-         writes to `build/performance.html`. The guide says [how to run and read the benchmarks](guide/benchmarks.md).",
+        "This is the text of all answers. docs/performance.md is the short page, and performance.html beside this file has \
+         all tables, heat maps and curves, with filters. docs/guide/benchmarks.md says how to run and read the benchmarks.",
     );
     if lead.is_for(Where::Markdown) {
         text += render_section(lead).replacen("###", "##", 1).as_str();
     }
     for (machine, sections) in machines {
-        text += &format!("\n## {}\n", escaped(&machine.title));
+        text += &format!("\n## {}\n", escaped(&machine.heading()));
         if let Some(lost) = lost_commits(machine) {
             text += &format!("\n{}", wrapped(&lost));
         }

@@ -4,28 +4,33 @@ mod answer;
 mod calibration;
 mod charts;
 mod markdown;
+mod pack;
 mod page;
 mod sections;
+mod short;
 
 use crate::error::Failure;
 use crate::output::page::chart_js;
 use crate::output::terminal;
 use crate::rows::experiment::Machine;
+use crate::rows::machines::Names;
 use crate::rows::published::Published;
 use crate::rows::row::Rows;
 use crate::rows::{history, locate};
 use charts::Charts;
+use page::First;
+use short::mallocs::Mallocs;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Writes docs/performance.md, docs/calibration.md and performance.html from rows and published figures
+/// Writes docs/performance.md and its chart, docs/calibration.md, and pages with all figures
 #[derive(clap::Args)]
 pub struct Report {
     /// Files or folders of rows [default: results/]
     rows: Vec<PathBuf>,
-    /// Folder for performance.html [default: build]
+    /// Folder for performance.html and performance.md, which have all figures [default: build]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -43,14 +48,15 @@ impl Report {
                 "./x bench SUITE --json > results/MACHINE/SUITE.jsonl",
             ));
         }
-        let calibrated = machines(&root, &rows.take_suite(calibration::SUITE));
+        let names = locate::names(&root)?;
+        let calibrated = machines(&root, &rows.take_suite(calibration::SUITE), &names);
         let page = root.join("docs/calibration.md");
         write(&page, &calibration::render(&calibrated, &published.reasons))?;
         let mut shown = vec![page];
         if !rows.all.is_empty() {
             shown.extend(self.performance(
                 &root,
-                &machines(&root, &rows),
+                &machines(&root, &rows, &names),
                 &calibrated,
                 &published,
             )?);
@@ -67,7 +73,7 @@ impl Report {
         machines: &[Machine],
         calibrated: &[Machine],
         published: &Published,
-    ) -> Result<[PathBuf; 2], Failure> {
+    ) -> Result<Vec<PathBuf>, Failure> {
         let charts = Charts::of(machines, calibrated);
         let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, published))).collect();
         for (_, sections) in all.iter_mut().skip(1) {
@@ -78,20 +84,33 @@ impl Report {
                 sections.push(sections::calibration());
             }
         }
-        let page = page::render(&all, &charts, chart_js());
+        let mallocs = Mallocs::of(machines);
+        let first = First {
+            sentences: short::sentences(machines, &mallocs),
+            versus: short::versus::of(machines, &mallocs),
+        };
+        let page = page::render(&first, &all, &charts, chart_js());
 
         let out = self.out.clone().unwrap_or_else(|| root.join("build"));
-        let pages = [root.join("docs/performance.md"), out.join("performance.html")];
-        write(&pages[0], &markdown::render(&sections::lead(machines), &all))?;
-        write(&pages[1], &page)?;
-        Ok(pages)
+        let mut pages = vec![
+            (root.join("docs/performance.md"), short::render(machines, &mallocs)),
+            (out.join("performance.html"), page),
+            (out.join("performance.md"), markdown::render(&sections::lead(machines), &all)),
+        ];
+        let chart = short::chart::draw(machines, &mallocs);
+        pages.extend(chart.map(|svg| (root.join("docs/images/mallocs.svg"), svg)));
+        for (path, text) in &pages {
+            write(path, text)?;
+        }
+        Ok(pages.into_iter().map(|(path, _)| path).collect())
     }
 }
 
-/// Groups rows by machine, and finds the commits that the repository does not have.
-fn machines(root: &Path, rows: &Rows) -> Vec<Machine> {
+/// Groups rows by machine, and finds common names, and the commits that the repository does not have.
+fn machines(root: &Path, rows: &Rows, names: &Names) -> Vec<Machine> {
     let mut machines = Machine::all(rows);
     for machine in &mut machines {
+        machine.call(names);
         let named = machine.experiments.iter().flat_map(|e| &e.rows).map(|r| &*r.commit);
         machine.lost_commits = history::unknown(root, named);
     }

@@ -2,19 +2,33 @@
 
 use super::charts::Charts;
 use super::markdown::{lost_commits, runs, READING};
+use super::pack::packed;
 use super::sections::{Block, Section, Where};
+use super::short::versus::{OnMachine, TITLES};
 use crate::output::html::{self, Contenders};
 use crate::output::page::{theme_button, Page};
 use crate::rows::cases::FACETS;
 use crate::rows::experiment::Machine;
-use maud::{html, Markup};
+use maud::{html, Markup, PreEscaped};
 
 const TITLE: &str = "Mallard: performance";
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 2] = [include_str!("page/scatter.js"), include_str!("page/page.js")];
+const SCRIPTS: [&str; 4] = [
+    include_str!("page/scatter.js"),
+    include_str!("page/versus.js"),
+    include_str!("page/unpack.js"),
+    include_str!("page/page.js"),
+];
+
+/// What the first screen shows: sentences, and Mallard against each malloc.
+pub struct First {
+    pub sentences: Vec<String>,
+    pub versus: Vec<OnMachine>,
+}
 
 /// Makes the page. `chart_js` is the text of Chart.js; without it the page has tables and no curves.
 pub fn render(
+    first: &First,
     machines: &[(&Machine, Vec<Section>)],
     charts: &Charts,
     chart_js: Option<&str>,
@@ -22,49 +36,74 @@ pub fn render(
     let tables =
         machines.iter().flat_map(|(_, sections)| sections).flat_map(Section::tables_of_page);
     let names = Contenders::of(tables);
-    let data = serde_json::json!({"contenders": names.0, "charts": charts}).to_string();
+    let data = serde_json::json!({
+        "contenders": names.0, "charts": charts, "versus": first.versus, "parts": TITLES
+    });
     Page {
         title: TITLE,
         made_by: "mallard bench report",
         styles: &[STYLE],
         class: "published",
-        body: body(machines, &names),
-        data: &data,
+        body: body(first, machines, &names),
+        data: &data.to_string(),
         chart_js,
         scripts: &SCRIPTS,
     }
     .render()
 }
 
-fn body(machines: &[(&Machine, Vec<Section>)], names: &Contenders) -> Markup {
+fn body(first: &First, machines: &[(&Machine, Vec<Section>)], names: &Contenders) -> Markup {
     html! {
         style id="filtered" {}
         header {
             h1 { (TITLE) }
-            p { "Which allocator for which situation, what it gains, and when it does not: computed from measurements." }
-            details {
-                summary { "How to read this page" }
-                @for paragraph in READING { p { (paragraph.replace(['`', '*'], "")) } }
-                p { "In tables: blue is better than glibc (or, without it, than the best peer), orange worse; a bold figure is the best of its line. A title sorts." }
-            }
+            ul.answers { @for sentence in &first.sentences { li { (sentence) } } }
+            (question(machines))
         }
-        (controls(machines))
         main {
-            @for (index, (machine, sections)) in machines.iter().enumerate() {
-                (one(index, machine, sections, names))
+            div.room {
+                section id="versus" {
+                    h2 { "Mallard's malloc against other mallocs" }
+                    p id="said" aria-live="polite" {}
+                    div id="versus-bars" {}
+                }
+                noscript { p { "Charts and tables need JavaScript. The file performance.md beside this page has all tables as text." } }
+                h2 id="tables" { "All tables" }
+                details {
+                    summary { "How to read the tables" }
+                    @for paragraph in READING { p { (paragraph.replace(['`', '*'], "")) } }
+                    p { "In tables: blue is better than glibc (or, without it, than the best peer), orange worse; a bold figure is the best of its line. A title sorts." }
+                }
+            }
+            (controls())
+            div.room {
+                @for (index, (machine, sections)) in machines.iter().enumerate() {
+                    (one(index, machine, sections, names))
+                }
             }
         }
     }
 }
 
-fn controls(machines: &[(&Machine, Vec<Section>)]) -> Markup {
+/// What the reader compares: a machine, and a malloc.
+fn question(machines: &[(&Machine, Vec<Section>)]) -> Markup {
     html! {
-        form.controls aria-label="What is shown" {
+        form.question aria-label="What is compared" {
             label { "machine " select id="machine" {
                 @for (index, (machine, _)) in machines.iter().enumerate() {
-                    option value=(index) { (machine.title) }
+                    option value=(index) title=(machine.title) { (machine.common) }
                 }
             } }
+            label { "Mallard against " select id="peer" { option value="" { "every malloc" } } }
+            (theme_button())
+        }
+    }
+}
+
+/// What the tables below show.
+fn controls() -> Markup {
+    html! {
+        form.controls aria-label="What is shown" {
             label { "recipe " select id="variant" {
                 @for variant in FACETS {
                     option value=(variant) { (variant) }
@@ -79,7 +118,7 @@ fn controls(machines: &[(&Machine, Vec<Section>)]) -> Markup {
             label { input id="published" type="checkbox" checked; " published" }
             label { input id="ratio" type="checkbox"; " ratio" }
             label { input id="spread" type="checkbox"; " spread" }
-            (theme_button())
+            p id="unmatched" role="status" hidden {}
         }
     }
 }
@@ -89,17 +128,14 @@ fn one(index: usize, machine: &Machine, sections: &[Section], names: &Contenders
     let shown: Vec<&Section> = sections.iter().filter(|s| s.is_for(Where::Page)).collect();
     html! {
         div.machine data-machine=(index) {
-            h2 { (machine.title) }
+            h2 { (machine.heading()) }
             @if let Some(lost) = lost_commits(machine) { p { (lost) } }
             nav aria-label="Sections" {
                 @for section in &shown { a href={ "#" (id(section)) } { (section.title) } " " }
             }
             @for section in &shown {
                 @if section.folded {
-                    details.section id=(id(section)) {
-                        summary { h3 { (section.title) } }
-                        (blocks(section, names))
-                    }
+                    (folded(&id(section), &section.title, blocks(section, names)))
                 } @else {
                     section.section id=(id(section)) {
                         h3 { (section.title) }
@@ -108,6 +144,16 @@ fn one(index: usize, machine: &Machine, sections: &[Section], names: &Contenders
                 }
             }
             (measured(index, machine))
+        }
+    }
+}
+
+/// A section that is closed at first, and packed.
+fn folded(id: &str, title: &str, content: Markup) -> Markup {
+    html! {
+        details.section id=(id) data-packed="" {
+            summary { h3 { (title) } }
+            script.packed type="text/plain" { (PreEscaped(packed(&content.into_string()))) }
         }
     }
 }
@@ -140,23 +186,22 @@ fn chart(name: &str) -> Markup {
     }
 }
 
+/// The commands and commits of all rows of a machine.
 fn measured(index: usize, machine: &Machine) -> Markup {
-    html! {
-        section.section id={ "m" (index) "-measured" } {
-            h3 { "How it was measured" }
-            p { (machine.name) }
-            div.scroll tabindex="0" role="region" aria-label="How it was measured" {
-                table {
-                    thead { tr { @for title in ["suite", "rows", "command", "commit"] { th scope="col" tabindex="0" { (title) } } } }
-                    tbody {
-                        @for (suite, command, commit, rows) in runs(machine) {
-                            tr { th scope="row" { (suite) } td { (rows) } td { code { (command) } } td { (commit) } }
-                        }
+    let table = html! {
+        p { (machine.name) }
+        div.scroll tabindex="0" role="region" aria-label="How it was measured" {
+            table {
+                thead { tr { @for title in ["suite", "rows", "command", "commit"] { th scope="col" tabindex="0" { (title) } } } }
+                tbody {
+                    @for (suite, command, commit, rows) in runs(machine) {
+                        tr { th scope="row" { (suite) } td { (rows) } td { code { (command) } } td { (commit) } }
                     }
                 }
             }
         }
-    }
+    };
+    folded(&format!("m{index}-measured"), "How it was measured", table)
 }
 
 #[cfg(test)]
@@ -165,8 +210,11 @@ mod tests {
 
     #[test]
     fn a_page_without_chart_js_is_whole() {
-        let text = render(&[], &Charts::default(), None);
+        let first = First { sentences: vec!["One <b>.".to_string()], versus: Vec::new() };
+        let text = render(&first, &[], &Charts::default(), None);
         assert!(text.contains("</html>") && !text.contains("chart-js"), "{text}");
-        assert!(render(&[], &Charts::default(), Some("of Chart.js")).contains("of Chart.js"));
+        assert!(text.contains("<li>One &lt;b&gt;.</li>"), "{text}");
+        let with = render(&first, &[], &Charts::default(), Some("of Chart.js"));
+        assert!(with.contains("of Chart.js"));
     }
 }

@@ -1,6 +1,7 @@
 //! The sections of the report in order: the answers first, then all tables.
 
 use super::answer::{decision, headline, losses, mallocs, situations, standing, summaries, talk};
+use super::short::losses::Groups;
 use crate::rows::experiment::{deciding, Experiment, Kind, Machine};
 use crate::rows::published::Published;
 use crate::tables::layout::{self, lakos1, slices};
@@ -30,7 +31,7 @@ pub struct Section {
     pub id: String,
     pub title: String,
     pub blocks: Vec<Block>,
-    /// Whether the section is collapsed when the page opens.
+    /// Whether the section is closed when the page opens.
     pub folded: bool,
     /// Whether the section has figures. If false, the section says that nothing was measured.
     pub measured: bool,
@@ -65,6 +66,10 @@ impl Section {
 
     fn tables(self, place: Where, tables: impl IntoIterator<Item = Table>) -> Section {
         tables.into_iter().fold(self, |section, table| section.table(place, table))
+    }
+
+    fn folded(self) -> Section {
+        Section { folded: true, ..self }
     }
 
     fn or_nothing(self) -> Section {
@@ -120,32 +125,39 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
             .table(Both, situations::tuned(machine)),
         of_the_talk(
             Section::new("decision", "The talk's decision tables, measured")
-                .table(Both, decision::table(machine, published)),
+                .table(Both, decision::table(machine, published))
+                .folded(),
         ),
         of_the_talk(
             Section::new("headlines", "The talk's five benchmarks")
-                .table(Both, headline::table(machine, published)),
+                .table(Both, headline::table(machine, published))
+                .folded(),
         ),
         Section::new("peers", "Against the peers")
             .table(Both, standing::by_peer(machine))
             .table(Both, standing::by_suite(machine)),
         Section::new("losses", "Where Mallard loses")
             .text(losses::sentence(machine))
-            .table(Page, losses::table(machine))
+            .table(Page, Groups::of([machine]).table(false, true))
             .table(Markdown, losses::summary(machine)),
+        Section::new("every-loss", "Every figure lost")
+            .table(Page, losses::table(machine))
+            .folded(),
         structures(&lakos1, published),
         locality(machine, published),
         shares(machine, published, "lakos3", "Benchmark III: blocks freed and taken again"),
         shares(machine, published, "lakos4", "Benchmark IV: threads"),
         Section::new("lakos5", "Benchmark V: a fragmented heap")
             .tables(Both, summaries::fragmented(&machine.of_suite("lakos5")))
-            .or_nothing(),
+            .or_nothing()
+            .folded(),
         Section::new("seeds", "The reports before the talk's")
             .tables(
                 Both,
                 summaries::seeds("The reports before", &machine.of_suite("seeds"), published),
             )
-            .or_nothing(),
+            .or_nothing()
+            .folded(),
         crates(machine, published),
         Section {
             blocks: vec![Block::Chart("scaling")],
@@ -181,7 +193,7 @@ fn structures(all: &[&Experiment], published: &Published) -> Section {
             section = section.tables(Where::Page, lakos1::gain_map(&slice.all, published));
         }
     }
-    section.tables(Where::Both, talk::ranking(all)).or_nothing()
+    section.tables(Where::Both, talk::ranking(all)).or_nothing().folded()
 }
 
 fn locality(machine: &Machine, published: &Published) -> Section {
@@ -209,6 +221,7 @@ fn locality(machine: &Machine, published: &Published) -> Section {
         .tables(Where::Page, tables.into_iter().filter(is_shown))
         .tables(Where::Markdown, ratios)
         .or_nothing()
+        .folded()
 }
 
 fn shares(machine: &Machine, published: &Published, suite: &str, title: &str) -> Section {
@@ -221,13 +234,14 @@ fn shares(machine: &Machine, published: &Published, suite: &str, title: &str) ->
         .tables(Where::Both, summaries::shares(&all, published))
         .tables(Where::Page, maps)
         .or_nothing()
+        .folded()
 }
 
 fn crates(machine: &Machine, published: &Published) -> Section {
     let section = Section::new("crates", "Rust: Mallard's crate beside others");
     let all = machine.of_suite("crates");
     if all.is_empty() {
-        return section.or_nothing();
+        return section.or_nothing().folded();
     }
     section
         .text(
@@ -236,13 +250,11 @@ fn crates(machine: &Machine, published: &Published) -> Section {
              page has every case. glibc is `Box`, over the system's malloc.",
         )
         .tables(Where::Both, summaries::seeds("What the crates published", &all, published))
+        .folded()
 }
 
 /// All tables of a suite, in a section that is collapsed when the page opens.
 fn all_of(machine: &Machine, published: &Published, suite: &str) -> Section {
     let section = Section::new(format!("all-{suite}"), format!("All of {suite}"));
-    Section {
-        folded: true,
-        ..section.tables(Where::Page, layout::tables(machine, published, suite))
-    }
+    section.tables(Where::Page, layout::tables(machine, published, suite)).folded()
 }

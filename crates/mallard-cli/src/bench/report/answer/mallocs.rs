@@ -48,6 +48,61 @@ pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is
     \"Without pairs\" leaves out every case in which a block is given back as soon as it was taken, threaded ones too. \
     Whoever is first in programs is first in the table.";
 
+/// The columns, by their places in the table.
+pub const PROGRAMS_TIME: usize = 0;
+pub const PROGRAMS_PEAK: usize = 1;
+pub const CALLS: usize = 2;
+pub const MEMORY_PEAK: usize = 8;
+pub const MEMORY_FREED: usize = 9;
+
+/// What one malloc takes where glibc's takes 1, in each column.
+pub struct Means {
+    pub contender: String,
+    columns: Vec<Mean>,
+}
+
+/// A mean, the number of cases of which it is made, and the number of all cases.
+#[derive(Clone, Copy)]
+struct Mean {
+    value: Option<f64>,
+    has: usize,
+    of: usize,
+}
+
+impl Means {
+    /// The mean of a column. `None` if the malloc lacks a case, because the mean of other cases is
+    /// not comparable.
+    pub fn whole(&self, column: usize) -> Option<f64> {
+        let mean = self.columns[column];
+        mean.value.filter(|_| mean.has == mean.of)
+    }
+
+    /// The number of cases of a column.
+    pub fn cases(&self, column: usize) -> usize {
+        self.columns[column].of
+    }
+}
+
+/// The means of each malloc on a machine, glibc first.
+pub fn means(machine: &Machine) -> Vec<Means> {
+    let all = compared(machine);
+    let all = counted_once(&all);
+    names(&all).map(|contender| means_of(&all, contender)).collect()
+}
+
+fn compared(machine: &Machine) -> Vec<&Experiment> {
+    machine.select(|e| SUITES.contains(&&*e.suite) && e.baseline().is_some())
+}
+
+fn counted_once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
+    let all = once(&counted(all));
+    all.into_iter().filter(|e| !e.metric.starts_with("ratio_to_")).collect()
+}
+
+fn names(all: &[&Experiment]) -> impl Iterator<Item = String> {
+    contenders(all).into_iter().filter(|c| like(c) == Some(Like::Malloc))
+}
+
 /// The number of malloc contenders other than Mallard's. The page begins with the machine that has
 /// the most.
 pub fn peers(machine: &Machine) -> usize {
@@ -57,12 +112,9 @@ pub fn peers(machine: &Machine) -> usize {
 
 /// The table with a line for each malloc. The malloc that takes the least time in programs is first.
 pub fn table(machine: &Machine, title: &str) -> Option<Table> {
-    let all = machine.select(|e| SUITES.contains(&&*e.suite) && e.baseline().is_some());
-    let all = once(&counted(&all));
-    let all: Vec<&Experiment> =
-        all.into_iter().filter(|e| !e.metric.starts_with("ratio_to_")).collect();
-    let names = contenders(&all).into_iter().filter(|c| like(c) == Some(Like::Malloc));
-    let mut lines: Vec<(f64, Line)> = names.map(|contender| line(&all, contender)).collect();
+    let all = counted_once(&compared(machine));
+    let mut lines: Vec<(f64, Line)> =
+        names(&all).map(|contender| line(means_of(&all, contender))).collect();
     if !lines.iter().any(|(_, l)| l.contender.as_deref() == Some("mallard/malloc")) {
         return None;
     }
@@ -84,22 +136,27 @@ fn is_of(part: &Part, e: &Experiment) -> bool {
     e.suite == part.suite && (part.wanted)(e)
 }
 
-/// The sort key of a line, and the line.
-fn line(all: &[&Experiment], contender: String) -> (f64, Line) {
-    let means = PARTS.iter().map(|p| {
+fn means_of(all: &[&Experiment], contender: String) -> Means {
+    let columns = PARTS.iter().map(|p| {
         let own: Vec<&&Experiment> = all.iter().filter(|e| is_of(p, e)).collect();
         let shares = own.iter().filter_map(|e| Some((family(e), 1.0 / e.gain(e.of(&contender)?)?)));
         let shares: Vec<(String, f64)> = shares.collect();
-        (mean_of_families(shares.iter().cloned()), shares.len(), own.len())
+        let value = mean_of_families(shares.iter().cloned());
+        Mean { value, has: shares.len(), of: own.len() }
     });
-    let means: Vec<(Option<f64>, usize, usize)> = means.collect();
-    let cells = means.iter().map(|&(mean, has, of)| {
-        let text = mean.map_or(String::new(), number);
+    Means { columns: columns.collect(), contender }
+}
+
+/// The sort key of a line, and the line.
+fn line(means: Means) -> (f64, Line) {
+    let cells = means.columns.iter().map(|&Mean { value, has, of }| {
+        let text = value.map_or(String::new(), number);
         // A mean of fewer cases is not comparable, so the number is shown.
         let text = if has > 0 && has < of { format!("{text} ({has} of {of})") } else { text };
-        Cell::text(text).shaded(mean.map(|m| 1.0 / m))
+        Cell::text(text).shaded(value.map(|m| 1.0 / m))
     });
     let cells = cells.collect();
-    let first = means.iter().find_map(|m| m.0).unwrap_or(f64::MAX);
-    (first, Line { heads: vec![contender.clone()], cells, contender: Some(contender) })
+    let first = means.columns.iter().find_map(|m| m.value).unwrap_or(f64::MAX);
+    let heads = vec![means.contender.clone()];
+    (first, Line { heads, cells, contender: Some(means.contender) })
 }

@@ -49,7 +49,7 @@ pub fn render(machines: &[Machine], reasons: &[Reason]) -> String {
         text += &format!("\n{}", wrapped(NOTHING));
     }
     for machine in machines {
-        text += &format!("\n## {}\n", escaped(&machine.title));
+        text += &format!("\n## {}\n", escaped(&machine.heading()));
         text += &of_machine(machine, reasons);
     }
     text

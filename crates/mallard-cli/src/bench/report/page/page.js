@@ -23,6 +23,16 @@ function filter() {
   const is = wanted();
   const hidden = data.contenders.map((name, i) => (is(name) ? "" : ".c" + i)).filter(Boolean);
   byId("filtered").textContent = hidden.length ? hidden.join() + "{display:none}" : "";
+  const words = byId("filter").value.trim();
+  const none = words !== "" && hidden.length === data.contenders.length;
+  byId("unmatched").hidden = !none;
+  byId("unmatched").textContent = none ? `No contender has a name that matches "${words}". Names are, for example: ${examples()}.` : "";
+}
+
+// Returns names of contenders that the filter would find.
+function examples() {
+  const step = Math.max(1, Math.floor(data.contenders.length / 5));
+  return data.contenders.filter((_, i) => i % step === 0).slice(0, 5).join(", ");
 }
 
 function choose() {
@@ -39,6 +49,11 @@ function choose() {
     if (none) none.hidden = tables.length === 0 || tables.some((table) => !table.hidden);
   }
 }
+
+// A section that is opened for the first time follows the selectors, too.
+document.addEventListener("toggle", (event) => {
+  if (event.target.open && event.target.matches?.("details[data-packed]")) unpack(event.target, choose);
+}, true);
 
 // --- charts ----------------------------------------------------------------
 
@@ -138,6 +153,8 @@ function drawAll() {
 for (const id of ["machine", "variant", "kind"]) {
   byId(id).addEventListener("change", () => { choose(); drawAll(); });
 }
+byId("machine").addEventListener("change", showVersus);
+byId("peer").addEventListener("change", showVersus);
 byId("filter").addEventListener("input", () => { filter(); drawAll(); });
 for (const id of ["published", "ratio", "spread"]) {
   byId(id).addEventListener("change", (event) => document.body.classList.toggle(id, event.target.checked));
@@ -145,7 +162,7 @@ for (const id of ["published", "ratio", "spread"]) {
 for (const box of document.querySelectorAll(".chart")) {
   box.querySelector("select").addEventListener("change", () => draw(box));
 }
-document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
+for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
 onTitle(document, sortTable);
 // A link to a closed section opens it.
 addEventListener("hashchange", () => {
@@ -157,5 +174,6 @@ addEventListener("hashchange", () => {
 for (const id of ["published", "ratio", "spread"]) document.body.classList.toggle(id, byId(id).checked);
 choose();
 filter();
+showVersus();
 useTheme(drawAll);
 drawAll();

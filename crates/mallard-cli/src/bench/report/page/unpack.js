@@ -1,0 +1,23 @@
+// Parts of the page that are closed at first. Their HTML is compressed, and is unpacked when a reader
+// opens them.
+
+// Returns the text of a packed part.
+function unpacked(base64) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const text = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Response(text).text();
+}
+
+// Unpacks a part, and calls `done` when its tables are there.
+async function unpack(details, done) {
+  const packed = details.querySelector(":scope > script.packed");
+  if (!packed) return;
+  packed.remove();
+  try {
+    details.insertAdjacentHTML("beforeend", await unpacked(packed.textContent));
+  } catch {
+    details.append(element("p", "missing", "This browser cannot unpack this part. The file performance.md beside this page has it as text."));
+  }
+  details.removeAttribute("data-packed");
+  done();
+}
