@@ -22,6 +22,10 @@ class CheckDocs(TreeTest):
                   "```sh\n./x nothing; cat `docs/gone.md`\n```\n")
         self.accepts(tool)
 
+    def test_accepts_files_that_a_build_makes(self):
+        self.says("`build/performance.md`\n")
+        self.accepts(tool)
+
     def test_finds_a_link_to_a_missing_file(self):
         self.says("\n[design](docs/desing.md)\n")
         self.finds(tool, "README.md:2: link to docs/desing.md: no such file")
