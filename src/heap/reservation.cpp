@@ -24,17 +24,20 @@ constexpr std::size_t step_max = (std::size_t{1} << 26) / slice_bytes;
 
 constexpr std::size_t slices_per_group = 64;
 
+// An array takes whole slices, and whole pages, so that it is mapped without its neighbours.
+constexpr std::size_t array_align = std::max(slice_bytes, os::page_bytes_max);
+
 std::size_t records_bytes(std::size_t slices) noexcept
 {
-    return align_up(slices * sizeof(slab), slice_bytes);
+    return align_up(slices * sizeof(slab), array_align);
 }
 std::size_t map_bytes(std::size_t slices) noexcept
 {
-    return align_up(slices * sizeof(entry), slice_bytes);
+    return align_up(slices * sizeof(entry), array_align);
 }
 std::size_t groups_bytes(std::size_t slices) noexcept
 {
-    return align_up(slices / slices_per_group * sizeof(slice_group), slice_bytes);
+    return align_up(slices / slices_per_group * sizeof(slice_group), array_align);
 }
 /// The bytes of the arrays that precede the slices of a reservation.
 std::size_t arrays_bytes(std::size_t slices) noexcept
@@ -102,7 +105,7 @@ bool reserve(reservation& r, std::size_t bytes) noexcept
 template <class T>
 os::growth grow(reservation const& r, T* array, std::size_t& mapped, std::size_t count) noexcept
 {
-    std::size_t const bytes = align_up(count * sizeof(T), page_bytes);
+    std::size_t const bytes = align_up(count * sizeof(T), os::page_bytes_max);
     if (bytes <= mapped)
         return os::growth::made;
     std::byte* const at = reinterpret_cast<std::byte*>(array) + mapped;

@@ -12,6 +12,7 @@
 #include "slab.hpp"
 
 #include "../os/memory.hpp"
+#include "../os/processor.hpp"
 #include "../os/system.hpp"
 
 namespace mallard::engine {

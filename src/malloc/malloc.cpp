@@ -14,7 +14,10 @@
 
 namespace {
 
-constexpr std::size_t os_page_bytes = 4096;
+std::size_t os_page_bytes() noexcept
+{
+    return static_cast<std::size_t>(::getpagesize());
+}
 
 } // namespace
 
@@ -78,14 +81,14 @@ int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
 
 void* valloc(std::size_t bytes) noexcept
 {
-    return malloc_family::allocate_aligned(bytes, os_page_bytes);
+    return malloc_family::allocate_aligned(bytes, os_page_bytes());
 }
 
 void* pvalloc(std::size_t bytes) noexcept
 {
-    std::size_t const whole = mallard::align_up(bytes, os_page_bytes);
+    std::size_t const whole = mallard::align_up(bytes, os_page_bytes());
     if (whole >= bytes)
-        return malloc_family::allocate_aligned(whole, os_page_bytes);
+        return malloc_family::allocate_aligned(whole, os_page_bytes());
     errno = ENOMEM;
     return nullptr;
 }

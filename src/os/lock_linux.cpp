@@ -1,6 +1,7 @@
 #include "lock.hpp"
 
 #include "errno_kept_linux.hpp"
+#include "processor.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -27,7 +28,7 @@ bool lock::wait() noexcept
                                              std::memory_order_acquire))
                 return true;
         } else if (spins < 100) {
-            __builtin_ia32_pause();
+            pause();
         } else if (state == awaited ||
                    state_.compare_exchange_weak(state, awaited, std::memory_order_relaxed)) {
             sleep(awaited);

@@ -29,8 +29,9 @@ std::byte* remap(std::byte* at, std::size_t bytes, std::size_t bytes_new) noexce
 /// Unmaps pages. False: the system refused, and the pages are still mapped.
 bool unmap(std::byte* at, std::size_t bytes) noexcept;
 
-/// Returns the pages to the system; the address space stays and reads as zero. False: the system
-/// refused, as it does for locked memory, and the contents are unchanged.
+/// Returns the pages to the system; the address space stays and reads as zero. Where the range has
+/// only a part of a page, that part is set to zero instead. False: the system refused, as it does
+/// for locked memory, and the contents are unchanged.
 bool purge(std::byte* at, std::size_t bytes) noexcept;
 
 /// Advises the system to use huge pages in this range (`wanted`), or to use none.

@@ -2,8 +2,10 @@
 
 #include "errno_kept_linux.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +15,11 @@
 namespace mallard::os {
 namespace {
 
-constexpr std::size_t page = 4096;
+/// The page size of the kernel. On AArch64 each kernel has its own.
+std::size_t page_bytes() noexcept
+{
+    return static_cast<std::size_t>(::getpagesize());
+}
 
 std::byte* map_as(void* where, std::size_t bytes, int protection, int flags) noexcept
 {
@@ -29,7 +35,7 @@ std::size_t mapped_bytes() noexcept
     char text[24] = {};
     ssize_t const length = ::read(file, text, sizeof text - 1);
     ::close(file);
-    return length > 0 ? std::strtoull(text, nullptr, 10) * page : 0;
+    return length > 0 ? std::strtoull(text, nullptr, 10) * page_bytes() : 0;
 }
 
 } // namespace
@@ -37,6 +43,7 @@ std::size_t mapped_bytes() noexcept
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept
 {
     errno_kept const keep;
+    std::size_t const page = page_bytes();
     std::size_t const wide = align <= page ? bytes : bytes + align;
     if (wide < bytes)
         return nullptr;
@@ -97,7 +104,15 @@ bool unmap(std::byte* at, std::size_t bytes) noexcept
 bool purge(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
-    return ::madvise(at, bytes, MADV_DONTNEED) == 0;
+    std::size_t const page = page_bytes();
+    std::size_t const before = std::min(-reinterpret_cast<std::uintptr_t>(at) & (page - 1), bytes);
+    std::size_t const after = (bytes - before) & (page - 1);
+    std::size_t const whole = bytes - before - after;
+    if (whole != 0 && ::madvise(at + before, whole, MADV_DONTNEED) != 0)
+        return false;
+    std::memset(at, 0, before);
+    std::memset(at + before + whole, 0, after);
+    return true;
 }
 
 void advise_huge(std::byte* at, std::size_t bytes, bool wanted) noexcept

@@ -39,13 +39,17 @@ inline std::size_t add(std::atomic<std::size_t>& to, std::size_t amount) noexcep
     return sum;
 }
 
-/// Whether `value` is less than a relaxed load of `limit`. Assembly, since g++ 12 emits a load and
-/// a comparison instead of one instruction.
+/// Whether `value` is less than a relaxed load of `limit`. Assembly on x86-64, since g++ 12 emits a
+/// load and a comparison instead of one instruction.
 inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) noexcept
 {
+#if defined(__x86_64__)
     bool result;
     asm("cmpq %[limit], %[value]" : "=@ccb"(result) : [value] "r"(value), [limit] "m"(limit));
     return result;
+#else
+    return value < limit.load(std::memory_order_relaxed);
+#endif
 }
 
 /// Sets errno to ENOMEM and returns null.

@@ -1,4 +1,5 @@
-// Call stacks of the calling thread, found by the unwind tables that compilers write.
+// Call stacks of the calling thread, found by the unwind tables that compilers write; on AArch64 by
+// frame pointers.
 //
 //     constinit thread_local stack_memory last;       // with room for frames
 //     stack_change change = walk(last, caller());     // in malloc: the stack of malloc's caller
@@ -6,6 +7,8 @@
 // All functions may be called inside malloc and in signal handlers. They allocate nothing, take no
 // lock, and never read memory that is not mapped.
 #pragma once
+
+#include "processor.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +34,7 @@ struct call_site {
 [[gnu::always_inline]] inline call_site caller() noexcept
 {
     auto const* const frame = static_cast<std::uintptr_t const*>(__builtin_frame_address(0));
-    return {frame[1], reinterpret_cast<std::uintptr_t>(frame + 2), frame[0]};
+    return {without_signature(frame[1]), reinterpret_cast<std::uintptr_t>(frame + 2), frame[0]};
 }
 
 /// A frame of a call stack. `pc` is a return address. In code that a signal interrupted, `pc` is

@@ -1,5 +1,6 @@
 // The walk of call stacks: rules for return addresses in a cache that all threads share, and the
 // comparison with the last stack of the thread.
+#include "processor.hpp"
 #include "unwind.hpp"
 #include "unwind_rule.hpp"
 
@@ -34,6 +35,28 @@ constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
 
 // --- memory that may be read
 
+/// Calls rt_sigprocmask with the invalid operation -1 and the set of signals at `address`. Returns
+/// the kernel's result without a change of errno.
+long change_signals_to(std::uintptr_t address) noexcept
+{
+#if defined(__x86_64__)
+    long result = SYS_rt_sigprocmask;
+    asm volatile("mov $8, %%r10d\n\tsyscall"
+                 : "+a"(result)
+                 : "D"(-1L), "S"(address), "d"(0L)
+                 : "rcx", "r10", "r11", "memory");
+    return result;
+#elif defined(__aarch64__)
+    register long number asm("x8") = SYS_rt_sigprocmask;
+    register long result asm("x0") = -1;
+    register std::uintptr_t set asm("x1") = address;
+    register long old asm("x2") = 0;
+    register long bytes asm("x3") = 8;
+    asm volatile("svc #0" : "+r"(result) : "r"(number), "r"(set), "r"(old), "r"(bytes) : "memory");
+    return result;
+#endif
+}
+
 /// Whether the page at `address` can be read. Asks the kernel to use a signal set there for the
 /// invalid operation -1: the kernel reads the set first, and reports EFAULT if it cannot. Sandboxes
 /// allow this call.
@@ -42,12 +65,7 @@ bool is_readable(std::uintptr_t address) noexcept
     // Valgrind would report bytes that the program has not written yet.
     if (int const known = valgrind::is_addressable(reinterpret_cast<void const*>(address)))
         return known == 1;
-    long result = SYS_rt_sigprocmask;
-    asm volatile("mov $8, %%r10d\n\tsyscall"
-                 : "+a"(result)
-                 : "D"(-1L), "S"(address), "d"(0L)
-                 : "rcx", "r10", "r11", "memory");
-    return result != -EFAULT;
+    return change_signals_to(address) != -EFAULT;
 }
 
 /// Reads a word of the stack. AddressSanitizer would report a word that is in no variable.
@@ -55,13 +73,6 @@ bool is_readable(std::uintptr_t address) noexcept
 word_at(std::uintptr_t address) noexcept
 {
     return *reinterpret_cast<std::uintptr_t const*>(address);
-}
-
-std::uintptr_t thread_pointer() noexcept
-{
-    std::uintptr_t pointer = 0;
-    asm("mov %%fs:0, %0" : "=r"(pointer));
-    return pointer;
 }
 
 bool is_on_main_stack(std::uintptr_t sp) noexcept
@@ -241,7 +252,7 @@ struct cursor {
         slot = cfa - 8;
         if (cfa % 8 != 0 || !can_read(slot))
             return lost;
-        at.pc = word_at(slot);
+        at.pc = without_signature(word_at(slot));
         at.sp = cfa;
         return at.pc != 0 ? moved : ended;
     }
@@ -280,6 +291,8 @@ struct cursor {
             return ended;
         case unwind_rule::signal:
             return step_over_signal();
+        case unwind_rule::framed:
+            return step_by_frame_pointer();
         case unwind_rule::realigned: {
             if (at.bp % 8 != 0 || !can_read(cfa_slot) || !can_read(at.bp))
                 return lost;
@@ -297,6 +310,7 @@ struct cursor {
     /// there.
     results step_over_signal() noexcept
     {
+#if defined(__x86_64__)
         auto const place_of = [&](std::uintptr_t reg) {
             return at.sp + offsetof(ucontext_t, uc_mcontext.gregs) + 8 * reg;
         };
@@ -308,6 +322,9 @@ struct cursor {
         slot = 0;
         enter_stack();
         return moved_over_signal;
+#else
+        return lost; // AArch64: the kernel adds a frame record of its own, so no step comes here
+#endif
     }
 
     results step_by_frame_pointer() noexcept
@@ -327,7 +344,7 @@ struct cursor {
 std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
 {
     for (std::size_t i = frames.size(); i > 0; --i)
-        if (word_at(frames[i - 1].slot) != frames[i - 1].pc)
+        if (without_signature(word_at(frames[i - 1].slot)) != frames[i - 1].pc)
             return static_cast<std::uint32_t>(i - 1);
     return static_cast<std::uint32_t>(frames.size());
 }

@@ -21,6 +21,7 @@ public:
         by_sp,     ///< CFA = sp + cfa()
         by_bp,     ///< CFA = bp + cfa()
         realigned, ///< CFA = the word at bp + cfa(); the word at bp is the caller's bp
+        framed,    ///< AArch64: bp points to a frame record, the caller's bp and the return address
     };
     static constexpr int bits = 31;
 

@@ -2,6 +2,7 @@
 // by an FDE (one function) and a CIE (what many FDEs have in common). Both contain programs that
 // compute the rules of each address: see the DWARF standard, section 6.4, and the Linux Standard
 // Base. Only the CFA, rbp and the return address matter here.
+#include "processor.hpp"
 #include "unwind_rule.hpp"
 
 #include <cstring>
@@ -419,6 +420,8 @@ unwind_rule rule_in(std::span<const std::byte> readable, std::uintptr_t at,
 unwind_rule find_rule(std::span<const std::byte> readable, const std::byte* header,
                       std::uintptr_t code) noexcept
 {
+    if constexpr (has_frame_records)
+        return unwind_rule(unwind_rule::framed);
     auto const base = reinterpret_cast<std::uintptr_t>(header);
     table_reader table(readable, base);
     std::uint64_t const encodings = table.get<std::uint32_t>();

@@ -1,5 +1,6 @@
 #include "position.hpp"
 
+#include "../os/processor.hpp"
 #include "../os/system.hpp"
 
 #include <thread>
@@ -38,7 +39,7 @@ void position::ask_for(std::uint64_t at) noexcept
 void position::wait_longer(std::uint64_t at, unsigned spins) noexcept
 {
     for (; spins != 0; --spins) {
-        __builtin_ia32_pause();
+        os::pause();
         if (position_.load(std::memory_order_acquire) >= at)
             return;
     }

@@ -1,0 +1,61 @@
+// What differs between the processors that Mallard supports: x86-64 and AArch64.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mallard::os {
+
+/// The largest page size of a Linux kernel for this processor, in bytes. A range whose ends are
+/// multiples of this size can be mapped and unmapped on its own, whatever the kernel's page size
+/// is.
+#if defined(__x86_64__)
+inline constexpr std::size_t page_bytes_max = std::size_t{4} << 10;
+#else
+inline constexpr std::size_t page_bytes_max = std::size_t{64} << 10;
+#endif
+
+/// Whether functions keep frame records, as compilers and distributions for AArch64 have them do by
+/// default. Then a walk of the stack follows these records and reads no unwind tables.
+#if defined(__x86_64__)
+inline constexpr bool has_frame_records = false;
+#else
+inline constexpr bool has_frame_records = true;
+#endif
+
+/// Tells the processor that this thread spins.
+inline void pause() noexcept
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory"); // `yield` returns at once on most processors
+#endif
+}
+
+/// The thread pointer: the start of the thread control block.
+inline std::uintptr_t thread_pointer() noexcept
+{
+#if defined(__x86_64__)
+    std::uintptr_t pointer = 0;
+    asm("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#else
+    return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+#endif
+}
+
+/// Removes the signature of a return address (pointer authentication of ARMv8.3). Older processors
+/// treat the instruction as a no-op.
+inline std::uintptr_t without_signature(std::uintptr_t address) noexcept
+{
+#if defined(__aarch64__)
+    register std::uintptr_t x30 asm("x30") = address;
+    asm("hint #7" : "+r"(x30)); // xpaclri
+    return x30;
+#else
+    return address;
+#endif
+}
+
+} // namespace mallard::os
