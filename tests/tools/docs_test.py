@@ -18,7 +18,7 @@ class CheckDocs(TreeTest):
     def test_accepts_citations_of_existing_files_and_names(self):
         self.says("[design](docs/design.md#the-free-list) and [web](https://example.org/x)\n"
                   "`include/mallard/pool.hpp:refill`, `pool.hpp:pool::refill()`, `pool.hpp:2`,\n"
-                  "`include/mallard/*.hpp`, `./x test --quick`, `mallard::pool<>`, `pool/pair/64B`\n"
+                  "`include/mallard/*.hpp`, `./x test --quick`, `mallard::pool<>`, `pool/pair/64B`, `build/report.md`\n"
                   "```sh\n./x nothing; cat `docs/gone.md`\n```\n")
         self.accepts(tool)
 
