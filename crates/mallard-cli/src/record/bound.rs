@@ -3,7 +3,7 @@
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
 
-/// The shares of the CPU time that calls of malloc's family and page faults take.
+/// The shares of the CPU time that calls of malloc's family and page faults take; together at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
     /// Calls of malloc's family.
@@ -29,7 +29,9 @@ pub fn shares(manifest: &Manifest) -> Option<Shares> {
     let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
     let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, note("ns_per_free")?);
     let faults = note("minor_faults")? * note("ns_per_fault")?;
-    let all = (cpu_ns - recording).max(1.0);
+    // The time of recording is an estimate, and can be too large on a busy machine. The program took
+    // at least the time of its calls and page faults.
+    let all = (cpu_ns - recording).max(calls + faults).max(1.0);
     Some(Shares { calls: calls / all, faults: faults / all })
 }
 
