@@ -29,12 +29,13 @@ struct place {
 place place_of(const void* call) noexcept
 {
     Dl_info info{};
-    link_map* map = nullptr;
     auto const address = reinterpret_cast<std::uintptr_t>(call) - 1;
-    if (::dladdr1(call, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
-        map == nullptr)
+    if (::dladdr(call, &info) == 0 || info.dli_fbase == nullptr)
         return {.offset = address};
-    return {info.dli_fname, address - map->l_addr};
+    // A program that is not position-independent has its addresses in the file, too.
+    bool const is_fixed = static_cast<ElfW(Ehdr) const*>(info.dli_fbase)->e_type == ET_EXEC;
+    auto const base = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+    return {info.dli_fname, is_fixed ? address : address - base};
 }
 
 } // namespace

@@ -24,6 +24,11 @@ namespace {
 constexpr std::size_t request_bytes_max = bytes_max / 8;
 constexpr std::size_t bits_per_word = 64;
 
+// MADV_POPULATE_WRITE of Linux 5.14 and MADV_DONTNEED_LOCKED of Linux 5.18. Older headers, and
+// those of musl, lack these names.
+constexpr int madv_populate_write = 23;
+constexpr int madv_dontneed_locked = 24;
+
 std::size_t os_page_bytes() noexcept
 {
     return static_cast<std::size_t>(::getpagesize());
@@ -108,7 +113,7 @@ bool unmap_between(std::byte* from, std::byte* to) noexcept
 bool discard(std::byte* data, std::size_t bytes) noexcept
 {
     return ::madvise(data, bytes, MADV_DONTNEED) == 0 ||
-           ::madvise(data, bytes, MADV_DONTNEED_LOCKED) == 0;
+           ::madvise(data, bytes, madv_dontneed_locked) == 0;
 }
 
 /// Makes memory inaccessible again and returns its pages. A new mapping replaces the old one in one
@@ -156,7 +161,7 @@ bool prefer_node(std::byte* data, std::size_t bytes, numa wanted) noexcept
 /// Touches all pages now. MAP_POPULATE would not report a failure.
 bool populate(std::byte* data, std::size_t bytes) noexcept
 {
-    if (::madvise(data, bytes, MADV_POPULATE_WRITE) == 0)
+    if (::madvise(data, bytes, madv_populate_write) == 0)
         return true;
     if (errno != EINVAL)
         return false;

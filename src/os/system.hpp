@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <sys/single_threaded.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h> // glibc
+#endif
 
 namespace mallard::os {
 
@@ -26,7 +28,11 @@ bool barrier_in_all_threads() noexcept;
 /// read-modify-write instructions, which lock the bus.
 inline bool is_single_threaded() noexcept
 {
+#if __has_include(<sys/single_threaded.h>)
     return __libc_single_threaded != 0;
+#else
+    return false;
+#endif
 }
 
 /// Adds to a counter and returns the sum.

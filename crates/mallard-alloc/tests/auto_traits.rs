@@ -211,6 +211,8 @@ fn an_iterator_is_send_and_sync_like_an_iterator_of_a_vector() {
         object_pool::IterMut<'static, u8, One, DefaultHeap, NoHooks> => no, no;
         typed_arena::IterMut<'static, u8> => no, no;
     }
+    #[cfg(target_os = "linux")]
+    check! { mallard::trace::Region<'static> => no, no; }
 }
 
 #[test]

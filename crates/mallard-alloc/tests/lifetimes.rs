@@ -54,6 +54,7 @@ const TYPES: &str = "
     Checked<Arena<Buffer<'%>>>; +; strict
     Synchronized<Arena<Buffer<'%>>>; +; strict
     SpinGuard<'%>; +; strict
+    Region<'%>; +; strict
 
     arena::Box<'%, u8>; +; strict
     arena::Box<'static, @>; +; strict
@@ -113,7 +114,7 @@ const TYPES: &str = "
 
 const PRELUDE: &str = "#![allow(unused)]
 use mallard::handles::{self, Atomic, Local}; use mallard::shared_slot_map::{self, Guarded};
-use mallard::sync::{Mutex, Unshared}; use mallard::*;
+use mallard::sync::{Mutex, Unshared}; use mallard::trace::Region; use mallard::*;
 pub struct Hook<'h>(&'h u8); impl<T: ?Sized> Hooks<T> for Hook<'_> {}
 pub struct Noisy<'n>(&'n u8); impl Drop for Noisy<'_> { fn drop(&mut self) { println!(\"{}\", self.0); } }
 ";
