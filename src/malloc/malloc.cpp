@@ -3,6 +3,8 @@
 #include "arguments.hpp"
 #include "options.hpp"
 
+#include "../os/processor.hpp"
+
 #include <backend.hpp>
 
 #include <mallard/detail/base/bits.hpp>
@@ -10,16 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include <unistd.h>
-
-namespace {
-
-std::size_t os_page_bytes() noexcept
-{
-    return static_cast<std::size_t>(::getpagesize());
-}
-
-} // namespace
+using mallard::os::kernel_page_bytes;
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -81,14 +74,14 @@ int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
 
 void* valloc(std::size_t bytes) noexcept
 {
-    return malloc_family::allocate_aligned(bytes, os_page_bytes());
+    return malloc_family::allocate_aligned(bytes, kernel_page_bytes());
 }
 
 void* pvalloc(std::size_t bytes) noexcept
 {
-    std::size_t const whole = mallard::align_up(bytes, os_page_bytes());
+    std::size_t const whole = mallard::align_up(bytes, kernel_page_bytes());
     if (whole >= bytes)
-        return malloc_family::allocate_aligned(whole, os_page_bytes());
+        return malloc_family::allocate_aligned(whole, kernel_page_bytes());
     errno = ENOMEM;
     return nullptr;
 }

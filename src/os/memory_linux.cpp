@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
 #include "errno_kept_linux.hpp"
+#include "processor.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,12 +15,6 @@
 
 namespace mallard::os {
 namespace {
-
-/// The page size of the kernel. On AArch64 each kernel has its own.
-std::size_t page_bytes() noexcept
-{
-    return static_cast<std::size_t>(::getpagesize());
-}
 
 std::byte* map_as(void* where, std::size_t bytes, int protection, int flags) noexcept
 {
@@ -35,7 +30,7 @@ std::size_t mapped_bytes() noexcept
     char text[24] = {};
     ssize_t const length = ::read(file, text, sizeof text - 1);
     ::close(file);
-    return length > 0 ? std::strtoull(text, nullptr, 10) * page_bytes() : 0;
+    return length > 0 ? std::strtoull(text, nullptr, 10) * kernel_page_bytes() : 0;
 }
 
 } // namespace
@@ -43,7 +38,7 @@ std::size_t mapped_bytes() noexcept
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept
 {
     errno_kept const keep;
-    std::size_t const page = page_bytes();
+    std::size_t const page = kernel_page_bytes();
     std::size_t const wide = align <= page ? bytes : bytes + align;
     if (wide < bytes)
         return nullptr;
@@ -104,7 +99,7 @@ bool unmap(std::byte* at, std::size_t bytes) noexcept
 bool purge(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
-    std::size_t const page = page_bytes();
+    std::size_t const page = kernel_page_bytes();
     std::size_t const before = std::min(-reinterpret_cast<std::uintptr_t>(at) & (page - 1), bytes);
     std::size_t const after = (bytes - before) & (page - 1);
     std::size_t const whole = bytes - before - after;

@@ -2,6 +2,8 @@
 //   reserve   map inaccessible address space, which costs no memory
 //   commit    make that address space readable and writable; the system may refuse this step
 // Guard pages, alignment padding and reserved ranges are address space that is never committed.
+#include "processor.hpp"
+
 #include <mallard/pages.hpp>
 
 #include <algorithm>
@@ -29,11 +31,6 @@ constexpr std::size_t bits_per_word = 64;
 constexpr int madv_populate_write = 23;
 constexpr int madv_dontneed_locked = 24;
 
-std::size_t os_page_bytes() noexcept
-{
-    return static_cast<std::size_t>(::getpagesize());
-}
-
 /// The number at the beginning of a file in /proc or /sys; 0 if there is none.
 std::size_t read_number(const char* path) noexcept
 {
@@ -50,7 +47,7 @@ const char* why_no_place(std::size_t bytes) noexcept
 {
     rlimit limit{};
     ::getrlimit(RLIMIT_AS, &limit);
-    std::size_t const mapped = read_number("/proc/self/statm") * os_page_bytes();
+    std::size_t const mapped = read_number("/proc/self/statm") * kernel_page_bytes();
     if (saturating_add(mapped, bytes) > limit.rlim_cur)
         return "the limit of this process on address space is reached: see `ulimit -v`";
     return "no address space is left for this size, or the process has too many mappings: "
@@ -166,7 +163,7 @@ bool populate(std::byte* data, std::size_t bytes) noexcept
     if (errno != EINVAL)
         return false;
     // Linux before 5.14 does not know MADV_POPULATE_WRITE, so write to each page.
-    for (std::size_t offset = 0; offset < bytes; offset += os_page_bytes())
+    for (std::size_t offset = 0; offset < bytes; offset += kernel_page_bytes())
         *const_cast<volatile std::byte*>(data + offset) = std::byte{};
     return true;
 }
@@ -258,12 +255,12 @@ bool page_source::quarantine(chunk c) noexcept
 
 std::size_t page_source::unit_bytes() const noexcept
 {
-    return options_.huge == huge::none ? os_page_bytes() : huge_page_bytes;
+    return options_.huge == huge::none ? kernel_page_bytes() : huge_page_bytes;
 }
 
 std::size_t page_source::guard_bytes() const noexcept
 {
-    return options_.guard ? os_page_bytes() : 0;
+    return options_.guard ? kernel_page_bytes() : 0;
 }
 
 /// Maps address space for one chunk and its guards. Maps more than needed, so that an aligned place
@@ -271,7 +268,7 @@ std::size_t page_source::guard_bytes() const noexcept
 std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t const guard = guard_bytes();
-    std::size_t const all = bytes + 2 * guard + (align - os_page_bytes());
+    std::size_t const all = bytes + 2 * guard + (align - kernel_page_bytes());
     void* const mapped = map_untouchable(nullptr, all, 0);
     if (mapped == MAP_FAILED) {
         int const error = errno;
@@ -310,7 +307,7 @@ bool page_source::reserve(std::size_t align) noexcept
     std::size_t const units = align_up(options_.reserve_bytes, unit_bytes()) / unit_bytes();
     std::size_t const cut_bytes = (units + 1) * unit_bytes();
     std::size_t const words = units / bits_per_word + 1; // room for `units + 1` bits
-    std::size_t const bits_bytes = align_up(words * sizeof(std::uint64_t), os_page_bytes());
+    std::size_t const bits_bytes = align_up(words * sizeof(std::uint64_t), kernel_page_bytes());
     std::size_t const bytes = cut_bytes + bits_bytes;
 
     std::byte* const base = map(bytes, align);

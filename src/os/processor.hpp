@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <unistd.h>
+
 namespace mallard::os {
 
 /// The largest page size of a Linux kernel for this processor, in bytes. A range whose ends are
@@ -14,6 +16,12 @@ inline constexpr std::size_t page_bytes_max = std::size_t{4} << 10;
 #else
 inline constexpr std::size_t page_bytes_max = std::size_t{64} << 10;
 #endif
+
+/// The page size of the kernel, in bytes. On AArch64 each kernel has its own.
+inline std::size_t kernel_page_bytes() noexcept
+{
+    return static_cast<std::size_t>(::getpagesize());
+}
 
 /// Whether functions keep frame records, as compilers and distributions for AArch64 have them do by
 /// default. Then a walk of the stack follows these records and reads no unwind tables.
