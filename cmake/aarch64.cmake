@@ -1,5 +1,6 @@
-# The toolchain of the preset aarch64: Debian's cross compiler, and qemu-user, which runs the tests.
-# GoogleTest is compiled from its sources (package googletest) into build/aarch64-googletest.
+# A toolchain for AArch64: Debian's cross compiler (package g++-aarch64-linux-gnu), and qemu-user, which
+# runs what is compiled. Tests need a GoogleTest for AArch64 in build/aarch64-googletest/installed: the
+# package googletest has its sources, which this toolchain compiles, too.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
