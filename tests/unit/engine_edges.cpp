@@ -12,6 +12,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace {
 
@@ -24,6 +25,22 @@ std::size_t reservation_count()
     for (engine::reservation const& w : engine::reservations)
         count += w.slices != 0;
     return count;
+}
+
+// On AArch64 a page may be larger than a slice of the engine.
+TEST(engine_edges, a_purge_sets_its_range_to_zero_where_it_has_only_a_part_of_a_page)
+{
+    auto const page = static_cast<std::size_t>(::getpagesize());
+    std::byte* const memory = mallard::os::map(4 * page);
+    ASSERT_NE(memory, nullptr);
+    std::fill_n(memory, 4 * page, std::byte{1});
+    EXPECT_TRUE(mallard::os::purge(memory + 100, 2 * page));
+    EXPECT_TRUE(mallard::os::purge(memory + 3 * page + 5, 10)); // in one page
+    for (std::size_t i = 0; i < 4 * page; ++i) {
+        bool const is_purged = i - 100 < 2 * page || i - (3 * page + 5) < 10;
+        ASSERT_EQ(memory[i], std::byte(is_purged ? 0 : 1)) << i;
+    }
+    EXPECT_TRUE(mallard::os::unmap(memory, 4 * page));
 }
 
 TEST(engine_edges, a_thread_without_a_cache_frees_a_large_block)
