@@ -129,10 +129,14 @@ pub fn unsettled(of: &Candidate) -> String {
     }
 }
 
-/// That a wink-out saves enough, and needs a second recording.
-pub fn lacks_recording(evidence: &Evidence, of: &Candidate) -> String {
+/// The wink-outs that save enough, and that only a second recording is missing for.
+pub fn need_recording(evidence: &Evidence) -> Vec<String> {
     let why = choose::no_second_recording(evidence).unwrap_or_default();
-    format!("{} would save {} of CPU time, but {why}", of.name, judged(&of.cpu))
+    let line = |of: &Candidate| {
+        format!("{} would save {} of CPU time, but {why}", of.name, judged(&of.cpu))
+    };
+    let needs = |of: &&Candidate| choose::lacks_recording(evidence, of);
+    evidence.candidates.iter().filter(needs).map(line).collect()
 }
 
 /// The command that measures one malloc alone, for longer.

@@ -133,7 +133,7 @@ pub fn no_second_recording(evidence: &Evidence) -> Option<String> {
 }
 
 /// Whether a wink-out would be advised if there were a second recording.
-fn lacks_recording(evidence: &Evidence, of: &Candidate) -> bool {
+pub fn lacks_recording(evidence: &Evidence, of: &Candidate) -> bool {
     let Some(rule) = of.rule.and_then(rules::rule).filter(|rule| rule.winks_out()) else {
         return false;
     };
@@ -245,8 +245,7 @@ fn open(evidence: &Evidence) -> Vec<String> {
     }
     let promising = unsettled.into_iter().filter(|of| of.cpu.saving >= evidence.min_gain);
     reasons.extend(promising.map(answer::unsettled));
-    let unsafe_yet = evidence.candidates.iter().filter(|of| lacks_recording(evidence, of));
-    reasons.extend(unsafe_yet.map(|of| answer::lacks_recording(evidence, of)));
+    reasons.extend(answer::need_recording(evidence));
     reasons.dedup();
     reasons
 }

@@ -198,6 +198,13 @@ fn without_a_second_recording_the_same_allocator_keeps_its_destructors() {
     let card = first(&evidence);
     assert_eq!(card.action, Action::Undecided);
     assert!(card.evidence.join("\n").contains("AS4 would save 31 %"), "{card:?}");
+    // A malloc that saves more than the wink-out does not hide the wink-out.
+    let mimalloc =
+        sample::whole("mimalloc", Kind::Malloc, (0.5, Verdict::Gain), (0.0, Verdict::NoDifference));
+    evidence.candidates.push(mimalloc);
+    let card = first(&evidence);
+    assert_eq!(card.allocator.as_deref(), Some("mimalloc"));
+    assert!(card.why_not.join("\n").contains("AS4 would save 31 %"), "{card:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The sentences of cards.
 
 use super::choose::{self, Change};
-use super::Card;
+use super::{answer, Card};
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::{
     growing_bytes, is_a_trade, is_too_large, more_bytes, Subject, MEMORY_NOISE,
@@ -216,7 +216,10 @@ pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) ->
         all.into_iter().take(ALTERNATIVES_MAX).map(|(_, line)| line).collect();
     match region {
         Some(region) if !change.rule.winks_out() => lines.extend(no_wink_out(evidence, region)),
-        None if change.rule.strategy == 0 => lines.extend(not_local(evidence)),
+        None if change.rule.strategy == 0 => {
+            lines.extend(answer::need_recording(evidence));
+            lines.extend(not_local(evidence));
+        }
         _ => {}
     }
     lines
