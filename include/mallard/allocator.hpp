@@ -20,7 +20,7 @@ inline constexpr bool is_pair<std::pair<First, Second>> = true;
 /// contain one.
 template <class U, class... Args>
 inline constexpr bool has_allocator = false;
-/// The same, of at least one argument.
+/// `has_allocator` for a list of at least one argument.
 template <class U, class... Args>
     requires(sizeof...(Args) != 0)
 inline constexpr bool has_allocator<U, Args...> = [] {

@@ -332,8 +332,7 @@ public:
     /// Frees all blocks that were allocated after the mark, and keeps the memory. If an older block
     /// has grown by `try_expand` since the mark, the added bytes are freed too. O(chunks since the
     /// mark). A rewind makes all later marks stale. With `check::on`, a rewind to a stale mark
-    /// stops the process. Only if another rewind has made other marks stale since then, the stale
-    /// mark may go unnoticed.
+    /// stops the process. A stale mark may go unnoticed if a later rewind made other marks stale.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))
@@ -427,8 +426,8 @@ private:
         return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
-    // There is no test for an arena without a chunk: cursor and end are null then, so nothing fits.
-    // There is no test whether `align_up` overflows either: a block so large fits in no chunk.
+    // Needs no test for an arena without a chunk: cursor and end are both null, so nothing fits.
+    // Needs no test for an overflow of `align_up`: a block so large fits in no chunk.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -454,7 +453,8 @@ private:
     [[gnu::always_inline]] bool fits(std::byte* p, std::size_t bytes) const noexcept
     {
         // For a small constant size, an addition is one instruction shorter than the subtraction
-        // below. It cannot wrap, because no chunk reaches into the last page of the address space.
+        // below. The sum cannot wrap, because no chunk reaches into the last page of the address
+        // space.
         if (__builtin_constant_p(bytes <= page_bytes) && bytes <= page_bytes)
             return reinterpret_cast<std::uintptr_t>(p) + bytes <=
                    reinterpret_cast<std::uintptr_t>(end_); // p may be null

@@ -19,9 +19,9 @@ namespace mallard {
 ///
 /// A request larger than the next step gets a step of its own size. Such a step does not enlarge
 /// later steps. `limit` bounds all memory that the allocator holds: the last step is cut to what is
-/// left of the limit. If the limit is 8 KiB or more, at least as many blocks fit as in nine tenths
-/// of it. To make this possible, a step under a limit ends after its last whole block, and a
-/// pool fits the size of its chunks to the size of its blocks.
+/// left of the limit. If the limit is 8 KiB or more, blocks can fill at least nine tenths of the
+/// limit. To make this possible, a step under a limit ends after its last whole block, and a pool
+/// fits the size of its chunks to the size of its blocks.
 struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step

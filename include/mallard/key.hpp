@@ -43,7 +43,7 @@ public:
     static constexpr unsigned generation_bits = GenerationBits;
     /// The bits of the index.
     static constexpr raw_type index_mask = (raw_type{1} << IndexBits) - 1;
-    /// The number that, added to a key's integer, increases the generation by one.
+    /// A key's integer plus this number is the integer of the next generation.
     static constexpr raw_type one_generation = raw_type{1} << IndexBits;
     /// The largest integer that is a key.
     static constexpr raw_type value_max = std::numeric_limits<raw_type>::max() >>

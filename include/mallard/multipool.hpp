@@ -18,8 +18,8 @@ struct multipool_options {
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::lifo; ///< which free block a pool allocates next
-    /// Maximum total bytes of the free blocks in one array: that of a thread, or of an ordered
-    /// pool.
+    /// Maximum total bytes of the free blocks in one array. A thread has one array for each size,
+    /// and so has an ordered pool.
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
 

@@ -127,7 +127,7 @@ class object_pool {
 
     static constexpr bool is_winkable =
         std::is_trivially_destructible_v<T> && !has_released<Hooks, T>;
-    // g++ 11 finds this only in front of the functions that use it.
+    // g++ 11 requires this definition in front of the functions that use it.
     template <class... Args>
     static constexpr bool is_nothrow =
         std::is_nothrow_constructible_v<T, Args...> && has_no_throwing_acquired<Hooks, T>;
@@ -278,8 +278,8 @@ public:
             destroy(object);
     }
 
-    /// Calls `f(T&)` for each object, in address order. `f` may destroy its argument, unless this
-    /// destroys other objects too. O(objects). The rules of `pool::for_each` apply.
+    /// Calls `f(T&)` for each object, in address order. `f` may destroy its argument, unless that
+    /// object's destructor destroys other objects. O(objects). The rules of `pool::for_each` apply.
     template <std::invocable<T&> F>
     void for_each(F f)
     {
@@ -357,7 +357,7 @@ public:
     }
 
     /// Destroys the object and frees its slot. Does nothing while the pool itself destroys all
-    /// objects: until it has finished, `owner_of` returns null.
+    /// objects: during that time, `owner_of` returns null.
     static void drop(T* object) noexcept
     {
         if (object_pool* const pool = owner_of(object); pool != nullptr) [[likely]]

@@ -71,8 +71,8 @@ struct pool_options {
     growth grow{.first = std::size_t{1} << 16}; ///< how much memory each growth step takes
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free block is allocated next
-    /// Maximum total bytes of the free blocks in one array: that of a thread, or of an ordered
-    /// pool.
+    /// Maximum total bytes of the free blocks in one array: the array of one thread, or of an
+    /// ordered pool.
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
     /// Lets `owner_of` find the owner of a block; aligns chunks as for `reuse::ordered`.

@@ -106,10 +106,10 @@ public:
     /// Frees a block of this pool.
     void deallocate(void* block) noexcept { core_.deallocate(source_, block); }
 
-    /// Allocates a block of the pool if `l` fits it, otherwise memory of the source. Throws if
-    /// there is none.
+    /// Allocates a block of the pool if `l` fits a block, otherwise memory of the source. Throws if
+    /// there is no memory.
     [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_fitting<true>(l); }
-    /// The same, but returns null if there is no memory.
+    /// Like `allocate(l)`, but returns null if there is no memory.
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
     {
         return allocate_fitting<false>(l);

@@ -79,7 +79,7 @@ public:
         slots_.word_of(i) = 0;
         return true;
     }
-    /// Moves the value out and erases it.
+    /// Removes the value of `k` and returns the value.
     std::optional<V> remove(Key k)
     {
         std::optional<V> value = this->take(k);
@@ -125,8 +125,8 @@ private:
     }
 };
 
-/// A `secondary_map` for keys of which few have a value: a hash table that takes memory only for
-/// values that are set. `Allocator` is an allocator as for `std::unordered_map`.
+/// A `secondary_map` for many keys and few values: a hash table that takes memory only for values
+/// that are set. `Allocator` is an allocator as for `std::unordered_map`.
 ///
 ///     mallard::sparse_secondary_map<mallard::key32, std::string> nicknames;
 ///     nicknames.set(key, "duck");
@@ -179,7 +179,7 @@ public:
     }
     /// Erases the value of `k`. Returns false when `k` has no value.
     bool erase(Key k) noexcept { return contains(k) && entries_.erase(k.index()) != 0; }
-    /// Moves the value out and erases it.
+    /// Removes the value of `k` and returns the value.
     std::optional<V> remove(Key k)
     {
         V* const at = get(k);
@@ -197,7 +197,7 @@ public:
     /// Whether there is no value.
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
-    /// Calls `f(key, value)` for each value, in no order. `f` must not set or erase values.
+    /// Calls `f(key, value)` for each value, in any order. `f` must not set or erase values.
     template <class F>
     void for_each(F f)
     {

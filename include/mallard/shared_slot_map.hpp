@@ -39,11 +39,11 @@ namespace mallard {
 /// of guards only falls. Then exactly one change leads to { g, 0, 0 }, and the thread that makes
 /// this change owns the slot. tests/models/shared_slot.pml is a model of this protocol.
 ///
-/// `read` copies the element between two loads of the state. Another thread may remove the element
-/// meanwhile, and insert another one in its slot. insert stores the words of an element with
+/// `read` copies the element between two loads of the state. Meanwhile another thread may remove
+/// the element, and insert another element in the slot. insert stores the words of an element with
 /// release, and read loads them with acquire. So if read has copied a word of the later element,
-/// its second load of the state shows that the element of its key was removed, and read discards
-/// the copy.
+/// the second load of the state shows that the first element was removed, and read discards the
+/// copy.
 class shared_slot {
 public:
     using word = std::uint64_t; ///< generation, whether the slot is live, and number of guards
@@ -203,7 +203,7 @@ struct shared_slot_map_options {
 ///         s->touch();
 ///     sessions.remove(id); // the key is stale at once; the last guard destroys the session
 ///
-/// Three ways to read an element, none of which waits for another thread:
+/// Three functions read an element. They never wait for another thread:
 ///   get(key)      returns a guard: costs two atomic read-modify-writes
 ///   with(key, f)  calls f(element) under a guard
 ///   read(key)     returns a copy, without an atomic read-modify-write

@@ -88,7 +88,8 @@ public:
     /// Inserts an element and returns its key.
     Key insert(const T& value)
     {
-        // A small value is captured by copy: a captured reference would need it on the stack.
+        // A small value is captured by copy: a captured reference would force the value into
+        // memory.
         if constexpr (fits_registers)
             return place<true>([value](Key, T* at) { std::construct_at(at, value); });
         else
@@ -257,8 +258,8 @@ private:
         return refill<Throws>() ? place<Throws>(make) : Key();
     }
 
-    /// Makes a free list of the next slots that were never used. Adds at most 64 at a time, so that
-    /// the map touches memory only as it needs it.
+    /// Makes a free list of the next slots that were never used. Adds at most 64 slots at a time,
+    /// so that the map touches no memory before it is needed.
     template <bool Throws>
     [[gnu::noinline]] bool refill() noexcept(!Throws)
     {

@@ -160,8 +160,8 @@ private:
 };
 
 /// A reference to a source or an allocator, so that several allocators can share it. The `ref` is a
-/// source, and an allocator if `S` is one. Its size is that of a pointer. `S` must outlive the
-/// `ref` and must not move. Only the owner of `S` can reset or release it.
+/// source, and an allocator if `S` is an allocator. Its size is that of a pointer. The borrowed
+/// object must outlive the `ref` and must not move. Only its owner can reset or release it.
 ///
 ///     mallard::arena<> request;
 ///     mallard::pool<mallard::ref<mallard::arena<>>> nodes(64, 0, request);

@@ -49,7 +49,7 @@ consteval bool has_plain_functors()
 template <class T, class A>
 inline constexpr bool is_winkable = std::is_trivially_destructible_v<T> || enable_wink_out<T>;
 
-/// The same, of a container.
+/// `is_winkable` for a container.
 template <class T, class A>
     requires(!std::is_trivially_destructible_v<T> && !enable_wink_out<T> &&
              requires {

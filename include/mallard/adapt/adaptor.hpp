@@ -104,8 +104,8 @@ private:
 ///     void give_one(chunk c) noexcept;
 ///     void forget_all() noexcept; // called before all blocks are freed: reset, release
 ///
-/// `give_one` gets the chunk that `take_one` returned; for an allocator, a chunk of the block and
-/// its layout.
+/// `give_one` gets the chunk that `take_one` returned. In an adaptor of an allocator, the chunk
+/// consists of the address, size and alignment of the block.
 ///
 /// An adaptor around an allocator is an allocator, and an adaptor around a source is a source. So
 /// adaptors can wrap adaptors, and can be used wherever the wrapped object can. The adaptor owns
@@ -208,7 +208,7 @@ protected:
         struct on_failure {
             F failed;
             bool succeeded = false;
-            // Inlined, because a call would need the object in memory.
+            // Inlined, because a real call would store this object in memory.
             [[gnu::always_inline]] ~on_failure()
             {
                 if (!succeeded)
@@ -260,8 +260,8 @@ chunk fail_allocation() noexcept(!Throws)
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
 ///     void give_one(chunk c) noexcept; // returns the chunk to where it came from
 ///
-/// The adaptor is an allocator if both are allocators, otherwise a source. The adaptor owns both.
-/// To borrow one of them, wrap a `ref`.
+/// The adaptor owns both objects. It is an allocator if both are allocators, otherwise a source. To
+/// borrow one of the objects, wrap a `ref`.
 template <class Self, source First, source Second>
 class adaptor_of_two : public adaptor_calls<Self, block_allocator<First> && block_allocator<Second>,
                                             chunk_source<First> || chunk_source<Second>> {

@@ -102,8 +102,8 @@ public:
         raise_peaks();
         return before;
     }
-    /// Ends a scope: each peak becomes the maximum of the peak in the scope and the peak before it.
-    /// Ends a scope that began with the counts `before`, whose peaks count again.
+    /// Ends a scope that began with the counts `before`. Each peak becomes the larger one of the
+    /// peak in the scope and the peak in `before`.
     void end_scope(const call_counts& before) noexcept
     {
         raise(now_.blocks_peak, before.blocks_peak);
@@ -128,8 +128,8 @@ private:
 };
 
 /// Maintains `call_counts` for any number of threads. An allocation and its free together cost six
-/// atomic additions. They are relaxed, because no thread decides anything by a count. `read` is
-/// exact when no thread is inside a call.
+/// atomic additions. The additions are relaxed, because no thread decides anything by a count.
+/// `read` is exact when no thread is inside a call.
 ///
 /// A block is counted after the wrapped allocator has returned it, and subtracted before the
 /// wrapped allocator gets it back. So the live counts never exceed what the threads hold, and each
@@ -194,7 +194,7 @@ public:
         raise(bytes_peak_, bytes);
         return before;
     }
-    /// Ends a scope that began with the counts `before`, whose peaks count again.
+    /// Ends a scope, as the function of the same name above does.
     void end_scope(const call_counts& before) noexcept
     {
         raise(blocks_peak_, before.blocks_peak);
@@ -314,8 +314,8 @@ private:
 /// The call counts of an allocator (if the allocator is `counted`) and its statistics (if the
 /// allocator has `stats`), read at one moment. See `snapshot_of`.
 ///
-/// Their bytes may differ: a 40-byte request to a pool of 48-byte blocks is 40 bytes in `calls` and
-/// 48 bytes in `memory`.
+/// The bytes in `calls` and `memory` may differ: a 40-byte request to a pool of 48-byte blocks is
+/// 40 bytes in `calls` and 48 bytes in `memory`.
 struct snapshot {
     std::optional<call_counts> calls; ///< if the allocator is `counted`
     std::optional<statistics> memory; ///< if the allocator has `stats`

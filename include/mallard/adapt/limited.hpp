@@ -16,9 +16,9 @@ struct budget {
 template <bool Shared>
 class quota {
 public:
-    /// A quota of `most` bytes or blocks, none of which is used yet.
+    /// An unused quota of `most` bytes or blocks.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
-    /// The blocks move to this object, so nothing of the moved-from quota is used any more.
+    /// Moves the used amount to this object. The moved-from quota is unused.
     constexpr quota(quota&& other) noexcept
         : most_(other.most_), left_(std::exchange(other.left_, other.most_))
     {
@@ -53,7 +53,7 @@ private:
 template <>
 class quota<true> {
 public:
-    /// A quota of `most` bytes or blocks, none of which is used yet.
+    /// An unused quota of `most` bytes or blocks.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
 
     /// Counts `amount` as used, in a compare-exchange loop. A thread must not subtract first and
@@ -70,7 +70,7 @@ public:
     }
     /// Counts `amount` as no longer used.
     void refund(std::size_t amount) noexcept { left_.fetch_add(amount, std::memory_order_release); }
-    /// Counts nothing as used.
+    /// Makes the whole quota free again.
     void refund_all() noexcept { left_.store(most_, std::memory_order_relaxed); }
     /// What is left of the quota.
     std::size_t left() const noexcept { return left_.load(std::memory_order_relaxed); }

@@ -13,8 +13,8 @@ namespace mallard {
 ///     mallard::synchronized<mallard::arena<>> request;
 ///
 /// Use `synchronized` for arenas and adaptors. A pool or multipool has better modes of its own:
-/// with `sync::mutex` other threads go on while one thread grows the pool, and
-/// `sync::thread_cached` is faster still.
+/// with `sync::mutex` other threads go on while one thread grows the pool, and with
+/// `sync::thread_cached` most calls take no lock.
 ///
 /// To hold the lock during several calls of the wrapped object, use `with`. The wrapped object must
 /// not call this object. Neither copied nor moved.

@@ -16,7 +16,7 @@
  * FAILURE. If a call fails, a function that returns a pointer returns NULL, and a function that
  * returns an int returns an enum mallard_error instead of 0. A failed call sets errno, to EINVAL
  * for a mistake of the caller or to ENOMEM if memory is short, and records an explanation for the
- * calling thread: see mallard_explain. It changes nothing else.
+ * calling thread: see mallard_explain. A failed call changes nothing else.
  *
  * NULL. A failed create returns a NULL handle. With a NULL handle, functions that free (free,
  * reset, release, trim, rewind, destroy) do nothing, and all others fail with EINVAL. A free of a
@@ -232,7 +232,7 @@ void mallard_arena_options_init(mallard_arena_options* options, size_t struct_by
 void mallard_multipool_options_init(mallard_multipool_options* options, size_t struct_bytes);
 
 /** Statistics of an allocator, computed by a walk through its chunks. The caller sets struct_bytes.
- * If the library is older than this header, it sets members that it does not have to 0. */
+ * An older library sets the members that it does not know to 0. */
 typedef struct mallard_stats {
     size_t struct_bytes; /**< required: sizeof */
     size_t blocks_live;  /**< blocks in use; 0 for an arena, which does not count them */

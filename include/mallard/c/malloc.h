@@ -143,7 +143,7 @@ typedef struct mallard_heap_options {
     void* context;           /**< argument of `met` */
 } mallard_heap_options;
 
-/** Makes a heap. With NULL options: a confined heap without limits. */
+/** Makes a heap. NULL options mean a confined heap without limits. */
 mallard_heap* mallard_heap_create(const mallard_heap_options* options);
 
 /** Frees every block and the heap. */
@@ -161,8 +161,8 @@ void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
  * block takes a multiple of 16 KiB. */
 void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
 
-/** Frees a block like mallard_free. Fastest in the thread that owns the heap, for a block of the
- * heap. */
+/** Frees a block like mallard_free. The shortest path is for a block of `heap`, in the thread that
+ * owns the heap. */
 void mallard_heap_free(mallard_heap* heap, void* block);
 
 /** Frees every block and keeps the chunks. The time depends only on the number of chunks and of
@@ -186,8 +186,8 @@ void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes
 /** Returns 1 if `p` points into memory of this heap, else 0. O(1). Any thread may call. */
 int mallard_heap_owns(const mallard_heap* heap, const void* p);
 
-/** Statistics of a heap. The caller sets struct_bytes. If the library is older than this header, it
- * sets members that it does not have to 0. */
+/** Statistics of a heap. The caller sets struct_bytes. An older library sets the members that it
+ * does not know to 0. */
 typedef struct mallard_heap_statistics {
     size_t struct_bytes;    /**< required: sizeof */
     size_t blocks_live;     /**< blocks in use by the program */

@@ -14,11 +14,13 @@ namespace mallard {
 ///     constexpr mallard::checked_options with_calls{.redzone = 64, .frames = 8};
 ///     mallard::checked<mallard::multipool<>, with_calls> orders("orders");
 struct checked_options {
-    /// Filled bytes before and after a block; before a block, at least its alignment.
+    /// Filled bytes before and after a block. Before a block, their number is rounded up to a
+    /// multiple of the block's alignment, and of 8.
     std::size_t redzone = 16;
     /// Most bytes of freed blocks that are kept, to find uses after the free.
     std::size_t quarantine = std::size_t{1} << 16;
-    /// Calls recorded at each allocation and free. Needs the compiled library.
+    /// How many calls of the call stack each allocation and free records. Needs the compiled
+    /// library if it is not 0.
     std::size_t frames = 0;
     bool leaks = true;   ///< report blocks in use at the end; turn off over an arena
     bool shared = false; ///< any thread may call; each call holds a lock
@@ -41,9 +43,9 @@ struct checked_options {
 /// again.
 ///
 /// A freed block is filled with a pattern and put in quarantine. When more than
-/// `Options.quarantine` bytes are in quarantine, the oldest block leaves it. When the wrapped
-/// allocator is exhausted, all blocks leave it. A second free of a block that has left the
-/// quarantine is reported as a free of a foreign address.
+/// `Options.quarantine` bytes are in quarantine, the oldest block leaves the quarantine. When the
+/// wrapped allocator is exhausted, the quarantine is emptied. A second free of a block that has
+/// left the quarantine is reported as a free of a foreign address.
 ///
 /// Each request is enlarged by redzones (`room_for`), so a wrapped pool needs larger blocks. The
 /// record of a block takes about 100 bytes in memory of `Heap`, apart from the block. When `Heap`

@@ -15,7 +15,7 @@ namespace mallard {
 /// The kinds of bugs.
 enum class fault_kind {
     double_free,      ///< a free of a block that is free already
-    foreign_free,     ///< a free of an address that is not a block, or no longer one
+    foreign_free,     ///< a free of an address at which no block is known
     interior_free,    ///< a free of an address inside a block
     wrong_layout,     ///< a free with another size or alignment than the allocation
     overrun,          ///< a write after the end of a block

@@ -79,9 +79,9 @@ struct guarded_options {
 ///
 /// A guarded block costs at least a page, two mappings, and about 40 us for the allocation and the
 /// free, nearly all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped
-/// allocator, with 8 more instructions for an allocation and its free, so `guarded` can be used in
-/// production, as GWP-ASan is (Serebryany and others, "GWP-ASan: Sampling-Based Detection of
-/// Memory-Safety Bugs in Production", 2024).
+/// allocator, and an allocation and its free together cost 8 more instructions. So `guarded` can be
+/// used in production, as GWP-ASan is (Serebryany and others, "GWP-ASan: Sampling-Based Detection
+/// of Memory-Safety Bugs in Production", 2024).
 ///
 /// When the system refuses a page or a mapping, or `blocks_max` blocks are guarded, the block comes
 /// from the wrapped allocator and is not guarded; `unguarded` counts such blocks, and
@@ -144,9 +144,9 @@ public:
         return is_guarded(p) || this->upstream().owns(p);
     }
 
-    /// For a handler of SIGSEGV: finds the guarded block, in use or freed, that contains or
-    /// contained the address, and passes it to the `fault_handler`. Returns false when there is no
-    /// such block. O(blocks). Takes no lock, because the thread that faulted may hold the lock.
+    /// Finds the guarded block, in use or freed, that contains or contained the address, and calls
+    /// the `fault_handler`. Returns false when there is no such block. O(blocks). Meant for a
+    /// handler of SIGSEGV. Takes no lock, because the thread that faulted may hold the lock.
     ///
     ///     void on_segv(int, siginfo_t* info, void*) { orders.explain(info->si_addr); ... }
     bool explain(const void* address) const noexcept

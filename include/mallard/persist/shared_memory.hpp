@@ -119,8 +119,8 @@ public:
     /// Opens a segment, or creates it. The size of an existing segment does not change.
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
-    /// Removes the name of a segment, which can then be used for another segment. Processes that
-    /// have mapped the segment keep it.
+    /// Removes the name of a segment, so that another segment can get the name. Processes that have
+    /// mapped the segment keep their mappings.
     static system_error remove(std::string_view name) noexcept;
 
     /// Creates a segment without a name, for child processes, and for processes that receive
@@ -199,7 +199,7 @@ public:
     /// Returns null when the root has another type (`layout_hash`), when there is no memory for the
     /// root, or when `root` or `root_state` in the header was overwritten. Processes must see each
     /// other in /proc: a process without an entry in /proc is assumed dead. A constructor of the
-    /// root must not call `root`: it would wait for itself for ever.
+    /// root must not call `root`, because that call would wait for ever.
     template <class T, class... Arguments>
     T* root(Arguments&&... arguments)
     {

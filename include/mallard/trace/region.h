@@ -11,13 +11,12 @@
  *
  *     mallard::region const marked("convert");
  *
- * A trace of `mallard record` then has the exact begin and end of each instance of the region,
- * which call stacks alone do not tell: write `region = "convert"` and `ends = "exact"` in a plan. A
- * program that is not recorded does nothing at a mark but test a pointer. No library is needed for
- * that.
+ * A trace of `mallard record` then has the exact begin and end of each instance of the region. Call
+ * stacks alone do not tell them. To use them, write `region = "convert"` and `ends = "exact"` in a
+ * plan. In a program that is not recorded, a mark only tests a pointer, and needs no library.
  *
- * Marks nest, on each thread by itself. The end of a region ends the regions inside of it as well:
- * so a program that leaves them by longjmp has the right instances again at the next outer end. A
+ * Marks nest, separately on each thread. The end of a region also ends the regions inside of it. So
+ * after a longjmp out of regions, the end of an outer region ends the regions that were left. A
  * name is cut to 240 characters.
  */
 #ifndef MALLARD_REGION_H
@@ -43,8 +42,7 @@ static inline void mallard_region_begin(const char* name)
         mallard_record_region_begin(name);
 }
 
-/** Marks that this thread leaves the region `name`. Without a begin of the region, nothing happens.
- */
+/** Marks that this thread leaves the region `name`. An end without a begin does nothing. */
 static inline void mallard_region_end(const char* name)
 {
     if (mallard_record_region_end)
@@ -54,7 +52,7 @@ static inline void mallard_region_end(const char* name)
 #ifdef __cplusplus
 namespace mallard {
 
-/** Marks a region from its construction to its destruction. The name must live as long. */
+/** Marks a region from its construction to its destruction. The name must outlive the object. */
 class region {
 public:
     explicit region(const char* name) noexcept : name_(name) { mallard_region_begin(name); }

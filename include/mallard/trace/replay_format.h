@@ -57,9 +57,9 @@ enum mallard_replay_allocator {
     mallard_replay_multipool_over_arena = 3 /**< mallard::multipool over mallard::arena */
 };
 
-/** An allocator that serves ops. Target 0 is always the malloc of the process. Another target is a
- * local allocator: mallard_replay_open makes it, mallard_replay_close ends it, and it may be opened
- * again afterwards, for the next instance of a region.
+/** An allocator that serves ops. Target 0 is always the malloc of the process. The others are local
+ * allocators: mallard_replay_open makes one, and mallard_replay_close ends it. Afterwards the
+ * target may be opened again, for the next instance of a region.
  */
 typedef struct mallard_replay_target {
     uint32_t allocator;   /**< enum mallard_replay_allocator */
@@ -84,11 +84,11 @@ enum mallard_replay_op_kind {
                                         `slot`, which stays its slot; else realloc(NULL, size) */
     mallard_replay_op_free = 5,    /**< free */
     mallard_replay_op_free_sized = 6,   /**< free_sized or operator delete with a size */
-    mallard_replay_op_free_aligned = 7, /**< free_aligned_sized or operator delete with both */
+    mallard_replay_op_free_aligned = 7, /**< a free or operator delete with size and alignment */
     mallard_replay_op_free_null = 8,    /**< free(NULL); no slot */
 
-    /* Calls that failed when they were recorded. If one succeeds in the replay, the player counts
-     * the call and frees the block, but keeps a block that malloc has reallocated. */
+    /* Calls that failed when they were recorded. If such a call succeeds in the replay, the
+     * player counts the call and frees the new block. A block that realloc has resized stays. */
     mallard_replay_op_malloc_failed = 9,
     mallard_replay_op_calloc_failed = 10,
     mallard_replay_op_aligned_failed = 11,

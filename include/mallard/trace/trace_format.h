@@ -1,5 +1,5 @@
-/* The format of a stream of allocation events, for C99 and C++. Only types and small functions:
- * spec/trace_format.md says how they are used.
+/* The format of a stream of allocation events, for C99 and C++. This file has only types and small
+ * functions; spec/trace_format.md says how to use them.
  *
  *     header, record, record, ...
  *
@@ -96,10 +96,10 @@ enum mallard_trace_flag {
     mallard_trace_size_cut = 1,    /**< the size is 2^40 - 1 or more */
     mallard_trace_dur_cut = 2,     /**< the duration is 2^32 - 1 or more */
     mallard_trace_from_new = 4,    /**< the caller was operator new or operator delete */
-    mallard_trace_array = 8,       /**< its form for arrays: new[] or delete[] */
-    mallard_trace_nothrow = 16,    /**< its form with std::nothrow */
-    mallard_trace_sized = 32,      /**< its form with a size: `size` is what the caller said */
-    mallard_trace_aligned = 64,    /**< its form with an alignment */
+    mallard_trace_array = 8,       /**< the operator's form for arrays: new[] or delete[] */
+    mallard_trace_nothrow = 16,    /**< the operator's form with std::nothrow */
+    mallard_trace_sized = 32,      /**< the operator's form with a size, which is in `size` */
+    mallard_trace_aligned = 64,    /**< the operator's form with an alignment */
     mallard_trace_stack_cut = 128, /**< the call stack lacks outer frames */
     mallard_trace_stack_gap = 256  /**< the call stack lacks frames between kept and fresh ones */
 };

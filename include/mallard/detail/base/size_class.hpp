@@ -57,7 +57,7 @@ struct size_class : size_classes<8, 3> {
         return align_up(l.bytes + (l.bytes == 0), l.align);
     }
 
-    /// The same as `of`, with a table for small sizes.
+    /// Like `of` for a rounded size, with a table for small sizes.
     static constexpr std::size_t look_up(std::size_t bytes) noexcept;
 };
 

@@ -18,8 +18,8 @@ namespace mallard {
 ///     weak > 0     ==   the slot is in use
 ///
 /// Only a thread that has a strong handle may copy a strong handle. So when the strong count is 0,
-/// no thread can make another strong handle by a copy. `lock`, whose caller has a weak handle only,
-/// must therefore never raise the count from 0. tests/models/arc.pml checks this.
+/// no thread can make another strong handle by a copy. The caller of `lock` has only a weak handle,
+/// so `lock` must never raise the count from 0. tests/models/arc.pml checks this.
 template <counts Kind>
 class handle_counts {
     using word = std::uint64_t;
@@ -37,8 +37,8 @@ class handle_counts {
 public:
     std::size_t strong() const noexcept { return load() % at_the_end; }
     bool is_alive() const noexcept { return is_alive(load()); }
-    /// Whether there is only one handle. If so, no other thread can copy it, and the caller may
-    /// drop it without an atomic write.
+    /// Whether there is only one handle. In that case no other thread can copy the handle, and the
+    /// caller may drop the handle without an atomic write.
     bool is_sole() const noexcept { return load() == one_strong + one_weak; }
 
     void add_strong() noexcept { stop_at_overflow(add(one_strong)); }
@@ -134,8 +134,8 @@ public:
     static constexpr bool finish_end() noexcept { return true; }
 };
 
-/// The memory of one slot. `Owner`: the slot itself stores the address of its pool, because the
-/// header of its chunk does not.
+/// The memory of one slot. With `Owner`, the slot itself stores the address of its pool, because
+/// the header of its chunk does not.
 template <class T, counts Kind, bool Owner>
 struct object_slot {
     struct no_owner {};

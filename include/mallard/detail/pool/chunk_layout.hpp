@@ -54,8 +54,8 @@ struct plain_divider {
     }
 };
 
-/// Chunks that begin with their header, at any address. A block's chunk is found in the tree of its
-/// pool. `Header`: the contents of the header of each chunk.
+/// Chunks that begin with their header, at any address. The chunk of a block is found in the tree
+/// of its pool. `Header` describes the contents of the header of each chunk.
 template <header_shape Header>
 class plain_chunks {
 public:
@@ -134,14 +134,14 @@ private:
 /// aligned to `align()`, a power of two, and all its blocks begin within the first `align()`
 /// bytes.
 ///
-/// Small blocks: `align()` is the size of a whole chunk. The header lies in place of some slots. In
-/// up to 64 neighbouring chunks, each header lies 1 KiB further into its chunk than the one before,
-/// because headers at the same offset would compete for the same few cache sets
+/// For small blocks, `align()` is the size of a whole chunk, and the header takes the place of some
+/// slots. In up to 64 neighbouring chunks, each header lies 1 KiB further into its chunk than the
+/// header of the chunk before. Headers at the same offset would compete for the same few cache sets
 /// (docs/decisions/0003-coloured-headers.md).
 ///
-/// Blocks above `coloured_stride_max`, and pools of few chunks: the header comes first, so a chunk
-/// may be cut short where a limit or a source has no more memory. A block of `alone_min` bytes or
-/// more has a chunk for itself, as large as header and block.
+/// For blocks above `coloured_stride_max`, and in pools of few chunks, the header comes first. So a
+/// chunk may be cut short where a limit or a source has no more memory. A block of `alone_min`
+/// bytes or more has a chunk for itself, as large as header and block.
 template <header_shape Header>
 class masked_chunks {
 public:
@@ -255,9 +255,9 @@ private:
     // chunk cost less than the end of a chunk of several blocks, where up to one block is lost.
     static constexpr std::size_t alone_min = 16384;
 
-    /// Bytes of a chunk: `wish`, or less under a low limit, but enough to be worth a header. If the
-    /// limit is low and headers are large, one chunk gets the whole limit, because the last of
-    /// several chunks could be wasted.
+    /// Bytes of a chunk: `wish`, or under a low limit about an eighth of the limit. If the limit is
+    /// below `wish` and a header would take more than an eighth of a chunk, one chunk gets the
+    /// whole limit, because the last of several chunks could be wasted.
     constexpr std::size_t chunk_bytes(std::size_t wish, std::size_t limit) const noexcept
     {
         std::size_t const most = std::max(wish, step);
@@ -287,8 +287,8 @@ private:
 
 /// Whether the header of a chunk is found by masking the address of a block. False for a pool that
 /// never grows, because its only chunk may have any address. Also false for a pool with free lists,
-/// which searches its tree of chunks on slow paths. If `owner_of` has to find the owner of a block,
-/// such a pool uses masks as well.
+/// which searches its tree of chunks on slow paths, unless `owner_of` has to find the owners of
+/// blocks.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();

@@ -1,5 +1,5 @@
-// The free blocks of a pool that are not in its cache. A block that was freed is a set bit in the
-// header of its chunk. A block that was never handed out lies in a range of such slots.
+// The free blocks of a pool that are not in its cache. A freed block has its bit set in the header
+// of its chunk. A block that was never handed out has no bit set: it lies in a range of such slots.
 #pragma once
 
 #include <mallard/detail/pool/chunk_list.hpp>

@@ -9,9 +9,9 @@
 
 namespace mallard {
 
-/// A stack of pointers beside the blocks: neither a push nor a pop reads or writes a free
-/// block. The name is Bonwick's ("Magazines and Vmem", 2001). `Top` is the type of the end of
-/// the stack: `void**`, or a type that converts from and to it.
+/// An array of pointers to free blocks, used as a stack. Neither a push nor a pop reads or writes a
+/// free block. The name is Bonwick's ("Magazines and Vmem", 2001). `Top` is the type of the end of
+/// the stack: `void**`, or a type that converts from and to `void**`.
 template <class Top>
 class basic_magazine {
 public:

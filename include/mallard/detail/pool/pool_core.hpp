@@ -125,7 +125,8 @@ public:
     }
 
     /// Adds fresh slots that lie in no chunk of this core, and allocates the first slot. Requires
-    /// that the core has no free block. `trim` passes such slots to its argument `foreign`.
+    /// that the core has no free block. `trim` passes free blocks in these slots to its argument
+    /// `foreign`.
     void* allocate_of(std::span<std::byte> slots) noexcept
     {
         free_.add(slots);

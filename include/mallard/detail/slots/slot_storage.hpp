@@ -28,7 +28,7 @@ namespace mallard {
 /// have, so an insert computes no key.
 ///
 /// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none". The null key is 0,
-/// like a fresh word, but it addresses slot 0, whose word is not 0.
+/// like a fresh word. It names no element, because it addresses slot 0, whose word is not 0.
 ///
 /// A mask cuts each index to the number of slots, a power of two, so any integer addresses a slot.
 /// If the mask changed the index, the integer differs from the word of that slot,

@@ -43,14 +43,14 @@ public:
     using key_type = Key;                     ///< the type of the keys
     using value_type = T;                     ///< the type of the elements
     using iterator = iterator_of<false>;      ///< iterates over `{key, value}`
-    using const_iterator = iterator_of<true>; ///< the same, with constant values
+    using const_iterator = iterator_of<true>; ///< iterates over `{key, constant value}`
 
     /// The element of a key, or null if the key is null or stale. Any key is safe, even a key
     /// of another map.
     ///
     ///     if (enemy* const e = enemies.get(target)) e->health -= 1;
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
-    /// The same, in a constant map.
+    /// `get` for a constant map.
     [[nodiscard]] const T* get(Key k) const noexcept { return find(k); }
     /// Whether the key names an element.
     [[nodiscard]] bool contains(Key k) const noexcept { return find(k) != nullptr; }
@@ -102,7 +102,7 @@ public:
     {
         for_each_in(*this, f, others...);
     }
-    /// The same, in a constant map.
+    /// `for_each` for a constant map.
     template <class F, class... Others>
     void for_each(F f, Others&... others) const
     {

@@ -138,8 +138,8 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 ///     summary   a bit for each word (modulo 64) that may have bits
 ///
 /// The inbox of an owner is the list of its chunks in which other threads freed blocks. The thread
-/// that makes a chunk's summary nonzero adds the chunk; the owner removes the chunk before it
-/// clears the summary. So a chunk is never in the inbox twice, and one link is enough.
+/// that makes a chunk's summary nonzero adds the chunk to the inbox. The owner removes the chunk
+/// before it clears the summary. So a chunk is never in the inbox twice, and one link is enough.
 ///
 ///     a thread that frees:  words |= bits; if the summary lacks the bit of the word:
 ///                           summary |= bit, and if the summary was 0, adds the chunk to the inbox
@@ -286,7 +286,7 @@ public:
             inbox_.load(std::memory_order_relaxed) == nullptr ? nullptr : inbox_.exchange(nullptr);
         while (c != nullptr) {
             remote& r = remote::of(c);
-            // Read before another thread can post the chunk again.
+            // Read the link before another thread can add the chunk to the inbox again.
             pool_chunk* const next = r.next_posted;
             std::size_t const words = c->words_for(c->count);
             for (word s = r.summary.exchange(0); s != 0; s &= s - 1)

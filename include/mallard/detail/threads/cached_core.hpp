@@ -51,7 +51,7 @@ class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using base::mine;
     using base::next;
     static constexpr bool checks_on = chunks::checks_on;
-    // An array that is returned needs room for a node of `later_source`.
+    // An array that is returned must have room for a list link: see `later_source`.
     static constexpr std::size_t entries_min = 4;
     static constexpr std::size_t entries_first = 64;
     static constexpr std::size_t entries_max = 1024;
@@ -354,8 +354,8 @@ private:
         return block;
     }
 
-    /// Allocates a block of a new chunk. The cache `c` becomes the owner of the chunk, or the
-    /// built-in cache if `c` is null.
+    /// Allocates a block of a new chunk. The cache `c` becomes the owner of the chunk. If `c` is
+    /// null, the built-in cache becomes the owner.
     void* take_new(std::size_t i, pool_chunk* fresh, cache* c, blocks& to) noexcept
     {
         if (c != nullptr) {

@@ -43,7 +43,7 @@ public:
 
     constexpr slot_shape shape() const noexcept
     {
-        if constexpr (Options.block != 0) // division by a constant is faster
+        if constexpr (Options.block != 0) // a division by a constant needs no division instruction
             return slot_shape::of(Options.block, Options.align, Options.block_min());
         else
             return shape_;
@@ -278,7 +278,7 @@ private:
             fatal_foreign_free(block);
         index const i = index_of(block);
         bool const was_used = i < carved().used;
-        // Uses an exchange: of two threads that free the same block, one is stopped.
+        // If two threads free the same block, the exchange stops one of them.
         if (address_of(i) != block || !was_used ||
             link_of(i).exchange(0, std::memory_order_relaxed) != in_use)
             fatal_bad_free(block, address_of(i), shape().bytes, was_used);

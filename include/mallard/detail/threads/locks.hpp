@@ -53,9 +53,9 @@ private:
     std::unique_lock<std::mutex>& held_;
 };
 
-/// Collects chunks, and returns the chunks to the source in its destructor. Construct it before
-/// taking a lock: then the source is called after the lock is released. The links of the list are
-/// in the chunks themselves.
+/// Collects chunks, and returns the chunks to the source in its destructor. Construct the object
+/// before you take a lock: then the source is called after the lock is released. The links of the
+/// list are in the chunks themselves.
 template <source Source>
 class later_source {
     struct node {

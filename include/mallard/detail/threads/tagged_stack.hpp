@@ -13,11 +13,11 @@ namespace mallard {
 /// the caller's: `link_of(i)` is an atomic 32-bit word. It holds 1 + the index below `i` in the
 /// stack, or `in_use` while `i` is not in the stack.
 ///
-/// A thread may read the link of an index that another thread has just popped. The first thread's
-/// compare-exchange then fails: each pop adds 1 to the tag, so the head differs even if the same
-/// index is on top again (ABA). The tag wraps after 2^32 pops. So the stack would be corrupted if a
-/// thread were suspended between its read of the head and its compare-exchange for exactly 2^32
-/// pops, and the same index were then on top. tests/models/stack.pml checks pop and push.
+/// A thread may read the link of an index that another thread has just popped. The compare-exchange
+/// of the reading thread then fails: each pop adds 1 to the tag, so the head differs even if the
+/// same index is on top again (ABA). The tag wraps after 2^32 pops. So the stack would be corrupted
+/// if a thread were suspended between its read of the head and its compare-exchange for exactly
+/// 2^32 pops, and the same index were then on top. tests/models/stack.pml checks pop and push.
 class tagged_stack {
 public:
     using index = std::uint32_t;

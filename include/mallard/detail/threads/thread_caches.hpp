@@ -79,9 +79,9 @@ private:
     // of the list; a reader needs only one of the two locks.
     os::thread_table* thread_ = nullptr;
     thread_cache* next_of_thread_ = nullptr;
-    // These members are last, so that the data of a derived cache begin on the same cache line: a
-    // call writes both, and processors combine neighbouring stores of whole words
-    // (docs/decisions/0014).
+    // These members are last, so that the data of a derived cache begin on the same cache line. A
+    // call writes to these members and to those data, and processors combine neighbouring stores of
+    // whole words (docs/decisions/0014).
     alignas(cache_line_bytes) std::atomic<flag> busy_{0};
     std::atomic<flag> frozen_{0};
 };
@@ -103,15 +103,15 @@ struct alignas(cache_line_bytes) thread_table : listed<thread_table> {
 /// The table of a thread without caches. No thread writes to it.
 extern thread_table empty_thread_table;
 
-/// This thread's table. The pointer takes 8 bytes of thread-local data in the initial-exec model,
-/// of which a library that is loaded at run time may use only a few.
+/// This thread's table. The pointer takes 8 bytes of thread-local data in the initial-exec model. A
+/// library that is loaded at run time may use only little of such data.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local thread_table* this_thread_table;
 
 } // namespace os
 
-/// A mutex that its owner may lock again. The constructor is constexpr, which that of
-/// `std::recursive_mutex` is not in every standard library. In the child of a fork, the thread that
-/// forked is still the owner.
+/// A mutex that its owner may lock again. Its constructor is constexpr; in some standard libraries
+/// the constructor of `std::recursive_mutex` is not. In the child of a fork, the thread that forked
+/// is still the owner.
 class recursive_mutex {
 public:
     constexpr recursive_mutex() noexcept = default;
@@ -158,7 +158,7 @@ private:
 
     std::mutex mutex_;
     std::atomic<const void*> owner_{nullptr}; // only the owner itself finds its own address here
-    std::size_t again_ = 0; // how often the owner locked again; only for the owner
+    std::size_t again_ = 0; // how often the owner locked again; only the owner uses it
 };
 
 /// All thread caches of one shared allocator, and the allocator's locks.
@@ -227,8 +227,8 @@ public:
     /// Makes forks take the locks of this list, even before a cache is in use.
     void register_for_fork() noexcept;
 
-    /// Registers two more locks of the allocator that a fork has to take, so that no lock is held
-    /// in the child. Each pointer is null, or the lock exists as long as the list.
+    /// Registers up to two more locks of the allocator that a fork has to take, so that no lock is
+    /// held in the child. Null stands for no lock. A lock must exist as long as the list.
     constexpr void hold_at_fork(std::mutex* one, std::mutex* other) noexcept
     {
         held_at_fork_ = {one, other};
