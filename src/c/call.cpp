@@ -1,9 +1,9 @@
 // Calls functions of the caller, which must not throw.
 //
-// An exception that passed through an allocator would leave it half changed. Therefore this file
-// alone is compiled without unwind tables (see CMakeLists.txt): an exception that arrives here
-// cannot propagate, and the C++ runtime that threw it calls std::terminate with the stack intact.
-// This is the effect of `noexcept`, without a C++ runtime in this library.
+// An exception that passed through an allocator would leave the allocator half changed. Therefore
+// this file alone is compiled without unwind tables (see CMakeLists.txt): an exception that arrives
+// here cannot propagate, and the C++ runtime that threw it calls std::terminate with the stack
+// intact. This is the effect of `noexcept`, without a C++ runtime in this library.
 #include "source.hpp"
 
 namespace mallard::c {

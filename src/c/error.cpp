@@ -19,9 +19,9 @@ struct failure {
     value values[5];
 };
 
-// The last failure of this thread. It is in static thread-local storage (see CMakeLists.txt), so
-// that a read never allocates. It is small, since a library that dlopen loads gets little of that
-// storage.
+// The last failure of this thread. Its static thread-local storage (see CMakeLists.txt) makes sure
+// that a read never allocates. The record is small, since a library that dlopen loads gets little
+// of that storage.
 constinit thread_local failure last;
 static_assert(sizeof last <= 64);
 

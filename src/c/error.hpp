@@ -28,8 +28,8 @@ public:
     std::uintptr_t bits = 0;
 };
 
-/// Records a failure and sets errno. A call is cheap, since a program may fail in a loop. It does
-/// not allocate, since memory may be short. So `mallard_explain` formats the text later.
+/// Records a failure and sets errno. Costs little, since a program may fail in a loop, and does not
+/// allocate, since memory may be short. So `mallard_explain` formats the text later.
 [[gnu::cold]] mallard_error fail(const message& what, value a = {}, value b = {}, value c = {},
                                  value d = {}, value e = {}) noexcept;
 

@@ -22,8 +22,7 @@ void __throw_system_error(int error)
 }
 
 // The headers of libstdc++ call this if they are compiled with -D_GLIBCXX_ASSERTIONS. They declare
-// that the function does not return, but not by [[noreturn]], and clang refuses to add that word
-// here.
+// that the function does not return, but without [[noreturn]], so clang refuses [[noreturn]] here.
 void __glibcxx_assert_fail(const char* file, int line, const char* function,
                            const char* condition) noexcept
 {

@@ -19,8 +19,8 @@ inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
 /// still counts as used in its slab.
 ///
 /// The checks for a double free run when the deferred blocks are returned to their slabs. Until
-/// then a block that was freed twice might be deferred and in the free list of its class. So the
-/// first deferred free of a class hides the free list: the blocks of a hidden list cannot be
+/// then a block that was freed twice might be both deferred and in the free list of its class. So
+/// the first deferred free of a class hides the free list: the blocks of a hidden list cannot be
 /// allocated until the deferred blocks are returned. Each return of `capacity` deferred blocks also
 /// returns as many blocks of a hidden list. These blocks were freed earlier, and would keep their
 /// slabs from becoming free.

@@ -3,10 +3,10 @@
 
 namespace mallard::engine {
 
-/// Whether a fork by this thread takes the engine's locks. It takes none in two cases. In a process
-/// with one thread, it needs none. In a signal handler that interrupted this thread while the
-/// thread held a lock or waited for one, taking locks would deadlock. The child of such a fork may
-/// call only functions that a signal handler may call.
+/// Whether a fork by this thread takes the engine's locks. In a process with one thread, a fork
+/// needs no locks. In a signal handler that interrupted this thread while the thread held a lock or
+/// waited for one, taking locks would deadlock: the child of such a fork may call only functions
+/// that a signal handler may call.
 bool can_take_locks() noexcept;
 
 } // namespace mallard::engine

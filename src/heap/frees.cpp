@@ -40,9 +40,9 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
 {
     busy_scope const busy(cache);
     tick(cache);
-    // Besides the deferred blocks, the blocks of one hidden list are returned. A thread that frees
-    // several classes may have several hidden lists: the list is that of a deferred block's class.
-    // The count of slow paths picks this block, so that successive calls serve different classes.
+    // Besides the deferred blocks, return blocks of one hidden list. A thread that frees several
+    // classes may have several hidden lists. The count of slow paths picks a deferred block, and so
+    // the list of its class. Successive calls thus serve different classes.
     std::uint32_t const chosen =
         cache.slow_paths.load(std::memory_order_relaxed) % deferred_frees::capacity;
     std::size_t const index = slab_of(cache.deferred.block(chosen)).index;

@@ -23,8 +23,8 @@ inline std::size_t kernel_page_bytes() noexcept
     return static_cast<std::size_t>(::getpagesize());
 }
 
-/// Whether functions keep frame records, as compilers and distributions for AArch64 have them do by
-/// default. Then a walk of the stack follows these records and reads no unwind tables.
+/// Whether functions keep frame records, which is the default on AArch64. Then a walk of the stack
+/// follows these records and reads no unwind tables.
 #if defined(__x86_64__)
 inline constexpr bool has_frame_records = false;
 #else

@@ -1,5 +1,5 @@
-// Call stacks of the calling thread, found by the unwind tables that compilers write; on AArch64 by
-// frame pointers.
+// Call stacks of the calling thread. They are found by the unwind tables that compilers write, and
+// on AArch64 by frame pointers.
 //
 //     constinit thread_local stack_memory last;       // with room for frames
 //     stack_change change = walk(last, caller());     // in malloc: the stack of malloc's caller

@@ -57,9 +57,9 @@ long change_signals_to(std::uintptr_t address) noexcept
 #endif
 }
 
-/// Whether the page at `address` can be read. Asks the kernel to use a signal set there for the
-/// invalid operation -1: the kernel reads the set first, and reports EFAULT if it cannot. Sandboxes
-/// allow this call.
+/// Whether the page at `address` can be read. Passes the address to the kernel as a signal set,
+/// with the invalid operation -1. The kernel reads the set first, and reports EFAULT if it cannot
+/// read the set. Sandboxes allow this call.
 bool is_readable(std::uintptr_t address) noexcept
 {
     // Valgrind would report bytes that the program has not written yet.
@@ -396,8 +396,8 @@ struct remembering_walk {
     stack_change finish(bool is_cut) noexcept
     {
         std::uint32_t const stored = std::min(fresh, fresh_room);
-        // One by one, since memmove would load several frames at once from the stores of `collect`,
-        // which processors do only after these stores have reached the cache.
+        // Copied one by one. memmove would load several frames at once from the stores of
+        // `collect`. Processors do such a load only after these stores have reached the cache.
         auto const from = memory.frames.last(stored);
         auto const to = memory.frames.subspan(kept, stored);
 #pragma GCC unroll 1

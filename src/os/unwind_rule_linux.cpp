@@ -14,8 +14,8 @@ constexpr unsigned rbp = 6;
 constexpr unsigned rsp = 7;
 constexpr unsigned return_address = 16;
 
-/// Reads numbers of several encodings from a range of bytes, and returns each as 64 bits, signed
-/// ones extended. After a failure the range is empty, and every further number is read as 0.
+/// Reads numbers of several encodings from a range of bytes. Returns each number as 64 bits; signed
+/// numbers are sign-extended. After a failure the range is empty, and every further number is 0.
 class table_reader {
 public:
     table_reader() = default;

@@ -130,7 +130,8 @@ template <class Real>
     std::uint64_t const begin = begin_of_call(*t);
     void* const moved = real();
     std::uint64_t const end = ticks_after();
-    // The old block is in use after a failure, so that its event is cancelled, chosen or not.
+    // After a failure the old block is still in use. So its realloc_from is cancelled, whether this
+    // call is chosen as a sample or not.
     bool const has_failed = moved == nullptr && bytes != 0;
     bool const is_cancelled = has_failed && was_known && the.samples;
     if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes)) {

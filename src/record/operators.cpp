@@ -2,8 +2,8 @@
 //
 // An operator of libstdc++ or libc++ calls malloc or free, whose hooks record the event. So these
 // operators only note which form was called (thread_state::from) and jump to the next operator: no
-// frame of the recorder is on the stack when std::bad_alloc is thrown. If the next operator is that
-// of another allocator, which does not call malloc, the event is recorded here.
+// frame of the recorder is on the stack when std::bad_alloc is thrown. If the next operator belongs
+// to another allocator and does not call malloc, the event is recorded here.
 #include "next.hpp"
 #include "sampled.hpp"
 #include "thread.hpp"

@@ -118,10 +118,10 @@ void begin_process(const char* how, std::uint32_t before) noexcept
     tell_next_program();
 }
 
-/// Replaces the ring by private pages if the fork interrupted a call of malloc's family, which the
-/// child finishes: the call must not write to the segment of the parent, and a child that is not
-/// followed has not inherited the ring. A followed child takes a segment of its own, unless the
-/// fork interrupted `append`.
+/// Replaces the ring by private pages in a child whose fork interrupted a call of malloc's family.
+/// The child finishes that call, and must not write to the segment of the parent. Without
+/// `follows_fork`, the child has not even inherited the ring. Does nothing if the child takes a
+/// segment of its own: with `follows_fork`, unless the fork interrupted `append`.
 void protect_ring_of_parent() noexcept
 {
     activity const now = this_thread.now.load(std::memory_order_relaxed);

@@ -16,9 +16,9 @@
 //     later only `recording`;
 //   - the thread that popped a segment writes the segment's fields and records, until it seals the
 //     segment;
-//   - the command resets a sealed segment before it pushes the segment. It does the same with the
-//     segments of a thread or process that ended without sealing them. The command loads `state`
-//     before `count`: a segment that is sealed has its last count.
+//   - the command resets a sealed segment before it pushes the segment. It also resets and pushes
+//     the segments of a thread or process that ended without sealing them. The command loads
+//     `state` before `count`: a segment that is sealed has its last count.
 // tests/models/record_ring.pml checks this protocol.
 //
 // crates/mallard-cli must declare the same types. `version` changes with any of them.
@@ -37,7 +37,7 @@ constexpr std::size_t segment_table_offset = 4096;
 
 /// What a thread does when no segment is free.
 enum ring_on_full : std::uint32_t {
-    ring_wait = 0, ///< waits until the command has pushed one
+    ring_wait = 0, ///< waits until the command has pushed a segment
     ring_drop = 1, ///< drops events, and counts them in `lost_full`
 };
 

@@ -29,7 +29,7 @@ ring_segment* pop_segment() noexcept
     return nullptr;
 }
 
-/// Waits for a free segment. Null: the command has ended, and nobody will free one.
+/// Waits for a free segment. Null: the command has ended, and no segment will become free.
 ring_segment* wait_for_segment() noexcept
 {
     os::errno_kept const kept;

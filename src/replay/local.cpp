@@ -13,7 +13,7 @@ void local_target::open() noexcept
         open_ = kind::is_arena;
         return;
     case mallard_replay_multipool:
-        // A growth at run time has no slabs, which the default multipool has.
+        // The default multipool has slabs; a multipool with a growth at run time has none.
         if (description_.first_chunk == 0) {
             std::construct_at(&multipool_, from);
             open_ = kind::is_multipool;

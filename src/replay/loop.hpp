@@ -122,8 +122,8 @@ private:
     /// Counts a free of an empty slot.
     [[gnu::noinline, gnu::cold]] void free_nothing() noexcept { ++self_.empty_frees; }
 
-    /// Calls realloc. Without a `realloc_from` before it there is no old block, even if the slot
-    /// has an address: that of a block whose free was dropped. If realloc fails, the old block
+    /// Calls realloc. If no `realloc_from` came before this op, there is no old block: an address
+    /// in the slot is then that of a block whose free was dropped. If realloc fails, the old block
     /// stays.
     [[gnu::noinline]] void reallocate(op const& o) noexcept
     {

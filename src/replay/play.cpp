@@ -100,7 +100,8 @@ void play::join_ended() noexcept
     }
 }
 
-/// Joins all threads. A thread that joins others ends later itself, and so wakes this one again.
+/// Joins all threads. A thread that joins other threads ends later, and then wakes this thread
+/// again.
 void play::join_all() noexcept
 {
     for (;;) {

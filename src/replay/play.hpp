@@ -73,7 +73,7 @@ public:
     /// The hash of the calls of a thread.
     std::uint64_t hash_of(std::size_t thread) const noexcept { return threads_[thread].hash; }
 
-    // What follows is called by the loop of a thread.
+    // The loop of a thread calls the functions below.
 
     void** slots() const noexcept { return slots_.data(); }
     local_targets& locals() noexcept { return targets_; }

@@ -45,8 +45,8 @@ public:
     /// Ends the process: the file is damaged, in the way that `format` and its arguments say.
     [[noreturn, gnu::format(printf, 2, 3)]] void damaged(const char* format, ...) const noexcept;
 
-    /// Ends the process: an op does not wait for an op of another thread, although it needs it.
-    /// `format` and its arguments say which one.
+    /// Ends the process: an op needs an op of another thread, but does not wait for it. `format`
+    /// and its arguments say which op.
     [[noreturn, gnu::format(printf, 2, 3)]] void lacks_edge(const char* format, ...) const noexcept;
 
 private:

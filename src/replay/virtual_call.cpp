@@ -124,8 +124,8 @@ call_cost one_target() noexcept
     return cost;
 }
 
-/// Measures calls of four objects of four types. The virtual calls are in random order: so is a
-/// place in a program from which several allocators are called.
+/// Measures calls of four objects of four types. The virtual calls are in random order, as in a
+/// program in which one line calls several allocators.
 call_cost alternating() noexcept
 {
     resources<std::make_integer_sequence<int, 4>> all;

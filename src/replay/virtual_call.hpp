@@ -13,7 +13,7 @@ struct call_cost {
 /// what a program gains by inlining or by sizes that the compiler knows, so both calls do the same.
 struct virtual_call_cost {
     call_cost one_target;  ///< all calls have one target: the processor predicts them
-    call_cost alternating; ///< the target of each call is one of four, in no order
+    call_cost alternating; ///< the target of each call is one of four, in random order
     call_cost cold;        ///< the tables, objects and code are not in the first caches
 };
 

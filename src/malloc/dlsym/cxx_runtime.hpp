@@ -60,9 +60,9 @@ inline std::new_handler new_handler() noexcept
 }
 
 /// Calls the throwing form of operator new, and returns null if it throws. This library has no
-/// runtime, so it cannot catch. It calls the runtime's nothrow form, the symbol `name`, which calls
-/// our throwing form in a try block. A runtime that is linked into the program lacks that form,
-/// since the linker takes ours. In this case an exception of a new_handler propagates.
+/// runtime, so it cannot catch. Therefore it calls the runtime's nothrow form, the symbol `name`.
+/// That form calls our throwing form in a try block. If a runtime is linked into the program, the
+/// linker takes our nothrow form instead, and an exception of a new_handler propagates.
 template <class Form, class Retry, class... Arguments>
 void* catching(Retry retry, const char* name, const Arguments&... arguments)
 {
