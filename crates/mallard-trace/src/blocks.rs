@@ -12,7 +12,7 @@ pub struct Block {
     pub t0: i64,
     /// Where the block is.
     pub addr: u64,
-    /// Its size in bytes, as requested last.
+    /// Size of the block in bytes, as requested last.
     pub size: u64,
     /// The thread of the allocation.
     pub thread: u32,
@@ -21,7 +21,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// What its site is told when it ends.
+    /// The data of the block that its site counts when the block ends.
     #[inline]
     pub fn ended(&self) -> Ended {
         Ended { site: self.site, id: self.id, addr: self.addr, size: self.size }
@@ -59,8 +59,8 @@ impl Blocks {
         self.next
     }
 
-    /// Adds a block. If the table still has a block at the same address, the stream lacks its free:
-    /// returns this older block.
+    /// Adds a block. If the table still has a block at the same address, the stream lacks the free of
+    /// that older block. Returns the older block.
     #[inline]
     pub fn insert(&mut self, table: usize, block: Block) -> Option<Block> {
         self.tables[table].insert(block.addr, block)

@@ -167,14 +167,14 @@ pub fn fragmentability(n: i64, pages: &Pages) -> Estimate {
     Estimate::of(n, value(pages.bytes, pages.pages), pages.repetitions(value))
 }
 
-/// U: bytes at the peak / bytes ever allocated. The squares are the sums of the squares of the sizes
-/// of the blocks at the peak, and of all blocks.
+/// U: bytes at the peak / bytes ever allocated. `peak_squares` is the sum of the squared sizes of the
+/// blocks at the peak, `all_squares` the sum for all blocks.
 pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: f64) -> Estimate {
     if n < OBSERVATIONS_MIN || all <= 0.0 {
         return Estimate::none(n);
     }
-    // Each block counts 0, 1, 2, ... times in a repetition. So the bytes at the peak, and those of
-    // the other blocks, have the sums of the squares as their variances.
+    // Each block counts 0, 1, 2, ... times in a repetition. So the variance of the bytes at the peak is
+    // the sum of the squared sizes; likewise for the other blocks.
     let (rest, rest_squares) = ((all - peak).max(0.0), (all_squares - peak_squares).max(0.0));
     let mut random = Random::new(n as u64);
     let repeat = |_| {
@@ -189,8 +189,8 @@ pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: 
     Estimate::of(n, (peak / all).min(1.0), (0..REPETITIONS).map(repeat).collect())
 }
 
-/// C: the mean number of other threads inside a call, divided by the number of other threads. `sum`
-/// and `squares` are those of the number of other threads, over `n` calls.
+/// C: the mean number of other threads inside a call, divided by the number of other threads. `sum` adds
+/// up the number of other threads inside a call over `n` calls; `squares` adds up its square.
 pub fn contention(n: i64, sum: f64, squares: f64, threads: usize) -> Estimate {
     if n < OBSERVATIONS_MIN {
         return Estimate::none(n);

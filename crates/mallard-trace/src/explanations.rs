@@ -11,13 +11,14 @@ pub struct Explanation {
     pub word: &'static str,
     /// The unit.
     pub unit: &'static str,
-    /// What it asks of a part of a program.
+    /// The question that the measure answers about a part of a program.
     pub question: &'static str,
     /// What a value near 0 advises, or nothing.
     pub low: &'static str,
     /// What a high value advises.
     pub high: &'static str,
-    /// How it is computed, what a high value says, and where the interval comes from.
+    /// How the measure is computed, what a high value says, and where the confidence interval comes
+    /// from.
     pub text: &'static str,
 }
 

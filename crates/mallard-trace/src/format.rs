@@ -248,8 +248,8 @@ impl Record {
         parts.iter().enumerate().map(record).collect()
     }
 
-    /// The number of bytes after the record that belong to it: a text, or return addresses. In the
-    /// stream, padding completes the last record that they take.
+    /// The number of bytes after the record that belong to the record: a text, or return addresses. In
+    /// the stream, padding fills these bytes up to whole records.
     #[inline]
     pub fn tail_bytes(&self) -> u64 {
         let op = self.op();

@@ -59,11 +59,10 @@ impl Levels {
     }
 }
 
-/// Whether levels only grow, from the least level of each window: blocks that come and go do not
-/// raise the least level. At least six of the seven steps must rise, and none may fall by more than
-/// 5 % of the last level. The second half of the time must add a quarter of the last level, and the
-/// last quarter 5 %, so that a program that only fills its tables at the start does not count as
-/// growing.
+/// Whether levels only grow. `windows` has the least level of each window: blocks that come and go do
+/// not raise the least level. At least six of the seven steps must rise, and none may fall by more than
+/// 5 % of the last level. The second half of the time must add a quarter of the last level, and the last
+/// quarter 5 %, so that a program that only fills its tables at the start does not count as growing.
 pub fn only_grows(windows: &[f64; WINDOWS]) -> bool {
     let last = windows[WINDOWS - 1];
     let rises = windows.windows(2).filter(|pair| pair[1] > pair[0]).count();
@@ -88,7 +87,7 @@ mod tests {
             levels.note(width, slice, ms as f64);
         }
         levels.note(width, 25, 100.0);
-        // Slices of 4 ms: the level of the first is that before the change at 4 ms.
+        // Slices of 4 ms: the level of the first slice is the level before the change at 4 ms.
         assert_eq!(levels.at[..3], [4.0, 8.0, 12.0]);
         assert_eq!(levels.at[24], 100.0);
         let windows = levels.windows().unwrap();

@@ -87,8 +87,8 @@ impl Process {
         self.at_mappings = Some(now);
     }
 
-    /// Divides `rss` resident bytes into parts. `anonymous` of them belong to no file: those that
-    /// are not in stacks are in heaps.
+    /// Divides `rss` resident bytes into parts. `anonymous` of the bytes belong to no file: these bytes
+    /// are in stacks or in heaps.
     fn parts(&self, rss: u64, anonymous: u64) -> Option<Parts> {
         let at_mappings = self.at_mappings?;
         let anonymous = anonymous.min(rss);
@@ -118,7 +118,7 @@ pub(crate) struct Heaps {
     /// The processes, by the index of their table of blocks. Tables of traced allocators have no
     /// process.
     processes: Vec<Option<Box<Process>>>,
-    /// The resident memory for samples that are yet to come, by the number of the sample.
+    /// The resident memory that was announced for later samples, by the number of the sample.
     announced: NumberMap<u64, Resident>,
     rounding: Rounding,
     is_whole: bool,
@@ -240,8 +240,8 @@ mod tests {
     #[test]
     fn memory_that_was_untouched_when_the_mappings_were_read_is_not_live() {
         let mut heaps = Heaps::new(true);
-        heaps.add(0, 0x1000_0010, 64 << 20); // 1 MiB of it is touched
-        heaps.add(0, 0x2000_0010, 100); // 1 MiB was freed around it
+        heaps.add(0, 0x1000_0010, 64 << 20); // 1 MiB of the block is touched
+        heaps.add(0, 0x2000_0010, 100); // 1 MiB was freed around the block
         let mappings =
             [mapped(0x1000_0000, 0x1500_0000, 1 << 20), mapped(0x2000_0000, 0x2500_0000, 1 << 20)];
         heaps.announce(0, resident(4 << 20, 2 << 20, &mappings));

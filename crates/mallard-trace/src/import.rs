@@ -30,8 +30,8 @@ pub struct Options {
     pub debug_folders: Vec<PathBuf>,
     /// Whether functions are left as `module+0x…`.
     pub without_symbols: bool,
-    /// Whether paths, arguments, environment and host are left out: see [`Manifest::redact`]. Of a
-    /// path, the name of the file stays.
+    /// Whether paths, arguments, environment and host are left out: see [`Manifest::redact`]. The file
+    /// name of a path stays.
     pub redact: bool,
     /// The entry `notes` of the manifest.
     pub notes: serde_json::Map<String, serde_json::Value>,
@@ -48,8 +48,8 @@ pub enum Progress {
     Sites(usize),
 }
 
-/// Makes a trace of the stream in a file, as the new folder `to`. If anything fails, there is no
-/// such folder, or a trace that was there before is unchanged.
+/// Makes a trace of the stream in a file, as the new folder `to`. If anything fails, `to` is as it was
+/// before: missing, or an unchanged earlier trace.
 pub fn import(
     stream: &Path,
     to: &Path,
@@ -69,7 +69,7 @@ pub fn import_from<R: Read>(
     import_known(reader, to, options, None, progress)
 }
 
-/// Does the same as [`import_from`], for a stream whose frames another program may know.
+/// Does the same as [`import_from`], for a stream whose frames another program may have looked up.
 pub(crate) fn import_known<R: Read>(
     mut reader: Reader<R>,
     to: &Path,

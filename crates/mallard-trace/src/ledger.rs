@@ -69,10 +69,10 @@ pub(crate) enum Message {
     Thread { thread: u32, tid: i32, process: i32, is_forked: bool },
     /// The readings of the clock at a checkpoint.
     Checkpoint { t: u64, ns: u64 },
-    /// What of a process is resident at the moment of the sample `number`. It comes before the event
-    /// MEMORY of the sample.
+    /// The resident memory of a process at the moment of the sample `number`. This message comes before
+    /// the event MEMORY of the sample.
     Resident { number: u64, resident: Resident },
-    /// The malloc of processes that have not allocated yet rounds sizes in this way.
+    /// How the malloc rounds sizes in processes that have not allocated yet.
     Rounding(Rounding),
     /// The next events in the order of time. Events of the kinds MEMORY and PROCESS_END are among
     /// them: for MEMORY, `addr` is the number of the sample.
@@ -110,7 +110,8 @@ pub struct Counts {
     pub blocks: u64,
     /// Frees of blocks whose allocation is not in the stream.
     pub unknown_frees: u64,
-    /// Such frees in a process made by fork: the parent allocated the block before the fork.
+    /// Frees of unknown blocks in a process made by fork: the parent allocated the block before the
+    /// fork.
     pub inherited_frees: u64,
     /// Blocks whose address was allocated again, though no free is in the stream.
     pub missed_frees: u64,
@@ -134,15 +135,15 @@ struct ThreadState {
 
 /// A realloc that has begun.
 struct Realloc {
-    /// The block, if it is known. It is in no table meanwhile, since another thread may get its
-    /// address before the realloc is done.
+    /// The block, if it is known. Until the realloc is done, the block is in no table, since another
+    /// thread may get its address.
     block: Option<Block>,
     addr: u64,
     table: u32,
     fresh: u16,
 }
 
-/// The state of the ledger: see the comment of the module.
+/// The ledger: see the comment of the module.
 pub(crate) struct Ledger {
     clock: Clock,
     blocks: Blocks,
@@ -160,7 +161,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Without addresses, those of the calls only tell blocks apart, and the rows have none.
+    /// If `has_addresses` is false, the addresses of the calls only tell blocks apart, and the rows have
+    /// no addresses.
     pub fn new(clock: Clock, sample_bytes: u64, tables: Tables, has_addresses: bool) -> Self {
         Ledger {
             clock,
@@ -372,7 +374,8 @@ impl Ledger {
         let realloc = self.threads[call.thread as usize].realloc.take();
         self.counts.reallocs += 1;
         self.counts.broken_reallocs += u64::from(realloc.is_none());
-        // The row stands for both records, so the frames that are new in the first are new in it.
+        // The row stands for both records of the realloc, so frames that are new in the first record are
+        // new in the row.
         let fresh = realloc.as_ref().map_or(0, |realloc| realloc.fresh).max(call.fresh);
         let call = &Call { fresh, ..*call };
         let (old, from) = realloc.map_or((None, 0), |realloc| (realloc.block, realloc.addr));

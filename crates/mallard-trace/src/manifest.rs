@@ -134,7 +134,7 @@ pub struct Totals {
     pub duration_ns: i64,
     /// CPU time of the program, in nanoseconds; `None` if the stream does not have it.
     pub cpu_ns: Option<i64>,
-    /// The sums of all sites. Its `stack` is 0.
+    /// The sums of all sites, as a row whose `stack` is 0.
     pub sites: crate::site_row::SiteRow,
     /// Number of sites.
     pub site_count: u64,
@@ -180,7 +180,7 @@ impl Manifest {
         self.notes.get(IMPORTED_FROM)?.as_str()
     }
 
-    /// What the file lacks that the trace was imported from, in words: "threads".
+    /// What the imported file lacks, in words such as "threads".
     pub fn lacks(&self) -> Vec<&str> {
         let lacks = self.notes.get(LACKS).and_then(serde_json::Value::as_array);
         lacks.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
@@ -193,7 +193,7 @@ impl Manifest {
         Some(format!("imported from {from}: no {}", self.lacks().join(", no ")))
     }
 
-    /// Whether the trace has a thing that [`Manifest::lacks`] may name.
+    /// Whether the trace has `what`, which is a constant of [`lack`].
     pub fn has(&self, what: &str) -> bool {
         !self.lacks().contains(&what)
     }

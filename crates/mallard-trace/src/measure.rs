@@ -7,7 +7,7 @@ use crate::sites::{Finished, Site};
 use crate::slices::{CpuTime, Slices, Width, SLICES};
 use rayon::prelude::*;
 
-/// Returns the rows of all sites, and that of the whole program.
+/// Returns the rows of all sites, and the row of the whole program.
 pub(crate) fn rows(finished: Finished, cpu: &CpuTime, threads: usize) -> (Vec<SiteRow>, SiteRow) {
     let Finished { mut sites, mut whole, width, .. } = finished;
     let (width, cpu_ns) = cpu_slices(cpu, width);

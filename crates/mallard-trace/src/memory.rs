@@ -89,7 +89,7 @@ pub enum Cause {
     Unknown,
     /// Live bytes.
     Used,
-    /// Live bytes, of which at least half belong to sites that only grow.
+    /// Live bytes. At least half of them belong to sites that only grow.
     Growing,
     /// Bytes that the malloc adds to live blocks.
     Rounding,
@@ -209,7 +209,7 @@ pub(crate) struct Sums {
     peak: Moment,
     end: Moment,
     moments: u64,
-    /// For each part the sum of bytes times nanoseconds. `weight` is the sum of the nanoseconds.
+    /// For each part, the sum of bytes times nanoseconds. `weight` is the sum of the nanoseconds.
     weighted: [f64; 7],
     weight: f64,
 }
@@ -258,8 +258,8 @@ impl Sums {
         }
     }
 
-    /// Returns the peak, the end and the mean at time `t_ns`. If no time has passed, the mean is
-    /// that of the end.
+    /// Returns the peak, the end and the mean at time `t_ns`. If no time has passed, the mean is equal
+    /// to the end.
     pub fn finish(self, t_ns: i64) -> MemorySummary {
         let mut sums = self;
         sums.pass(t_ns);

@@ -1,8 +1,8 @@
 //! Brings the events of all threads into the order of time, with bounded memory.
 //!
-//! The events of one thread are in order, those of different threads are out of order by the time
-//! between two checkpoints at most. So the events before a checkpoint, sorted, can be returned up
-//! to the time of the checkpoint.
+//! The events of one thread are in order. Events of different threads are out of order by at most the
+//! time between two checkpoints. So at a checkpoint, all events before its time can be sorted and
+//! returned.
 
 /// An item with a time, in ticks.
 pub trait Timed {
@@ -52,14 +52,14 @@ impl<T: Timed> Merge<T> {
         self.pass(self.held.len(), each);
     }
 
-    /// Events that were passed on after a later one. Each comes from a thread that stood still
-    /// between a call and the writing of its event. No block is affected by that.
+    /// Events that were passed on after a later one. The thread of such an event stood still between the
+    /// call and the writing of the event. No block is affected.
     pub fn inversions(&self) -> u64 {
         self.inversions
     }
 
-    /// The sort is stable, because events of one thread at one tick are in order. It finds the
-    /// sorted runs, of which each thread makes one.
+    /// The sort is stable, because events of one thread at one tick are in order. The sort finds sorted
+    /// runs, and the events of each thread are one run.
     fn sort(&mut self) {
         self.held.sort_by_key(Timed::t);
     }

@@ -42,7 +42,7 @@ pub enum Frame {
         /// The return address as an offset in the file.
         offset: u64,
     },
-    /// Code of which no module is known: the return address.
+    /// Code without a known module: the return address.
     Unknown {
         /// The address space, in which the module may become known later.
         space: u32,
@@ -60,10 +60,11 @@ pub enum Frame {
 
 /// The most mappings. Further ones are ignored, so that a damaged stream cannot take all memory.
 const MAPPINGS_MAX: usize = 1 << 16;
-/// The most frames. All further addresses share one frame, for the same reason.
+/// The most frames. All further addresses share one frame, so that a damaged stream cannot take all
+/// memory.
 const FRAMES_MAX: usize = 1 << 22;
-/// The most mappings that splits of address spaces copy. After that, a space is changed in place, and
-/// frames at its old addresses stay as they were.
+/// The most mappings that are copied when address spaces are split. After that, a space is changed in
+/// place, and frames at its old addresses stay as they were.
 const COPIES_MAX: usize = 1 << 20;
 
 /// Maps the code in an address space, from start to (end, offset in the file, module).
@@ -104,7 +105,7 @@ impl Default for Modules {
 }
 
 impl Modules {
-    /// A process begins with an empty address space, or, after `fork`, with that of its parent.
+    /// Adds a process. Its address space is empty or, after `fork`, that of its parent.
     pub fn process(&mut self, process: u32, forked_from: Option<u32>) {
         let space = match forked_from {
             Some(parent) => self.space_of(parent),

@@ -84,7 +84,7 @@ pub fn is_wrapper(function: &str) -> bool {
     begins_with_any(function, &WRAPPERS)
 }
 
-/// Whether a function is one of the standard library of C++ or Rust.
+/// Whether a function belongs to the standard library of C++ or Rust.
 pub(crate) fn is_standard(function: &str) -> bool {
     begins_with_any(function, &STANDARD)
 }

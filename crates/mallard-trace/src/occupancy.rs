@@ -63,7 +63,7 @@ impl Filled {
         self.whole.saturating_sub(rest)
     }
 
-    /// The same sums without `untouched` pages within large blocks.
+    /// Returns the sums without `untouched` pages within large blocks.
     pub fn without(self, untouched: u64) -> Filled {
         Filled { whole: self.whole.saturating_sub(untouched), ..self }
     }

@@ -13,7 +13,7 @@ pub struct TimedCall {
     pub begin: u64,
     /// When it was done.
     pub end: u64,
-    /// Who called.
+    /// The thread that called.
     pub thread: u32,
     /// The site that counts the call.
     pub site: u32,

@@ -89,8 +89,8 @@ pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
 }
 
 /// Divides the resident memory into parts at each of `moments`, which are in nanoseconds since the
-/// stream was opened, in any order. The parts of a process at a moment are those of its last row
-/// before, and 0 before its first row and after its end.
+/// stream was opened, in any order. The parts of a process at a moment are those of its last row before
+/// the moment. They are 0 before its first row and after its end.
 pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     let rows = rows(trace)?;
     if rows.is_empty() {

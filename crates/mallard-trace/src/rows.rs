@@ -87,8 +87,8 @@ impl Reader {
     }
 }
 
-/// Reads all rows of the table `events` on another thread, some ahead of `visit`, which gets them in
-/// order. Stops at the first error.
+/// Reads all rows of the table `events` on another thread, which may be some rows ahead of `visit`.
+/// Calls `visit` with the rows in order. Stops at the first error.
 pub(crate) fn read_ahead(
     events: &Table,
     wanted: Wanted,

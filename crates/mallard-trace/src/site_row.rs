@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::tables::{Column, Table};
 use serde::{Deserialize, Serialize};
 
-/// Declares the row and its columns, which are those of the schema in its order.
+/// Declares the row and its columns, in the order of the schema.
 macro_rules! site_row {
     (
         numbers { $($(#[doc = $number_doc:literal])* $number:ident,)* }
@@ -22,7 +22,8 @@ macro_rules! site_row {
             pub stack: i32,
             $($(#[doc = $number_doc])* pub $number: i64,)*
             $($(#[doc = $life_doc])* pub $life: Option<i64>,)*
-            /// Its share of the bytes in use at the peak of the whole program, from 0 to 1.
+            /// The share of the call stack in the bytes in use at the peak of the whole program, from 0
+            /// to 1.
             pub peak_share: f64,
             $($(#[doc = $doc])* pub $estimate: Estimate,)*
         }
@@ -84,7 +85,7 @@ site_row! {
         frees,
         /// Calls that failed.
         failed,
-        /// Calls of realloc for its blocks.
+        /// Calls of realloc for blocks of the call stack.
         reallocs,
         /// Blocks that were never freed.
         live_allocs,
@@ -96,7 +97,7 @@ site_row! {
         peak_allocs,
         /// The moment of `peak_bytes`.
         peak_t,
-        /// Bytes in use when the whole program had the most.
+        /// Bytes in use at the peak of the whole program.
         at_peak_bytes,
         /// Blocks freed by another thread than the one that allocated them.
         cross_thread_frees,

@@ -1,9 +1,9 @@
-//! What each call stack that allocates has allocated: counts, live bytes, peaks, lifetimes.
+//! Counts, live bytes, peaks and lifetimes of the blocks of each call stack that allocates.
 //!
-//! All numbers are updated as the events pass by in the order of time. A new peak of the whole
-//! program does not touch each site: a site's live bytes at the last peak are its live bytes before
-//! its first change after that peak. The pages that blocks touched at a peak are kept as the blocks
-//! end: a block of the last peak adds its pages then, and a higher peak removes them all.
+//! All numbers are updated as the events pass by in the order of time. A new peak of the whole program
+//! does not update each site: the live bytes of a site at the last peak are its live bytes before its
+//! first change after that peak. When a block of the last peak ends, the pages that it touched are added
+//! to the pages of the peak. A higher peak removes all these pages.
 
 use crate::duck::{Pages, OBSERVATIONS_MIN};
 use crate::growth::{self, Levels};
@@ -59,7 +59,7 @@ pub struct Site {
     touched_at: f64,
     /// Bytes in use over time.
     pub levels: Levels,
-    /// Bytes in use when the whole program had the most.
+    /// Bytes in use at the peak of the whole program.
     pub at_peak_bytes: f64,
     /// Blocks freed.
     pub frees: f64,
@@ -71,8 +71,8 @@ pub struct Site {
     pub call_ns: i64,
     /// Number of timed calls.
     pub timed: i64,
-    /// Other threads that were inside a timed call during a timed call: the sum, and the sum of
-    /// squares. After `finish`, an estimate of those inside any call.
+    /// Other threads that were inside a timed call during a timed call: the sum, and the sum of squares.
+    /// After `finish`, an estimate for threads inside any call.
     pub overlaps: (f64, f64),
     /// Sizes of allocations.
     pub sizes: Histogram,
@@ -80,7 +80,7 @@ pub struct Site {
     pub lives: Histogram,
     /// Calls over time.
     pub ops: Slices,
-    /// Calls of realloc for its blocks.
+    /// Calls of realloc for blocks of the call stack.
     pub reallocs: f64,
     /// Blocks and bytes that processes had in use when they ended.
     pub left: (f64, f64),
@@ -123,13 +123,13 @@ impl Site {
         &mut self.touched
     }
 
-    /// The pages that its blocks touched when `peak_bytes` were in use; empty if the blocks were
-    /// fewer than a measure needs.
+    /// The pages that the blocks of the site touched when `peak_bytes` were in use. Empty if there were
+    /// fewer blocks than a measure needs.
     pub fn pages_at_peak(&mut self) -> Pages {
         self.touched_now().pages()
     }
 
-    /// How the site grows; nothing if it does not only grow, or has only few blocks.
+    /// How the site grows. `None` if its live bytes also shrink, or if it has only few blocks.
     fn growth(&self) -> Option<Growing> {
         let windows = self.levels.windows().filter(growth::only_grows)?;
         let (blocks, bytes) = (self.live_allocs + self.left.0, self.live_bytes + self.left.1);
@@ -172,7 +172,7 @@ pub struct Ended {
     pub site: u32,
     /// Its number.
     pub id: i64,
-    /// Where it is.
+    /// The address of the block.
     pub addr: u64,
     /// Its size in bytes.
     pub size: u64,

@@ -46,8 +46,8 @@ impl Tree {
 
     /// Returns the node below `parent` for `frame`. If the tree is full, returns `parent`.
     ///
-    /// The last child is most often the one that is asked for. It costs one cache miss instead of
-    /// the three of the hash table, and the next call needs the same bytes.
+    /// Most calls ask for the last child that was found. This child costs one cache miss, and the hash
+    /// table costs three. The next call needs the same bytes.
     #[inline]
     pub fn child(&mut self, parent: u32, frame: u32) -> u32 {
         let last = self.nodes[parent as usize].last_child;
@@ -63,7 +63,7 @@ impl Tree {
         node
     }
 
-    /// Whether a node is the one below `parent` for `frame`. The root is below no node.
+    /// Whether `node` is the node below `parent` for `frame`. The root is below no node.
     #[inline]
     fn is(&self, node: u32, parent: u32, frame: u32) -> bool {
         let found = &self.nodes[node as usize];

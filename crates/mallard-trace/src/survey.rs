@@ -80,8 +80,8 @@ pub struct Survey {
     pub heat: Heat,
     /// The threads with the most events, and the sums of all others.
     pub threads: Vec<ThreadSums>,
-    /// The number of frees for each pair of threads with any: the index in `threads` of the
-    /// allocating thread, that of the freeing thread, and the number.
+    /// For each pair of threads with frees: the index in `threads` of the allocating thread, the index
+    /// of the freeing thread, and the number of frees.
     pub frees: Vec<(usize, usize, f64)>,
     /// Where in memory the blocks were.
     pub map: AddressMap,
@@ -89,7 +89,7 @@ pub struct Survey {
     pub site_moments: Vec<i64>,
     /// The figures of the chosen sites, in the order of [`Options::sites`].
     pub sites: Vec<SiteSurvey>,
-    /// One of this many small blocks was followed. It is above 1 if too many blocks were in use.
+    /// One in this many small blocks was followed: more than 1 if too many blocks were in use.
     pub one_in: u32,
 }
 

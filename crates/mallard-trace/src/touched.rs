@@ -2,7 +2,7 @@
 
 use crate::duck::{Pages, PAGE_BYTES};
 
-/// Entries that are kept before those of the same page are joined for the first time.
+/// The number of entries at which entries of the same page are joined for the first time.
 const ENTRIES_MIN: usize = 1 << 16;
 
 /// The pages that some blocks touch.
@@ -12,9 +12,9 @@ const ENTRIES_MIN: usize = 1 << 16;
 pub(crate) struct Touched {
     /// The first and last pages of blocks, with the bytes of the blocks in them.
     entries: Vec<(u64, u32)>,
-    /// The entries are joined when there are so many.
+    /// The number of entries at which entries are joined next.
     limit: usize,
-    /// Pages between, which no other block can touch.
+    /// The number of pages between the first and the last page of a block: no other block touches them.
     between: u64,
 }
 
@@ -57,7 +57,7 @@ impl Touched {
         });
     }
 
-    /// How many pages are filled to which part.
+    /// The pages, counted by how full they are.
     pub fn pages(&mut self) -> Pages {
         self.join();
         let mut pages = Pages::default();

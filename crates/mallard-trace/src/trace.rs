@@ -23,8 +23,8 @@ impl Trace {
         Ok(Trace { folder, manifest, is_redacted: false })
     }
 
-    /// The same trace, read without paths of files, arguments and environment of the program, and
-    /// name of the host. The files are unchanged.
+    /// The same trace, read without the paths of files, the program's arguments and environment, and the
+    /// host name. The files are unchanged.
     pub fn redacted(self) -> Trace {
         let mut manifest = self.manifest;
         manifest.redact();
@@ -51,7 +51,7 @@ impl Trace {
         Stacks::read(&self.table(&STACKS)?, &self.table(&FRAMES)?, &self.table(&MODULES)?)
     }
 
-    /// Opens any table. Fails if the table has not as many rows as the manifest says, so a damaged
+    /// Opens any table. Fails if the table does not have as many rows as the manifest says, so a damaged
     /// file cannot make a reader take more memory than the table needs.
     pub fn table(&self, schema: &'static Schema) -> Result<Table> {
         let table = Table::open(&self.folder, schema)?;
@@ -127,8 +127,8 @@ impl Stacks {
         })
     }
 
-    /// The functions of a call stack, the innermost first. There are none for the empty stack, nor
-    /// for a number that is no call stack.
+    /// The functions of a call stack, the innermost first. Empty for the empty stack, and for a number
+    /// that is no call stack.
     pub fn functions(&self, node: i32) -> Vec<FrameInfo<'_>> {
         let mut functions = Vec::new();
         for frame in self.frames_of(node) {
@@ -137,8 +137,9 @@ impl Stacks {
         functions
     }
 
-    /// A call stack without its innermost frame, and that frame. Nothing for the empty call stack, nor
-    /// for a number that is no call stack. The number of the shorter one is always smaller.
+    /// A call stack without its innermost frame, and that frame. `None` for the empty call stack, and
+    /// for a number that is no call stack. The shorter call stack always has a smaller number than
+    /// `node`.
     pub fn split(&self, node: i32) -> Option<(i32, u32)> {
         let index = usize::try_from(node).ok().filter(|&node| node != 0)?;
         let &(parent, frame) = self.nodes.get(index)?;

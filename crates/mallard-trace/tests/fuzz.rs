@@ -70,7 +70,7 @@ fn a_trace_with_a_changed_file_is_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace_in(folder.path());
     let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| ())); // panics of the library for Parquet become errors
+    std::panic::set_hook(Box::new(|_| ())); // panics of the Parquet library become errors
     for (index, file) in fuzz::files_of(&trace).into_iter().enumerate() {
         let stored = fs::read(trace.join(&file)).unwrap();
         let plain = if index > 0 { uncompressed(&trace.join(&file)) } else { stored.clone() };

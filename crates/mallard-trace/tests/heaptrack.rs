@@ -29,15 +29,15 @@ fn trace_of(text: &str) -> (tempfile::TempDir, Trace) {
     (folder, trace)
 }
 
-/// What one call stack allocated: blocks, bytes, blocks in use at the end, bytes in use at the end,
-/// and bytes in use when the program had the most.
+/// What one call stack allocated: blocks, bytes, blocks in use at the end, bytes in use at the end, and
+/// bytes in use at the peak of the program.
 type Sums = [i64; 5];
 
 /// A random program in both forms, and what it allocated by call stack.
 struct Program {
     raw: String,
     interpreted: String,
-    /// By the names of the functions, the innermost first.
+    /// The sums by the names of the functions, the innermost first.
     sites: BTreeMap<String, Sums>,
     peak: i64,
     end_ms: i64,

@@ -211,7 +211,7 @@ fn frees_that_are_missing_or_too_many_are_counted() {
     let (_folder, trace) = trace_of(&stream.finish());
     let manifest = trace.manifest();
     assert_eq!((manifest.counts.missed_frees, manifest.counts.null_frees), (1, 1));
-    // The last free comes while the realloc of the block is not done.
+    // The last free comes before the realloc of the block is done.
     assert_eq!((manifest.counts.unknown_frees, manifest.counts.broken_reallocs), (2, 2));
     assert_eq!(manifest.repairs.broken_stacks, 1);
     let blocks = trace.table(&EVENTS).unwrap().i64s("alloc").unwrap();
@@ -420,7 +420,7 @@ fn a_stream_of_many_processes_and_mappings_takes_no_time_and_memory_for_each_pai
     for number in 1..=COUNT {
         stream.text(op::PROCESS, 1000, number, 42, 0, "start /");
     }
-    // Threads of the first process, whose number is the farthest from the last.
+    // Threads of the first process. Its number is the farthest from the number of the last process.
     for thread in 1..=COUNT {
         stream.thread(thread, 1);
     }

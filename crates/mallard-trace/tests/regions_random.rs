@@ -1,5 +1,5 @@
-//! Regions of random programs with several threads, recursion, jumps and blocks that escape are those of
-//! a model, and those that the compiler of replays counts for a plan with the region.
+//! Regions of random programs with several threads, recursion, jumps and blocks that escape agree with a
+//! model, and with the counts of the compiler of replays for a plan with the region.
 
 #[path = "support/regions.rs"]
 mod model;

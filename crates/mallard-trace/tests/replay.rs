@@ -1,4 +1,4 @@
-//! Traces that are made event by event become the ops that they should.
+//! Traces that are made event by event become the expected ops.
 
 #[path = "support/replay.rs"]
 mod replay;
@@ -112,10 +112,10 @@ fn a_block_of_another_thread_is_used_after_a_wait() {
     let mut script = Script::new();
     script.malloc(0, 0xa0, 1, MAIN).malloc(0, 0x10, 2, CREATE);
     script.malloc(1, 0xb0, 3, WORKER);
-    // The start of thread 1 implies that 0xa0 is allocated.
+    // Thread 1 starts after the allocation of 0xa0, so this free needs no wait.
     script.free(1, 0xa0, WORKER);
     script.malloc(0, 0xc0, 4, MAIN).malloc(0, 0xd0, 5, MAIN).malloc(0, 0xe0, 6, MAIN);
-    // One wait is for both.
+    // The first two frees share one wait.
     script.free(1, 0xd0, WORKER).free(1, 0xc0, WORKER).free(1, 0xe0, WORKER);
     let (file, compiled) = compiled(script, &Plan::default());
     let expected = [
@@ -278,7 +278,7 @@ fn a_sure_end_is_an_event_outside_or_another_call() {
     script.malloc(0, 0x10, 1, PARSE).free(0, 0x10, PARSE);
     // The frame of main moves: main calls parse_document again.
     script.keeps(0).malloc(0, 0x20, 2, PARSE);
-    // main is the same, and so may be the call.
+    // The frame of main is the same, so parse_document may be in the same call.
     script.keeps(1).malloc(0, 0x30, 3, NODE).free(0, 0x20, PARSE).free(0, 0x30, PARSE);
     script.malloc(0, 0x40, 4, MAIN);
     let (file, compiled) = compiled(script, &region("parse_document", "AS7", "sure"));
@@ -329,7 +329,7 @@ fn an_allocator_stays_until_the_last_block_of_its_region_is_freed() {
         "end",
     ];
     assert_eq!(file.text(1), worker);
-    // One instance is used by two threads, so the type of both must be.
+    // Two threads use one instance, so both targets must be shared.
     assert_eq!(file.targets[1..], [(3, true, 0, 1), (3, true, 0, 1)]);
     let RuleResult { escapes, foreign_escapes, escape_from, .. } = &compiled.rules[0];
     assert_eq!((*escapes, *foreign_escapes), (1, 1));

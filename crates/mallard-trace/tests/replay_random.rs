@@ -1,5 +1,5 @@
-//! Random programs are compiled, and a simulator plays the op streams with random orders of the
-//! threads. The calls must be those of the program, and use its blocks, whatever the order is.
+//! Random programs are compiled, and a simulator plays the op streams with random orders of the threads.
+//! In any order, the calls must be those of the program and use its blocks.
 
 #[path = "support/replay.rs"]
 mod replay;
@@ -14,7 +14,7 @@ use replay::{OpFile, Script};
 use simulator::{play, Call, CallId};
 use support::Random;
 
-/// A block of the model: where it is, who made it last, its size, and whether a rule has it.
+/// A block of the model: its address, the call that made it last, and its size.
 #[derive(Clone)]
 struct Block {
     addr: u64,
@@ -146,7 +146,7 @@ fn check(program: Program, plan: &Plan, options: &Options, random: &mut Random) 
         let mut played = play(&file, random);
         assert_eq!(played.iter().map(Vec::len).sum::<usize>() as u64, calls_of_file);
         if winks {
-            // Without frees the numbers of later calls differ: only the kinds and sizes are compared.
+            // Without the frees, later calls have other numbers: only kinds and sizes are compared.
             let mut expected = calls.clone();
             for calls in expected.iter_mut().chain(&mut played) {
                 calls.retain(|call| call.op != to::OP_FREE);

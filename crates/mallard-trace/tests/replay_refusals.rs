@@ -1,4 +1,4 @@
-//! What cannot be compiled is refused, and what a trace lacks is said.
+//! The compiler refuses traces that it cannot compile, and says what a trace lacks.
 
 #[path = "support/replay.rs"]
 mod replay;
@@ -213,7 +213,7 @@ fn events_of_traced_allocators_are_left_out() {
     let found = |cause| compiled.validity.iter().find(|v| v.cause == cause).map(|v| v.count);
     let left_out = [Cause::TracedAllocators, Cause::UnknownBlocks].map(found);
     let left_out: u64 = left_out.into_iter().flatten().sum();
-    let marks = trace.manifest().counts.marks; // they end regions, and call nothing
+    let marks = trace.manifest().counts.marks; // marks end regions, and call no allocator
     assert_eq!(compiled.calls + left_out + marks, events_of(&trace, compiled.process));
     assert!(left_out > 0 && compiled.calls > 0);
     assert_eq!(found(Cause::Losses), Some(2));

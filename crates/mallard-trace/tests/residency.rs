@@ -11,7 +11,7 @@ use support::{call, trace_of, Random, StreamOf};
 
 const PAGE: u64 = 4096;
 
-/// Bytes of a page that were asked for, and those that are taken.
+/// Bytes of a page that were requested, and bytes that the malloc takes for them.
 type Sums = (u64, u64);
 
 /// What the model knows of a process.
@@ -19,11 +19,11 @@ type Sums = (u64, u64);
 struct Model {
     /// From the address of a live block to its size.
     live: BTreeMap<u64, u64>,
-    /// Pages that have had a block.
+    /// Pages that have ever had a block.
     had: BTreeSet<u64>,
     /// From the start of a mapping to its end and its anonymous bytes.
     maps: BTreeMap<u64, (u64, u64)>,
-    /// Bytes of mappings without blocks, and pages without bytes, when the mappings were told last.
+    /// Bytes of mappings without blocks, and pages without bytes, at the last report of the mappings.
     stacks: u64,
     untouched: u64,
     is_mapped: bool,
@@ -59,7 +59,7 @@ impl Model {
         pages
     }
 
-    /// Takes the mappings that the system has told.
+    /// Takes the mappings that the system has reported.
     fn remapped(&mut self) {
         let pages = self.pages();
         (self.stacks, self.untouched) = (0, 0);
@@ -192,7 +192,7 @@ fn program(seed: u64) -> (Vec<u8>, Vec<(i64, Parts)>) {
                 let anonymous = random.below(40 << 20) as u64;
                 let rss = anonymous + random.below(9 << 20) as u64;
                 let mut text = format!("rss={rss} anonymous={anonymous}");
-                // The system tells the mappings now and then.
+                // The system reports the mappings at some of the samples.
                 if random.below(2) == 0 {
                     text += &remap(&mut random, &mut model);
                     text += " recorder=4096";
@@ -222,7 +222,7 @@ fn the_parts_are_those_of_a_list_of_all_blocks() {
         if expected.is_empty() {
             continue;
         }
-        // At any moment, what was read last is what is known.
+        // At any moment, the parts are those of the last row that is not later.
         let mut random = Random(seed);
         let moments: Vec<i64> = (0..50).map(|_| random.below(700) as i64).collect();
         let split = split(&trace, &moments).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of the survey that a report shows. The histories of the blocks of random programs say what
-//! it must find.
+//! Tests of the survey that a report shows. The expected results are computed from the histories of the
+//! blocks of random programs.
 
 mod support;
 
@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 use support::lives::{lives, Life, Lives, SITES};
 use support::{call, trace_of, StreamOf};
 
-/// The nodes of the call stacks of one frame, in the order of `SITES`. Sites that never occur have a
-/// node that is no call stack.
+/// The nodes of the call stacks of one frame, in the order of `SITES`. A site that never occurs gets a
+/// number that is no call stack.
 fn nodes(trace: &Trace) -> Vec<u32> {
     let stacks = trace.table(&STACKS).unwrap();
     let frames = stacks.i64s("frame").unwrap();
     let addresses = trace.table(&FRAMES).unwrap().i64s("offset").unwrap();
     let node_of = |site: &u64| {
         let is_site = |&node: &usize| node > 0 && addresses[frames[node] as usize] == *site as i64;
-        // Frames from the second on have addresses; a module of its own starts at 0.
+        // Node 0 is the empty call stack, which has no frame.
         (0..frames.len()).find(is_site).map_or(1 << 30, |node| node as u32)
     };
     SITES.iter().map(node_of).collect()

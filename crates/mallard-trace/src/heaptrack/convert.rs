@@ -177,8 +177,8 @@ impl Converter {
 
     fn stack(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         let (code, parent) = (numbers.must()?, numbers.must()?);
-        // An interpreted file refers to code by a number, a raw one by an address: that of the last
-        // byte of the call instruction.
+        // An interpreted file refers to code by a number. A raw file refers to code by the address of
+        // the last byte of the call instruction.
         let is_raw = self.code.is_empty();
         if !is_raw && !self.code.has(code) {
             return Err(Fault::Line(format!("there is no code {code:x} yet")));

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 /// The most bytes of all strings together. The limit keeps a damaged file from using up all memory.
 const STRING_BYTES_MAX: usize = 1 << 28;
-/// The most pieces of code, call stacks and kinds of blocks, for the same reason. Blocks in use may
-/// be eight times as many.
+/// The most pieces of code, call stacks and kinds of blocks, so that a damaged file cannot use up all
+/// memory. The limit for blocks in use is eight times as large.
 const NUMBERS_MAX: usize = 1 << 24;
 
 fn too_many(what: &str) -> Fault {
@@ -106,7 +106,7 @@ pub(super) struct Code {
     string_bytes: usize,
     known: Vec<KnownFrame>,
     modules: Vec<Module>,
-    /// For each string that is a path its module.
+    /// The module of each string that is a path.
     module_of: HashMap<u64, u32>,
 }
 
@@ -187,16 +187,16 @@ impl Code {
     }
 }
 
-/// The blocks in use of an interpreted file. The file does not tell blocks of the same size and
-/// call stack apart, so a free ends the latest one.
+/// The blocks in use of an interpreted file. The file does not tell blocks of the same size and call
+/// stack apart, so a free ends the block that was allocated last.
 #[derive(Default)]
 pub(super) struct Kinds {
-    /// For each kind its size, its call stack, and 1 + the slot of its latest block in use (0:
-    /// none).
+    /// For each kind: the size, the call stack, and 1 + the slot of the latest block in use (0: no
+    /// block).
     kinds: Vec<(u64, u64, u32)>,
-    /// For each slot 1 + the slot below it in the same list (0: none).
+    /// For each slot: 1 + the slot below that slot in its list (0: no slot).
     below: Vec<u32>,
-    /// 1 + the latest free slot (0: none).
+    /// 1 + the latest free slot (0: no slot).
     free: u32,
 }
 

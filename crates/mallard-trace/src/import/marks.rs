@@ -16,7 +16,7 @@ pub(super) struct Mark {
     pub name: String,
 }
 
-/// A mark of which records are still to come.
+/// A mark whose last records are still to come.
 struct Partial {
     thread: u32,
     op: u8,

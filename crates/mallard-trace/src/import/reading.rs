@@ -93,7 +93,7 @@ pub(super) struct Reading {
     by_number: NumberMap<u64, u32>,
     current: Option<u32>,
     processes: Vec<Process>,
-    /// The index in `processes` of the last process with a number.
+    /// For each process number, the index in `processes` of the last process with that number.
     by_process: NumberMap<u32, u32>,
     allocators: NumberMap<u32, Allocator>,
     marks: Marks,
@@ -126,7 +126,7 @@ impl Mailbox {
         self.has_failed |= self.messages.send(Message::Calls(batch)).is_err();
     }
 
-    /// Sends a message after the events before it.
+    /// Sends a message, after all earlier events.
     fn send(&mut self, message: Message) {
         self.flush();
         self.has_failed |= self.messages.send(message).is_err();
@@ -254,7 +254,7 @@ impl Reading {
         }
     }
 
-    /// The index of the thread with a number; nothing if there are too many.
+    /// The index of the thread with a number; `None` if there are too many threads.
     fn thread(&mut self, number: u64) -> Option<u32> {
         if let Some(&index) = self.by_number.get(&number) {
             return Some(index);
@@ -475,7 +475,7 @@ impl Reading {
 
     fn memory(&mut self, record: &Record, text: &str) {
         let (numbers, resident) = samples::parse(text);
-        // The live bytes are filled in when the sample's turn in the order of time comes.
+        // The ledger fills in the live bytes, when it has counted all earlier events.
         let what = format::pack(0, 0, op::MEMORY, 0);
         let number = self.samples.len() as u64;
         let table = self.table(Owner::Process(record.stack));
@@ -546,7 +546,7 @@ impl Reading {
             let sample = &mut self.samples[live.number as usize];
             (sample.ns, sample.live, sample.parts) = (live.ns, live.live, live.parts);
         }
-        // A program may go on without events: what it had allocated does not grow then.
+        // A program may run on after its last event. Its live bytes stay constant until the last sample.
         let sampled = self.samples.iter().map(|sample| sample.ns).max().unwrap_or(0);
         let sites = settled.sites.finish(settled.last_ns.max(sampled));
         self.repairs.inversions = self.merge.inversions();

@@ -16,7 +16,7 @@ pub(super) struct Sample {
 pub(super) type Numbers = [Option<i64>; 8];
 
 impl Sample {
-    /// A sample whose turn in the order of time has not come.
+    /// Makes a sample whose time and live bytes are filled in later.
     pub fn new(process: u32, numbers: Numbers) -> Self {
         Sample { ns: 0, process, live: (0.0, 0.0), numbers, parts: None }
     }
@@ -26,7 +26,7 @@ impl Sample {
 const NAMES: [&str; 8] =
     ["rss", "pss", "anonymous", "huge", "minor_faults", "major_faults", "user_ns", "system_ns"];
 
-/// Parses the text of a record: the numbers, and what is resident if the text has that.
+/// Parses the text of a record: the numbers, and the resident memory, if the text has it.
 pub(super) fn parse(text: &str) -> (Numbers, Option<Resident>) {
     let mut numbers = [None; 8];
     let mut mapped: Option<MappedChange> = None;

@@ -1,4 +1,4 @@
-//! Chooses the functions that may be regions, and notes on which call stacks they are.
+//! Chooses the functions that may be regions, and finds the call stacks on which they are.
 
 use super::kinds::is_kind;
 use super::region::Regions;
@@ -19,15 +19,15 @@ pub(super) struct Candidate {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub module: String,
-    /// The call stack of the outermost call of the function that has the most bytes.
+    /// Among the outermost calls of the function, the call stack with the most bytes.
     pub node: u32,
     pub depth: u16,
-    /// Time in calls and bytes below the function, of the whole trace.
+    /// Time in calls, and bytes, below the function in the whole trace.
     pub call_ns: f64,
     pub bytes: f64,
 }
 
-/// Where a candidate is entered: a call stack whose innermost frame is the first one of a candidate.
+/// Where a candidate is entered: a call stack whose innermost frame is the first frame of a candidate.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     /// The depth of the call stack, and how many candidates are on it.
@@ -43,7 +43,7 @@ pub(super) struct Entry {
 pub(super) struct Candidates {
     pub all: Vec<Candidate>,
     pub entries: Vec<Entry>,
-    /// For each node of `stacks` its innermost entry, and its depth.
+    /// The innermost entry and the depth of each node of `stacks`.
     nodes: Vec<(u32, u16)>,
     /// The lists of candidates: where each begins and ends in `members`.
     lists: Vec<(u32, u32)>,
@@ -363,9 +363,10 @@ impl Children {
 /// The functions of a trace, by their full names, and the frames of each.
 struct Functions {
     names: Vec<String>,
-    /// Whether a function may be a region: with a name of its own, or only if no other can.
+    /// Whether a function may be a region: see `is_kind`. Places without a name are candidates only if
+    /// no function with a name is.
     is_usable: Vec<Option<bool>>,
-    /// The functions that a plan selects at each frame, if it has the full name of the function.
+    /// For each frame, the functions whose full names select the frame in a plan.
     of_frame: Vec<Vec<u32>>,
 }
 
@@ -393,8 +394,8 @@ impl Functions {
         functions
     }
 
-    /// Adds the functions whose full name is a short form of the name of another: a plan with the
-    /// first name selects both.
+    /// Adds functions whose full name is a short form of another function's name. A plan with such a
+    /// name selects both functions.
     fn add_other_forms(&mut self, numbers: &HashMap<String, u32>) {
         let others: Vec<Vec<u32>> = self
             .names
@@ -420,7 +421,7 @@ impl Functions {
         }
     }
 
-    /// The chosen functions of each frame, by their places in the list of the chosen ones.
+    /// The chosen functions of each frame, as indices in `chosen`.
     fn frames_of(&self, chosen: &[usize]) -> NumberMap<u32, Vec<u16>> {
         let place: NumberMap<u32, u16> =
             chosen.iter().zip(0..).map(|(&function, place)| (function as u32, place)).collect();

@@ -10,7 +10,7 @@ use crate::trace::Trace;
 pub(super) struct Clock {
     /// Times and CPU times, in nanoseconds.
     points: Vec<(i64, i64)>,
-    /// The last point that is not after the time asked for last.
+    /// The index of the last point at or before the time of the last call of `at`.
     at: usize,
 }
 
@@ -59,7 +59,7 @@ impl Clocks {
         Ok(Clocks { by_tid, is_known })
     }
 
-    /// Takes the clock of a thread. A thread without one has used no CPU time.
+    /// Takes the clock of a thread. A thread without a clock has used no CPU time.
     pub fn take(&mut self, tid: i32) -> Clock {
         self.by_tid.remove(&(tid as u32)).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! The instances that end when their last block is freed, on one thread.
 //!
-//! A block belongs to the open instance of each candidate on its call stack, and such an instance
-//! cannot end before the block. So the call stack of a block names its instances.
+//! A block belongs to the open instance of each candidate on its call stack, and none of these instances
+//! can end before the block. So the call stack of a block names its instances.
 
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};

@@ -8,7 +8,7 @@ use crate::hash::NumberMap;
 pub(super) struct Escaped {
     pub blocks: u64,
     pub bytes: u64,
-    /// How many of them another thread freed.
+    /// How many of the blocks another thread freed.
     pub foreign: u64,
 }
 
@@ -23,9 +23,11 @@ impl Escaped {
 /// The escaped blocks of each candidate and call stack.
 #[derive(Default)]
 pub(super) struct Escapes {
-    /// By call stack and number of outer candidates from which the blocks have not escaped.
+    /// Escaped blocks by call stack and by the number of outer candidates from which the blocks have not
+    /// escaped.
     from: NumberMap<u64, Escaped>,
-    /// By call stack and candidate, if the candidates are not the inner ones of the call stack.
+    /// Escaped blocks by call stack and candidate, if the blocks have escaped from an outer candidate,
+    /// but not from an inner one.
     odd: NumberMap<u64, Escaped>,
 }
 
@@ -34,7 +36,7 @@ const SHIFT: u32 = 16;
 
 impl Escapes {
     /// Counts a block that was allocated on a call stack below the candidates in `list`. The instances
-    /// of `owners` have the block still.
+    /// of `owners` still have the block.
     #[inline]
     pub fn add(&mut self, node: u32, list: &[u16], owners: &[u16], size: u64, is_foreign: bool) {
         if owners.len() == list.len() {
@@ -51,8 +53,8 @@ impl Escapes {
         }
     }
 
-    /// Calls `visit` with a candidate, a call stack, and the blocks of the call stack that escaped
-    /// from the candidate; for each such pair, in some parts.
+    /// Calls `visit` with a candidate, a call stack, and the blocks of the call stack that escaped from
+    /// the candidate; a pair may be visited more than once, each time with some of its blocks.
     pub fn visit(&self, candidates: &Candidates, mut visit: impl FnMut(u16, u32, &Escaped)) {
         let mut keys: Vec<u64> = self.from.keys().copied().collect();
         keys.sort_unstable();

@@ -19,9 +19,9 @@ use std::collections::HashMap;
 struct Thread {
     tid: i32,
     clock: Clock,
-    /// The regions that have begun, by number, the outermost first. A region may be there twice.
+    /// The regions that have begun, by number, the outermost first. A region may be listed twice.
     begun: Vec<u16>,
-    /// The same, each region once.
+    /// The regions that have begun, each listed once.
     open: Vec<u16>,
     instances: Opened,
 }
@@ -76,7 +76,7 @@ impl Exact {
         }
     }
 
-    /// Handles a mark of a thread. `clock` is that of the thread.
+    /// Handles a mark of a thread. `clock` is the clock of the thread.
     pub fn mark(&mut self, row: &Row, index: usize, clock: &Clock) {
         let Some(region) = self.number(row.stack as u32) else { return };
         let thread = self.threads.entry(index as u32).or_insert_with(|| Thread {

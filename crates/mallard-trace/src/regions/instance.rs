@@ -49,7 +49,7 @@ pub(super) struct Ended {
     /// The first and the last event of the instance.
     pub t0: i64,
     pub t1: i64,
-    /// The CPU time of the thread between these.
+    /// The CPU time of the thread between these events.
     pub cpu_ns: f64,
     pub blocks: u64,
     pub bytes: u64,
@@ -66,7 +66,7 @@ pub(super) struct Ended {
 /// The odd number by which signatures are multiplied for each block.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash of a sequence of sizes. The hash of a part follows from those of two beginnings.
+/// A hash of a sequence of sizes. The hash of a part can be computed from the hashes of two prefixes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signature(u64);
 
@@ -76,7 +76,7 @@ impl Signature {
         self.0 = self.0.wrapping_mul(STEP).wrapping_add(crate::hash::mix(size + 1));
     }
 
-    /// The hash of the last `count` sizes, of which `before` has none.
+    /// The hash of the last `count` sizes. `before` is the hash of all sizes before these.
     pub fn since(self, before: Signature, count: u64) -> u64 {
         self.0.wrapping_sub(before.0.wrapping_mul(power(count)))
     }

@@ -8,7 +8,7 @@ pub(super) struct Block {
     pub size: u64,
     /// The thread of the allocation, as an index.
     pub thread: u32,
-    /// Which allocation of the thread it was.
+    /// The number of the allocation among the allocations of its thread.
     pub serial: u32,
     /// The call stack of the allocation.
     pub node: u32,

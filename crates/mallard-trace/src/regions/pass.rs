@@ -19,8 +19,8 @@ use crate::rows::{read_ahead, Row, Wanted};
 use crate::tables::schema::EVENTS;
 use crate::trace::Trace;
 
-/// The most pairs of a list of candidates and a size that are counted. After that, sizes are rounded
-/// up to those of size classes.
+/// The most entries of `Passed::sizes`, each for a list of candidates and a size. After that, sizes are
+/// rounded up to size classes.
 const SIZES_MAX: usize = 1 << 20;
 
 /// What was allocated below the candidates of one list.
@@ -43,7 +43,7 @@ pub(super) struct Passed {
     /// Blocks that outlived the instances with sure ends, and blocks that were in use at the end.
     pub escapes: Escapes,
     pub left: Escapes,
-    /// Blocks that had no room in memory.
+    /// Blocks that were not followed, because the table of blocks was full.
     pub not_followed: u64,
     /// Frees without a call stack.
     pub frees_without_stack: u64,
@@ -280,7 +280,7 @@ impl<'a> Pass<'a> {
         if let Some(exact) = &mut self.passed.exact {
             exact.free(row, by, alloc);
         }
-        // A block that is not there is one that no candidate allocated.
+        // If the block is not in the table, no candidate allocated the block.
         let Some(block) = self.live.remove(alloc) else { return };
         let list_number = self.candidates.list(block.node as i32);
         let list = self.candidates.members(list_number);

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 /// Which regions are searched for.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The least share of the time of calls, or of the bytes, that a region has.
+    /// The least share of a region in the time of calls or in the bytes.
     pub least_share: f64,
     /// The most regions that are returned.
     pub regions: usize,
@@ -60,7 +60,7 @@ pub struct Region {
     pub unfinished: u64,
     /// Threads that have instances.
     pub threads: u32,
-    /// How many instances differ in the sizes that they allocate: at most 1000.
+    /// The number of different sequences of sizes that instances allocate, counted up to 1000.
     pub inputs: u64,
     /// Blocks.
     pub blocks: u64,
@@ -86,7 +86,7 @@ pub struct Region {
     pub sizes: u32,
     /// The share of the blocks that have the most frequent size.
     pub one_size_share: f64,
-    /// Blocks that outlive their instance, those that are never freed included.
+    /// Blocks that outlive their instance, including blocks that are never freed.
     pub escapes: u64,
     /// Bytes of these blocks.
     pub escape_bytes: u64,
@@ -96,10 +96,10 @@ pub struct Region {
     pub foreign_frees: u64,
     /// The sites with the most escaped blocks: at most five.
     pub escape_sites: Vec<EscapeSite>,
-    /// The most that wink-out can save in frees and destructors, in ns: the time from the first to
-    /// the last of the frees at the ends of all instances, without the work of the recorder.
+    /// The most time that wink-out can save in frees and destructors, in ns: the sum over all instances
+    /// of the time from the first to the last of the final frees, without the work of the recorder.
     pub teardown_ns: f64,
-    /// The number of these frees, which wink-out would leave out.
+    /// The number of final frees of all instances: wink-out would leave these frees out.
     pub final_frees: u64,
     /// Some of the instances, chosen at random, in the order of time.
     pub lanes: Vec<Lane>,

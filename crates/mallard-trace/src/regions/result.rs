@@ -13,7 +13,7 @@ use crate::replay::End;
 
 /// The most call stacks of escaped blocks that a region names.
 const ESCAPE_SITES_MAX: usize = 5;
-/// Fewer instances are too few to say what a region always does.
+/// The least number of instances that shows what a region always does.
 const INSTANCES_MIN: u64 = 30;
 /// Regions are near-duplicates if their numbers differ by at most this share.
 const NEAR: f64 = 0.02;
@@ -46,7 +46,8 @@ pub(super) fn regions(
     for (candidate, sum) in sums.iter().enumerate() {
         let draft = |ends, escaped| Draft { candidate, ends, escaped };
         drafts.push(draft(End::Sure, sum.sure));
-        // If a block has certainly outlived a call of the function, drained instances are not calls.
+        // If a block has certainly outlived a call of the function, its drained instances do not match
+        // its calls.
         let is_left = sum.sure.blocks > sum.drained.blocks;
         let (sure, drained) = (&passed.sure[candidate], &passed.drained[candidate]);
         if !is_left && !near(sure.instances as f64, drained.instances as f64) {
@@ -59,7 +60,7 @@ pub(super) fn regions(
     let chosen = maker.without_duplicates(drafts, limits.regions);
     let mut found: Vec<Region> = chosen.iter().map(|draft| maker.region(draft)).collect();
     name_escapes(candidates, &passed, &chosen, &mut found);
-    // Exact ends are better known than others: of equals, the marked region comes first.
+    // A marked region comes first among equals, because its ends are exact.
     let mut all = marked::regions(candidates, &passed);
     all.extend(found);
     let (total_call_ns, total_bytes) = (candidates.total_call_ns, candidates.total_bytes);
@@ -145,8 +146,9 @@ impl Maker<'_> {
 
     /// The place of a region among the others: small numbers come first.
     ///
-    /// Of regions with about the same share and sure ends, the outermost comes first: fewer blocks
-    /// escape. Of those with drained ends, the innermost: outer ones may be loops around the calls.
+    /// Among regions with about the same share and sure ends, the outermost comes first: fewer blocks
+    /// escape. Among regions with drained ends, the innermost comes first: outer functions may be loops
+    /// around the calls.
     fn order(&self, draft: &Draft) -> (u8, f64, u8, u16, usize) {
         let (tally, of) = (self.tally(draft), self.candidate(draft));
         let blocks = self.sums[draft.candidate].list.blocks;
@@ -166,7 +168,7 @@ impl Maker<'_> {
         (class, -steps, is_drained, depth, draft.candidate)
     }
 
-    /// Leaves out regions that say about the same as one before them.
+    /// Leaves out regions that are near-duplicates of an earlier region.
     fn without_duplicates(&self, drafts: Vec<Draft>, most: usize) -> Vec<Draft> {
         let mut chosen: Vec<Draft> = Vec::new();
         for draft in drafts {
@@ -237,7 +239,7 @@ impl Maker<'_> {
     }
 }
 
-/// Escaped blocks of one function, and its call stack with the most of them.
+/// Escaped blocks of one function, and the call stack that allocated most of these blocks.
 #[derive(Default)]
 struct Site {
     escaped: Escaped,

@@ -1,16 +1,16 @@
 //! The instances with sure ends that are open on one thread.
 //!
-//! An allocation belongs to all of them, since an event whose call stack lacks a function ends the
-//! instance of the function. So sums over allocations are kept once for the thread, and an instance
-//! remembers what they were when it began. They are in the order in which they began: a block belongs
-//! to those that began before it.
+//! An allocation belongs to all open instances, since an event whose call stack lacks a function ends
+//! the instance of the function. So sums over allocations are kept once for the thread, and each
+//! instance stores the sums at its begin. The instances are in the order in which they began: a block
+//! belongs to the instances that began before the block.
 
 use super::candidates::Candidates;
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};
 use crate::replay::ends::{is_over, kept_frames};
 
-/// An open instance, apart from what each free changes.
+/// An open instance, without the data that each free changes.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     candidate: u16,
@@ -31,16 +31,16 @@ struct Open {
 pub(super) struct Opened {
     open: Vec<Open>,
     candidates: Vec<u16>,
-    /// For each the number of blocks of the thread before it.
+    /// For each instance, the number of blocks that the thread allocated before the instance.
     begins: Vec<u32>,
-    /// For each `bytes` less its bytes in use.
+    /// For each instance, `bytes` minus its bytes in use.
     offsets: Vec<i64>,
     peaks: Vec<i64>,
     /// Blocks and bytes that the thread has allocated below candidates.
     blocks: u32,
     bytes: i64,
     signature: Signature,
-    /// Counts what ends a run of frees.
+    /// The number of allocations and reallocs. Each of them ends a run of frees.
     changes: u64,
     /// The time of the last event with a call stack.
     last_t: i64,
@@ -67,7 +67,7 @@ impl Opened {
             entry = all.entries[entry as usize].outer;
         }
         // The candidates before `same` were on the last call stack too, at the same depth, unless the
-        // table is damaged. Those before `kept_on` have not changed their calls.
+        // table is damaged. The candidates before `kept_on` are still in the same calls.
         let at = all.entries[entry as usize];
         let kept_on = usize::from(at.length);
         let is_next = entry != 0 && u32::from(at.depth) == u32::from(kept) + 1;
@@ -121,12 +121,12 @@ impl Opened {
         let live = self.bytes - self.offsets.remove(index);
         let peak = self.peaks.remove(index).max(live);
         let run = if open.run_after == self.changes { open.run } else { Run::default() };
-        // There are inner instances only if the function of an outer one was left without them.
+        // Inner instances are still open only if this instance ends before them.
         let inner = self.open[index..].iter();
         let (freed, grown) = inner.fold((open.freed, open.grown), |(freed, grown), inner| {
             (freed + inner.freed, grown + inner.grown)
         });
-        // What belongs to this instance belongs to the next outer one as well.
+        // The blocks of this instance belong to the next outer instance as well.
         if let Some(outer) = index.checked_sub(1).map(|outer| &mut self.open[outer]) {
             outer.freed += open.freed;
             outer.grown += open.grown;
@@ -194,7 +194,7 @@ impl Opened {
         }
     }
 
-    /// The candidates whose open instances have the block with a number.
+    /// The candidates whose open instances have the block with the number `serial`.
     #[inline]
     pub fn owners(&self, serial: u32) -> &[u16] {
         let count = self.begins.iter().rposition(|&begin| begin <= serial).map_or(0, |at| at + 1);

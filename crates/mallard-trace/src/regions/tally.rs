@@ -4,8 +4,8 @@ use super::instance::Ended;
 use super::region::{Lane, Quantiles};
 use crate::hash::NumberMap;
 
-/// The most instances of a candidate whose peak, total and duration are kept for quantiles. Of more
-/// instances, as many are chosen at random.
+/// The most instances of a candidate whose peak, total and duration are kept for quantiles. If there are
+/// more instances, this many are chosen at random.
 const SAMPLES_MAX: usize = 2048;
 /// Instances with different allocations are counted up to this number.
 pub(super) const INPUTS_MAX: usize = 1000;
@@ -86,7 +86,7 @@ impl Tally {
         self.threads.len() as u32
     }
 
-    /// Number of instances that differ in what they allocate.
+    /// Number of different sequences of sizes that instances allocate.
     pub fn inputs(&self) -> u64 {
         self.inputs.len() as u64
     }

@@ -36,8 +36,8 @@ impl Clocks {
         known.and_then(|known| known.past.last()).is_some_and(|&(_, value)| value >= position)
     }
 
-    /// Notes that `thread`, at its position `at`, has waited until `other` has reached `position`.
-    /// So it also knows what `other` knew then.
+    /// Notes that `thread`, at its position `at`, has waited until `other` has reached `position`. So
+    /// `thread` also knows what `other` knew at that position.
     pub fn wait(&mut self, thread: usize, at: u64, other: usize, position: u64) {
         let of_other = self.threads[other].iter().filter(|known| known.other != thread);
         let at_position = |known: &Known| {

@@ -62,7 +62,7 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
         proc: process.others > 0,
         stack: needs_stacks,
         fresh: compiler.selection.has_sure_ends(),
-        // Frees of null must be told from frees of unknown blocks.
+        // The address tells a free of null from a free of an unknown block.
         addr: counts.null_frees > 0,
         details: true,
     };
@@ -194,9 +194,9 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Makes the creators of threads that have ended wait for their ends. A trace does not show who
-    /// joins a thread, but the order is that of the recording. Without the wait, a program that
-    /// starts threads again and again would have all of them at once.
+    /// Makes the creator of each ended thread wait for the end of that thread. A trace does not show who
+    /// joins a thread, but the order is that of the recording. Without the wait, a program that starts
+    /// threads again and again would have all of them at once.
     #[inline]
     fn join_threads(&mut self, now: i64) {
         while let Some((thread, creator)) = self.threads.next_ended(now) {
@@ -227,8 +227,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Starts a thread at its first event, because its start is unknown or recorded later than
-    /// that.
+    /// Starts a thread at its first event, because its start is unknown or recorded after that event.
     #[cold]
     fn start_late(&mut self, row: &Row) -> Result<usize> {
         let place = self.coming.iter().position(|thread| thread.tid == row.tid);

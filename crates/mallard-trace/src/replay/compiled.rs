@@ -48,9 +48,9 @@ pub struct RuleResult {
     pub blocks: u64,
     /// Bytes of these blocks, growth by realloc included.
     pub bytes: u64,
-    /// Blocks that outlived their instance, those that were never freed included.
+    /// Blocks that outlived their instance, including blocks that were never freed.
     pub escapes: u64,
-    /// How many of the escaped blocks another thread than that of the region freed.
+    /// How many of the escaped blocks were freed by a thread other than the thread of the region.
     pub foreign_escapes: u64,
     /// A function that allocated an escaped block.
     pub escape_from: Option<String>,

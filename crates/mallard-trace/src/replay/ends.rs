@@ -1,7 +1,7 @@
 //! The rule that says when an instance of a region has certainly ended.
 
-/// How many frames of a call stack are those of the event before on the same thread. `depth` is the
-/// number of its frames, and `fresh` is how many of them differ from the event before.
+/// How many outer frames a call stack shares with the previous event of its thread. `depth` is the
+/// number of frames in the call stack, and `fresh` is how many of them are new.
 #[inline]
 pub(crate) fn kept_frames(depth: u16, fresh: u16) -> u16 {
     depth.saturating_sub(fresh)
@@ -10,9 +10,9 @@ pub(crate) fn kept_frames(depth: u16, fresh: u16) -> u16 {
 /// Whether an instance is over at an event of its thread. `entry` is the depth of the outermost
 /// frame of the region's function in the call stack of the event, or 0 if there is none.
 ///
-/// A frame is a return address and the place of that address on the stack. They tell which call
-/// of the *next inner* function is running. So a function is in the same call as before only if
-/// the frame outside of it has not changed.
+/// A frame is a return address and the place of that address on the stack. Address and place tell which
+/// call of the *next inner* function is running. So a function is in the same call as before only if the
+/// frame outside of it has not changed.
 #[inline]
 pub(crate) fn is_over(entry: u16, kept: u16) -> bool {
     entry == 0 || kept < entry - 1

@@ -155,13 +155,13 @@ pub struct Sums {
 /// The record of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thread {
-    /// Where its ops begin in the file, in bytes.
+    /// Where the ops of the thread begin in the file, in bytes.
     pub offset: u64,
-    /// How many ops it has.
+    /// How many ops the thread has.
     pub ops: u64,
-    /// Its number in the trace.
+    /// The number of the thread in the trace.
     pub recorded: u64,
-    /// When it started, in nanoseconds since the first event of the trace.
+    /// When the thread started, in nanoseconds since the first event of the trace.
     pub start_ns: u64,
 }
 
@@ -184,7 +184,7 @@ pub struct Target {
     pub allocator: u32,
     /// Whether several threads use one instance.
     pub is_shared: bool,
-    /// Bytes of its first chunk; 0 for the default of the allocator.
+    /// Bytes of the allocator's first chunk; 0 for its default.
     pub first_chunk: u64,
     /// The number of the rule of the plan, from 1; 0 for target 0.
     pub rule: u32,

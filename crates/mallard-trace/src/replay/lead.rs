@@ -1,26 +1,27 @@
 //! Keeps threads of a replay from running far ahead of the others.
 //!
-//! The queues and barriers of a program are unseen. Without them, a thread that only allocates would
-//! run ahead of the thread that frees, and the replay would have more blocks in use than the program.
-//! So the recording is cut into steps, and a thread begins a step when all others have reached the
+//! The queues and barriers of a program are unseen. Without them, a thread that only allocates would run
+//! ahead of the thread that frees, and the replay would have more blocks in use than the program. So the
+//! recording is cut into steps, and a thread begins a step only when all other threads have reached the
 //! end of the step before the previous one.
 //!
-//! Waits cost time that the program did not take. So a step is long if no blocks cross threads: a
-//! byte that is freed by another thread counts in full, and an allocated byte as an eighth.
+//! Waits cost time that the program did not take. So steps are measured in bytes: a byte that another
+//! thread frees counts in full, and an allocated byte as an eighth. Steps are long if no blocks cross
+//! threads.
 
 use super::emitter::Emitter;
 
-/// A step also has at least this part of the peak.
+/// A step has at least the peak of the bytes in use, divided by this number.
 const PEAK_PART: u64 = 16;
-/// Allocated bytes count as this part of bytes that cross threads.
+/// This number of allocated bytes counts as one byte that crosses threads.
 const ALLOCATED_PART: u64 = 8;
 
 /// The steps of a recording.
 #[derive(Default)]
 pub(super) struct Lead {
-    /// A step has at least this many bytes that count.
+    /// A step has at least this many counted bytes.
     step_bytes: u64,
-    /// The number of the step, and the bytes of it that count.
+    /// The number of the current step, and the bytes counted in it.
     step: u64,
     bytes: u64,
     /// For each thread, the last step in which it has waited.
@@ -33,7 +34,7 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// Steps with at least this many bytes that count.
+    /// Makes steps of at least `step_bytes` counted bytes.
     pub fn new(step_bytes: u64) -> Lead {
         Lead { step_bytes, ..Lead::default() }
     }

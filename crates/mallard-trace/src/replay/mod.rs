@@ -38,7 +38,7 @@ pub use validity::{Cause, Validity};
 /// How a trace is compiled.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The process; without it, the one with the most events.
+    /// The process; `None` means the process with the most events.
     pub process: Option<i32>,
     /// Whether a sampled trace is compiled, although it has only a part of the calls.
     pub allow_samples: bool,

@@ -1,18 +1,18 @@
-//! Numbers that are used again: those of slots and of targets.
+//! Hands out the numbers of slots and targets, and uses returned numbers again.
 //!
-//! A thread takes the number that it gave back last. This needs no wait, because the thread itself
-//! has ended whatever had the number before. The numbers that other threads gave back are taken
-//! only if there are more of them than `spare`, the oldest first, and after a wait for the thread
-//! that gave the number back. So at any time
+//! A thread takes the number that it gave back last. This needs no wait, because the thread itself has
+//! ended the previous use of the number. The numbers that other threads gave back are taken only if
+//! there are more of them than `spare`, the oldest first, and after a wait for the thread that gave the
+//! number back. So at any time
 //!
 //! ```text
 //! numbers  <=  numbers in use  +  spare  +  1
 //! ```
 //!
-//! A thread that needs a new number gets a group of them and keeps the others, if `spare` allows it.
-//! The slots of a group fill two cache lines. Without groups, the slots of threads that start
-//! together alternate, and the threads would write to the same lines for the rest of the replay,
-//! which threads of the program do not.
+//! A thread that needs a new number gets a group of them and keeps the others, if `spare` allows it. The
+//! slots of a group fill two cache lines. Without groups, the slots of threads that start together would
+//! alternate. The threads would then write to the same lines until the end of the replay, unlike the
+//! threads of the program.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ type Free = (u32, u64);
 
 /// The numbers from 0 on.
 pub(super) struct Numbers {
-    /// For each thread the numbers that it gave back, the oldest first.
+    /// For each thread, the numbers that the thread gave back, the oldest first.
     free: Vec<VecDeque<Free>>,
     free_count: usize,
     spare: usize,
@@ -43,7 +43,7 @@ pub(super) struct Taken {
 }
 
 impl Numbers {
-    /// Numbers of which a thread gets `group` at a time.
+    /// Makes an empty set. A thread gets `group` new numbers at a time.
     pub fn new(spare: usize, group: u32) -> Self {
         Numbers { free: Vec::new(), free_count: 0, spare, group, count: 0, victim: 0 }
     }

@@ -21,7 +21,7 @@ use toml::{Table, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What errors call the plan: its file, or its strategy.
+    /// The name of the plan in errors: its file, or its strategy.
     pub name: String,
     /// The malloc of the process.
     pub default: Malloc,
@@ -32,27 +32,27 @@ pub struct Plan {
 /// A malloc.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malloc {
-    /// Its name. `malloc` means the malloc of the system.
+    /// The name. `malloc` means the malloc of the system.
     pub name: String,
-    /// Its library, if the plan names one.
+    /// The library, if the plan names one.
     pub library: Option<String>,
 }
 
 /// A rule: blocks, and the strategy that allocates them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Which blocks.
+    /// The blocks that the rule applies to.
     pub scope: Scope,
-    /// How they are allocated.
+    /// How the blocks are allocated.
     pub strategy: Strategy,
-    /// What ends an instance of a region. Only regions have it.
+    /// What ends an instance of a region. `None` for all other scopes.
     pub ends: Option<End>,
     /// Bytes of the first chunk of the allocator; 0 for its default.
     pub first_chunk: u64,
 }
 
-/// Which blocks a rule applies to. Of several rules that apply to a call stack, `Stack` comes first,
-/// then `Site`, then the region that began last, then `Everything`.
+/// Which blocks a rule applies to. If several rules apply to a call stack, `Stack` comes first, then
+/// `Site`, then the region that began last, then `Everything`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// All blocks, in one instance that lives as long as the program.
@@ -103,7 +103,7 @@ impl Plan {
         Plan::parse(&text, &name.to_string())
     }
 
-    /// Reads a plan from its text. `name` is what errors call it.
+    /// Reads a plan from its text. `name` is the name of the plan in errors.
     pub fn parse(text: &str, name: &str) -> Result<Plan> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
@@ -179,7 +179,7 @@ impl Malloc {
     }
 }
 
-/// What errors call a rule.
+/// The name of a rule in errors.
 pub(super) struct RuleName<'a> {
     /// The name of the plan.
     pub name: &'a str,

@@ -69,13 +69,13 @@ pub(super) struct Held {
 
 /// All instances and targets.
 pub(super) struct Regions {
-    /// What errors call the plan.
+    /// The name of the plan in errors.
     plan: String,
     rules: Vec<RuleState>,
     instances: Vec<Instance>,
     /// Instances that are over, whose places can be used again.
     free: Vec<u32>,
-    /// For each thread the current instance of each rule.
+    /// For each thread, the current instance of each rule.
     current: Vec<Vec<u32>>,
     targets: Vec<format::Target>,
     /// Frees that wink-out has left out, whose slots are not given back yet.
@@ -340,7 +340,7 @@ impl Regions {
         }
     }
 
-    /// Ends the instances with sure and with exact ends of a thread that has had its last event.
+    /// After the last event of a thread, ends its instances that have sure or exact ends.
     pub fn end_thread(&mut self, thread: usize, emitter: &mut Emitter) {
         for rule in 0..self.rules.len() {
             if matches!(self.rules[rule].rule.ends, Some(End::Sure | End::Exact)) {

@@ -135,7 +135,7 @@ struct Frames {
     /// The rule for the innermost function that allocates itself. `None` if all functions of the
     /// frame only pass an allocation on, or have no name.
     sites: Vec<Option<u16>>,
-    /// Pairs of frames and rules: the frame has the function of the region of the rule.
+    /// Pairs of a frame and a rule: the function of the rule's region is in the frame.
     regions: Vec<(u32, u16)>,
     starts: Vec<bool>,
 }
@@ -173,12 +173,12 @@ fn allocates_itself(function: &str) -> bool {
     !is_wrapper(function) && has_name(function)
 }
 
-/// The beginnings of the names of functions by which a thread starts another. Those of C++ allocate
-/// even where glibc uses the memory of an ended thread again.
+/// Prefixes of the names of functions that start a thread. The functions of C++ allocate even if glibc
+/// reuses the memory of an ended thread.
 const THREAD_STARTERS: [&str; 4] =
     ["pthread_create", "thrd_create", "std::thread::thread", "std::jthread::jthread"];
 
-/// Whether a function is one by which a thread starts another.
+/// Whether a function starts a thread.
 fn starts_thread(function: &str) -> bool {
     let name = function.trim_start_matches('_');
     THREAD_STARTERS.iter().any(|starter| name.starts_with(starter))
@@ -277,7 +277,7 @@ struct Tree<'a> {
     rules: Vec<u16>,
     depths: Vec<u16>,
     starts: Vec<bool>,
-    /// For each node the rule of its site, as in [`Frames`].
+    /// For each node, the rule of its site, as in [`Frames`].
     sites: Vec<Option<u16>>,
     entries: Vec<(usize, Vec<u16>)>,
     nodes: usize,
@@ -343,7 +343,7 @@ impl<'a> Tree<'a> {
         rule
     }
 
-    /// Fails if the plan names a call stack that is not there.
+    /// Fails if the plan names a call stack that the trace does not have.
     fn check(&self, plan: &Plan, name: &str) -> Result<()> {
         let is_wrong = |&&(_, node): &&(usize, u32)| node == 0 || node as usize >= self.nodes;
         let Some(&(rule, _)) = self.stacks_of.iter().find(is_wrong) else { return Ok(()) };

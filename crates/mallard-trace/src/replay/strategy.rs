@@ -52,7 +52,7 @@ impl Strategy {
         (1..=TABLE.len()).filter_map(Strategy::new)
     }
 
-    /// Its number, from 1 to 14.
+    /// The number of the strategy, from 1 to 14.
     pub fn number(self) -> usize {
         usize::from(self.0)
     }
@@ -61,7 +61,7 @@ impl Strategy {
         TABLE[self.number() - 1]
     }
 
-    /// Its allocator.
+    /// The allocator of the strategy.
     pub fn allocator(self) -> Allocator {
         self.row().0
     }

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// The rows of the tables in a text of the specification that have so many cells.
+    /// The rows with `cells` cells in the tables of a specification text.
     fn rows(text: &str, cells: usize) -> Vec<Vec<&str>> {
         let lines = text.lines().filter(|line| line.starts_with('|') && !line.contains("---"));
         let cells_of = |line| -> Vec<&str> { str::trim_matches(line, '|').split('|').collect() };

@@ -7,7 +7,7 @@ use crate::Trace;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A thread as the table `threads` has it.
+/// A row of the table `threads`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recorded {
     pub tid: i32,
@@ -94,7 +94,7 @@ pub(super) struct Threads {
     last: Option<(i32, usize)>,
     /// The threads that have had their last event, by the time of their end: the earliest first.
     ending: BinaryHeap<Reverse<(i64, usize)>>,
-    /// The threads that have ended since a thread has started.
+    /// The threads that have ended since the last start of a thread.
     ended: Vec<usize>,
 }
 
@@ -160,9 +160,9 @@ impl Threads {
         std::mem::take(&mut self.ended)
     }
 
-    /// The thread that starts a new one, whose first event is at `t0`: of the threads that have not
-    /// ended before, the last that was seen in a call that starts threads; else the first thread. A
-    /// new thread has its first event after such a call of its creator, since glibc, C++ and Rust
+    /// The creator of a thread whose first event is at `t0`: among the threads that have not ended
+    /// before, the thread that was seen last in a call that starts threads; otherwise the first thread.
+    /// A new thread has its first event after such a call of its creator, since glibc, C++ and Rust
     /// allocate memory for the new thread there.
     pub fn creator(&self, t0: i64) -> Option<usize> {
         let alive =

@@ -22,7 +22,7 @@ pub enum Cause {
     MissedFrees,
     /// Sizes are larger than a trace can hold.
     CutSizes,
-    /// Events are those of traced allocators, not of malloc.
+    /// Some events are calls of traced allocators, not of malloc.
     TracedAllocators,
     /// The trace has other processes.
     OtherProcesses,
@@ -43,7 +43,7 @@ pub struct Validity {
     pub cause: Cause,
     /// How many events, blocks, processes, instances or rules are concerned.
     pub count: u64,
-    /// A sentence about it.
+    /// The difference and its reason, as a sentence.
     pub sentence: String,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Validity {
     }
 }
 
-/// Counts of what the compiler found in a trace or a plan that an op stream cannot have.
+/// Counts of things that the compiler found in a trace or a plan, and that an op stream cannot express.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Oddities {
     pub unknown_blocks: u64,

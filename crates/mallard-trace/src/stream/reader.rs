@@ -11,7 +11,7 @@ use std::path::Path;
 const BUFFER_BYTES: usize = 1 << 20;
 /// The longest text that a writer writes. A longer one is damage.
 const TEXT_BYTES_MAX: u64 = 1 << 16;
-/// As zstd -19 writes. The writer uses less.
+/// The largest window of `zstd -19`, as a power of two. The writer of Mallard uses a smaller window.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -102,7 +102,7 @@ impl Reader<File> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header. `name` is what messages call the input.
+    /// Reads the header. `name` is the name of the input in messages.
     pub fn new(mut input: R, name: &str) -> Result<Self> {
         let mut first = vec![0; 4];
         let read = read_full(&mut input, &mut first).map_err(|e| unreadable(name, &e))?;
@@ -154,12 +154,12 @@ impl<R: Read> Reader<R> {
         self.records
     }
 
-    /// How the stream ended, or nothing before [`Reader::next_event`] has returned nothing.
+    /// How the stream ended. `None` until [`Reader::next_event`] has returned `None`.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// Returns the next event, or nothing at the end. The end record is not returned.
+    /// Returns the next event, or `None` at the end. The end record is not returned.
     #[inline]
     pub fn next_event(&mut self) -> Option<Event<'_>> {
         if self.ending.is_some() || !self.has(RECORD_BYTES) {

@@ -36,8 +36,8 @@ impl<W: Write> Writer<W> {
         Ok(Writer { sink, records: 0, lost: 0 })
     }
 
-    /// Writes one record. If it is one of lost events, the events are added to those that the end
-    /// of the stream names. The kind of the record is one without a text or a call stack.
+    /// Writes one record, which has no text and no call stack. A record of lost events also adds these
+    /// events to the number that the end of the stream states.
     pub fn record(&mut self, record: &Record) -> io::Result<()> {
         if record.op() == op::LOST {
             self.lost += record.size();
@@ -76,7 +76,7 @@ impl<W: Write> Writer<W> {
         self.sink.flush()
     }
 
-    /// Events that were said to be missing, so far.
+    /// Number of lost events in the records written so far.
     pub fn lost(&self) -> u64 {
         self.lost
     }

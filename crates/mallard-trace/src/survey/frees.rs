@@ -24,7 +24,7 @@ pub struct ThreadSums {
 /// Counts frees for each pair of threads.
 pub(super) struct Frees {
     threads: Vec<ThreadSums>,
-    /// For each row of the table `threads` its index in the list `threads`.
+    /// For each row of the table `threads`, its index in the list `threads`.
     places: Vec<u8>,
     /// The index of the entry for all other threads.
     others: u8,

@@ -23,7 +23,7 @@ pub struct AddressMap {
     /// The ranges of addresses that had blocks: the first address, and the address after the last.
     /// A range consists of whole cells.
     pub ranges: Vec<(u64, u64)>,
-    /// For each moment how full each cell was, from 0 to 255. The cells are those of all ranges in
+    /// For each moment, how full each cell was, from 0 to 255. The cells are those of all ranges in
     /// order.
     pub fill: Vec<Vec<u8>>,
 }
@@ -88,9 +88,9 @@ impl Granules {
 /// The ranges of an address map, divided into cells.
 pub(super) struct Layout {
     shift: u32,
-    /// For each range its first cell and the cell after its last.
+    /// For each range, its first cell and the cell after its last.
     ranges: Vec<(u64, u64)>,
-    /// For each range the number of cells in the ranges before it.
+    /// For each range, the number of cells in the ranges before that range.
     before: Vec<usize>,
     cells: usize,
 }

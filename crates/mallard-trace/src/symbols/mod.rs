@@ -41,7 +41,7 @@ impl Source {
 /// A function at an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Its demangled name.
+    /// The demangled name.
     pub name: String,
     /// The source file.
     pub file: Option<String>,
@@ -62,7 +62,7 @@ pub struct Symbols {
 pub struct Row<'a> {
     /// Number of the frame.
     pub frame: u32,
-    /// Its module.
+    /// The module.
     pub module: Option<u32>,
     /// The return address as an offset in the file of the module, or as it is.
     pub offset: Option<u64>,
@@ -72,7 +72,7 @@ pub struct Row<'a> {
     pub file: Option<&'a str>,
     /// The line of the call.
     pub line: Option<u32>,
-    /// The frame whose function this one was inlined into.
+    /// The frame into whose function the compiler inlined this function.
     pub inline_of: Option<u32>,
 }
 
@@ -131,7 +131,7 @@ impl Symbols {
         Symbols { sources: vec![Source::Imported; modules], functions }
     }
 
-    /// The rows of the table `frames`: first one for each frame, then those of inlined functions.
+    /// The rows of the table `frames`: first one row for each frame, then the rows of inlined functions.
     pub fn rows<'a>(&'a self, frames: &[Frame]) -> Vec<Row<'a>> {
         let row = |number: u32, frame: &Frame, function: &'a Function, inline_of| {
             let (module, offset) = match *frame {

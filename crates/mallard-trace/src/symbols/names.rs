@@ -15,9 +15,9 @@ use std::io::Read;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
-/// A file inside of another has symbols alone, and is small.
+/// The largest size of a file of symbols inside of another file. Such files are small.
 const SYMBOLS_BYTES_MAX: u64 = 1 << 28;
-/// The most memory that unpacking it may take.
+/// The most memory that unpacking the file of symbols may take, in KiB.
 const XZ_MEMORY_KIB: u32 = 1 << 17;
 
 /// An open file with code.
@@ -26,7 +26,7 @@ type Elf<'a> = File<'a, &'a ReadCache<std::fs::File>>;
 /// The functions of one module.
 pub(super) struct Names {
     pub source: Source,
-    /// For each offset the functions there, the outermost first; none if nothing is known.
+    /// For each offset, the functions there, the outermost first. Empty if nothing is known.
     pub functions: Vec<Vec<Function>>,
 }
 
@@ -50,8 +50,8 @@ fn try_of_module(module: &Module, offsets: &[u64], folders: &[PathBuf]) -> Optio
     let link = binary.as_deref().and_then(debug_link);
     let separate = debug_files::separate(module, link.as_deref(), folders);
 
-    // The addresses come from the program itself if possible: the offsets in a separate file with
-    // debug information are often those of the program, but nobody promises that.
+    // The addresses come from the program itself if possible: the offsets in a separate file with debug
+    // information are often equal to those in the program, but not always.
     let addresses = with_object(binary.as_ref().or(separate.as_ref())?, |object| {
         offsets.iter().map(|&offset| address_of(object, offset)).collect::<Vec<_>>()
     })?;
@@ -184,7 +184,8 @@ struct SymbolTable<'a> {
 }
 
 impl<'a> SymbolTable<'a> {
-    /// Reads the symbol table, or else the dynamic symbols with those of the file `inside`.
+    /// Reads the symbol table or, if there is none, the dynamic symbols and the symbols of the file
+    /// `inside`.
     fn new(object: &Elf<'a>, inside: Option<&'a File<'a>>) -> (Source, Self) {
         let table = functions(object.symbols());
         if !table.is_empty() {

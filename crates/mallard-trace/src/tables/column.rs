@@ -27,7 +27,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Number of rows, those without a value included.
+    /// Number of rows, including rows without a value.
     pub fn rows(&self) -> usize {
         match (&self.present, &self.values) {
             (Some(present), _) => present.len(),
@@ -39,8 +39,8 @@ impl Column {
         }
     }
 
-    /// The numbers of a column of integers; nothing if the column has another type. Rows without a
-    /// value are -1.
+    /// The numbers of a column of integers; `None` if the column has another type. Rows without a value
+    /// are -1.
     pub fn to_i64(&self) -> Option<Vec<i64>> {
         match &self.values {
             Values::I32(values) => Some(self.spread(values.iter().map(|&v| i64::from(v)), -1)),
@@ -49,7 +49,7 @@ impl Column {
         }
     }
 
-    /// The doubles of a column; nothing if the column has another type.
+    /// The doubles of a column; `None` if the column has another type.
     pub fn to_f64(&self) -> Option<Vec<Option<f64>>> {
         match &self.values {
             Values::F64(values) => Some(self.spread(values.iter().map(|&v| Some(v)), None)),
@@ -57,8 +57,7 @@ impl Column {
         }
     }
 
-    /// The strings of a column; nothing if the column has another type. Rows without a value are
-    /// empty.
+    /// The strings of a column; `None` if the column has another type. Rows without a value are empty.
     pub fn to_text(&self) -> Option<Vec<String>> {
         let text = |v: &ByteArray| String::from_utf8_lossy(v.data()).into_owned();
         match &self.values {
@@ -67,7 +66,7 @@ impl Column {
         }
     }
 
-    /// The column of the names of files in the place of their paths.
+    /// Replaces the paths of files by the names of the files.
     pub(crate) fn without_folders(self) -> Column {
         let values = match self.values {
             Values::Text(paths) => Values::Text(paths.iter().map(without_folder).collect()),

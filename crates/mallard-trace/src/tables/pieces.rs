@@ -8,10 +8,10 @@ use parquet::errors::ParquetError;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// Some columns of a row group. Each piece has the next rows of all of them.
+/// Some columns of a row group. Each piece has the next rows of all these columns.
 pub struct Pieces {
     path: PathBuf,
-    /// The columns, and whether rows of them may be without a value.
+    /// The columns, and whether the rows of each may be without a value.
     columns: Vec<(ColumnReader, bool)>,
     rows_left: usize,
 }

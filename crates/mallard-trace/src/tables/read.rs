@@ -47,7 +47,7 @@ impl Table {
         Ok(Table { schema, files, is_redacted: false })
     }
 
-    /// The same table, with the names of files in the place of their paths.
+    /// The same table, with names of files instead of paths.
     pub fn redacted(self) -> Table {
         Table { is_redacted: true, ..self }
     }
@@ -270,7 +270,7 @@ impl ChunkReader for Source {
 }
 
 /// Reads a file, and fails at its end. The library for Parquet does not notice the end when it skips
-/// parts of the header of a page, and a damaged header may name billions of them.
+/// parts of the header of a page, and a damaged header may name billions of parts.
 struct UpToEnd {
     file: Arc<File>,
     at: u64,

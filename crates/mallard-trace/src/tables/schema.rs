@@ -1,11 +1,11 @@
 //! Which tables a trace has, and which columns each table has.
 //!
-//! Columns have only types that DuckDB and Spark read in the same way, so no unsigned integers.
-//! Times are nanoseconds since the stream was opened. Columns whose value mostly grows are stored
-//! as deltas, those with few different values with a dictionary, and those with many by bytes
-//! (BYTE_STREAM_SPLIT, which DuckDB 2.0, Polars and Arrow read; see `super::Style` for others). Each
-//! column of `events` has the encoding that was the smallest after zstd in recordings of cc1plus, cmake,
-//! git, perl and python.
+//! Columns have only types that DuckDB and Spark read in the same way, so no unsigned integers. Times
+//! are nanoseconds since the stream was opened. Columns whose value mostly grows are stored as deltas.
+//! Columns with few different values have a dictionary. Columns with many different values are stored by
+//! bytes (BYTE_STREAM_SPLIT, which DuckDB 2.0, Polars and Arrow read; for other readers see
+//! `super::Style`). Each column of `events` has the encoding that was the smallest after zstd in
+//! recordings of cc1plus, cmake, git, perl and python.
 
 use super::column::{Column, Values};
 
@@ -35,7 +35,7 @@ pub enum Encoding {
     Plain,
     /// Indices into a dictionary.
     Dictionary,
-    /// First the lowest bytes of all values, then the second lowest of all, and so on.
+    /// First the lowest bytes of all values, then the second lowest bytes of all values, and so on.
     Split,
     /// Differences from the previous value.
     Delta,
@@ -66,7 +66,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The columns of no rows.
+    /// The columns of a table without rows.
     pub fn empty(&self) -> Vec<Column> {
         let column = |field: &Field| {
             let values = match field.kind {
@@ -106,7 +106,8 @@ use Kind::{Text, F64, I16, I32, I64, I8};
 
 /// One row for each call of malloc's family or of a traced allocator, in the order of time.
 ///
-/// There is no table of blocks: `docs/decisions/0041-no-table-of-blocks.md` has a view that is one.
+/// There is no table of blocks: `docs/decisions/0041-no-table-of-blocks.md` has an SQL view in its
+/// place.
 pub const EVENTS: Schema = Schema {
     name: "events",
     has_parts: true,

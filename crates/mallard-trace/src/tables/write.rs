@@ -18,8 +18,8 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Rows of a row group. Each call of [`Tables::write`] passes this number of rows, the last one
-/// fewer.
+/// Rows of a row group. Each call of [`Tables::write`] passes this number of rows; only the last call
+/// may pass fewer.
 pub const GROUP_ROWS: usize = 1 << 20;
 /// The most row groups in one file of a table that is a folder of files.
 const PART_GROUPS: usize = 64;
@@ -27,13 +27,13 @@ const PART_GROUPS: usize = 64;
 /// Who reads the tables that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
-    /// Mallard, and what reads all encodings of Parquet: the smallest files.
+    /// Mallard, and other readers that know all encodings of Parquet. The files are the smallest.
     #[default]
     Small,
     /// Any reader. DuckDB before 2.0 and the fast reader of Spark do not know integers that are stored
     /// by bytes ([`Encoding::Split`]).
     Portable,
-    /// Any reader, once: the files are quick to write and to read, and large.
+    /// Any reader, once. The files are quick to write and to read, but large.
     Scratch,
 }
 
@@ -68,7 +68,7 @@ impl Tables {
         Tables::with_style(folder, Style::Small)
     }
 
-    /// The same for other readers.
+    /// Starts the thread, with files for the readers of `style`.
     pub fn with_style(folder: &Path, style: Style) -> Self {
         let (jobs, inbox) = sync_channel(1);
         let folder = folder.to_path_buf();
@@ -78,13 +78,13 @@ impl Tables {
         Tables { jobs, is_redacted: false, encoder }
     }
 
-    /// From now on, writes the names of files in the place of their paths.
+    /// From now on, writes names of files instead of paths.
     pub fn redact(&mut self) {
         self.is_redacted = true;
     }
 
-    /// Writes rows of a table. `columns` are those of the schema, in its order, of equal length.
-    /// Returns whether the encoder still works: if not, [`Tables::finish`] returns its error.
+    /// Writes rows of a table. `columns` are the columns of the schema, in its order, of equal length.
+    /// Returns whether the encoder still works: if not, [`Tables::finish`] returns the error.
     pub fn write(&mut self, schema: &'static Schema, columns: Vec<Column>) -> bool {
         debug_assert_eq!(schema.fields.len(), columns.len());
         let name = |(field, column): (&Field, Column)| match schema.has_paths(field.name) {
@@ -272,7 +272,7 @@ impl Field {
         let is_split_integer = self.encoding == Encoding::Split && self.kind != Kind::F64;
         match style {
             Style::Small => self.encoding,
-            // Addresses and numbers of blocks are near the one before; other numbers repeat.
+            // Addresses and numbers of blocks are near the previous value; other numbers repeat.
             Style::Portable
                 if is_split_integer && self.kind == Kind::I64 && self.name != "size" =>
             {
@@ -298,11 +298,11 @@ fn properties(schema: &Schema, style: Style) -> WriterPropertiesPtr {
         .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_dictionary_page_size_limit(1 << 20)
-        // A column of a row group has one page, in which zstd finds most of what repeats.
+        // A column of a row group has one page, so that zstd finds most repetitions.
         .set_data_page_row_count_limit(GROUP_ROWS)
         .set_data_page_size_limit(16 << 20)
-        .set_offset_index_disabled(true) // it would say where that page is, as the footer does
-        .set_write_batch_size(1 << 14) // the default, 1024, looks at the size of the page too often
+        .set_offset_index_disabled(true) // the footer already says where that page is
+        .set_write_batch_size(1 << 14) // the default, 1024 rows, checks the size of the page too often
         .set_max_row_group_row_count(None);
     for field in schema.fields {
         let column = || ColumnPath::from(field.name);

@@ -61,8 +61,8 @@ impl Live {
         weight_of(size, self.sample_bytes) as f32 * share as f32
     }
 
-    /// Adds a block. Returns an earlier block that must have ended: one at the same address of the
-    /// same owner, or, in a damaged trace, one with the same number.
+    /// Adds a block. Returns an earlier block that must have ended: a block at the same address of the
+    /// same owner or, in a damaged trace, a block with the same number.
     #[inline]
     pub(super) fn insert(&mut self, id: i64, block: Block, owner: u32) -> Option<Block> {
         let same_id = self.blocks.insert(id as u64, block);
@@ -116,8 +116,8 @@ impl Live {
     }
 }
 
-/// Whether a small block is followed when one of `one_in` is, a power of two. A block that is
-/// followed for one power is followed for all smaller ones.
+/// Whether a small block is followed when one in `one_in` blocks is followed. `one_in` is a power of
+/// two. A block that is followed for one power is followed for all smaller powers.
 #[inline]
 fn is_chosen(id: u64, one_in: u32) -> bool {
     mix(id) & u64::from(one_in - 1) == 0

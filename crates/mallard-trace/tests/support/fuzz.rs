@@ -1,7 +1,6 @@
-//! Checks that hold for any bytes: a reader returns what is there, or an error of three lines, and
-//! does not panic. The tests run them on a few thousand changed files, `./x fuzz` for as long as
-//! you like.
-#![allow(dead_code)] // Each user needs a part.
+//! Checks that hold for any bytes: a reader returns the content, or an error of three lines, and does
+//! not panic. The tests run them on a few thousand changed files, `./x fuzz` for as long as you like.
+#![allow(dead_code)] // Each file that includes this module uses a part.
 
 use mallard_trace::error::{Error, Result};
 use mallard_trace::import::{import_from, Options};
@@ -12,8 +11,8 @@ use mallard_trace::Trace;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Reads bytes as a stream. If they are one, makes a trace of them in the folder, checks the trace,
-/// and removes it.
+/// Reads bytes as a stream. If the bytes are a stream, makes a trace of them in the folder, checks the
+/// trace, and removes it.
 pub fn check_stream(bytes: &[u8], folder: &Path) {
     let mut reader = match Reader::new(bytes, "input") {
         Ok(reader) => reader,

@@ -15,14 +15,14 @@ pub struct Life {
     pub site: usize,
     pub thread: usize,
     pub addr: u64,
-    /// When it got each of its sizes.
+    /// The sizes of the block, each with the time from which it holds.
     pub sizes: Vec<(i64, u64)>,
     /// When it was freed, and by which thread.
     pub end: Option<(i64, usize)>,
 }
 
 impl Life {
-    /// Its size after the events of a moment; 0 if it is not in use.
+    /// The size of the block after the events of a moment; 0 if the block is not in use.
     pub fn size_at(&self, t: i64) -> u64 {
         if self.end.is_some_and(|(end, _)| end <= t) {
             return 0;
@@ -30,7 +30,7 @@ impl Life {
         self.sizes.iter().rev().find(|(begin, _)| *begin <= t).map_or(0, |&(_, size)| size)
     }
 
-    /// The size that it had last.
+    /// The last size of the block.
     pub fn last_size(&self) -> u64 {
         self.sizes.last().expect("a size").1
     }
@@ -123,9 +123,9 @@ impl Maker {
         self.push(thread, op::REALLOC_FROM, addr, old, site);
         self.t += 1;
         match self.random.below(4) {
-            // It fails.
+            // The realloc fails.
             0 => self.push(thread, op::REALLOC_TO, 0, 77, site),
-            // It frees.
+            // The realloc frees the block.
             1 => {
                 self.push(thread, op::REALLOC_TO, 0, 0, site);
                 self.end(index, thread);

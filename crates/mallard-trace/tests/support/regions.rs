@@ -20,7 +20,7 @@ const NAMES: [&str; 7] = [
     "libx.so+0x77",
 ];
 
-/// The names of marks. One is that of a function too.
+/// The names of marks. One of them is also the name of a function.
 const MARKS: [&str; 3] = ["request", "a phase of the request with a long name", "other"];
 
 /// What an event does with blocks, which are named by their addresses.
@@ -39,7 +39,7 @@ struct Event {
     thread: usize,
     what: What,
     stack: Option<Vec<&'static str>>,
-    /// How many outer frames are those of the event before.
+    /// How many outer frames the call stack shares with the previous event.
     kept: usize,
 }
 
@@ -90,7 +90,8 @@ impl Program {
         }
     }
 
-    /// Chooses the call stack of the next event, and how much of it is that of the event before.
+    /// Chooses the call stack of the next event, and how many outer frames it shares with the previous
+    /// event.
     fn next_stack(&mut self, thread: usize) -> (Option<Vec<&'static str>>, usize) {
         self.move_stack(thread);
         if self.random.below(40) == 0 {
@@ -151,7 +152,7 @@ impl Program {
         self.events.push(Event { thread, what, stack, kept });
     }
 
-    /// Makes a trace of the program. What remains is its model.
+    /// Makes a trace of the program. Only the model remains afterwards.
     pub fn trace(&mut self, folder: &Path) -> Trace {
         std::mem::replace(&mut self.script, Script::new()).trace(folder)
     }
@@ -181,7 +182,7 @@ impl Program {
             }
             let depth = |stack: &Vec<&str>| stack.iter().position(|&name| name == function);
             let within = event.stack.as_ref().and_then(depth);
-            // The frame outside of the function tells which call of the function this is.
+            // The frame outside of the function identifies the call of the function.
             let is_same = within.is_some_and(|depth| event.kept >= depth);
             if event.stack.is_some() && !is_same && ends == End::Sure {
                 model.end(&mut current[event.thread]);
@@ -196,7 +197,7 @@ impl Program {
     }
 }
 
-/// Begins a region, or ends the innermost one of the name with all that are inside of it.
+/// Begins a region, or ends the innermost region of that name with all regions inside of it.
 fn follow_mark(marks: &mut Vec<&'static str>, what: What) {
     match what {
         What::Begin(name) => marks.push(name),
@@ -295,7 +296,7 @@ impl Model {
         self.instances.iter().map(|instance| instance.escapes).sum()
     }
 
-    /// How many instances differ in the sizes that they allocate.
+    /// The number of different sequences of sizes that instances allocate.
     pub fn inputs(&self) -> u64 {
         self.instances.iter().map(|instance| &instance.sizes).collect::<HashSet<_>>().len() as u64
     }

@@ -60,14 +60,14 @@ impl Script {
         Script { stream, t: 1000, stacks, process: 1, keeps: 99, align: 0, flags: 0, dur: 0 }
     }
 
-    /// Begins another process, of which new threads are.
+    /// Begins another process. New threads belong to this process.
     pub fn process(&mut self, number: u32, begins: &str) -> &mut Self {
         self.stream.text(format::op::PROCESS, self.t, number, 43, 0, begins);
         self.process = number;
         self
     }
 
-    /// Makes the next event one of a new call: it keeps only so many outer frames.
+    /// Makes the next event part of a new call: the event keeps at most `frames` outer frames.
     pub fn keeps(&mut self, frames: usize) -> &mut Self {
         self.keeps = frames;
         self

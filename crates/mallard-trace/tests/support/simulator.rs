@@ -6,7 +6,7 @@ use crate::support::Random;
 use mallard_trace::replay::format::{is_call, op, Op};
 use std::collections::{HashMap, HashSet};
 
-/// A call of a thread: how many calls the thread made before.
+/// A call: the thread, and how many calls the thread made before.
 pub type CallId = (usize, usize);
 
 /// What a call does, in a model or in a play.
@@ -14,7 +14,7 @@ pub type CallId = (usize, usize);
 pub struct Call {
     pub op: u8,
     pub size: u64,
-    /// The call that made the block that this one frees or resizes.
+    /// The call that made the block that this call frees or resizes.
     pub of: Option<CallId>,
 }
 
@@ -137,7 +137,8 @@ impl Play<'_> {
         assert!(is_shared || self.users[target].len() == 1, "target {target} is shared");
     }
 
-    /// The block in the slot of an op. Its target is still the one that allocated it.
+    /// The block in the slot of an op. Checks that the op names the target that allocated the block, and
+    /// that the target is still open.
     fn block(&self, of: &Op) -> Block {
         let block = *self.slots.get(&of.slot).expect("a block in the slot");
         let target = of.target();
@@ -163,7 +164,7 @@ impl Play<'_> {
         self.calls[thread].push(Call { op: next.op(), size: next.size(), of });
     }
 
-    /// Puts a new block in a slot. The slot is empty, or its block is one that wink-out ends.
+    /// Puts a new block in a slot. The slot is empty, or wink-out ends its block.
     fn put(&mut self, thread: usize, next: &Op) {
         let target = next.target();
         let made_by = (thread, self.calls[thread].len());
