@@ -51,7 +51,7 @@ double measure_step()
 
 // Measures the ticks of one step of a chain of dependent operations: each step needs the result of
 // the step before. Returns the fastest of many short measurements, because nothing disturbed that
-// one.
+// measurement.
 //
 // No chain adds a constant: Xeons since Golden Cove execute `add $1` while they rename registers,
 // three or more in a cycle.

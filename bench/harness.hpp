@@ -71,7 +71,8 @@ struct entrant {
     /// Starts the process that measures memory. If this is empty, the harness calls `start_child`
     /// instead.
     std::function<pending_result()> start_alone = nullptr;
-    /// Why figures are NaN. Empty: the figures are cycles, whose length is unknown on this machine.
+    /// The reason why figures are NaN. If empty, the figures are cycles, whose length is unknown on
+    /// this machine.
     std::string why_unknown = {};
 };
 

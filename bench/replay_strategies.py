@@ -4,22 +4,22 @@
     bench/replay_strategies.py demo            the three workloads of the suite demo
     bench/replay_strategies.py lakos1          DS1, DS4 and DS9 with 2^10 and 2^14 elements
 
-Each workload is recorded under AS1, the default heap, and replayed under all 14 strategies. Beside that
-the same program runs under each strategy. The table on stdout says for each strategy how much CPU time
-either saves against AS1, and at the end what was right; the exit status is 1 if anything was wrong.
+Each workload is recorded under AS1, the default heap, and replayed under all 14 strategies. The same
+program also runs under each strategy. The table on stdout says for each strategy how much CPU time the
+replay and the program save against AS1, and at the end which choices were right; the exit status is 1 if
+a choice was wrong.
 
 Needs `mallard`, its recorder and player (MALLARD, MALLARD_RECORDER and MALLARD_REPLAY have their paths)
 and the programs of `./x build bench` (--programs is their folder). Use a machine that does nothing
 else: other load moves both figures.
 
-A structure of these programs lives for one repetition, and its allocator with it. So the plan of a
-strategy is a region: the function of a repetition, or of all, with ends = "drained". An instance of it
-ends when no block is left, which is the end of a repetition.
+A structure of these programs and its allocator live for one repetition. So the plan of a strategy is a
+region: the function of a repetition, or of all, with ends = "drained". An instance of the region ends
+when no block is left, which is the end of a repetition.
 
-What a replay leaves out, it cannot find: the time that the program itself takes with the blocks of a
-strategy (locality). For lakos1 the rows are those of the variant `corrected`, in which all allocators
-take memory from one heap, and glibc returns none to the system. The replay gives glibc the same
-setting.
+A replay does not find locality: the time that the program itself takes with the blocks of a strategy.
+For lakos1 the rows belong to the variant `corrected`, in which all allocators take memory from one heap,
+and glibc returns none to the system. The replay gives glibc the same setting.
 """
 
 import argparse
@@ -82,8 +82,8 @@ class Replay:
 
 
 def saving(row, program_ns):
-    """The share of the program's CPU time that a row saves. The cost of virtual calls, which rows do
-    not have, is that in the middle of the measured range."""
+    """The share of the program's CPU time that a row saves. Subtracts the cost of virtual calls, which
+    rows do not include: the middle of the measured range."""
     if row["cpu"] is None:
         return float("nan")
     virtual_ns = sum(row["virtual_call_ns"] or [0, 0]) / 2

@@ -19,7 +19,7 @@ json described(workload const& w)
 }
 
 /// Writes the input of a program, and adds its command. If the program is not installed, its line
-/// has a `why` instead of a command.
+/// has the reason, `why`, instead of a command.
 void add_command(json& line, workload const& w, std::filesystem::path const& parent, double share)
 {
     std::string name = w.name;

@@ -37,7 +37,8 @@ def in_use(ops):
 
 
 class Launcher:
-    """Starts commands by the small mallard-bench-launch: the peak of a child begins at that of its parent."""
+    """Starts commands through mallard-bench-launch, which is small: a child's peak begins at its
+    parent's."""
 
     def __init__(self, bench):
         self.path = str(Path(bench).with_name("mallard-bench-launch"))

@@ -294,7 +294,7 @@ def parsed():
 
 
 def asked_words():
-    """Returns the options without those that ./x adds."""
+    """Returns the command line without the options that ./x adds."""
     words = []
     for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]]):
         if not {word, before} & {"--mallard", "--bench"}:

@@ -19,7 +19,7 @@ using namespace mallard::demo;
 constexpr int status_of_bad_use = 2;
 constexpr std::uint64_t rounds_max = 1'000'000;
 
-/// Returns a number from `least` to `most`. Throws `failure` if `text` is none.
+/// Returns a number from `least` to `most`. Throws `failure` if `text` is not such a number.
 std::uint64_t number_of(std::string_view what, std::string_view text, std::uint64_t least,
                         std::uint64_t most)
 {

@@ -64,8 +64,8 @@ struct growth_step {
     void* state = nullptr;
 };
 
-/// Constructs a `T` with `allocator` and fills it by `fill_it`. Afterwards destroys the `T`. In a
-/// wink-out it leaves the `T` as it is, and the owner of the memory frees the memory.
+/// Constructs a `T` with `allocator` and fills it by `fill_it`. Afterwards destroys the `T`. With
+/// wink-out, does not destroy the `T`: the owner of the memory frees the memory.
 template <class T, class Allocator, class Fill>
 void build(growth_step const& step, Allocator allocator, Fill fill_it)
 {

@@ -51,9 +51,9 @@ measured for_a_while(double least_ns, Life life)
     return all;
 }
 
-/// Writes the figures. Those of the talk (faithful) are the seconds from construction to
-/// destruction. Those of the corrected variant are the ns to allocate and free a block, page faults
-/// for 1,000 blocks, the peak in KiB, and the KiB after destruction.
+/// Writes the figures. The faithful variant, as in the talk, has the seconds from construction to
+/// destruction. The corrected variant has the ns to allocate and free a block, page faults for
+/// 1,000 blocks, the peak in KiB, and the KiB after destruction.
 template <class Life>
 void report(utilization_cell const& cell, Life life, figures out)
 {
@@ -69,7 +69,8 @@ void report(utilization_cell const& cell, Life life, figures out)
     before.report(out.subspan(2));
 }
 
-// Returns the limit of memory: that of Lakos's `ulimit -v`, or one that is safe on this machine.
+// Returns the limit of memory: the limit of Lakos's `ulimit -v`, or a limit that is safe on this
+// machine.
 std::size_t kib_max(utilization_cell const& cell)
 {
     return cell.lives != 0 ? 5'000'000 : memory_limit::most_kib;

@@ -9,8 +9,8 @@
 // There are ten processes.
 //
 // Corrected matrix: threads stay. Blocks are sent through rings of the benchmark. The measured time
-// is more than a second in total. Further rows have 64 live blocks in each thread. Others have 2
-// threads, because most machines have fewer than 16 processors.
+// is more than a second in total. Some further rows have 64 live blocks in each thread. Other rows
+// have 2 threads, because most machines have fewer than 16 processors.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {

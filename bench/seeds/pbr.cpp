@@ -1,5 +1,5 @@
-// The tables of the project "fixed memory pool" (pbr): those of v0.2.0, and the cases for one
-// thread of v0.4.0. All have 1,000,000 blocks of 64 bytes.
+// The tables of the project "fixed memory pool" (pbr): all tables of v0.2.0, and the cases of
+// v0.4.0 for one thread. All have 1,000,000 blocks of 64 bytes.
 //
 // Faithful (as published): there are ten repetitions, of which the first is dropped. The blocks and
 // pages of a pool exist before the clock starts, but those of a malloc do not. Blocks are freed in

@@ -61,8 +61,8 @@ public:
     /// true.
     work_time run_for(double ns, work task);
 
-    /// Does the first half of `run`: starts the task in each thread. The caller has to call
-    /// `finish` afterwards, which is the second half. It can do something else before that.
+    /// Starts the task in each thread: the first half of `run`. The caller has to call `finish`,
+    /// the second half, and can do other work before.
     void start(work task);
     work_time finish();
 

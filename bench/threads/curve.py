@@ -28,7 +28,8 @@ def fail(what, state, help_text):
 
 
 def curves(files):
-    """Returns {contender: {second: KiB}} and the machine. Of rows for the same second, the last counts."""
+    """Returns {contender: {second: KiB}} and the machine. If several rows have the same second, the last
+    one counts."""
     found, machine = {}, ""
     for line in (line for file in files for line in rows.text(file).splitlines()):
         row = json.loads(line)

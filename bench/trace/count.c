@@ -88,8 +88,8 @@ __attribute__((constructor)) static void start(void)
     memcpy(mapped, &private_counts, sizeof private_counts);
     counts = mapped;
     pthread_atfork(NULL, NULL, stop_in_child);
-    // Programs that this one starts are not counted. The program sees the environment that it has
-    // without this library, because some programs allocate for each variable.
+    // Programs that this program starts are not counted. The program sees the environment that it
+    // has without this library, because some programs allocate for each variable.
     unsetenv("MALLARD_BENCH_COUNT");
     unsetenv("MALLARD_BENCH_PROGRAM");
     unsetenv("LD_PRELOAD");

@@ -23,8 +23,8 @@ public:
     /// Returns the command that prints a first table of sites. Empty: the recorder has none.
     virtual words first_table(words const& program, std::string const& folder) const = 0;
 
-    /// Returns how many of the calls `made`, which the library in count.c has counted, the recorder
-    /// did not record. Empty: the recorder does not say how many calls it recorded.
+    /// Returns how many calls the recorder did not record. `made` has the calls that the library in
+    /// count.c counted. Empty: the recorder does not say how many calls it recorded.
     virtual std::optional<double> lost(call_counts const& made,
                                        std::string const& folder) const = 0;
 

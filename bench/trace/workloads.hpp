@@ -11,11 +11,11 @@ struct workload {
     std::string asks;
     /// Writes the input and returns the command. Throws `cannot_run` if the program is missing.
     std::function<words(temporary_folder const&, double share)> command;
-    /// For a server: sends requests and stops it. Returns the wall time of the requests and an
-    /// output. Null: the program ends by itself, and its output is what it prints.
+    /// For a server: sends requests and stops the server. Returns the wall time of the requests and
+    /// an output. Null: the program ends by itself, and its output is what it prints.
     run_result (*ask)(temporary_folder const&, double share) = nullptr;
     /// For a server: a shell command that sends the same requests, succeeds once the server answers
-    /// them, and prints an output. Somebody else stops the server.
+    /// them, and prints an output. The command does not stop the server.
     std::string (*load)(temporary_folder const&, double share) = nullptr;
     int threads = 1;
     bool in_brief = true;

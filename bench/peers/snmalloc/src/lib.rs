@@ -2,8 +2,8 @@
 include!("../../forward.rs");
 use snmalloc_sys as sn;
 
-/// Allocates aligned memory. `sn_rust_alloc` requires that the alignment is a power of two, and so
-/// do the functions that call this one.
+/// Allocates aligned memory. The alignment is a power of two: `sn_rust_alloc` and the callers of this
+/// function require it.
 unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
     sn::sn_rust_alloc(align, bytes)
 }

@@ -14,8 +14,8 @@ use crate::adapt::prelude::*;
 /// # let _ = pool;
 /// ```
 ///
-/// `Fallback` is an allocator if both are allocators, and a source if both are sources. It is for
-/// one thread at a time, unless both allow more. A free costs one call of `first.owns`: O(1) for a
+/// `Fallback` is an allocator if both are allocators, and a source if both are sources. `Fallback` is
+/// for one thread at a time, unless both allow more. A free costs one call of `first.owns`: O(1) for a
 /// buffer, and O(chunks) for an allocator with chunks.
 ///
 /// `first` is owned by value, so that `second` cannot take its memory from `first`. If it could,

@@ -54,8 +54,8 @@ use objects::ObjectArena;
 ///
 /// **Blocks.** Addresses rise, and each block begins where the last one ended, except for alignment.
 /// Freeing a block has an effect only for the last one, and only the last block can grow in place. A
-/// zero-sized value has a dangling address and takes no memory. Every alignment works that the source
-/// can provide. With `MIN_ALIGN`, a power of two up to 16, all blocks begin at multiples of it; that
+/// zero-sized value has a dangling address and takes no memory. Every alignment that the source can
+/// provide works. With `MIN_ALIGN`, a power of two up to 16, all blocks begin at multiples of it; that
 /// saves instructions for types that need no larger alignment.
 ///
 /// **Errors.** A function that begins with `try_` returns an error if there is no memory. The error

@@ -50,7 +50,8 @@ pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     records: RefCell<Records>,
 }
 
-/// All blocks that are in use or in quarantine. The field `quarantine` lists the latter again.
+/// All blocks that are in use or in quarantine. The field `quarantine` lists the blocks in quarantine
+/// again.
 #[derive(Default)]
 struct Records {
     blocks: BTreeMap<usize, Record>, // by address
@@ -125,7 +126,7 @@ impl Record {
 }
 
 impl<A: BlockAllocator> Checked<A> {
-    /// Checks the calls to `inner`. Messages call the allocator `name`. Panics at a fault.
+    /// Checks the calls to `inner`. `name` is the allocator's name in messages. Panics at a fault.
     pub const fn new(name: &'static str, inner: A) -> Self {
         Self::with_handler(name, inner, panic_at_faults)
     }

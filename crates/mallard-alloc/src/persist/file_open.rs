@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-const BYTES_MAX: usize = 1 << 47; // more than any file has, and less than overflows
+const BYTES_MAX: usize = 1 << 47; // above the size of any file, and too small to overflow
 const NOT_OPENED: &str = "a file arena cannot be opened";
 
 impl FileArena {
