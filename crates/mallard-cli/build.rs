@@ -1,4 +1,4 @@
-//! Puts Chart.js into the command, so that an installed `mallard` makes pages with curves. The text of
+//! Embeds Chart.js in the command, so that an installed `mallard` makes pages with curves. The text of
 //! Chart.js is not in this repository: Debian's package `libjs-chart.js` brings it.
 
 use std::path::Path;

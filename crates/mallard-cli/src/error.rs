@@ -12,12 +12,12 @@ pub struct Failure {
     status: u8,
 }
 
-/// Exit statuses. From 125 on they are those of `timeout` of coreutils, so that they differ from most
+/// Exit statuses. Those from 125 on are the same as in `timeout` of coreutils, and so differ from most
 /// statuses of a recorded program.
 pub mod status {
     /// The arguments are wrong.
     pub const USAGE: u8 = 2;
-    /// A file cannot be read, or what is asked is impossible.
+    /// A file cannot be read, or the command cannot do what the user asked for.
     pub const UNREADABLE: u8 = 3;
     /// Mallard itself failed.
     pub const MALLARD_FAILED: u8 = 125;
@@ -33,7 +33,7 @@ impl Failure {
         Failure { what: what.into(), state: state.into(), help: help.into(), status: status::USAGE }
     }
 
-    /// The same error with another exit status than 2.
+    /// The same error with an exit status of its own instead of 2.
     pub fn with_status(self, status: u8) -> Self {
         Failure { status, ..self }
     }
@@ -54,7 +54,7 @@ impl Failure {
     }
 }
 
-/// A trace or stream cannot be read or written.
+/// An error of a trace or stream becomes a failure.
 #[cfg(feature = "recordings")]
 impl From<mallard_trace::error::Error> for Failure {
     fn from(error: mallard_trace::error::Error) -> Failure {

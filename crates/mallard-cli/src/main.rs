@@ -54,7 +54,7 @@ use error::Failure;
 use std::process::ExitCode;
 
 /// Declares the subcommands of `mallard`: attributes, variant and type. A build without the feature
-/// `recordings` has those alone that measure or run a program.
+/// `recordings` has only the subcommands that measure or run a program.
 macro_rules! commands {
     (
         always: { $($(#[$meta:meta])* $variant:ident($command:ty),)* }
@@ -119,8 +119,8 @@ fn main() -> ExitCode {
         Ok(mallard) => mallard,
         Err(error) => return usage(&error),
     };
-    // At the limit of file sizes (ulimit -f), a write shall fail and not end the process. A
-    // recorded program gets the default action of the signal, because exec removes handlers.
+    // At the limit of file sizes (ulimit -f), the signal ends the process. With a handler, the write
+    // fails instead. A recorded program gets the default action, because exec removes handlers.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     panics::without(|| mallard.command.run()).unwrap_or_else(|failure| {
         eprintln!("{failure}");
@@ -128,7 +128,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints help as clap formats it, and a usage error in the three lines of every other error.
+/// Prints help in clap's format, and a usage error in three lines like every other error.
 fn usage(error: &clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {

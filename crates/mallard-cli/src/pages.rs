@@ -1,4 +1,4 @@
-//! `mallard completions`, and the man pages that are installed.
+//! `mallard completions`, and the man pages of an installation.
 
 use crate::error::Failure;
 use crate::output::terminal::say;

@@ -5,8 +5,9 @@ use crate::error::Failure;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Mutex;
 
-/// The message of the last panic. A panic is printed only if nothing catches it: the library that
-/// reads tables panics at some damaged files, and the reader makes an error of that panic.
+/// The message of the last panic. A panic is printed only if no code catches it: the library that reads
+/// tables panics at some damaged files, and the code that calls the library turns this panic into an
+/// error.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Runs a command. With RUST_BACKTRACE, panics are also printed as Rust prints them.

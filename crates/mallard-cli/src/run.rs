@@ -35,7 +35,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Becomes the program.
+    /// Replaces this process by the program.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let path = find_program(&self.program[0], "mallard run --allocator NAME --")?;
         let allocator = self.allocator.find()?;
@@ -53,8 +53,7 @@ impl Command {
     }
 }
 
-/// Refuses a program into which no malloc can be preloaded. Returns the other findings about the
-/// program.
+/// Refuses a program into which no malloc can be preloaded. Returns other findings about the program.
 pub fn refuse_unswitchable(path: &Path) -> Result<Vec<Finding>, Failure> {
     // If the file is unreadable, the start of the program fails and says why.
     let findings = examine(path).unwrap_or_default();

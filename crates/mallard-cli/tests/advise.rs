@@ -1,8 +1,8 @@
-//! Tests what `mallard advise` says of real programs, and how it says that.
+//! Tests the advice of `mallard advise` on real programs, and its text.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
-//! a C compiler. `./x test` builds both and runs them. No test depends on how much time something
-//! takes: where a verdict depends on that, each verdict that is possible is accepted.
+//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and a
+//! C compiler. `./x test` builds both and runs them. No test depends on how much time something takes:
+//! if a verdict depends on time, the test accepts each possible verdict.
 
 mod support;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use support::replayed::{Replayed, DOCUMENTS};
 use support::{Folder, MALLARD};
 
-/// Computes without a call of malloc, apart from those of the C library.
+/// A program that computes without calling malloc, except in the C library.
 const NUMERIC: &str = r#"
 #include <stdio.h>
 int main(void) {
@@ -26,7 +26,8 @@ int main(void) {
 }
 "#;
 
-/// Parses 400 documents of different sizes. The nodes of a document are freed at its end.
+/// A program that parses 400 documents of different sizes, and frees the nodes of a document at its
+/// end.
 const PARSER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ fn a_region_is_found_and_played_beside_mallocs() {
     assert_eq!(region["inputs"], 7, "{region}");
     let has = |kind: &str| rows(&advice).iter().any(|row| row["kind"] == kind);
     assert!(has("strategy") && has("malloc") && has("variable"), "{advice}");
-    // Each row was measured or says why it was not.
+    // Each row was measured, or has a reason why it was not.
     for row in rows(&advice) {
         assert_ne!(row["saving"].is_number(), row["dropped"].is_string(), "{row}");
     }
@@ -154,8 +155,8 @@ fn the_advice_is_kept_in_the_folder_of_the_trace() {
     let kept = folder.path("run.mallard/advice.json");
     let read: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
     assert_eq!(read["cards"], advice["cards"]);
-    // A trace that cannot be written gets its advice all the same. A folder of the same name is in
-    // the way of the file even for root.
+    // The advice is shown even if it cannot be saved. A folder with the name of the file prevents
+    // writing, even for root.
     fs::remove_file(&kept).unwrap();
     fs::create_dir(&kept).unwrap();
     fs::write(kept.join("file"), "").unwrap();
@@ -174,7 +175,7 @@ fn what_the_program_prints_is_no_part_of_the_json() {
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!(advice["program"], "./program");
     assert!(ran.errors().lines().any(|line| line == "{"), "{}", ran.errors());
-    // As text, both are for people.
+    // Without --json, stdout has the program's output and the advice.
     let ran = folder.mallard(&["advise", "--budget", "10s", "--", "./program"]);
     assert!(ran.out().starts_with("{\n"), "{}", ran.out());
     // The last line stands alone.
@@ -238,7 +239,7 @@ fn no_memory_is_dropped_at_once_without_a_second_recording() {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
-    // From the second run on, each document keeps a node.
+    // From the second run on, the program keeps one node of each document.
     let keeps = PARSER
         .replacen("struct node {", "static int again;\nstatic void* volatile kept;\nstruct node {", 1)
         .replace("    long sum = 0;\n    while", "    if (again) kept = make_node(1);\n    long sum = 0;\n    while")
@@ -247,7 +248,7 @@ fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
     let folder = program(&keeps);
     let advice = advised(&folder, &["--budget", "20s", "-o", "first"]);
     assert_eq!(wink_outs(&advice), 0, "{advice}");
-    // The user may name the second recording. Both are there now.
+    // The user may name the second recording. After this, the folder has both recordings.
     let ran = folder.mallard(&["record", "-o", "second", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let command = ["advise", "first", "--again", "second", "--no-try", "--budget", "10s", "--json"];
@@ -300,7 +301,7 @@ fn an_interrupted_run_keeps_and_shows_what_was_found() {
     command.env("TMPDIR", &temporary);
     command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    // Op streams are compiled into a temporary folder: from then on, plays are being made.
+    // Op streams are compiled into a temporary folder. When the folder exists, plays have begun.
     let begin = Instant::now();
     while fs::read_dir(&temporary).unwrap().next().is_none() {
         assert!(begin.elapsed() < Duration::from_secs(60), "no op stream was compiled");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use support::replayed::Replayed;
 use support::{orders, Folder};
 
-/// Frees blocks of 100 and 200 bytes at once, many times.
+/// A program that frees blocks of 100 and 200 bytes together, many times.
 const BLOCKS: &str = r#"
 #include <stdlib.h>
 static void* volatile p;
@@ -24,14 +24,14 @@ int main(void) {
 }
 "#;
 
-/// What `mallard advise --json` says of a trace of the folder.
+/// The output of `mallard advise --json` for a trace in the folder.
 fn advice(folder: &Folder, options: &[&str]) -> Value {
     let ran = folder.mallard(&[&["advise", "--json"], options].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}: {}", ran.out()))
 }
 
-/// What is said of a program that is recorded first.
+/// The output of `mallard advise` for a program that is recorded first.
 fn of_program(source: &str, options: &[&str]) -> Value {
     let folder = Folder::new();
     folder.compile("program", source, &["-O1", "-pthread"]);
@@ -98,7 +98,7 @@ fn a_program_whose_output_differs_from_run_to_run_is_named() {
     let advice = of_program(random, &["--budget", "15s"]);
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");
-    // Whether a malloc is at stake depends on the machine. If so, the program ran more than once,
+    // Whether another malloc may help depends on the machine. If so, the program ran more than once,
     // unless the machine is so busy that the budget was too small.
     let undecided = texts(&advice["undecided"]);
     let is_named = undecided.contains("two runs under the same malloc differ");
@@ -143,7 +143,7 @@ fn a_busy_machine_gives_an_answer_that_says_how_sure_it_is() {
     assert_eq!(advice["noisy"], advice["noise"].is_number(), "{advice}");
     let known = ["leave", "undecided", "change"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
-    // Whoever reads that nothing is decided reads a reason, and a command.
+    // If nothing is decided, the user reads a reason and a command.
     if advice["verdict"] == "undecided" {
         assert!(sentence.starts_with("It is not decided whether program"), "{sentence}");
         assert!(advice["next"].as_str().unwrap().starts_with("mallard "), "{advice}");
@@ -161,7 +161,8 @@ fn a_budget_that_ends_while_the_program_runs_gives_what_is_known() {
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");
     assert!(advice["took_s"].as_f64().unwrap() < 60.0, "{advice}");
-    // What no replay has ruled out stays open, with a budget that is enough.
+    // A candidate that no replay has ruled out stays undecided, and the advice names a budget that is
+    // enough.
     let undecided = texts(&advice["undecided"]);
     assert!(undecided.is_empty() || undecided.contains("--budget "), "{advice}");
     assert!(advice["bound"]["share"].is_number(), "{advice}");

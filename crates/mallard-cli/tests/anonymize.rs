@@ -1,5 +1,5 @@
-//! Tests `--anonymize` of `mallard record`, `import` and `export`: no path, argument, variable or host
-//! is left in a file.
+//! Tests `--anonymize` of `mallard record`, `import` and `export`: their files contain no path,
+//! argument, variable or host.
 
 mod support;
 
@@ -9,8 +9,7 @@ use std::fs;
 use std::path::Path;
 use support::{orders, Folder, THREE_BLOCKS};
 
-/// Everything that can be read in the files of a folder: their bytes, and the texts of tables, which
-/// are compressed.
+/// All readable content of the files in a folder: their bytes, and the texts of compressed tables.
 fn content(folder: &Path) -> String {
     let mut content = String::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -25,12 +24,12 @@ fn content(folder: &Path) -> String {
     content
 }
 
-/// All texts of a table, which is NAME.parquet or in a folder NAME.
+/// All texts of a table. The table is NAME.parquet or in a folder NAME.
 fn texts(path: &Path) -> String {
     let tables = ALL.into_iter().chain([&ALLOCS]);
     let mut all = String::new();
     for schema in tables.filter(|schema| path.to_str().unwrap().contains(schema.name)) {
-        // Opens the file as the table of a trace of its own.
+        // The file is opened as the table of a temporary trace.
         let place = tempfile::tempdir().unwrap();
         let to = match schema.has_parts {
             true => place.path().join(schema.name).join("part-0000.parquet"),
@@ -78,7 +77,7 @@ fn every_format_leaves_out_paths_on_request() {
             let words = ["export", "orders", "--format", format, "--force", "-o", "file"];
             let ran = folder.mallard(&[&words[..], options].concat());
             assert_eq!(ran.status(), 0, "{}", ran.errors());
-            // A file that is not compressed is passed on as it is.
+            // gzip passes on a file that is not compressed.
             let gunzip = folder.command("gzip").args(["-dcf", "file"]).output().unwrap();
             String::from_utf8_lossy(&gunzip.stdout).into_owned()
         };
@@ -116,7 +115,7 @@ fn a_recording_leaves_out_paths_arguments_variables_and_host_on_request() {
     let notes = &folder.manifest("closed.mallard")["notes"];
     assert_eq!((&notes["host"], &notes["program"]), (&serde_json::Value::Null, &"three".into()));
     assert!(!fs::exists(folder.path("closed.stream")).unwrap());
-    // What the trace is for is still there.
+    // The content that makes the trace useful is still there.
     let sites = folder.mallard(&["sites", "closed"]).out();
     assert!(sites.contains("make  three.c:4"), "{sites}");
     assert!(folder.mallard(&["stats", "closed"]).out().starts_with("program         three\n"));

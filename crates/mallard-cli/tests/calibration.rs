@@ -52,7 +52,8 @@ fn glibc(program: &str, seconds: f64, recorded: f64, faults: f64) -> [Value; 5] 
     .map(|(metric, value)| row("calibration", program, "glibc", metric, value))
 }
 
-/// Seven pairs. The comment of each says which questions of the page it answers with yes or no.
+/// Seven pairs. The comment of each says which questions of the page have the answer yes, and which
+/// have no.
 fn pairs() -> Vec<Pair> {
     let pair = |program, allocator, real, replayed, predicted, peak| Pair {
         program,
@@ -72,7 +73,7 @@ fn pairs() -> Vec<Pair> {
             (-20.0, -6.0),
             (1000.0, 2000.0, 100000.0),
         ),
-        // The sign is right, but the replay has no verdict. The peak is 4000 KiB off, 4 % of it.
+        // The sign is right, but the replay has no verdict. The peak is 4000 KiB off: 4 % of the peak.
         pair(
             "perl",
             "mimalloc",
@@ -81,7 +82,8 @@ fn pairs() -> Vec<Pair> {
             (-2.0, 4.0),
             (0.0, 4000.0, 100000.0),
         ),
-        // A gain of 4 % is called a loss: the sign is wrong. The peak is 6000 KiB off, 6 % of it.
+        // A gain of 4 % is called a loss, so the sign is wrong. The peak is 6000 KiB off: 6 % of the
+        // peak.
         pair(
             "perl",
             "jemalloc",
@@ -90,7 +92,8 @@ fn pairs() -> Vec<Pair> {
             (1.0, 9.0),
             (0.0, -6000.0, 100000.0),
         ),
-        // A gain of 1.5 %. The page asks for sign and verdict only above 2 %.
+        // A gain of 1.5 %. The page asks about the sign only above 2 %, and about the verdict only
+        // above 5 %.
         pair(
             "lua",
             "mallard",
@@ -99,7 +102,7 @@ fn pairs() -> Vec<Pair> {
             (-3.0, 3.0),
             (0.0, 2048.0, 100.0),
         ),
-        // Nothing changes, and the replay says so.
+        // Nothing changes, and the replay says no difference.
         pair(
             "lua",
             "mimalloc",
@@ -108,8 +111,8 @@ fn pairs() -> Vec<Pair> {
             (-1.0, 1.0),
             (0.0, 2049.0, 100.0),
         ),
-        // Nothing changes, and the replay says gain. The predicted interval misses the real change
-        // by 0.5 points, but the interval of the real change overlaps it.
+        // Nothing changes, but the replay says gain. The predicted interval misses the real change by
+        // 0.5 points, but the interval of the real change overlaps the predicted one.
         pair(
             "lua",
             "jemalloc",
@@ -118,7 +121,7 @@ fn pairs() -> Vec<Pair> {
             (-9.0, -0.5),
             (0.0, 0.0, 100.0),
         ),
-        // The real change is not measurable: the page asks only about interval and peak.
+        // The real change is not measurable, so the page asks only about interval and peak.
         pair(
             "git",
             "mallard",

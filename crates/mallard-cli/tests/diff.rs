@@ -1,4 +1,4 @@
-//! Tests `mallard diff`: with streams that are made here, and with real programs.
+//! Tests `mallard diff` with streams that the tests write, and with real programs.
 
 mod support;
 
@@ -12,9 +12,9 @@ use support::Folder;
 
 const MODULE_START: u64 = 0x40_0000;
 
-/// A program of a test: what it allocates and frees, and what is noted of it.
+/// A simulated program: its blocks, and notes about it.
 struct Program<'a> {
-    /// Return addresses, outermost first; size; whether the block is freed at once.
+    /// Return addresses, outermost first; size; whether the block is freed immediately.
     blocks: &'a [(&'a [u64], u64, bool)],
     program: &'a str,
     sample_bytes: u64,
@@ -98,7 +98,7 @@ fn random_blocks(state: &mut u64) -> Vec<(Vec<u64>, u64, bool)> {
     (0..number).map(|_| block()).collect()
 }
 
-/// Bytes, blocks, leaked bytes and calls by call stack, as the blocks say.
+/// The model: bytes, blocks, leaked bytes and calls for each call stack.
 fn model(blocks: &[(Vec<u64>, u64, bool)]) -> BTreeMap<Vec<u64>, [i64; 4]> {
     let mut sums: BTreeMap<Vec<u64>, [i64; 4]> = BTreeMap::new();
     for (frames, size, is_freed) in blocks {
@@ -210,7 +210,8 @@ fn traces_that_are_hard_to_compare_are_compared_with_a_note() {
     assert!(other.contains("note: the programs are different: a and b"), "{other}");
     let sampled = compare(Program { blocks, sample_bytes: 64, ..Program::default() });
     assert!(sampled.contains("every block and one block every 64 bytes"), "{sampled}");
-    // Another build has other offsets, which say nothing: its code without names matches as one.
+    // In another build, offsets are different and say nothing. All code without names in the module
+    // counts as one function.
     let moved = Program { blocks: &[(&[9], 1000, false)], build_id: "02", ..Program::default() };
     let moved = compare(moved);
     assert!(moved.contains("no call stack of 1 differs"), "{moved}");
@@ -240,7 +241,7 @@ fn traces_with_no_event_or_one_and_damaged_ones_end_in_a_table_or_an_error() {
     folder.mallard(&["diff", "before", "after"]).refuses(3, "has version 99 of the tables");
 }
 
-/// Allocates in a way that depends on nothing but its argument.
+/// A program whose allocations depend only on its argument.
 const DETERMINISTIC: &str = r#"
 #include <stdlib.h>
 #include <string.h>

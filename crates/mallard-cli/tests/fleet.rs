@@ -66,7 +66,7 @@ fn a_run_is_added_once_and_replaced_with_force() {
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert!(ran.errors().contains("--events adds them"), "{}", ran.errors());
     assert!(!all.join("events").join(place).exists(), "the events of the replaced run are gone");
-    // By default the moment of the recording names the run.
+    // By default, the name of the run is the moment of the recording.
     assert_eq!(add(&folder, "orders", &["--service", "shop"]).status(), 0);
     assert_eq!(files(&all.join("sites")).len(), 2);
 }
@@ -125,7 +125,8 @@ fn of_two_exports_at_once_of_one_run_one_succeeds_and_of_two_runs_both() {
 fn a_full_disk_leaves_the_fleet_as_it_was() {
     let folder = orders();
     fs::create_dir(folder.path("small")).unwrap();
-    // Mounts a file system of 160 KiB in a mount namespace. Runs are added until it is full.
+    // The script mounts a file system of 160 KiB in a mount namespace. Runs are added until the file
+    // system is full.
     let script = format!(
         "mount -t tmpfs -o size=160k tmpfs small || exit 77\n\
          for i in 1 2 3 4 5 6 7 8 9; do\n\
@@ -177,7 +178,7 @@ fn a_fleet_without_events_says_how_to_add_them() {
 }
 
 /// Makes the trace `one` and a fleet of 20 runs of 3 services on 4 days. Each run of a service makes
-/// more orders than the one before.
+/// more orders than the run before.
 fn one_and_twenty() -> Folder {
     let folder = shop();
     record(&folder, "one", 300, &[]);
@@ -231,13 +232,12 @@ fn every_documented_query_has_the_same_rows_on_duckdb_and_on_spark() {
             empty.push((name, is_trace));
         }
     }
-    // One trace has one day, and so nothing that has grown since the first.
+    // One trace has one day, so nothing has grown since the first day.
     assert_eq!(empty, [("fleet_growth".to_string(), true)]);
 }
 
-/// Whether two values are equal. DuckDB writes sums of integers, which have 128 bits, as texts. Sums of
-/// doubles differ in their last digits, because engines add in
-/// another order.
+/// Whether two values are equal. DuckDB writes a sum of integers, which has 128 bits, as a text. Sums
+/// of doubles differ in their last digits, because engines add in another order.
 fn are_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {

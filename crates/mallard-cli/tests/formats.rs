@@ -1,5 +1,5 @@
-//! Tests the formats of `mallard export` that show call stacks. What each file says is compared with
-//! what `mallard sites --json` says of the same trace.
+//! Tests the formats of `mallard export` that show call stacks. The tests compare each file with the
+//! output of `mallard sites --json` for the same trace.
 
 mod support;
 
@@ -12,8 +12,8 @@ use std::path::Path;
 use support::proto::Message;
 use support::Folder;
 
-/// A program in the interpreted form of heaptrack, in which functions may have any names. `inner` was
-/// inlined into `outer (int)`, which `ma;in` calls; `plain` calls malloc through a wrapper.
+/// A program in heaptrack's interpreted form, in which functions may have any names. `inner` was
+/// inlined into `outer (int)`, which `ma;in` calls. `plain` calls malloc through a wrapper.
 const NAMES: &[u8] = b"v 10400 3\nX app\ns 6 /bin/a\ns 5 ma;in\ns b outer (int)\ns 5 inner\n\
     s 5 a.cpp\ns 9 no\xff UTF-8\ns 1b operator new(unsigned long)\ns 5 plain\n\
     i 1000 1 2 5 1\ni 2000 1 4 5 a 3 5 14\ni 3000 1 6\ni 4000 0 7\ni 5000 1 8\n\
@@ -32,7 +32,7 @@ fn imported(name: &str, bytes: &[u8]) -> Folder {
     folder
 }
 
-/// A folder with the trace `orders.mallard`, made of the golden stream, in which events are lost.
+/// A folder with the trace `orders.mallard`, made of the golden stream. The stream lacks some events.
 fn orders() -> Folder {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
     let folder = Folder::new();
@@ -50,7 +50,7 @@ fn sum(sites: &[Value], column: &str) -> i64 {
     sites.iter().map(|site| site[column].as_i64().unwrap()).sum()
 }
 
-/// The weights, and the columns of the table `sites` that they add up.
+/// The weights, and the columns of the table `sites` from which they are computed.
 const WEIGHTS: [(&str, &str); 6] = [
     ("bytes", "bytes"),
     ("blocks", "allocs"),

@@ -1,7 +1,7 @@
-//! Marks of regions that a Rust program makes, in a recording of the program.
+//! Tests marks of regions that a Rust program makes, in a recording of the program.
 //!
 //! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER. The program is the test
-//! itself: under the recorder it runs the test that has the marks.
+//! itself: under the recorder, it runs the test that makes the marks.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::Folder;
 
 /// The variable that is set in the recorded process.
 const RECORDED: &str = "MALLARD_TEST_OF_MARKS";
-/// How often each function is called.
+/// The number of calls of each function.
 const CALLS: u64 = 40;
 
 /// Allocates and frees in a region.
@@ -41,7 +41,7 @@ fn marks_do_nothing_in_a_program_that_is_not_recorded() {
         convert(call as usize);
         assert!(std::panic::catch_unwind(fail).is_err());
     }
-    // A name may be long, and may have a zero.
+    // A name may be long, and may contain a zero byte.
     drop(region(&"long ".repeat(99)));
     drop(region("cut\0here"));
 }
@@ -63,7 +63,7 @@ fn marks_of_a_rust_program_are_in_its_recording() {
         all.iter().find(is_it).unwrap_or_else(|| panic!("{function} is not marked"))
     };
     let convert = of("convert");
-    // Each call has a vector of nine vectors.
+    // Each call allocates a vector of nine vectors.
     assert_eq!((convert.instances, convert.blocks, convert.escapes), (CALLS, CALLS * 10, 0));
     assert_eq!(of("fail").instances, CALLS - 1);
 }

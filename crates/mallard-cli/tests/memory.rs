@@ -1,7 +1,7 @@
-//! Tests where `mallard record` and `stats` say that the resident memory of real programs is.
+//! Tests the parts of the resident memory that `mallard record` and `stats` report for real programs.
 //!
-//! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
-//! `./x test` builds the recorder and runs them.
+//! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler. `./x
+//! test` builds the recorder and runs them.
 
 mod support;
 
@@ -23,9 +23,10 @@ fn recorded(name: &str, compiler: &[&str]) -> (Folder, Trace) {
     (folder, trace)
 }
 
-/// For each moment, how far the sum of the parts is from the resident memory, and how far the live
-/// part is from the live bytes of all sites, as shares of the resident memory. The programs touch all
-/// that they allocate, so the live part says whether blocks and pages were found at the same time.
+/// Two distances for each moment, as shares of the resident memory: from the sum of the parts to the
+/// resident memory, and from the live part to the live bytes of all sites. The programs write to all
+/// memory that they allocate, so the live part tells whether blocks and pages were read at the same
+/// time.
 fn distances(trace: &Trace) -> Vec<(f64, f64)> {
     let samples = trace.table(&SAMPLES).unwrap();
     let column = |name| samples.i64s(name).unwrap();
@@ -68,7 +69,8 @@ fn four_programs_have_four_causes_and_the_parts_add_up() {
         (worst.0.max(distance.0), worst.1.max(distance.1))
     });
     assert!(worst.0 < 0.05, "{worst:?}");
-    // While a program grows fast, a moment of the system is not quite that of the events.
+    // While a program grows fast, the system's samples and the events are not of exactly the same
+    // moment.
     let near = distances_of_all.iter().filter(|distance| distance.1 < 0.05).count();
     assert!(near * 100 >= number * 95, "{near} of {number}");
 }
@@ -78,19 +80,19 @@ fn four_programs_have_four_causes_and_the_parts_add_up() {
 fn the_parts_are_what_the_program_did() {
     const MIB: i64 = 1 << 20;
     let near = |bytes: i64, expected: i64| (bytes - expected).abs() < expected / 10;
-    // 60,000 blocks of 1,000 bytes, and 8 bytes of rounding for each.
+    // The program has 60,000 blocks of 1,000 bytes, and 8 bytes of rounding for each.
     let (_folder, trace) = recorded("use", &[]);
-    // At half time the program reads. When the most is resident, it may be freeing already.
+    // At half time, the program only reads. At the peak, it may have begun to free blocks.
     let half = split(&trace, &[trace.manifest().totals.duration_ns / 2]).unwrap();
     assert!(near(half.live[0], 60_000_000) && near(half.rounding[0], 480_000), "{half:?}");
     assert!(half.fragmented[0] + half.kept[0] < 2 * MIB, "{half:?}");
-    // 15,000 of 240,000 blocks of 200 bytes stay; glibc sets 208 aside for each.
+    // 15,000 of 240,000 blocks of 200 bytes stay. glibc takes 208 bytes for each.
     let (_folder, trace) = recorded("fragment", &[]);
     let end = trace.manifest().memory.end.parts;
     assert!(near(end.live, 3_000_000) && near(end.fragmented, 47_000_000), "{end:?}");
-    // The array of addresses is a variable of the program.
+    // The array of addresses is a static variable of the program.
     assert!(near(end.stacks, 240_000 * 8), "{end:?}");
-    // Nothing changes after the last event.
+    // Nothing changes after the last event, so the two moments are equal.
     let duration = trace.manifest().totals.duration_ns;
     let moments: Vec<i64> = rows(&trace).unwrap().iter().map(|row| row.t_ns).collect();
     let split = split(&trace, &moments).unwrap();

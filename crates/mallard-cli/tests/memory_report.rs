@@ -1,5 +1,5 @@
-//! Tests `mallard report` with traces that are made here: what the object says, which files are
-//! written, and what happens to traces that are damaged or lack something.
+//! Tests `mallard report` with traces that the tests make: the content of the object, the written
+//! files, and the errors for traces that are damaged or lack something.
 
 #[path = "../../mallard-trace/tests/support/mod.rs"]
 mod streams;
@@ -64,8 +64,8 @@ fn functions(object: &Value, node: i64) -> Vec<String> {
     functions
 }
 
-/// Checks that each subtree of the call stacks is without a gap: the parent of a node is the node
-/// before it, or above that one.
+/// Checks that each subtree of the call stacks is contiguous: the parent of a node is the node before
+/// it, or an ancestor of that node.
 fn check_order(object: &Value) {
     let up = numbers(&object["stacks"]["up"]);
     assert_eq!(up[0], 0);
@@ -356,7 +356,7 @@ fn a_full_disk_keeps_the_old_file() {
     let before = fs::read(folder.path("a.html")).unwrap();
     let files = || fs::read_dir(folder.0.path()).unwrap().count();
     let count = files();
-    // No file may be larger than 1 or 2 KiB: writing fails as on a full disk.
+    // With a limit of 1 or 2 KiB for files, writing fails as on a full disk.
     let script = format!("trap '' XFSZ; ulimit -f 2; exec {MALLARD} report a");
     let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
     ran.refuses(3, "cannot write");

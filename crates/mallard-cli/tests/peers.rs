@@ -1,8 +1,9 @@
-//! Tests that other programs read what `mallard export` writes, and that `mallard import` reads what
-//! heaptrack writes: with Go's pprof, the page of speedscope, the library of Perfetto, and heaptrack.
+//! Tests that other programs read the files of `mallard export`, and that `mallard import` reads files
+//! of heaptrack. The programs are Go's pprof, the page of speedscope, the library of Perfetto, and
+//! heaptrack.
 //!
 //! The tests need the recorder (MALLARD_RECORDER has its path), a C++ compiler, and these programs. The
-//! page of speedscope is in the folder MALLARD_SPEEDSCOPE, and MALLARD_PERFETTO is a Python that has the
+//! page of speedscope is in the folder MALLARD_SPEEDSCOPE, and MALLARD_PERFETTO is a Python with the
 //! package perfetto. `./x test` has all of them.
 
 mod support;
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::Folder;
 
-/// Twelve functions that allocate different numbers of bytes and blocks, two of them through
-/// containers.
+/// A program with twelve functions that allocate different numbers of bytes and blocks, two of them
+/// through containers.
 const PROGRAM: &str = r#"
 #include <map>
 #include <string>
@@ -78,7 +79,7 @@ fn tool(name: &str) -> PathBuf {
     PathBuf::from(std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set")))
 }
 
-/// The sums of a column by the innermost function that does not only pass allocations on, the
+/// The sums of a column for each innermost function that does more than pass an allocation on, the
 /// largest first.
 fn functions(folder: &Folder, column: &str) -> Vec<(String, i64)> {
     let mut sums: HashMap<String, i64> = HashMap::new();
@@ -198,7 +199,7 @@ fn heaptrack_and_stats_agree_on_calls_peak_and_leaked_bytes() {
     let folder = Folder::new();
     let script = "my %h; $h{$_} = $_ x 10 for 1..20000; my @a = sort keys %h; print scalar @a";
     run(&folder, "heaptrack", &["-r", "-o", "trace", "perl", "-e", script]);
-    // heaptrack makes the other form of the same file in the same way.
+    // heaptrack makes the interpreted form of a raw file with the same command.
     let interpret = "zstd -dc trace.raw.zst | /usr/lib/heaptrack/libexec/heaptrack_interpret | zstd -q > whole.zst";
     run(&folder, "sh", &["-c", interpret]);
     let (calls, peak, leaked) = printed(&folder, "whole.zst");

@@ -1,8 +1,8 @@
 //! Tests that every command in the guides to profiling and to advice works: runs the blocks of shell and
-//! Python in docs/guide/profiling.md and docs/guide/advise.md, one after the other, in one folder.
+//! Python in docs/guide/profiling.md and docs/guide/advise.md in order, in one folder.
 //!
 //! The tests need the recorder and the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths), a
-//! C++ compiler and the programs that the guides name. MALLARD_PYARROW is a Python that has the package
+//! C++ compiler and the programs that the guides name. MALLARD_PYARROW is a Python with the package
 //! pyarrow; without it, blocks of Python are not run. `./x test` has all of them.
 
 mod support;

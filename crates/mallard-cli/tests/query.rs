@@ -12,7 +12,7 @@ use std::process::Stdio;
 use support::sql::{names, number, queries, query, record, recorded, rows, shop};
 use support::{orders, Folder, Ran, MALLARD};
 
-/// Runs `mallard query orders 'SELECT 1'` with a program in the place of DuckDB.
+/// Runs `mallard query orders 'SELECT 1'` with a script instead of DuckDB.
 fn with_duckdb(folder: &Folder, script: &str) -> Ran {
     let program = folder.path("duckdb");
     fs::write(&program, script).unwrap();
@@ -132,7 +132,7 @@ fn the_peak_of_a_query_is_the_peak_of_the_manifest() {
     let rows = rows(&folder, &["shop", "--file", file.to_str().unwrap()]);
     let whole = &folder.manifest("shop.mallard")["totals"]["sites"];
     assert_eq!(rows.len(), 1);
-    // A sum of integers has 128 bits, and so is a text in JSON.
+    // A sum of integers has 128 bits, and is therefore a text in JSON.
     assert_eq!(rows[0]["peak_bytes"], whole["peak_bytes"].to_string());
 }
 
@@ -211,7 +211,7 @@ fn a_table_that_is_damaged_is_named_and_the_others_can_be_asked() {
         .refuses(2, "Table with name sites does not exist");
     fs::write(&sites, &bytes).unwrap();
 
-    // The end of the file is whole, and its pages are not.
+    // The pages of the table are damaged, but the end of the file is not.
     let file = fs::File::options().write(true).open(&sites).unwrap();
     file.write_all_at(&vec![0x5a; bytes.len() / 3], 64).unwrap();
     let ran = query(&folder, &["shop", "SELECT sum(bytes), sum(allocs), max(peak_t) FROM sites"]);

@@ -116,7 +116,7 @@ fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
     let own = folder.compile("own", own, &[]);
     folder.mallard(&["record", "--", &own]).refuses(126, "a malloc of its own");
 
-    // A Go program is recognised by a note of its compiler.
+    // A note in the file, which Go's compiler writes, identifies a Go program.
     fs::write(folder.path("note"), "id").unwrap();
     let note = ["--add-section", ".note.go.buildid=note", "fixed", "go"];
     assert!(folder.command("objcopy").args(note).status().unwrap().success());
@@ -150,7 +150,7 @@ fn nothing_is_overwritten_without_force() {
     }
     folder.mallard(&["record", "-o", "true", "--", "true"]).refuses(125, "exists already");
     assert_eq!(folder.mallard(&["record", "--force", "-o", "true", "--", "true"]).status(), 0);
-    // Even --force does not overwrite a folder that is no trace.
+    // Even --force does not overwrite a folder that is not a trace.
     fs::create_dir(folder.path("mine.mallard")).unwrap();
     folder
         .mallard(&["record", "--force", "-o", "mine", "--", "touch", "started"])
@@ -164,7 +164,7 @@ fn nothing_is_overwritten_without_force() {
 fn a_full_disk_stops_the_recording_but_not_the_program() {
     let folder = Folder::new();
     fs::create_dir(folder.path("small")).unwrap();
-    // Mounts a file system of 256 KiB in a mount namespace.
+    // The script mounts a file system of 256 KiB in a mount namespace.
     let script = format!(
         "mount -t tmpfs -o size=256k tmpfs small || exit 77; cd small; {MALLARD} record -- \
          perl -e 'my %h; $h{{$_ % 5000}} .= $_ for 1..300000; print scalar(%h)'"
@@ -213,7 +213,7 @@ fn line_of(out: &mut impl BufRead) -> String {
     line.trim_end().to_string()
 }
 
-/// Allocates and frees for ever, and prints its process id after 10,000 blocks.
+/// A program that allocates and frees forever, and prints its process id after 10,000 blocks.
 const BUSY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>

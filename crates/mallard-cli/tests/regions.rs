@@ -1,4 +1,4 @@
-//! Regions that are found in the recording of a real program, beside the truth: the marks of the program.
+//! Compares the regions that are found in a recording of a real program with the program's own marks.
 //!
 //! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C++ compiler.
 
@@ -10,7 +10,7 @@ use mallard_trace::Trace;
 use std::path::Path;
 use support::Folder;
 
-/// Whether all blocks of a region end with it, in enough instances.
+/// Whether a region has enough instances, and none of its blocks outlives its instance.
 fn is_region(region: &Region) -> bool {
     region.escapes == 0 && region.instances >= 30
 }

@@ -1,7 +1,7 @@
-//! Tests what `mallard replay` says of real programs.
+//! Tests the results of `mallard replay` for real programs.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
-//! a C compiler. `./x test` builds both and runs them.
+//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and a
+//! C compiler. `./x test` builds both and runs them.
 
 mod support;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use support::replayed::{compile_own_malloc, player, Replayed, DOCUMENTS};
 use support::{Ran, MALLARD};
 
-/// Keeps 8 MiB in blocks of 1 KiB, and then frees them.
+/// A program that keeps 8 MiB in blocks of 1 KiB, and then frees them.
 const KEEPS: &str = r#"
 #include <stdlib.h>
 static char* volatile kept[8192];
@@ -26,7 +26,7 @@ int main(void) {
 }
 "#;
 
-/// Makes every kind of call.
+/// A program that makes every kind of call.
 const ALL_CALLS: &str = r#"
 #include <malloc.h>
 #include <stdlib.h>
@@ -101,7 +101,8 @@ fn the_result_in_json_has_times_memory_verdicts_and_parts() {
         .collect();
     assert_eq!(names, ["glibc:tcache=1000", "AS7", "AS9", "AS2"]);
     let of = |at: usize| &result["candidates"][at];
-    // AS9 makes the same calls as AS7, through an abstract base, and AS2 those of AS1, the base.
+    // AS9 makes the same calls as AS7, but through an abstract base class. AS2 makes those of AS1, the
+    // base.
     assert_eq!((&of(1)["measured_as"], &of(1)["virtual_calls"]), (&Value::Null, &0.into()));
     assert_eq!((&of(2)["measured_as"], &of(2)["cpu_ns"]), (&"AS7".into(), &of(1)["cpu_ns"]));
     assert_eq!((&of(3)["measured_as"], &of(3)["cpu_ns"]), (&"AS1".into(), &base["cpu_ns"]));
@@ -137,7 +138,7 @@ fn the_heap_peak_of_a_replay_is_near_the_most_bytes_in_use() {
     };
     let touched = peak(&[]);
     assert!((0.95..1.15).contains(&touched), "{touched} times the bytes in use");
-    // Every page of the heap has an edge of a block, so --touch none changes little here.
+    // Every page of the heap contains a header of a block, so --touch none changes little here.
     let whole = peak(&["--touch", "all"]);
     assert!((0.95..1.15).contains(&whole), "{whole} times the bytes in use");
 }
@@ -214,7 +215,8 @@ fn a_plan_gives_a_region_a_site_and_a_call_stack_to_allocators() {
     assert_eq!(candidate["name"], "plan");
     let account = &candidate["account"];
     let of = |rule: usize, key: &str| account["rules"][rule][key].as_u64().unwrap();
-    // 50 documents of 200 nodes and a name, and 10 names of the configuration.
+    // The region has 50 documents of 200 nodes and a name. The 10 names of the configuration are
+    // outside.
     assert_eq!([of(0, "instances"), of(0, "blocks"), of(0, "peak_bytes_max")], [50, 10_000, 4800]);
     assert_eq!([of(1, "instances"), of(1, "blocks")], [1, 50]);
     assert_eq!([of(2, "instances"), of(2, "blocks")], [1, 10]);
@@ -299,7 +301,7 @@ fn an_interruption_shows_what_was_measured() {
     assert!(ran.out().contains("(Interrupted after"), "{}", ran.out());
 }
 
-/// Four threads that exist at once, each of which allocates.
+/// A program with four threads that exist at once and all allocate.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -331,7 +333,7 @@ fn contention_is_not_measurable_with_fewer_cores_than_threads() {
     let ran = on_one_core(&["--json"]);
     let result: Value =
         serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
-    // Five threads exist at once, and each processor of the recording ran one at a time.
+    // Five threads existed at once. The recording machine had as many processors as this one.
     let processors = std::thread::available_parallelism().unwrap().get();
     assert_eq!(result["threads"], 5.min(processors));
     assert_eq!(result["cores"], 1);

@@ -1,8 +1,8 @@
-//! Tests `mallard replay` with plans, traces, allocators and budgets that it cannot use, or can use
-//! in part.
+//! Tests `mallard replay` with plans, traces, allocators and budgets that it can use only in part or
+//! not at all.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
-//! a C compiler. `./x test` builds both and runs them.
+//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and a
+//! C compiler. `./x test` builds both and runs them.
 
 mod support;
 
@@ -67,13 +67,14 @@ fn a_region_that_never_ends_is_replayed_with_a_note() {
         assert_eq!(result["candidates"][0]["account"]["rules"][0]["escapes"], 1, "{result}");
         result["notes"].to_string()
     };
-    // `main` has a block in use at the end, so it is never drained. Its thread ends for sure.
+    // `main` has a block in use at the end, so it is never drained. But the end of its thread is
+    // certain.
     let (drained, sure) = (result("drained"), result("sure"));
     assert!(drained.contains("not end before the recording does"), "{drained}");
     assert!(!sure.contains("not end before the recording does"), "{sure}");
 }
 
-/// Allocates 1000 blocks before a pause and 1000 after the pause, and then frees all of them.
+/// A program that allocates 1000 blocks before a pause and 1000 after it, and then frees all.
 const PAUSE: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -197,7 +198,7 @@ fn a_full_temporary_folder_leaves_the_trace_as_it_was() {
     let folder = &replayed.folder;
     fs::create_dir(folder.path("small")).unwrap();
     let before = files(&folder.path("recorded.mallard"));
-    // Mounts a file system of 64 KiB in a mount namespace.
+    // The script mounts a file system of 64 KiB in a mount namespace.
     let script = format!(
         "mount -t tmpfs -o size=64k tmpfs small || exit 77; TMPDIR=small {MALLARD} replay recorded; \
          status=$?; ls -A small; exit $status"
@@ -235,7 +236,7 @@ fn an_op_stream_that_was_written_can_be_played_alone() {
     assert!(shown.starts_with("run.ops: 20,119 calls of 1 thread, at most 4.8 KiB"), "{shown}");
     assert!(shown.contains("  next: mallard-replay run.ops"), "{shown}");
     assert_eq!(player(&replayed.folder, &["run.ops"])["targets"], 2);
-    // The file is replaced, and nothing else is left beside it.
+    // The file is replaced, and there is no other new file beside it.
     replayed.write("run.ops", &[]);
     assert_eq!(player(&replayed.folder, &["run.ops"])["targets"], 1);
     let names = fs::read_dir(replayed.folder.0.path()).unwrap();

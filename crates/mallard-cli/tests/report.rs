@@ -317,7 +317,8 @@ fn a_failed_write_keeps_the_previous_page() {
     let tree = Tree::with(&a_part());
     tree.run(&["report"]).ok();
     let before = tree.read(PAGE);
-    // Makes the page unwritable by a folder of the same name. File permissions would not stop root.
+    // A folder with the name of the page makes the page unwritable. File permissions would not stop
+    // root.
     fs::create_dir(tree.path("taken")).unwrap();
     fs::create_dir(tree.path("taken/performance.html")).unwrap();
     tree.run(&["report", "--out", "taken"]).fails("cannot write taken/performance.html");
@@ -334,7 +335,7 @@ fn a_full_disk_keeps_the_previous_page() {
     if !full.exists() || fs::metadata("/sys/fs").is_err() {
         return;
     }
-    // Mounts a file system of 64 KiB, if this user may. The page is larger.
+    // A file system of 64 KiB is mounted, if this user may mount one. The page is larger.
     let tree = Tree::with(&a_part());
     tree.write("small/x", "");
     let small = tree.path("small");

@@ -1,5 +1,5 @@
-//! Tests what `mallard report` makes of the advice in the folder of a trace, and of the regions of a
-//! trace without advice.
+//! Tests how `mallard report` shows the advice in the folder of a trace, and the regions of a trace
+//! without advice.
 
 #[path = "../../mallard-trace/tests/support/mod.rs"]
 mod streams;

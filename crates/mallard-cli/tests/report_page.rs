@@ -1,5 +1,5 @@
-//! Tests the page of `mallard report` in a real browser: runs the promises of report_page/run.py, with
-//! data that are made up, and with the report of a program that is recorded here.
+//! Tests the page of `mallard report` in a real browser. Runs the checks of report_page/run.py with
+//! generated data, and with the report of a program that the test records.
 //!
 //! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use support::{Folder, MALLARD};
 
-/// Allocates blocks of many sizes, in two threads, and frees most of them in the other thread.
+/// A program that allocates blocks of many sizes in two threads. Most are freed in the other thread.
 const TWO_THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>

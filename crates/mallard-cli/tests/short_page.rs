@@ -118,7 +118,7 @@ fn three_sentences_say_what_programs_calls_and_losses_are() {
         "{said}"
     );
     assert!(said.contains("alone takes 0.25 of its time with glibc"), "{said}");
-    // redis loses on both machines, and the one call loses.
+    // redis loses on both machines, and the only call of malloc loses.
     let losses =
         "loses 2 of 4 times of programs, 0 of 4 peaks of their memory and 1 of 1 times of calls.";
     assert!(said.contains(losses), "{said}");

@@ -39,7 +39,7 @@ fn each_suite_of_the_talk_has_its_layout() {
 #[test]
 fn published_figures_are_shown_beside_ours() {
     let tree = Tree::with(&a_part());
-    // The talk's 1.20 s are 8.94 ns per element.
+    // The talk's 1.20 s for all elements are 8.94 ns for each element.
     assert!(tree.run(&["show", "lakos1", "--only", "^DS1 .*ns_per_op$"]).ok().contains("(8.94)"));
     assert!(tree.run(&["show", "lakos3"]).ok().contains("(440.0)"));
     let text = tree.run(&["show", "seeds"]).ok();

@@ -1,7 +1,7 @@
-//! Tests `mallard record` from end to end with programs that do unusual things: checks the status,
-//! the messages, and the number of recorded blocks.
+//! Tests `mallard record` from end to end with programs that do unusual things: checks the status, the
+//! messages, and the number of recorded blocks.
 //!
-//! `tests/record/recorder_test.py` tests the same of the recorder alone, and in more detail.
+//! `tests/record/recorder_test.py` tests the recorder alone with the same programs, in more detail.
 
 mod support;
 
@@ -138,10 +138,10 @@ fn plugins_are_recorded_if_they_are_bound_to_the_recorder() {
     let module = ["-shared", "-fPIC"];
     let plugin = folder.compile_file("plugin.so", &source("plugins/plugin.c"), &module);
     let loaded = folder.record(&[], &[&acts(&folder), "plugin", &plugin]);
-    // The second of three loads is with RTLD_DEEPBIND: its calls go to the C library.
+    // The second of three libraries is loaded with RTLD_DEEPBIND, so its calls go to the C library.
     assert_eq!(loaded.is_whole(0).of([70009, 70011, 70012, 70013]), [1, 2, 2, 2]);
 
-    // The frees of the program are seen though the allocations are not, and this is said.
+    // The recorder sees the frees of the program but not the allocations, and a message says so.
     fs::write(
         folder.path("make.c"),
         "#include <stdlib.h>\nvoid* make(void) { return malloc(70001); }",
@@ -170,7 +170,7 @@ fn signal_handlers_may_allocate() {
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let counts = &folder.manifest("a.mallard")["counts"];
     assert!(counts["allocations"].as_u64().unwrap() > 1000, "{counts}");
-    // Events of handlers that interrupted the recorder are lost, and this is said.
+    // Events of signal handlers that interrupted the recorder are lost, and the manifest counts them.
     let nested = folder.manifest("a.mallard")["losses"]["nested"].as_u64().unwrap();
     assert_eq!(ran.errors().contains("of signal handlers"), nested > 0, "{}", ran.errors());
 }

@@ -1,5 +1,5 @@
-//! Tests `mallard run`, `try` and `verify` with real programs and a malloc that goes wrong on
-//! request (`programs/malloc.c`).
+//! Tests `mallard run`, `try` and `verify` with real programs, and with a malloc that fails on request
+//! (`programs/malloc.c`).
 //!
 //! Most tests need a C compiler. `./x test` runs them.
 
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, Ran, MALLARD};
 
-/// Allocates 20,000 blocks and prints their number.
+/// A program that allocates 20,000 blocks and prints their number.
 const BLOCKS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ int main(void) {
 }
 "#;
 
-/// Prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of the tests.
+/// A program that prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of
+/// the tests.
 const USABLE: &str = r#"
 #include <malloc.h>
 #include <stdio.h>
@@ -198,10 +199,10 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
     let text = measure(&several, &[]).out();
     assert!(text.contains(" fresh runs of each, which had no part in the choice: "), "{text}");
 
-    // Nothing was chosen from one candidate.
+    // With one candidate, there was no choice.
     let text = measure(&["-a", "glibc"], &[]).out();
     assert!(!text.contains("fresh runs"), "{text}");
-    // The next command can be typed as it stands: this mallard is not in PATH.
+    // The next command works as it is printed: it has the path of this mallard, which is not in PATH.
     assert!(
         text.contains(&format!("  next: {MALLARD} run --allocator glibc -- ./program\n")),
         "{text}"
@@ -237,7 +238,7 @@ fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
         let options = [&["try", "--budget", "10s", "-a", "glibc"], options, &["--"]].concat();
         folder.mallard(&[&options[..], program].concat())
     };
-    // The first daemon is in a session of its own; the second one is in the group of the program.
+    // The first daemon has a session of its own. The second one is in the process group of the program.
     let daemons: [&[&str]; 2] =
         [&["setsid", "-f", "sleep", "1234.5"], &["sh", "-c", "sleep 1234.5 & exit 0"]];
     for daemon in daemons {
@@ -486,7 +487,7 @@ fn a_server_is_measured_while_a_load_uses_it() {
     let once = measured(&["--budget", "12s"]);
     assert!(once["base"]["cpu_ns"].as_f64().unwrap() > 0.0, "{once}");
     assert!(once["candidates"][0]["broken"].is_null(), "{once}");
-    // With several loads, each has only a part of the start of the server.
+    // With several loads, each load's figure has only a part of the server's start.
     let repeated = measured(&["--budget", "20s", "--for", "500ms"]);
     assert!(
         repeated["base"]["cpu_ns"].as_f64() < once["base"]["cpu_ns"].as_f64(),
@@ -509,7 +510,7 @@ fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
         .unwrap();
     let runs = || fs::read_to_string(folder.path("pids")).unwrap_or_default().lines().count();
     let begin = Instant::now();
-    // Three runs without measuring, and three whole blocks.
+    // Wait for three runs without measuring, and three whole blocks.
     while runs() < 3 + 3 * 3 + 1 {
         assert!(begin.elapsed() < Duration::from_secs(60), "{} runs", runs());
         std::thread::sleep(Duration::from_millis(5));

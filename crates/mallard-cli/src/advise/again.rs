@@ -1,6 +1,6 @@
-//! Compares a second recording of the program before wink-out is advised: a region that ends
-//! differently in another run must not lose its blocks at its end. The user names one (`--again`), or
-//! the program is recorded again if the budget allows it. Without a second recording, no card asks
+//! Compares a second recording of the program before wink-out is advised. A region that ends
+//! differently in another run must not lose its blocks at its end. The second recording comes from the
+//! user (`--again`), or the program is recorded again if the budget allows it. Without it, no card asks
 //! for wink-out.
 
 use super::budget::{whole_seconds, Budget};
@@ -19,13 +19,14 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Recording and reading a trace takes this many times the recorded time, and this for each event.
+/// Recording a program and reading the trace takes TIMES times the recorded time, plus NS_PER_EVENT for
+/// each event.
 const TIMES: f64 = 2.0;
 const NS_PER_EVENT: f64 = 3000.0;
 /// How much the instances of two recordings may differ, as a share.
 const DIFFERENCE_MAX: f64 = 0.01;
 
-/// The program, and how it is run.
+/// The program, and how it runs.
 pub struct Again<'a> {
     /// The command line.
     pub words: &'a [OsString],
@@ -38,13 +39,13 @@ pub struct Again<'a> {
 /// How a second recording was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Made {
-    /// With the same arguments: the regions have as many instances.
+    /// The same program with the same arguments: each region has the same number of instances.
     Again,
-    /// By the user, perhaps with other input.
+    /// A recording of the user, perhaps with other input.
     ByUser,
 }
 
-/// How long the program takes to be recorded a second time.
+/// The time that a second recording of the program takes.
 pub fn time_needed(evidence: &Evidence) -> Duration {
     let ns = evidence.program.wall_ns * TIMES + evidence.program.calls as f64 * NS_PER_EVENT;
     Duration::from_nanos(ns as u64)
@@ -58,7 +59,7 @@ fn is_worth_it(evidence: &Evidence) -> bool {
     evidence.candidates.iter().any(is_open)
 }
 
-/// Drops the plans with wink-out that a recording of the user contradicts.
+/// Drops the plans with wink-out that the user's second recording contradicts.
 pub fn compare_with(name: &Path, evidence: &mut Evidence) -> Result<(), Failure> {
     let trace = look::open(name)?;
     compare(evidence, &regions_of(&trace)?, Made::ByUser);
@@ -80,7 +81,7 @@ pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<
     }
     let needed = time_needed(evidence);
     if needed > budget.left() {
-        // Plays take the larger part of what a budget has beside the recording.
+        // Twice the time of the recording is added, because plays use a part of the budget.
         let enough = whole_seconds(budget.all() + needed * 2);
         let why =
             format!("the budget was too small for one: --budget {}s is enough", enough.as_secs());
@@ -106,7 +107,7 @@ fn winks_out(of: &Candidate) -> bool {
     rules.into_iter().any(|rule| rule.strategy.winks_out())
 }
 
-/// The regions of another recording, which is not kept.
+/// Records the program again and returns the regions. The recording itself is not kept.
 fn record_again(again: &Again, budget: &Budget) -> Result<Vec<Region>, Failure> {
     let folder = tempfile::Builder::new().prefix("mallard-advise-").tempdir().map_err(|e| {
         let what = format!("cannot make a temporary folder: {}", e.to_string().to_lowercase());
@@ -142,7 +143,7 @@ fn compare(evidence: &mut Evidence, found: &[Region], made: Made) {
     }
 }
 
-/// How a region differs in another recording, if it does.
+/// How a region differs in the other recording. `None` if the regions agree.
 fn difference(region: &Region, found: &[Region], made: Made) -> Option<String> {
     let is_it = |other: &&Region| other.function == region.function && other.ends == region.ends;
     let Some(other) = found.iter().find(is_it) else {

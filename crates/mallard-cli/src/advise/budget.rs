@@ -1,4 +1,4 @@
-//! The time that `mallard advise` may take, and what is left of it.
+//! The time that `mallard advise` may take, and how much of it is left.
 
 use crate::output::progress::Work;
 use crate::output::units::time;
@@ -11,7 +11,7 @@ pub fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + 1)
 }
 
-/// The budget of one command. It begins when the program was recorded.
+/// The budget of one command. Its time begins after the program was recorded.
 pub struct Budget {
     begin: Instant,
     all: Duration,
@@ -21,7 +21,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Begins now.
+    /// Starts the time of a budget.
     pub fn begin(all: Duration, runner: Runner, is_quiet: bool) -> Budget {
         Budget { begin: Instant::now(), all, runner, is_quiet }
     }
@@ -31,12 +31,12 @@ impl Budget {
         self.all
     }
 
-    /// What was taken of it.
+    /// The part of the budget that is used up.
     pub fn taken(&self) -> Duration {
         self.begin.elapsed()
     }
 
-    /// What is left of it.
+    /// The part of the budget that is left.
     pub fn left(&self) -> Duration {
         self.all.saturating_sub(self.taken())
     }

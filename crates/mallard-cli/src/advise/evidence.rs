@@ -1,8 +1,8 @@
-//! What the advice on a program rests on: figures of its trace, and what was measured.
+//! The facts behind the advice on a program: figures of its trace, and measurements.
 //!
 //! The pipeline fills an [`Evidence`] in steps. After the figures of the trace, the rules propose plans
-//! ([`Proposal`]). What was played or tried is added as [`Candidate`]s, and what was not as
-//! [`Dropped`]. Cards are made of the whole.
+//! ([`Proposal`]). Measured plans and mallocs are added as [`Candidate`]s, all others as [`Dropped`].
+//! Cards are made of the whole.
 
 use crate::replay::Played;
 use crate::verdict::{Judgement, Verdict, Why};
@@ -26,13 +26,12 @@ pub struct Evidence {
     pub sites: Vec<Site>,
     /// Regions, as the trace has them.
     pub regions: Vec<Region>,
-    /// Places of regions that a second recording of the program contradicts.
+    /// Indices of regions that a second recording of the program contradicts.
     pub unsteady: Vec<usize>,
-    /// How many recordings of the program there are: 2 if it was recorded again before wink-out is
-    /// advised.
+    /// How many recordings of the program there are. A second one is made before wink-out is advised.
     pub recordings: u32,
-    /// Why the trace is less than the whole run: lost events, samples, a window. Empty if it is the
-    /// whole run.
+    /// Why the trace shows less than the whole run: lost events, samples, a window. Empty if the trace
+    /// shows the whole run.
     pub validity: Vec<String>,
     /// The least gain that counts, as a share.
     pub min_gain: f64,
@@ -44,24 +43,24 @@ pub struct Evidence {
     pub notes: Vec<String>,
     /// What could not be decided, each with a reason.
     pub undecided: Vec<String>,
-    /// By how much two runs of the same program differ, as a share, if that is more than the least
-    /// gain: then this machine cannot measure a difference that is as small.
+    /// How much two runs of the same program differ, as a share. `None` up to the least gain. With more
+    /// noise, this machine cannot measure a difference as small as the least gain.
     pub noise: Option<f64>,
-    /// The budget that is enough to decide what a smaller one has left open.
+    /// A budget that is enough to decide what the smaller one of this run left undecided.
     pub enough: Option<Duration>,
-    /// Whether the user has ended the measurement.
+    /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
-    /// Why there is no second recording, which wink-out needs. None if there is one, or if no plan with
-    /// wink-out saves enough.
+    /// Why the second recording that wink-out needs is missing. `None` if there is a second recording,
+    /// or if no plan with wink-out saves enough.
     pub not_again: Option<String>,
-    /// What a strategy would do that the user wishes (--force).
+    /// The result of the strategy that the user asked for (--force).
     pub forced: Option<Forced>,
 }
 
-/// A strategy that the user wishes, whatever the evidence says.
+/// A strategy that the user asked for, whatever the evidence says.
 #[derive(Clone, Debug)]
 pub struct Forced {
-    /// Its name: `AS4 in parse`.
+    /// The name of the strategy and its function: `AS4 in parse`.
     pub name: String,
     /// Blocks that are used after they were winked out.
     pub dangling: u64,
@@ -69,7 +68,7 @@ pub struct Forced {
     pub sites: Vec<EscapeSite>,
     /// A function that allocates such a block.
     pub from: Option<String>,
-    /// What plays showed. `None` if the strategy could not be played.
+    /// The savings that plays showed. `None` if the strategy could not be played.
     pub played: Option<Played>,
 }
 
@@ -84,15 +83,15 @@ pub struct Program {
     pub command: Option<String>,
     /// Why the program cannot run again; `None` if it can.
     pub cannot_run: Option<String>,
-    /// The malloc that the program has: `glibc`, or the name of another one.
+    /// The malloc of the program: `glibc`, or the name of another one.
     pub malloc: String,
-    /// CPU time without that of recording, in ns. `None` if it is unknown.
+    /// CPU time of the program without the time of the recorder, in ns. `None` if it is unknown.
     pub cpu_ns: Option<f64>,
-    /// Time from start to end, in ns.
+    /// Time from start to end of the program, in ns.
     pub wall_ns: f64,
     /// Threads in all.
     pub threads: u64,
-    /// Threads at once, at most.
+    /// The most threads at once.
     pub threads_at_once: u64,
     /// Processors of this machine.
     pub cores: u64,
@@ -104,21 +103,21 @@ pub struct Program {
     pub calls: u64,
 }
 
-/// What any allocator could save at most, as shares of the CPU time. `None`: unknown.
+/// The most that any allocator could save, as shares of the CPU time. `None` if a share is unknown.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Bound {
     /// Calls, page faults and teardown together, at most 1.
     pub share: Option<f64>,
     /// Calls of malloc's family.
     pub calls: Option<f64>,
-    /// Page faults, as many as blocks can have caused.
+    /// Page faults, at most as many as blocks can have caused.
     pub faults: Option<f64>,
-    /// Frees at the ends of regions with the destructors around them, which wink-out skips: that of
-    /// the region with the most. Locality is in none of the four.
+    /// Frees at the ends of a region's instances, with the destructors that call them: the share that
+    /// wink-out skips. The largest region counts. No member includes locality.
     pub teardown: Option<f64>,
 }
 
-/// The memory of the program.
+/// The memory of the program. All figures are bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// Most resident bytes; 0 if they are unknown.
@@ -136,7 +135,7 @@ pub struct Memory {
 pub struct Site {
     /// The call stack: a node of the table `stacks`.
     pub node: i32,
-    /// The innermost function that does more than pass an allocation on, as a plan names it.
+    /// The innermost function that does more than pass an allocation on. Plans use this name.
     pub function: String,
     /// The short form of its name.
     pub shown: String,
@@ -146,8 +145,8 @@ pub struct Site {
     pub line: Option<u32>,
     /// The file of the program or library.
     pub module: String,
-    /// The innermost function of the call stack that is not of a standard library: what a reader
-    /// looks for.
+    /// The innermost function of the call stack that is not of a standard library. A reader looks for
+    /// this function.
     pub owner: Owner,
     /// The functions of the call stack, innermost first, in short form.
     pub stack: Vec<String>,
@@ -157,7 +156,7 @@ pub struct Site {
     pub is_growing: bool,
 }
 
-/// A function of the program that allocates, perhaps by functions of a standard library.
+/// A function of the program that allocates, perhaps through functions of a standard library.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Owner {
     /// The function.
@@ -177,9 +176,9 @@ pub struct Proposal {
     pub rule: &'static str,
     /// The plan.
     pub plan: Plan,
-    /// The region of the plan: a place in `Evidence::regions`.
+    /// The region of the plan, as an index in `Evidence::regions`.
     pub region: Option<usize>,
-    /// The site of the plan: a place in `Evidence::sites`.
+    /// The site of the plan, as an index in `Evidence::sites`.
     pub site: Option<usize>,
 }
 
@@ -191,7 +190,7 @@ pub enum Kind {
     Strategy,
     /// Another malloc for the whole program.
     Malloc,
-    /// Variables of the environment, for the malloc that the program has.
+    /// Environment variables for the malloc of the program.
     Variable,
 }
 
@@ -199,11 +198,11 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// By arithmetic over the trace: memory alone.
+    /// Arithmetic over the trace, for memory alone.
     Account,
-    /// By a replay of the trace: without locality.
+    /// A replay of the trace, which does not show locality.
     Replay,
-    /// By runs of the program itself: everything is in it.
+    /// Runs of the program itself, which show every effect.
     Try,
 }
 
@@ -212,29 +211,29 @@ pub enum By {
 pub struct Candidate {
     /// The name in the matrix: `AS4 in parse`, `mimalloc`, `glibc:trim=1GiB`.
     pub name: String,
-    /// What it changes.
+    /// What the candidate changes.
     pub kind: Kind,
-    /// The rule that proposed it; none for a malloc or a variable.
+    /// The rule that proposed the candidate. `None` for a malloc or a variable.
     pub rule: Option<&'static str>,
-    /// Its plan; none for a malloc or a variable.
+    /// The plan of the candidate. `None` for a malloc or a variable.
     pub plan: Option<Plan>,
-    /// A place in `Evidence::regions`.
+    /// The index of the region in `Evidence::regions`.
     pub region: Option<usize>,
-    /// A place in `Evidence::sites`.
+    /// The index of the site in `Evidence::sites`.
     pub site: Option<usize>,
-    /// The strongest evidence on its CPU time.
+    /// The strongest evidence on the CPU time of the candidate.
     pub by: By,
-    /// The saving of CPU time, with the verdict: by runs of the program if there were some, else by
-    /// the replay (confirmed by fresh plays where there were some).
+    /// The saving of CPU time, with the verdict. Runs of the program count before a replay, and fresh
+    /// plays of a replay count before its other plays.
     pub cpu: Judgement,
-    /// The interval in which the saving of the program is expected, locality included. It is that of
-    /// `cpu` if the program itself ran.
+    /// The interval in which the saving of the program is expected, locality included. If the program
+    /// itself ran, this is the interval of `cpu`.
     pub expected: Option<(f64, f64)>,
     /// The interval that the replay predicted, if runs of the program were measured after it.
     pub predicted: Option<(f64, f64)>,
     /// By how much noise widens the interval of `cpu`.
     pub margin: f64,
-    /// What the replay showed of the CPU time, if runs of the program were measured after it.
+    /// The judgement of the replay on CPU time, if runs of the program were measured after it.
     pub replayed: Option<Judgement>,
     /// The part of the saving that is work of the allocator, by replay.
     pub allocator: Option<Judgement>,
@@ -244,12 +243,12 @@ pub struct Candidate {
     pub memory: Judgement,
     /// Most bytes of the heap, or of resident memory, before and after.
     pub peak_bytes: (u64, u64),
-    /// The saving of memory of the heap after the last call, by replay: memory that a malloc keeps,
-    /// or cannot return because it is fragmented. None if it was not replayed.
+    /// The saving of memory after the last call, by replay. A malloc may keep this memory, or fail to
+    /// return it because of fragmentation. `None` if the candidate was not replayed.
     pub memory_at_end: Option<Judgement>,
     /// Bytes of the heap after the last call, before and after.
     pub end_bytes: (u64, u64),
-    /// The exact account of the local allocators, if there are some.
+    /// The exact account of the local allocators. `None` without local allocators.
     pub account: Option<Account>,
 }
 
@@ -271,8 +270,8 @@ impl Evidence {
 }
 
 impl Candidate {
-    /// Whether the measurement rules out that the candidate saves as much CPU time as counts. A replay
-    /// of threads that meet rules out nothing.
+    /// Whether the measurement rules out that the candidate saves enough CPU time. A replay rules out
+    /// nothing if its threads meet in the allocator.
     pub fn cannot_gain(&self, min_gain: f64) -> bool {
         match (self.cpu.verdict, self.cpu.why) {
             (Verdict::NoDifference | Verdict::Loss, _) => true,
@@ -282,14 +281,14 @@ impl Candidate {
         }
     }
 
-    /// Whether it saves CPU time that counts: chance does not explain the saving, and the saving is
-    /// at least the least gain.
+    /// Whether the candidate saves enough CPU time: chance does not explain the saving, and the saving
+    /// is at least the least gain.
     pub fn gains(&self, min_gain: f64) -> bool {
         self.cpu.verdict == Verdict::Gain && self.cpu.saving >= min_gain
     }
 
-    /// What it saves of the memory that the program keeps after its peak, if that is known and a
-    /// gain, or else of the memory at the peak. With the saving come the bytes before and after.
+    /// The saving of memory after the last call if this saving is a gain, otherwise the saving at the
+    /// peak. The bytes before and after the change follow.
     pub fn memory_saving(&self) -> (&Judgement, (u64, u64)) {
         match &self.memory_at_end {
             Some(at_end) if at_end.verdict == Verdict::Gain => (at_end, self.end_bytes),
@@ -297,12 +296,12 @@ impl Candidate {
         }
     }
 
-    /// Whether the memory that it saves is that after the peak.
+    /// Whether `memory_saving` is the saving after the last call.
     pub fn saves_at_end(&self) -> bool {
         self.memory_at_end.as_ref().is_some_and(|at_end| at_end.verdict == Verdict::Gain)
     }
 
-    /// Whether it saves memory that counts.
+    /// Whether the candidate saves enough memory.
     pub fn gains_memory(&self, min_gain: f64) -> bool {
         let (memory, _) = self.memory_saving();
         memory.verdict == Verdict::Gain && memory.saving >= min_gain
@@ -322,7 +321,7 @@ pub struct Account {
     pub held_peak: u64,
     /// Blocks that outlive their instance.
     pub escapes: u64,
-    /// Frees that the plan does not make, and with them the destructors that call them.
+    /// Frees that the plan skips, together with the destructors that call them.
     pub winked_out: u64,
     /// Whether several threads use one instance.
     pub is_shared: bool,
@@ -333,9 +332,9 @@ pub struct Account {
 pub struct Dropped {
     /// The name in the matrix.
     pub name: String,
-    /// What it would have changed.
+    /// What the candidate would have changed.
     pub kind: Kind,
-    /// A place in `Evidence::regions`.
+    /// The index of the region in `Evidence::regions`.
     pub region: Option<usize>,
     /// The reason, as part of a sentence: `it can save at most 0.4 %`.
     pub why: String,

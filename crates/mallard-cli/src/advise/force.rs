@@ -1,4 +1,5 @@
-//! `--force AS4 --region F`: plays a wish of the user, and says which blocks would dangle.
+//! `--force AS4 --region F`: plays a strategy that the user asked for, and names the blocks that would
+//! dangle.
 
 use super::evidence::{Evidence, Forced};
 use crate::error::status::UNREADABLE;
@@ -30,7 +31,7 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
     Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE))
 }
 
-/// Plays a region, or the whole program, under a strategy that the user wishes, whatever the
+/// Plays a region, or the whole program, under a strategy that the user asked for, whatever the
 /// evidence says.
 pub fn force(
     trace: &Trace,

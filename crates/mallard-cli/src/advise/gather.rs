@@ -20,11 +20,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// How many sites are kept for each property that sites are ranked by.
+/// The number of sites to keep for each property by which sites are ranked.
 const SITES: usize = 12;
-/// How many functions of a call stack are kept.
+/// The number of functions to keep of each call stack.
 const DEPTH: usize = 12;
-/// A run that is shorter than this is mostly the start of a process.
+/// A shorter run is mostly the start of a process.
 const SHORT_NS: f64 = 10e6;
 
 /// Reads everything that the trace itself tells.
@@ -88,7 +88,7 @@ pub fn words(manifest: &Manifest) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// How the program of a trace ended, if it was a signal that ended it.
+/// A text for the signal that ended the program of a trace. `None` if no signal ended it.
 pub fn crash(manifest: &Manifest) -> Option<String> {
     let status = number(manifest, "status")? as i32;
     let is_crash = nix::libc::WIFSIGNALED(status);
@@ -99,7 +99,7 @@ pub fn crash(manifest: &Manifest) -> Option<String> {
     })
 }
 
-/// Whether the program of a trace was ended as a server is: by Ctrl-C or a plain `kill`.
+/// Whether the user ended the program as one ends a server: by Ctrl-C or a plain `kill`.
 pub fn was_ended(manifest: &Manifest) -> bool {
     let Some(status) = number(manifest, "status").map(|status| status as i32) else { return false };
     let signal = nix::libc::WTERMSIG(status);
@@ -107,7 +107,7 @@ pub fn was_ended(manifest: &Manifest) -> bool {
     nix::libc::WIFSIGNALED(status) && is_usual
 }
 
-/// What the run itself gives rise to.
+/// Notes about the recorded run.
 fn notes(manifest: &Manifest) -> Vec<String> {
     let mut notes = Vec::new();
     let status = number(manifest, "status").map_or(0, |status| status as i32);
@@ -128,7 +128,7 @@ fn notes(manifest: &Manifest) -> Vec<String> {
     notes
 }
 
-/// Why the program of a trace cannot run again here; `None` if it can.
+/// Why the program of a trace cannot run again here. `None` if the program can run.
 fn cannot_run(manifest: &Manifest, words: Option<&[String]>) -> Option<String> {
     if let Some(crash) = crash(manifest) {
         return Some(crash);
@@ -153,7 +153,7 @@ fn cannot_run(manifest: &Manifest, words: Option<&[String]>) -> Option<String> {
 
 fn bound(manifest: &Manifest, regions: &[Region], cpu_ns: Option<f64>) -> Bound {
     let Some(shares) = shares(manifest) else { return Bound::default() };
-    // Wink-out is advised for no other region, so the frees at the ends of the others stay.
+    // Wink-out is advised only for these regions. In other regions, the frees at the end remain.
     let may_wink_out = |region: &&Region| {
         region.escapes == 0 && region.instances >= INSTANCES_MIN && region.inputs >= INPUTS_MIN
     };
@@ -193,8 +193,8 @@ fn memory(manifest: &Manifest) -> Memory {
     }
 }
 
-/// The sites with the most time of calls, bytes, bytes at the peak and leaked bytes, and those that
-/// only grow.
+/// The sites with the most time in calls, bytes, bytes at the peak and leaked bytes, and the growing
+/// sites.
 fn sites(trace: &Trace, stacks: &Stacks) -> Result<Vec<Site>, Failure> {
     let mut rows = trace.sites()?;
     let growing: BTreeSet<i32> =
@@ -246,7 +246,7 @@ fn is_of_a_standard_library(function: &str) -> bool {
     name.is_empty() || begins.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Why the trace is less than the whole run.
+/// Why the trace shows less than the whole run.
 fn validity(manifest: &Manifest) -> Vec<String> {
     let mut all = Vec::new();
     let lost = manifest.losses.all();

@@ -1,4 +1,4 @@
-//! Plays the proposed plans and the mallocs beside each other.
+//! Plays the proposed plans and the mallocs in turns.
 
 use super::again;
 use super::budget::{whole_seconds, Budget};
@@ -15,27 +15,27 @@ use crate::verdict::margin;
 use mallard_trace::Trace;
 use std::time::Duration;
 
-/// The most candidates that are measured beside each other.
+/// The most candidates that are measured together.
 const MEASURED_MAX: usize = 8;
-/// Single plays, and plans that are compiled, take at most these shares of what is left.
+/// The largest shares of the remaining budget for single plays, and for compiling plans.
 const PILOT_SHARE: f64 = 0.2;
 const ACCOUNT_SHARE: f64 = 0.3;
-/// The share of what is left for the measurement if the program itself runs afterwards, and if it
-/// does not.
+/// The share of the remaining budget for the measurement: if the program itself runs afterwards, and if
+/// it does not run.
 const SHARE_BEFORE_RUNS: f64 = 0.6;
 const SHARE_ALONE: f64 = 0.9;
-/// The part of a measurement before the fresh plays.
+/// The part of a measurement that comes before the fresh plays.
 const FIRST_PART: f64 = 0.75;
-/// The fewest blocks for which there is room in the budget, so that intervals are not too wide.
+/// The fewest blocks of runs that the budget must allow: with fewer, intervals are too wide.
 const BLOCKS: usize = 10;
-/// A local allocator is not played if it would hold more than this many times the bytes that the
-/// program has in use at most, and more than this.
+/// A local allocator is not played if it would hold more than BLOW_UP times the peak of the program's
+/// bytes in use, and more than BLOW_UP_BYTES.
 const BLOW_UP: f64 = 2.0;
 const BLOW_UP_BYTES: u64 = 16 << 20;
 
 /// A candidate that is played.
 struct Entry {
-    /// Its number among the plays.
+    /// The number of the entry among the plays.
     number: usize,
     name: String,
     kind: Kind,
@@ -43,7 +43,7 @@ struct Entry {
     account: Option<Account>,
 }
 
-/// The work of this module.
+/// The state of a measurement.
 struct Measuring<'a, 'b> {
     evidence: &'a mut Evidence,
     budget: &'a Budget,
@@ -52,9 +52,8 @@ struct Measuring<'a, 'b> {
     entries: Vec<Entry>,
 }
 
-/// Plays what the rules propose, and all mallocs unless none can have a gain, and adds what they
-/// show to the evidence. What cannot have a gain is not played. Returns the names of the mallocs that
-/// could not be played because nothing could.
+/// Plays the plans of the rules and all mallocs, and adds the results to the evidence. A candidate that
+/// cannot have a gain is not played. If nothing can be played, returns the names of the mallocs.
 pub fn measure(
     trace: &Trace,
     evidence: &mut Evidence,
@@ -87,7 +86,7 @@ pub fn measure(
         let why = "the budget is too small to play the recorded calls";
         let plans = proposals.iter().map(|of| (&of.plan.name, Kind::Strategy, of.region));
         let settings = mallocs.iter().map(|of| (&of.name, kind_of(&of.name), None));
-        // The program itself may yet run under the mallocs.
+        // The program itself may still run under the mallocs.
         let all = plans.chain(settings).filter(|(_, kind, _)| *kind != Kind::Malloc);
         let all = all.map(|(name, kind, region)| dropped(name, kind, region, why));
         measuring.evidence.dropped.extend(all);
@@ -103,13 +102,13 @@ pub fn measure(
     Ok(Vec::new())
 }
 
-/// Leaves out proposals that cannot reach the least gain, and doubles.
+/// Drops proposals that cannot reach the least gain, and duplicates.
 fn screen(evidence: &mut Evidence, proposals: Vec<Proposal>) -> Vec<Proposal> {
     let mut kept: Vec<Proposal> = Vec::new();
     for proposal in proposals {
         let is_double = kept.iter().any(|other| other.plan.rules == proposal.plan.rules);
         let name = proposal.plan.name.clone();
-        // A site has no bound of its own: the whole program's holds.
+        // A site has no bound of its own, so the bound of the whole program counts.
         match why_not(evidence, proposal.region) {
             _ if is_double => {}
             Some(why) => {
@@ -122,7 +121,7 @@ fn screen(evidence: &mut Evidence, proposals: Vec<Proposal>) -> Vec<Proposal> {
     kept
 }
 
-/// The mallocs that are played: all that are installed, unless none can have a gain.
+/// The mallocs to play: all that are installed, or none if no malloc can have a gain.
 fn mallocs(evidence: &mut Evidence) -> Vec<Allocator> {
     let own = allocators::base();
     let (mut found, missing) = allocators::installed();
@@ -145,7 +144,7 @@ fn mallocs(evidence: &mut Evidence) -> Vec<Allocator> {
     found
 }
 
-/// Whether a malloc of the list is another malloc or a setting.
+/// Whether a name in the list of mallocs means another malloc or a setting.
 pub fn kind_of(name: &str) -> Kind {
     let entry = allocators::list().iter().find(|entry| entry.name == name);
     match entry.map(|entry| entry.kind) {
@@ -155,8 +154,8 @@ pub fn kind_of(name: &str) -> Kind {
 }
 
 impl Measuring<'_, '_> {
-    /// Whether the trace is too long for the budget: compiling it and playing it once took more than
-    /// a part of what was left.
+    /// Whether the trace is too long for the budget: compiling and playing it once took too large a
+    /// part of the remaining time.
     fn is_too_long(&mut self) -> bool {
         let (first, left) = (self.plays.first, self.budget.left());
         let least = first * (4 * blocks_needed(1) as u32);
@@ -197,7 +196,7 @@ impl Measuring<'_, '_> {
             }
             let _step = self.budget.step(&format!("preparing the replay of {name}"));
             match self.plays.plan(&name, &proposal.plan) {
-                // The first rule is the only one, or the one that the plan is named after.
+                // The plan has the name of its first rule, so the message need not name this rule.
                 Err(failure) => {
                     let place = format!("{name}: rule 1: ");
                     drop(failure.what().trim_start_matches(&place).to_string());
@@ -245,13 +244,13 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// The columns of a block with some entries: the base, its control, the player alone, and for each
-    /// entry a play and for a plan also the player alone.
+    /// The number of columns in a block of runs: the base, its control and the player alone, then one
+    /// play for each entry, and for each plan also the player alone.
     fn columns(entries: &[&Entry]) -> usize {
         3 + entries.iter().map(|e| if e.kind == Kind::Strategy { 2 } else { 1 }).sum::<usize>()
     }
 
-    /// The time of the measurement of some entries.
+    /// The time for measuring some entries.
     fn measurement(&self, entries: &[Entry]) -> Duration {
         let runs = self.evidence.program.cannot_run.is_none()
             && entries.iter().any(|entry| entry.kind != Kind::Strategy);
@@ -259,8 +258,8 @@ impl Measuring<'_, '_> {
         (self.budget.left() - self.kept_for_recording(entries)).mul_f64(share)
     }
 
-    /// The time that is kept for a second recording, which wink-out needs. A recording that takes
-    /// more than a part of the rest is left out.
+    /// The time to keep for a second recording, which wink-out needs. Zero if the recording would take
+    /// more than a third of the remaining time.
     fn kept_for_recording(&self, entries: &[Entry]) -> Duration {
         let winks_out = |entry: &Entry| {
             let rule = entry.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
@@ -274,8 +273,7 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// Plays each candidate once, and chooses those that are measured: as many as the budget allows,
-    /// the most promising first.
+    /// Plays each candidate once, and chooses the most promising ones: as many as the budget allows.
     fn choose(&mut self) -> Result<Vec<Entry>, Failure> {
         let entries = std::mem::take(&mut self.entries);
         if entries.is_empty() || self.budget.is_interrupted() {
@@ -318,8 +316,8 @@ impl Measuring<'_, '_> {
         Ok(kept)
     }
 
-    /// Orders candidates by what they save in single plays. The best plan, the best malloc, and the
-    /// best for memory come first, so that none of the three is left out.
+    /// Orders candidates by what they save in single plays. The best plan, the best malloc and the best
+    /// candidate for memory come first, so that the choice contains all three.
     fn rank(&self, entries: Vec<Entry>, pilot: &Pilot) -> Vec<(Entry, Option<f64>)> {
         let mut all: Vec<(Entry, Option<f64>, f64)> = entries
             .into_iter()
@@ -344,7 +342,7 @@ impl Measuring<'_, '_> {
         numbered.into_iter().map(|(_, (entry, saving, _))| (entry, saving)).collect()
     }
 
-    /// Says that the budget allows no measurement.
+    /// Notes that the budget is too small for a measurement.
     fn no_room(&mut self, pilot: &Pilot) {
         let columns = 4 * (1 + BLOCKS) as u32;
         let least = pilot.play * columns;
@@ -429,8 +427,8 @@ fn account_of(accounted: &Accounted) -> Account {
     }
 }
 
-/// Why a plan takes too much memory to be played, if it does. `live_peak` are the most bytes that
-/// the program had in use.
+/// Why a plan takes too much memory to be played. `None` if the plan can be played. `live_peak` is the
+/// most bytes that the program had in use.
 fn blow_up(account: &Account, live_peak: u64) -> Option<String> {
     let limit = (live_peak as f64 * BLOW_UP) as u64;
     (account.held_peak > limit.max(BLOW_UP_BYTES)).then(|| {

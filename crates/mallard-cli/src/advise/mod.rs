@@ -1,12 +1,13 @@
-//! `mallard advise`: which allocator, where, what the allocator gains, and the proof.
+//! `mallard advise`: which allocator to use, where, what the program gains, and the proof.
 //!
-//! `evidence` has the types in which everything that is known of a program is collected. `gather`
-//! reads what the trace tells, `screen` drops what cannot have a gain, `measure` plays the rest,
-//! `real` runs the program itself under promising mallocs, and `again` records the program a second
-//! time before wink-out is advised. `force` plays a wish of the user. `budget` is the time for all of
-//! that.
+//! `evidence` has the types for everything that is known of a program. `gather` reads the trace,
+//! `screen` drops candidates that cannot have a gain, `measure` plays the others, `real` runs the
+//! program itself under promising mallocs, and `again` records the program a second time before
+//! wink-out is advised. `force` plays a strategy that the user asks for. `budget` limits the time of
+//! these steps.
 //!
-//! `rules` says which plans are worth a play, and `card` makes the advice of the whole, with `code`
+//! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
+//! change. `show` prints the result, and `sarif` writes cards for tools of code review.
 //! for each change. `show` writes the result, and `sarif` cards for tools of code review.
 
 mod again;
@@ -108,7 +109,7 @@ fn strategy(text: &str) -> Result<Strategy, String> {
 }
 
 impl Command {
-    /// Records if need be, measures, and shows the advice.
+    /// Records if necessary, measures, and shows the advice.
     pub fn run(self) -> Result<ExitCode, Failure> {
         self.refuse_unrecorded_server()?;
         let recorded = self.record()?;
@@ -180,7 +181,7 @@ impl Command {
         let is_read_by_programs = self.timing.json || self.sarif;
         let streams = Streams {
             stdin: self.conditions.stdin.clone(),
-            // The result of this command goes to stdout, so nothing else may.
+            // The result of this command goes to stdout, so the program must not write there.
             out: if is_read_by_programs { Out::Stderr } else { Out::Same },
         };
         let command =
@@ -188,7 +189,7 @@ impl Command {
         Ok(Some(command.record()?.1))
     }
 
-    /// What the trace tells.
+    /// Reads the evidence of the trace.
     fn evidence(&self, trace: &Trace, budget: &Budget) -> Result<Evidence, Failure> {
         let _step = budget.step("looking for regions");
         let mut evidence = gather::gather(trace)?;
@@ -200,7 +201,7 @@ impl Command {
             program.cannot_run = gather::crash(trace.manifest());
         }
         if self.load.is_some() && gather::was_ended(trace.manifest()) {
-            // A server is ended by a signal, which is no crash.
+            // A signal ends a server, but that is no crash.
             program.cannot_run = None;
         }
         if self.no_try {
@@ -212,7 +213,7 @@ impl Command {
         Ok(evidence)
     }
 
-    /// Plays what the rules propose, and runs the program itself where a malloc is at stake.
+    /// Plays what the rules propose, and runs the program itself where another malloc may help.
     fn measure(
         &self,
         trace: &Trace,
@@ -245,8 +246,8 @@ impl Command {
             None => Ok(()),
         }
     }
-    /// Records the program a second time where wink-out is at stake. A server is not: its load would
-    /// have to be the same.
+    /// Records the program a second time if wink-out may help. A server is not recorded again, because
+    /// its load would have to be the same.
     fn record_again(
         &self,
         words: &[OsString],

@@ -1,7 +1,8 @@
 //! Runs the program itself under the mallocs that a replay finds promising.
 //!
-//! A replay makes the calls of the program without its own accesses, so it cannot see locality.
-//! For a whole malloc, runs of the program see everything, and what they measure replaces the replay.
+//! A replay repeats the calls of the program but not its accesses to memory, so the replay cannot see
+//! locality. Runs of the program under another malloc see every effect, and their results replace those
+//! of the replay.
 
 use super::budget::{whole_seconds, Budget};
 use super::evidence::{By, Candidate, Evidence, Kind};
@@ -25,21 +26,21 @@ use std::time::Duration;
 
 /// The most mallocs that are tried.
 const TRIED_MAX: usize = 3;
-/// The share of what is left of the budget: the rest is for cards and files.
+/// The share of the remaining budget for runs. The rest is for cards and files.
 const SHARE: f64 = 0.95;
 
-/// How the program is run.
+/// How to run the program.
 pub struct Runs<'a> {
     /// The command line.
     pub words: &'a [OsString],
     /// Runs the program as the user wants, with its load if it is a server.
     pub runner: &'a Runner,
-    /// Whether outputs may differ.
+    /// Whether outputs may differ between runs.
     pub ignores_output: bool,
 }
 
-/// Runs the program under the most promising mallocs in turns, and puts what the runs show in the
-/// place of what the replay showed. `unplayed` are mallocs that no replay has compared.
+/// Runs the program under the most promising mallocs in turns. The results of the runs replace those of
+/// the replay. `unplayed` are mallocs that no replay has compared.
 pub fn try_mallocs(
     evidence: &mut Evidence,
     unplayed: &[String],
@@ -87,7 +88,7 @@ pub fn try_mallocs(
     }
 }
 
-/// The program cannot be measured: what the replay showed stays.
+/// Notes that the program cannot be measured. The results of the replay stay.
 fn fails(evidence: &mut Evidence, why: &str) {
     let what = "what another malloc saves in the program itself";
     evidence.undecided.push(format!("{what}: {why}"));
@@ -102,14 +103,14 @@ fn time_once(runs: &Runs, budget: &Budget) -> Result<Duration, Stop> {
     Ok(runs.runner.run_once(&subject(&path, runs.words, &own), turn)?.took)
 }
 
-/// The blocks that a trial of some mallocs takes: one to warm up, those that a verdict needs, and
+/// The number of blocks of runs in a trial of some mallocs: one to warm up, those for a verdict, and
 /// fresh ones.
 fn blocks(count: usize) -> usize {
     let fresh = if count > 1 { blocks_needed(count) } else { 0 };
     1 + blocks_needed(count) + fresh
 }
 
-/// The budget does not allow enough runs of the program: what the replay showed stays.
+/// Notes that the budget is too small for enough runs of the program. The results of the replay stay.
 fn too_little(evidence: &mut Evidence, budget: &Budget, run: Duration) {
     let needed = budget.taken() + (run * (3 * blocks(1)) as u32).mul_f64(1.1 / SHARE);
     let needed = whole_seconds(needed);
@@ -122,9 +123,9 @@ fn too_little(evidence: &mut Evidence, budget: &Budget, run: Duration) {
     evidence.lacks_budget(what, needed);
 }
 
-/// The candidates that are tried, the most promising first: mallocs and variables that may save the
-/// least gain, or memory where memory is at stake, and as much as the best plan. What the replay has
-/// ruled out is not tried: runs of the program vary more than replays do.
+/// The mallocs and variables to try, the most promising first. A candidate must be able to reach the
+/// least gain (or to save memory, if that is needed) and to save as much as the best plan. Candidates
+/// that the replay rules out are not tried, because runs of the program vary more than replays.
 fn promising(evidence: &Evidence) -> Vec<String> {
     let of_plans = evidence.candidates.iter().filter(|of| of.kind == Kind::Strategy);
     let gains = of_plans.filter(|of| of.cpu.verdict == Verdict::Gain).map(|of| of.cpu.saving);
@@ -144,7 +145,7 @@ fn promising(evidence: &Evidence) -> Vec<String> {
     let mut found: Vec<&Candidate> =
         evidence.candidates.iter().filter(|c| is_promising(c)).collect();
     let key = |of: &Candidate| {
-        // Memory counts as much as CPU time, where it is at stake.
+        // If the program needs less memory, memory counts as much as CPU time.
         if saves_memory(of) {
             of.cpu.saving.max(of.memory_saving().0.saving)
         } else {
@@ -190,7 +191,7 @@ fn subject(path: &Path, words: &[OsString], allocator: &Allocator) -> Subject {
     }
 }
 
-/// Puts what the runs show in the place of what the replay showed.
+/// Replaces the results of the replay by those of the runs.
 fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
     evidence.interrupted |= measured.interrupted;
     if measured.blocks() < BLOCKS_MIN {
@@ -206,8 +207,8 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
     evidence.add_noise(&cpu.control);
     let alive = measured.alive();
     let peak = |column: usize| measured.median(column, |f| f.peak_rss) as u64;
-    // A process begins with a copy of the memory of this one. If that is larger than the program, the
-    // peaks are those of the copy, and the memory that the replay found stays.
+    // A new process begins as a copy of this one. If the copy is larger than the program, the peaks are
+    // those of the copy. In this case, the memory that the replay found stays.
     let is_above_floor = measured.median(0, |f| f.peak_rss) > 1.1 * floor();
     for (column, name) in chosen.iter().enumerate() {
         let known = evidence.candidates.iter().position(|of| of.name == *name);
@@ -249,13 +250,13 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
     }
 }
 
-/// Whether the replay of a candidate says more than runs of the program: the replay rules out a gain,
-/// and the runs decide nothing.
+/// Whether the replay of a candidate says more than the runs: the replay rules out a gain, but the runs
+/// do not decide.
 fn says_more(replayed: &Candidate, tried: &Judgement, min_gain: f64) -> bool {
     tried.verdict == Verdict::NotMeasurable && replayed.cannot_gain(min_gain)
 }
 
-/// That runs of the program decide nothing about a malloc that a replay has decided about.
+/// A note that runs of the program do not decide about a malloc, but the replay does.
 fn too_varied(of: &Candidate, tried: &Judgement) -> String {
     let why = tried.why.map_or(String::new(), |why| format!(" ({why})"));
     format!(
@@ -265,7 +266,8 @@ fn too_varied(of: &Candidate, tried: &Judgement) -> String {
     )
 }
 
-/// What fresh runs say of a candidate if there were some, or else all runs.
+/// The judgement of fresh runs of a candidate, if there are fresh runs. Otherwise the judgement of all
+/// runs.
 fn judgement(cpu: &Judged, confirmed: &Confirmed, place: usize) -> Judgement {
     let chosen = &cpu.candidates[place];
     match (chosen.verdict, confirmed.get(&place)) {

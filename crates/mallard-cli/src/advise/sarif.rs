@@ -1,8 +1,8 @@
-//! Cards in SARIF 2.1.0, the format in which tools for code review read results of analyses
-//! (OASIS, 2020; docs.oasis-open.org/sarif/sarif/v2.1.0).
+//! Cards in SARIF 2.1.0, a format in which tools for code review read results of analyses (OASIS, 2020;
+//! docs.oasis-open.org/sarif/sarif/v2.1.0).
 //!
-//! The members here are the few that a result needs. A crate with all of them, serde-sarif, makes
-//! its types from the schema in each build, with some twenty crates more.
+//! The types here have only the members that a result needs. The crate serde-sarif has all members, but
+//! makes its types from the schema in each build, with about twenty more crates.
 
 use super::card::Card;
 use super::code::Place;
@@ -29,7 +29,7 @@ struct Log {
 #[serde(rename_all = "camelCase")]
 struct Run {
     tool: Tool,
-    /// Files are below the folder in which the command ran.
+    /// Paths of files are relative to the folder in which the command ran.
     original_uri_base_ids: BTreeMap<&'static str, Value>,
     column_kind: &'static str,
     results: Vec<Result>,
@@ -72,7 +72,7 @@ struct Result {
     message: Message,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     locations: Vec<Location>,
-    /// Tells a result from others in later runs, when lines have moved.
+    /// Identifies a result in later runs, even when lines have moved.
     partial_fingerprints: BTreeMap<&'static str, String>,
     properties: Value,
 }
@@ -101,7 +101,7 @@ struct ArtifactLocation {
     uri_base_id: Option<&'static str>,
 }
 
-/// The cards as a SARIF log. Names of files below `folder` are relative to it.
+/// The cards as a SARIF log. Paths of files below `folder` are relative to `folder`.
 pub fn log(cards: &[Card], folder: &Path) -> Value {
     let base = json!({"uri": format!("file://{}/", encoded(&folder.to_string_lossy()))});
     let run = Run {
@@ -138,7 +138,7 @@ fn descriptor(rule: &super::rules::Rule) -> Descriptor {
     }
 }
 
-/// A leak is a fault of the program, an allocator is an opportunity.
+/// A leak is a fault of the program, but another allocator is an opportunity.
 fn kind_and_level(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Fix => ("fail", "warning"),
@@ -225,8 +225,7 @@ mod tests {
     use super::super::rules::sample;
     use super::*;
 
-    /// The members that the published schema requires, and the values that it allows, of the
-    /// definitions that a log has here.
+    /// Checks a log against the published schema: the required members and the allowed values.
     fn check(log: &Value) {
         let text = |value: &Value| value.as_str().map(str::to_string).expect("a string");
         assert_eq!(log["version"], "2.1.0");

@@ -1,18 +1,18 @@
-//! Drops candidates that cannot have a gain: what a candidate can save at most is known before
-//! anything is played.
+//! Drops candidates that cannot have a gain, before anything is played. The trace tells the most that a
+//! candidate can save.
 
 use super::evidence::{Dropped, Evidence, Kind};
 use crate::output::units::percent;
 use mallard_trace::residency::Parts;
 
-/// The share of the resident memory that a malloc holds beyond live blocks, from which on another
-/// malloc may be worth a change for memory alone.
+/// Another malloc may be worth a change for memory alone if the program's malloc holds this share of
+/// the resident memory in addition to live blocks.
 const HELD_SHARE: f64 = 0.15;
-/// The least of these bytes.
+/// The malloc must also hold at least this many bytes in addition to live blocks.
 const HELD_BYTES: i64 = 8 << 20;
 
-/// What a region, or the whole program, can save at most, as a share of the CPU time. `None` if it
-/// is unknown.
+/// The most that a region, or the whole program, can save, as a share of the CPU time. `None` if the
+/// share is unknown.
 pub fn most(evidence: &Evidence, region: Option<usize>) -> Option<f64> {
     let bound = &evidence.bound;
     let Some(region) = region else {
@@ -22,12 +22,13 @@ pub fn most(evidence: &Evidence, region: Option<usize>) -> Option<f64> {
     let cpu = evidence.program.cpu_ns?.max(1.0);
     let all_bytes = (evidence.program.totals.bytes as f64).max(1.0);
     let pages = bound.faults? * (region.bytes as f64 / all_bytes).min(1.0);
-    // Calls are timed by a part of them, so the region has at most what the program has.
+    // Only a sample of the calls is timed, so the share of the region is limited to that of the
+    // program.
     let calls = (region.call_ns / cpu).min(bound.calls?);
     Some((calls + region.teardown_ns / cpu + pages).min(1.0))
 }
 
-/// Why a candidate is not measured: it cannot reach the least gain.
+/// Why a candidate that cannot reach the least gain is not measured. `None` if it is measured.
 pub fn why_not(evidence: &Evidence, region: Option<usize>) -> Option<String> {
     let most = most(evidence, region)?;
     let what = match region {
@@ -42,8 +43,8 @@ pub fn why_not(evidence: &Evidence, region: Option<usize>) -> Option<String> {
     })
 }
 
-/// Whether another malloc may save memory: the malloc of the program holds much that is no live
-/// block.
+/// Whether another malloc may save memory, because the malloc of the program holds much memory in
+/// addition to live blocks.
 pub fn is_memory_at_stake(evidence: &Evidence) -> bool {
     let summary = &evidence.memory.summary;
     let holds = |parts: &Parts| {

@@ -1,4 +1,4 @@
-//! Shows the advice as text, JSON or SARIF, and keeps it in the folder of the trace.
+//! Shows the advice as text, JSON or SARIF, and saves it in the folder of the trace.
 
 use super::budget::Budget;
 use super::card::{self, cards, Card};
@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// The version of the keys.
+/// The version of the JSON keys.
 const VERSION: u32 = 1;
 
 /// The advice on a program.
@@ -33,8 +33,8 @@ impl Advice<'_> {
         Advice { cards: cards(evidence), evidence, budget: budget.all(), taken: budget.taken() }
     }
 
-    /// Keeps the advice in the folder of the trace. A folder that cannot be written is no error: the
-    /// advice is shown all the same.
+    /// Saves the advice in the folder of the trace. If the folder cannot be written, the advice is
+    /// still shown.
     pub fn save(&self, folder: &Path, errors: &mut dyn Write) {
         let text = format!("{}\n", self.json());
         let path = folder.join(ADVICE_FILE);
@@ -59,7 +59,7 @@ impl Advice<'_> {
         } else {
             text += &format!("{}\n", card::text(&self.cards));
         }
-        // A card that says that nothing was decided has the reasons itself.
+        // If nothing was decided, the card itself has the reasons.
         let is_said = evidence.forced.is_none() && card::verdict(&self.cards) == "undecided";
         if !is_said {
             text.extend(evidence.undecided.iter().map(|what| format!("  undecided: {what}\n")));
@@ -76,7 +76,7 @@ impl Advice<'_> {
         say(&text)
     }
 
-    /// What was looked at.
+    /// The program, the trace and the figures above the cards.
     fn head(&self) -> String {
         let program = &self.evidence.program;
         let cpu = match program.cpu_ns {
@@ -92,7 +92,7 @@ impl Advice<'_> {
         )
     }
 
-    /// A note if the program itself was not run.
+    /// A note that the program itself was not run. Empty if it was.
     fn not_again(&self) -> String {
         match &self.evidence.program.cannot_run {
             Some(why) => format!("  note: the program was not run again: {why}\n"),
@@ -100,7 +100,8 @@ impl Advice<'_> {
         }
     }
 
-    /// The command to type next: the same with more time if that may decide, or else the report.
+    /// The command to type next: `mallard advise` with more time if that may decide, otherwise the
+    /// report.
     fn next(&self) -> String {
         let name = &self.evidence.program.trace;
         let is_open = card::verdict(&self.cards) == "undecided";
@@ -115,7 +116,7 @@ impl Advice<'_> {
         }
     }
 
-    /// The advice with its stable keys.
+    /// The advice as JSON. The keys are stable.
     pub fn json(&self) -> Value {
         let evidence = self.evidence;
         let program = &evidence.program;
@@ -266,7 +267,7 @@ fn forced_json(forced: &Forced) -> Value {
     })
 }
 
-/// What a wish of the user would do.
+/// The result of a strategy that the user asked for, as JSON.
 fn wish(forced: &Forced) -> String {
     let mut text = match &forced.played {
         Some(played) => format!(

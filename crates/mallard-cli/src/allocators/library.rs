@@ -53,7 +53,7 @@ pub fn named(library: &Path) -> Result<PathBuf, Failure> {
         return found
             .ok_or_else(|| refused("the dynamic linker finds no such library".to_string()));
     }
-    // A path that contains a space or a colon would be two libraries in LD_PRELOAD.
+    // In LD_PRELOAD, a path with a space or a colon would mean two libraries.
     let path = std::path::absolute(library).unwrap_or_else(|_| library.to_path_buf());
     if path.to_string_lossy().contains([' ', ':']) {
         return Err(refused(
@@ -102,7 +102,7 @@ fn cache() -> &'static [(String, PathBuf)] {
 
 fn parse_cache(text: &str) -> Vec<(String, PathBuf)> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(" => "));
-    // Libraries for 32-bit programs have no architecture in parentheses.
+    // Lines without an architecture in parentheses are libraries for 32-bit programs.
     let lines = lines.filter(|(name, _)| name.contains("64"));
     let first_word = |name: &str| name.split(' ').next().unwrap_or_default().to_string();
     lines.map(|(name, path)| (first_word(name), PathBuf::from(path))).collect()
@@ -116,14 +116,14 @@ fn up(levels: usize) -> PathBuf {
     program().ancestors().nth(levels).unwrap_or(Path::new("/")).to_path_buf()
 }
 
-/// Returns where a library may be in the build folders of the checkout in which this program was
-/// built.
+/// Returns the paths at which a library may be in the build folders of the checkout of this program.
 fn from_build<'a>(folder: &'a str, library: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     let presets = ["release", "bench", "dev"];
     presets.into_iter().map(move |preset| up(3).join(preset).join(folder).join(library))
 }
 
-/// The paths of Mallard's malloc: beside this program if it is installed, or in a checkout.
+/// The paths at which Mallard's malloc may be: beside this program if it is installed, or in a
+/// checkout.
 fn ours(library: &str) -> impl Iterator<Item = PathBuf> + '_ {
     let installed = ["lib/mallard", "lib64/mallard", "lib/x86_64-linux-gnu/mallard"];
     let installed = installed.into_iter().map(move |folder| up(2).join(folder).join(library));

@@ -1,8 +1,8 @@
-//! Allocators that a program can run under: those of spec/allocators.csv, and any other library
-//! with a malloc.
+//! Allocators that a program can run under: those of spec/allocators.csv, and any other library with a
+//! malloc.
 //!
-//! `wanted` parses `--allocator`, `library` finds the file, and `probe` loads it into a small
-//! program and asks whose malloc is called there.
+//! `wanted` parses `--allocator`, `library` finds the file, and `probe` loads the library into a small
+//! program to check which malloc is called there.
 
 mod library;
 pub mod probe;
@@ -38,15 +38,15 @@ pub enum Kind {
 pub struct Entry {
     /// What `--allocator` accepts.
     pub name: String,
-    /// Where it comes from.
+    /// The origin of the allocator.
     pub kind: Kind,
-    /// The file for LD_PRELOAD; empty for glibc.
+    /// The file for LD_PRELOAD; empty for a malloc of the C library.
     pub library: String,
     /// The package of Debian that has the library.
     pub package: String,
     /// Variables that are set, as NAME=VALUE, separated by spaces.
     pub environment: String,
-    /// What the allocator is.
+    /// A description of the allocator.
     pub about: String,
 }
 
@@ -79,12 +79,12 @@ pub struct Allocator {
     pub library: Option<PathBuf>,
     /// Further variables of the environment.
     pub environment: Vec<(String, String)>,
-    /// Whether LD_PRELOAD stays as the user has set it: the base of a comparison.
+    /// Whether LD_PRELOAD stays as the user has set it. True for the base of a comparison.
     pub as_started: bool,
 }
 
 impl Allocator {
-    /// The program as the user starts it.
+    /// The allocator of a program that the user starts without mallard.
     pub fn as_started(name: &str) -> Allocator {
         Allocator {
             name: name.to_string(),
@@ -134,7 +134,7 @@ impl Allocator {
     }
 }
 
-/// The libraries in the user's LD_PRELOAD, except the one that has a malloc.
+/// The libraries in the user's LD_PRELOAD, without the one that has a malloc.
 fn others_preloaded() -> &'static [PathBuf] {
     static OTHERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     OTHERS.get_or_init(|| {
@@ -167,8 +167,8 @@ fn shown(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the allocators of the list that are installed and work, and for each of the others the
-/// reason why it is left out.
+/// Returns the allocators of the list that are installed and work, and the reasons why the others are
+/// left out.
 pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
     let mut found = Vec::new();
     let mut missing = Vec::new();

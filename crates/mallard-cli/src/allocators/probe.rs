@@ -1,4 +1,4 @@
-//! Loads an allocator into a small program, and asks whose malloc is called there.
+//! Loads an allocator into a small program, and checks which library's malloc is called there.
 //!
 //! The program is this command itself, with the hidden subcommand `whose-malloc`.
 
@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long the small program may run. No working allocator needs that long for a few blocks.
+/// The time limit of the small program. A working allocator needs much less for a few blocks.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Prints the path of the library whose malloc this process calls.
@@ -41,7 +41,7 @@ impl WhoseMalloc {
     }
 }
 
-/// Allocates, grows and frees blocks of many sizes, and returns some.
+/// Allocates, grows and frees blocks of many sizes. Returns the blocks that are still in use.
 fn work() -> Vec<Vec<u8>> {
     let mut blocks: Vec<Vec<u8>> = (0..200).map(|i| vec![1; i * i]).collect();
     for block in &mut blocks {
@@ -57,7 +57,7 @@ fn library_of(function: *const libc::c_void) -> Option<PathBuf> {
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: the address is that of a function, and `info` is valid.
     let found = unsafe { libc::dladdr(function, &mut info) } != 0 && !info.dli_fname.is_null();
-    // SAFETY: the linker keeps the name of a library, which ends with 0, as long as it is loaded.
+    // SAFETY: the name ends with 0, and the linker keeps it as long as the library is loaded.
     found.then(|| {
         PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes()))
     })
@@ -69,7 +69,7 @@ pub fn is_of_libc(library: &Path) -> bool {
     name.starts_with("libc.so") || name.starts_with("libc-")
 }
 
-/// The library whose malloc a program calls in the environment of the user.
+/// The library whose malloc a program calls in the user's environment.
 pub fn malloc_as_started() -> Option<PathBuf> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| run(|_| {}).ok().map(|answer| answer.0)).clone()
@@ -114,7 +114,7 @@ fn failed(what: String, allocator: &Allocator, errors: &str) -> Failure {
     Failure::new(what, "nothing was started", help).with_status(MALLARD_FAILED)
 }
 
-/// Runs `whose-malloc`. Returns its answer and what it, or the dynamic linker, wrote to stderr.
+/// Runs `whose-malloc`. Returns its answer, and the text that it or the dynamic linker wrote to stderr.
 fn run(prepare: impl FnOnce(&mut Command)) -> Result<(PathBuf, String), String> {
     let program = std::env::current_exe().map_err(|e| format!("cannot be started: {e}"))?;
     let mut command = Command::new(program);
@@ -151,7 +151,7 @@ const LINKER: &str = if cfg!(target_arch = "aarch64") {
     "/lib64/ld-linux-x86-64.so.2"
 };
 
-/// Returns the library with a malloc that a program is linked with, if there is one.
+/// Returns the library with a malloc against which a program is linked. `None` without such a library.
 pub fn linked_malloc(program: &Path) -> Option<String> {
     // Lists the libraries without running the program.
     let output = Command::new(LINKER).arg("--list").arg(program).output().ok()?;

@@ -12,7 +12,7 @@ pub const SYNTAX: &str = "NAME[=LIBRARY][,VAR=VALUE]";
 /// An allocator that the user has named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The text as it was typed, without the library.
+    /// The text that the user typed, without the library.
     label: String,
     name: String,
     library: Option<PathBuf>,
@@ -24,7 +24,7 @@ impl FromStr for Wanted {
 
     fn from_str(text: &str) -> Result<Wanted, String> {
         let (head, tail) = text.split_once(',').unwrap_or((text, ""));
-        // Names of settings, such as glibc:arenas=1, have an equals sign themselves.
+        // The name of a setting, such as glibc:arenas=1, contains an equals sign.
         let (name, library) = match head.split_once('=') {
             Some((name, library)) if !list().iter().any(|entry| entry.name == head) => {
                 (name, Some(PathBuf::from(library)))

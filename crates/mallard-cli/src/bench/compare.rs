@@ -60,7 +60,7 @@ fn name((suite, case, variant, contender, metric, threads): &Key) -> String {
     format!("{suite} {case}{variant}{threads} {metric} {contender}")
 }
 
-/// A row that both sides have, and the verdict on it.
+/// A row of both sides, and the verdict on it.
 struct Pair<'a> {
     key: Key,
     a: &'a Row,
@@ -91,8 +91,8 @@ struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
     only_a: Vec<Key>,
     only_b: Vec<Key>,
-    /// Rows with a figure in A but none in B. They count as losses. `started` has rows with a
-    /// figure in B but none in A.
+    /// Rows with a figure in A but no figure in B. They count as losses. `started` has the opposite:
+    /// rows with a figure only in B.
     stopped: Vec<(Key, String)>,
     started: Vec<Key>,
 }

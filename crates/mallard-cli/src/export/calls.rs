@@ -6,7 +6,7 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use std::borrow::Cow;
 
-/// The frame that is shown in place of an unknown call stack.
+/// The frame that stands for an unknown call stack.
 const NO_STACK: FrameInfo<'static> =
     FrameInfo { function: "(no call stack)", file: "", line: None, module: "", is_inlined: false };
 
@@ -68,7 +68,8 @@ impl Calls {
         }
     }
 
-    /// The module of a frame, as a row of the table `modules`, and the offset in its file.
+    /// The module of a frame, as a row of the table `modules`, and the offset in the file of the
+    /// module.
     pub fn place_of(&self, frame: u32) -> (Option<usize>, Option<u64>) {
         self.stacks.place_of(frame)
     }

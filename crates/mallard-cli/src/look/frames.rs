@@ -3,7 +3,7 @@
 use mallard_trace::names::is_wrapper;
 use mallard_trace::trace::FrameInfo;
 
-/// Leaves out the functions that only pass the allocation on, unless all of them do.
+/// Leaves out functions that only pass an allocation on, unless all functions do.
 pub fn without_wrappers<'a>(functions: &[FrameInfo<'a>]) -> Vec<FrameInfo<'a>> {
     let first = functions.iter().position(|frame| !is_wrapper(frame.function)).unwrap_or(0);
     functions[first..].to_vec()

@@ -1,4 +1,4 @@
-//! What the resident memory of a program consisted of, as `mallard stats` prints it.
+//! The parts of the resident memory of a program, as `mallard stats` prints them.
 
 use super::frames::{place, without_wrappers};
 use super::stats::line;
@@ -9,10 +9,10 @@ use mallard_trace::residency::{Growing, MemorySummary, Parts};
 use mallard_trace::trace::Stacks;
 use mallard_trace::Trace;
 
-/// The most sites that are listed.
+/// The largest number of listed sites.
 const GROWING_SHOWN: usize = 3;
 
-/// The parts of the resident memory, the main cause, and the sites that only grow.
+/// The parts of the resident memory, the main cause, and the growing sites.
 pub fn text(trace: &Trace) -> Result<String, Failure> {
     let memory = &trace.manifest().memory;
     let Some(sentence) = memory.sentence() else {

@@ -28,7 +28,7 @@ pub fn open(name: &Path) -> Result<Trace, Failure> {
     Ok(Trace::open(&path)?)
 }
 
-/// Formats a lifetime. No lifetime is more precise than the times of the trace.
+/// Formats a lifetime with no more digits than the times of the trace allow.
 pub fn lifetime(manifest: &Manifest, ns: i64) -> String {
     time(ns.max(manifest.time_step_ns()) as f64)
 }

@@ -193,7 +193,8 @@ fn losses(manifest: &Manifest) -> String {
     }
 }
 
-/// What a trace lacks, as counts that are not 0 and the words that follow each count.
+/// The number of items of each kind that a trace lacks, and the words that follow the number. Kinds
+/// with a number of 0 are left out.
 pub fn missing(manifest: &Manifest) -> Vec<(&'static str, u64)> {
     let lost = &manifest.losses;
     let strange = &manifest.repairs;

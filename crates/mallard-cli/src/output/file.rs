@@ -1,4 +1,4 @@
-//! Writes a file as a whole: a reader sees what was there before, or all of the new file.
+//! Writes a whole file: a reader sees either the old content or all of the new file.
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
@@ -75,11 +75,11 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A closed pipe, for example to `head`, is not an error.
+/// Writes to stdout. A closed pipe, for example to `head`, is not an error.
 fn fill_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<(), Trouble>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let filled = fill(&mut out).and_then(|()| Ok(out.flush()?));
-    // What could not be written before is not tried again.
+    // Drops the bytes that could not be written, so that they are not written again.
     let _ = out.into_parts();
     match filled {
         Ok(()) => Ok(()),

@@ -1,10 +1,10 @@
-//! Shows on a terminal how far the command's own work is.
+//! Shows the progress of the command's own work on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// A line on stderr that changes while the command works. There is no line if stderr is no
-/// terminal. The line disappears when the value is dropped.
+/// A line on stderr that changes while the command works. The line exists only if stderr is a terminal,
+/// and disappears when the value is dropped.
 pub struct Work {
     bar: ProgressBar,
 }

@@ -6,7 +6,7 @@ use crate::tables::{Cell, Table};
 use comfy_table::{presets, Attribute, CellAlignment, ContentArrangement};
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// Writes a text to stdout. A closed pipe, for example to `head`, is not an error. A full disk is one.
+/// Writes a text to stdout. A closed pipe, for example to `head`, is not an error, but a full disk is.
 pub fn say(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -40,7 +40,7 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// A count as a text has it: `950,000`, `2.3 million`.
+/// A count in words: `950,000`, `2.3 million`.
 pub fn about(number: u64) -> String {
     match number as f64 {
         figure if figure >= 1e9 => format!("{} billion", short(figure / 1e9)),

@@ -51,15 +51,15 @@ fn find() -> Result<PathBuf, Failure> {
     found.ok_or_else(|| missing("the program duckdb is not installed"))
 }
 
-/// The path at which `./x` installs DuckDB, if this program is build/cargo/PROFILE/mallard of a
+/// The path at which `./x` installs DuckDB, if this program is build/cargo/PROFILE/mallard in a
 /// checkout.
 fn in_checkout() -> Option<PathBuf> {
     let program = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
     Some(program.ancestors().nth(3)?.join("tools/duckdb/bin/duckdb"))
 }
 
-/// The program that the script of the package `duckdb-cli` starts. Starting the program itself
-/// avoids a start of Python, and tells whether a signal ended DuckDB.
+/// The program that the script of the package `duckdb-cli` starts. Without the script, Python does not
+/// start, and the status tells whether a signal ended DuckDB.
 fn behind(path: PathBuf) -> PathBuf {
     let path = path.canonicalize().unwrap_or(path);
     let mut begin = [0; 2];
@@ -77,7 +77,7 @@ fn behind(path: PathBuf) -> PathBuf {
     programs.find(|program| program.is_file()).unwrap_or(path)
 }
 
-/// The version of a DuckDB: the first two numbers of `v1.5.6 (Variegata) 069cc9f9b5`.
+/// The version of a DuckDB: the first two numbers in the output `v1.5.6 (Variegata) 069cc9f9b5`.
 fn version_of(path: &Path) -> Result<(u32, u32), Failure> {
     let shown = path.display();
     let output = Command::new(path).arg("-version").output().map_err(|error| {

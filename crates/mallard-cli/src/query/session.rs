@@ -12,7 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
-/// The format of the rows.
+/// The output format of the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Table,

@@ -152,8 +152,8 @@ fn no_copy(folder: &Path, why: &str) -> Failure {
     .with_status(UNREADABLE)
 }
 
-/// An expression for the rows of a table. Files are listed one by one, so that their names are no
-/// patterns.
+/// An SQL expression for the rows of a table. Files are listed one by one, so that DuckDB does not take
+/// their names for patterns.
 fn rows(files: &[String], schema: &Schema) -> String {
     if !files.is_empty() {
         let files: Vec<String> = files.iter().map(|file| quoted(file)).collect();

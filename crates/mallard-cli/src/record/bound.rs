@@ -3,7 +3,7 @@
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
 
-/// The shares of the CPU time that calls of malloc's family and page faults take; together at most 1.
+/// The shares of the CPU time that malloc's family and page faults take, together at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
     /// Calls of malloc's family.
@@ -12,9 +12,9 @@ pub struct Shares {
     pub faults: f64,
 }
 
-/// The share of the CPU time that calls of malloc's family and page faults take: no allocator can
-/// save more, apart from locality. `None` for a trace of samples, and for one without the notes of
-/// `mallard record`.
+/// The share of the CPU time that calls of malloc's family and page faults take. No allocator can save
+/// more, apart from locality. `None` for a sampled trace, or a trace without the notes of `mallard
+/// record`.
 pub fn bound(manifest: &Manifest) -> Option<f64> {
     shares(manifest).map(|shares| (shares.calls + shares.faults).min(1.0))
 }
@@ -29,13 +29,13 @@ pub fn shares(manifest: &Manifest) -> Option<Shares> {
     let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
     let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, note("ns_per_free")?);
     let faults = note("minor_faults")? * note("ns_per_fault")?;
-    // The time of recording is an estimate, and can be too large on a busy machine. The program took
-    // at least the time of its calls and page faults.
+    // The time of recording is an estimate, which can be too large on a busy machine. The rest is at
+    // least the time of the calls and page faults.
     let all = (cpu_ns - recording).max(calls + faults).max(1.0);
     Some(Shares { calls: calls / all, faults: faults / all })
 }
 
-/// CPU time that frees took. If a program has so few frees that none was timed, a free counts as
+/// The CPU time of all frees. If no free was timed, because the program has so few, a free counts as
 /// much as an allocation.
 fn free_ns(manifest: &Manifest, each: f64) -> f64 {
     let frees = (manifest.counts.frees + manifest.counts.unknown_frees) as f64;

@@ -1,4 +1,4 @@
-//! The options of `mallard record`, and a recording with them.
+//! The options of `mallard record`, and the recording itself.
 
 use super::launch::Running;
 use super::ring::{self, Ring};
@@ -89,7 +89,7 @@ pub struct Command {
 pub struct Recorded {
     /// The trace.
     pub trace: PathBuf,
-    /// While this is set, SIGINT, SIGTERM and the like end this process.
+    /// While the flag is set, SIGINT, SIGTERM and similar signals end this process.
     pub ends_by_signals: Arc<AtomicBool>,
 }
 
@@ -101,12 +101,12 @@ enum Stacks {
     None,
 }
 
-/// Which processes that a program starts are recorded.
+/// Which of the processes that a program starts are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Follow {
-    /// Those that it forks.
+    /// Processes that the program forks.
     Fork,
-    /// Those that run another program.
+    /// Processes that run another program.
     Exec,
 }
 
@@ -119,8 +119,8 @@ enum OnFull {
 }
 
 impl Command {
-    /// A recording of all events, for another command. The trace has the name `output`, or else that
-    /// of the program. Prints nothing.
+    /// A recording of all events, for another command. The trace has the name `output`, or else the
+    /// name of the program. Prints nothing.
     pub fn of(
         program: &[OsString],
         output: Option<PathBuf>,
@@ -206,7 +206,7 @@ impl Command {
         Ok((status, Recorded { trace: names.trace, ends_by_signals }))
     }
 
-    /// Refuses a program that the recorder cannot be loaded into, and warns of others.
+    /// Refuses a program into which the recorder cannot be loaded, and warns of other problems.
     fn refuse_unrecordable(&self, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
         // If the file is unreadable, the start of the program fails and says why.

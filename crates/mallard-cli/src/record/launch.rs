@@ -54,13 +54,13 @@ pub enum Out {
     /// To stdout and stderr of this process.
     #[default]
     Same,
-    /// All to stderr of this process.
+    /// All output goes to stderr of this process.
     Stderr,
-    /// Nowhere.
+    /// The output is discarded.
     Nowhere,
 }
 
-/// What the program has as stdin, stdout and stderr, if that is not what this process has.
+/// The stdin, stdout and stderr of the program, if they differ from those of this process.
 #[derive(Debug, Default)]
 pub struct Streams {
     /// A file for stdin.
@@ -101,7 +101,7 @@ pub struct Running {
     /// 5.3.
     end: Option<OwnedFd>,
     signals: SignalsInfo<WithOrigin>,
-    /// Set when the program has ended: from then on SIGINT and the like end this process as usual.
+    /// Set when the program has ended. From then on, SIGINT and similar signals end this process.
     has_ended: Arc<AtomicBool>,
 }
 
@@ -136,8 +136,8 @@ impl Running {
         Ok(Running { process, end: end_descriptor(process), signals, has_ended })
     }
 
-    /// While this is set, SIGINT, SIGTERM and the like end this process. It is set when the program
-    /// has ended.
+    /// A flag that is set when the program has ended. While the flag is set, SIGINT, SIGTERM and
+    /// similar signals end this process.
     pub fn ends_by_signals(&self) -> Arc<AtomicBool> {
         self.has_ended.clone()
     }
@@ -177,7 +177,7 @@ impl Running {
         let Some(end) = &self.end else { return std::thread::sleep(limit) };
         let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], timeout);
-        // a signal ends it
+        // A signal may end the wait early.
     }
 }
 
@@ -187,7 +187,7 @@ pub fn reap(process: Pid) -> io::Result<Ended> {
     let mut status = 0;
     // SAFETY: all fields of `rusage` may be 0.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are valid, and the process is a child that nobody else waits for.
+    // SAFETY: both pointers are valid, and no other code waits for this child.
     if unsafe { libc::wait4(process.as_raw(), &mut status, 0, &mut usage) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -201,7 +201,7 @@ pub fn reap(process: Pid) -> io::Result<Ended> {
     })
 }
 
-/// The error of a program that the system does not start.
+/// The error for a program that the system does not start.
 pub fn refused(path: &Path, error: &io::Error) -> Failure {
     let shown = path.display();
     let (status, help) = match error.raw_os_error() {
@@ -227,7 +227,7 @@ pub fn refused(path: &Path, error: &io::Error) -> Failure {
 pub fn end_descriptor(process: Pid) -> Option<OwnedFd> {
     // SAFETY: the call has no pointers. It returns a new descriptor or a negative number.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
-    // SAFETY: the descriptor is new, so nobody else owns it.
+    // SAFETY: the descriptor is new and has no other owner.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 

@@ -13,8 +13,8 @@ pub fn find() -> Result<PathBuf, Failure> {
     find_beside("MALLARD_RECORDER", "src/record", NAME).map_err(|what| missing(&what))
 }
 
-/// Finds a file that is a part of Mallard: by a variable of the environment, beside this program if
-/// it is installed, or in the folder in which this program was built. The error says what is wrong.
+/// Finds a file of Mallard: by a variable of the environment, beside this program if it is installed,
+/// or in the folder in which this program was built. The error says what is wrong.
 pub fn find_beside(variable: &str, folder: &str, name: &str) -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
@@ -28,8 +28,8 @@ pub fn find_beside(variable: &str, folder: &str, name: &str) -> Result<PathBuf, 
     found.ok_or_else(|| format!("{name} is not beside {}", program.display()))
 }
 
-/// Fails if the file is no library: the dynamic linker would ignore it, and start the program
-/// without it.
+/// Fails if the file is not a library. The dynamic linker would ignore such a file, and start the
+/// program without the recorder.
 pub fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
     let mut begin = [0; 4];
     File::open(&path)?.read_exact(&mut begin)?;

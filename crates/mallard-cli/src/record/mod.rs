@@ -1,9 +1,9 @@
 //! `mallard record`: records the allocations of a program that was not rebuilt.
 //!
-//! The program runs with the recorder, `libmallard-record.so`, in front of all libraries. `ring` is
-//! the memory that both share. `session` reads the ring while the program runs and writes a stream.
-//! At the end, the library `mallard_trace` makes tables of the stream. `launch`, `library` and
-//! `program`, which find and start programs, also serve commands that record nothing.
+//! The recorder, `libmallard-record.so`, is preloaded into the program. `ring` is the memory that the
+//! recorder and this command share. `session` reads the ring while the program runs and writes a
+//! stream. At the end, the library `mallard_trace` makes tables of the stream. `launch`, `library` and
+//! `program` find and start programs, and also serve other commands.
 
 #[cfg(feature = "recordings")]
 mod bound;

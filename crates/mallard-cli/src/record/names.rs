@@ -28,7 +28,7 @@ impl Names {
         !self.trace.exists() && !self.stream.exists()
     }
 
-    /// The error of a stream that cannot be created or written.
+    /// The error for a stream that cannot be created or written.
     pub fn unwritable(&self, error: &io::Error) -> Failure {
         let folder = match self.stream.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -79,7 +79,7 @@ pub fn choose(wanted: Option<&Path>, program: &Path, force: bool) -> Result<Name
             .expect("fewer than 2^32 traces"));
     };
     let names = Names::of(&stem_of(wanted));
-    // Only a trace is ever replaced: a mistyped name must not cost a folder of the user.
+    // Only a trace is ever replaced, so that a mistyped name does not destroy a folder of the user.
     let is_other =
         names.trace.exists() && !names.trace.join(mallard_trace::manifest::FILE).is_file();
     if force && is_other {

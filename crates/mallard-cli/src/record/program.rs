@@ -1,5 +1,5 @@
-//! Finds a program, and tells before it starts whether a library can be preloaded into it: the
-//! recorder, or another malloc.
+//! Finds a program, and tells before it starts whether the recorder or another malloc can be preloaded
+//! into the program.
 
 use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
 use crate::error::Failure;
@@ -13,12 +13,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Something that is known of a program before it starts.
+/// A fact about a program, known before the program starts.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Finding {
-    /// Whether the program cannot be recorded, nor run under another malloc, because of this.
+    /// Whether, because of this fact, the program cannot be recorded or run under another malloc.
     pub refuses: bool,
-    /// What was found, in one line.
+    /// The fact, in one line.
     pub what: String,
     /// What the user can do.
     pub help: String,
@@ -36,7 +36,7 @@ fn warning(what: impl Into<String>, help: impl Into<String>) -> Finding {
 /// is the beginning of what the user typed, such as `mallard record --`, for the help line.
 pub fn find(name: &OsStr, command: &str) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy();
-    // A mistyped option is taken for the program.
+    // A name that begins with a dash is probably a mistyped option.
     if shown.starts_with('-') {
         let what = format!("there is no option '{shown}'");
         let help = format!("{} --help", command.trim_end_matches(" --"));
@@ -128,7 +128,8 @@ fn is_for_this_machine(data: &[u8]) -> bool {
     data.get(4) == Some(&elf::ELFCLASS64) && data.get(18..20) == Some(&machine().to_le_bytes()[..])
 }
 
-/// A warning about a program with its own memory management, which calls malloc for a part only.
+/// A warning about a program with its own memory management, which calls malloc for only a part of its
+/// memory.
 fn hint(path: &Path) -> Option<Finding> {
     let name = path.file_name()?.to_string_lossy();
     if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
@@ -159,7 +160,7 @@ fn machine() -> u16 {
     }
 }
 
-/// The shell that runs a script; `None` if the program is no shell script.
+/// The shell that runs a script. `None` if the program is not a shell script.
 pub fn shell_of(path: &Path) -> Option<String> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(512).read_to_end(&mut begin).ok()?;
@@ -194,8 +195,8 @@ fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     examine(&interpreter)
 }
 
-/// Finds privileges that the program gets from its file: with them, the dynamic linker ignores
-/// LD_PRELOAD.
+/// Finds privileges that the file gives to the program. For a program with such privileges, the dynamic
+/// linker ignores LD_PRELOAD.
 fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
     let meta = path.metadata()?;
     let is_root = nix::unistd::geteuid().is_root();
@@ -223,7 +224,7 @@ fn copied(path: &Path) -> String {
 fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     #[allow(unsafe_code)]
-    // SAFETY: both strings end with 0, and a size of 0 asks for the length alone.
+    // SAFETY: both strings end with 0, and with a size of 0 the call returns only the length.
     unsafe {
         nix::libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
             > 0
@@ -301,7 +302,7 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     findings
 }
 
-/// The allocator whose functions a program contains, for a message.
+/// The name of the allocator whose functions a program contains, for a message.
 fn whose(defined: &std::collections::HashSet<&str>) -> &'static str {
     let has = |name: &str| defined.contains(name);
     if has("mallctl") || has("_rjem_mallctl") || has("je_mallctl") {
@@ -315,7 +316,7 @@ fn whose(defined: &std::collections::HashSet<&str>) -> &'static str {
     }
 }
 
-/// The path of the dynamic linker. `None`: the program is static.
+/// The path of the dynamic linker. `None` if the program is static.
 fn interpreter(elf: &ElfFile64) -> Option<String> {
     let endian = elf.endian();
     let header = elf.elf_program_headers().iter().find(|h| h.p_type(endian) == elf::PT_INTERP)?;

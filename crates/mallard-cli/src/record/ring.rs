@@ -1,8 +1,8 @@
 //! The ring: memory that a recorded program and this command share.
 //!
-//! `src/record/ring.hpp` describes the ring, and who writes what. The types here are the same. The
-//! threads of the program append records to segments. `Ring::drain` reads the records while the
-//! program runs, and pushes segments that are read back to the stack of free segments.
+//! `src/record/ring.hpp` describes the ring and its writers. The types here are the same. The threads
+//! of the program append records to segments. `Ring::drain` reads the records while the program runs,
+//! and pushes segments that it has read back to the stack of free segments.
 #![allow(unsafe_code)] // reads and writes memory that another process changes
 
 use memmap2::MmapRaw;
@@ -21,7 +21,7 @@ const RECORD_BYTES: usize = 32;
 const TABLE_OFFSET: usize = 4096;
 const PAGE_BYTES: usize = 4096;
 
-/// Number of segments: 256 MiB. The system gives memory to those that the program fills.
+/// Number of segments, 256 MiB in all. A segment takes memory only when the program fills it.
 pub const SEGMENTS: u32 = 16384;
 
 /// How far `drain` looks beyond the last segment that was ever in use. Threads take new segments in
@@ -31,17 +31,17 @@ const LOOK_AHEAD: usize = 256;
 /// Options that the command passes to the recorder.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Number of segments of 16 KiB. Memory is used only for those that the program fills.
+    /// Number of segments of 16 KiB. A segment takes memory only when the program fills it.
     pub segments: u32,
-    /// When the ring is full: `true` drops events, `false` lets the program wait.
+    /// What happens when the ring is full: `true` drops events, `false` lets the program wait.
     pub drops: bool,
-    /// 0 none, 1 the caller, 2 frame pointers, 3 unwind tables.
+    /// Call stacks: 0 none, 1 the caller only, 2 by frame pointers, 3 by unwind tables.
     pub stacks: u32,
     /// Whether frees have call stacks.
     pub free_stacks: bool,
-    /// 1 follows forks, 2 follows execs, 3 both.
+    /// Followed processes: 0 none, 1 after forks, 2 after execs, 3 both.
     pub follow: u32,
-    /// 0, or the mean number of bytes between sampled allocations.
+    /// The mean number of bytes between sampled allocations; 0 records all.
     pub sample_bytes: u64,
     /// One call in `time_calls` is timed; a power of two.
     pub time_calls: u32,
@@ -106,7 +106,7 @@ const _: () = assert!(offset_of!(Header, attached) == 168);
 const _: () = assert!(offset_of!(Header, free_ticks) == 192);
 const _: () = assert!(size_of::<Header>() == 256);
 
-/// A shared ring, and how far it is read.
+/// A shared ring, and how far this process has read it.
 pub struct Ring {
     map: MmapRaw,
     file: File,
@@ -114,11 +114,11 @@ pub struct Ring {
     data_offset: usize,
     /// Index of the first segment that was never in use.
     used: usize,
-    /// For each segment, the number of records that were read.
+    /// For each segment, the number of its records that were read.
     read: Vec<u32>,
-    /// For each thread, the segments that are not yet read to their end, by sequence.
+    /// For each thread, the segments that are not yet read to their end, by sequence number.
     open: BTreeMap<u32, BTreeMap<u32, usize>>,
-    /// For each thread, the sequence of the segment that is read next, if it is not 0.
+    /// For each thread, the sequence number of the segment to read next. A missing entry means 0.
     next: HashMap<u32, u32>,
 }
 
@@ -314,8 +314,8 @@ impl Ring {
         let read = self.read[index] as usize;
         if count > read {
             let begin = self.data_offset + index * SEGMENT_BYTES + read * RECORD_BYTES;
-            // SAFETY: the records are mapped. Their owner does not change them after it has
-            // counted them, and only this process gives the segment to another owner.
+            // SAFETY: the records are mapped. Their owner does not change them after counting them, and
+            // only this process gives the segment to another owner.
             let records = unsafe {
                 std::slice::from_raw_parts(
                     self.map.as_ptr().add(begin),
@@ -328,7 +328,7 @@ impl Ring {
         Ok(is_sealed)
     }
 
-    /// Resets a segment that has no owner any more, and pushes it to the free ones.
+    /// Resets a segment without an owner, and pushes it to the free segments.
     fn recycle(&mut self, index: usize) {
         self.read[index] = 0;
         let segment = self.segment(index);
@@ -378,8 +378,8 @@ impl Ring {
         }
     }
 
-    /// The part of the segments that is free, from 0 to 1. Exact enough to tell when to look for
-    /// threads that ended.
+    /// The free part of the segments, from 0 to 1. The figure is exact enough to decide when to look
+    /// for threads that ended.
     pub fn free_share(&self) -> f64 {
         let in_use: usize = self.open.values().map(BTreeMap::len).sum();
         1.0 - in_use as f64 / self.segments as f64

@@ -1,4 +1,5 @@
-//! One recording: reads the ring while the program runs, samples the system, and writes the stream.
+//! Makes one recording: reads the ring while the program runs, samples the system, and writes the
+//! stream.
 
 use super::launch::{Ended, Running};
 use super::ring::{Owner, Ring};
@@ -63,7 +64,7 @@ pub struct Outcome {
     pub reached_max_bytes: bool,
 }
 
-/// A recording that runs.
+/// A running recording.
 pub struct Session {
     ring: Ring,
     running: Running,
@@ -72,7 +73,7 @@ pub struct Session {
     file: File,
     limits: Limits,
     start: Start,
-    /// The processes that run, by process id.
+    /// The running processes, by process id.
     samplers: BTreeMap<u32, (Owner, Sampler)>,
     /// The threads of these processes, by thread id.
     threads: BTreeMap<u32, Owner>,
@@ -127,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Starts and stops recording by the window and by the largest size.
+    /// Starts and stops recording, depending on the window and the largest size.
     fn apply_limits(&mut self) {
         if let Some(window) = &self.limits.window {
             self.ring.set_recording(
@@ -141,8 +142,8 @@ impl Session {
         }
     }
 
-    /// Moves all new records from the ring to the stream, and adds samples of memory and CPU time.
-    /// Reads the CPU time of all threads if this is the `last` time that the system still has it.
+    /// Moves all new records from the ring to the stream, and adds samples of memory and CPU time. If
+    /// `last` is set, reads the CPU time of all threads, because the system is about to forget them.
     fn pass(&mut self, last: bool) {
         let (t, ns) = (ticks::now(self.start.clock), ticks::monotonic_ns() - self.start.ns);
         if self.ring.free_share() < FREE_SHARE_MIN {
@@ -177,8 +178,8 @@ impl Session {
         self.forget_ended_threads();
     }
 
-    /// Forgets processes without a segment that have ended, and their threads. A process with a
-    /// segment is forgotten after the segment was read.
+    /// Forgets ended processes without a segment, and their threads. A process with a segment is
+    /// forgotten later, when the segment has been read.
     fn forget_ended_threads(&mut self) {
         let own = self.running.process();
         let with_segments: BTreeSet<u32> =
@@ -190,7 +191,7 @@ impl Session {
         self.threads.retain(|_, owner| samplers.contains_key(&owner.system_process));
     }
 
-    /// Ends the stream after a failed write. The program runs on, and is not recorded any more.
+    /// Ends the stream after a failed write. The program runs on without being recorded.
     fn fail(&mut self, error: io::Error) {
         self.writer = None;
         self.ring.set_recording(false);
@@ -268,7 +269,7 @@ fn write_memory(
 }
 
 fn is_alive(process: u32) -> bool {
-    // A process that ended, and for which its parent has not yet waited, has no memory.
+    // A process that has ended, but whose parent has not yet waited for it, has no memory.
     std::fs::read_to_string(format!("/proc/{process}/statm"))
         .is_ok_and(|text| !text.starts_with("0 "))
 }

@@ -1,6 +1,6 @@
-//! Parses /proc/PID/smaps: what a process has mapped, and how much of it is resident.
+//! Parses /proc/PID/smaps: the mappings of a process, and their resident bytes.
 
-/// A mapping with resident bytes that belong to no file.
+/// A mapping with resident bytes that belong to no file (anonymous bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The first address.
@@ -11,10 +11,10 @@ pub struct Mapping {
     pub anonymous: u64,
 }
 
-/// The sums of all mappings, and those with anonymous memory of the program.
+/// The sums over all mappings, and the program's mappings with anonymous memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Smaps {
-    /// Resident bytes, those shared with other processes divided by their number.
+    /// Resident bytes. Bytes that n processes share count as one n-th.
     pub pss: u64,
     /// Bytes in huge pages.
     pub huge: u64,
@@ -24,17 +24,18 @@ pub struct Smaps {
     pub mappings: Vec<Mapping>,
 }
 
-/// What names the mappings of the recorder.
+/// Parts of the names of the recorder's mappings.
 const OF_RECORDER: [&str; 2] = ["/memfd:mallard-ring", "/libmallard-record.so"];
 
 impl Smaps {
-    /// Parses the text of the file. Lines that are not known are skipped.
+    /// Parses the text of the file. Unknown lines are skipped.
     pub fn parse(text: &str) -> Smaps {
         let mut smaps = Smaps::default();
         let mut current = Mapping { start: 0, end: 0, anonymous: 0 };
         let mut is_recorder = false;
         for line in text.lines() {
-            // Only lines that begin a mapping begin with a hexadecimal digit of lower case.
+            // Among all lines, only the first line of a mapping begins with a lower-case hexadecimal
+            // digit.
             match line.as_bytes().first() {
                 Some(b'0'..=b'9' | b'a'..=b'f') => {
                     let Some((start, end, name)) = head(line) else { continue };
@@ -65,7 +66,7 @@ fn head(line: &str) -> Option<(u64, u64, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     let address = |text| u64::from_str_radix(text, 16).ok();
-    // The name may contain spaces, and follows on four words.
+    // The name comes after four words, and may contain spaces.
     let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
     Some((address(start)?, address(end)?, name))
 }

@@ -71,7 +71,7 @@ impl Summary<'_> {
         Ok(status)
     }
 
-    /// The error of a program that ran without the recorder.
+    /// The error for a program that ran without the recorder.
     fn not_loaded(&self) -> Failure {
         let program = self.path.display();
         let why = match &self.outcome.refused {
@@ -93,7 +93,7 @@ impl Summary<'_> {
         self.outcome.ended.user_ns + self.outcome.ended.system_ns
     }
 
-    /// CPU time that recording took in the program itself.
+    /// CPU time that the recorder took in the program.
     fn own_ns(&self, events: u64) -> f64 {
         self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64 * events as f64
     }
@@ -192,7 +192,7 @@ impl Summary<'_> {
         }
     }
 
-    /// Events that are missing, by cause.
+    /// The numbers of missing events, by cause.
     fn losses(&self, manifest: &Manifest) -> String {
         let lost = &manifest.losses;
         let mut causes = Vec::new();
@@ -272,7 +272,7 @@ fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Variables that change how programs allocate.
+/// Environment variables that change how programs allocate.
 fn mallocs_environment() -> Map<String, Value> {
     let concerns = [
         "MALLOC_",
@@ -290,8 +290,7 @@ fn mallocs_environment() -> Map<String, Value> {
         .collect()
 }
 
-/// How long the system takes for a page fault, clearing the page included: the lowest of three
-/// measurements.
+/// The time of a page fault in ns, clearing the page included: the lowest of three measurements.
 fn ns_per_fault() -> f64 {
     const BYTES: usize = 4 << 20;
     const PAGE: usize = 4096;
@@ -304,7 +303,7 @@ fn ns_per_fault() -> f64 {
     (0..3).filter_map(|_| measure()).fold(f64::INFINITY, f64::min).min(1e6)
 }
 
-/// The part of the run that is recorded: `10s..70s`, `10s..`.
+/// The recorded part of the run: `10s..70s`, `10s..`.
 fn shown_window(window: &Range<Duration>) -> String {
     let end = match window.end {
         Duration::MAX => String::new(),

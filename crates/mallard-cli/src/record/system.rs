@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 pub struct Memory {
     /// Resident bytes.
     pub rss: u64,
-    /// Resident bytes, those shared with other processes divided by their number. `None`: not read
-    /// this time, since reading takes long in large processes.
+    /// Resident bytes. Bytes that n processes share count as one n-th. `None` if they were not read
+    /// this time, because reading takes long in large processes.
     pub pss: Option<u64>,
     /// Resident bytes that belong to no file.
     pub anonymous: u64,
@@ -25,16 +25,16 @@ pub struct Memory {
     /// CPU time since the process began, in nanoseconds.
     pub user_ns: u64,
     pub system_ns: u64,
-    /// What is mapped; read together with `pss`.
+    /// The mappings; read together with `pss`.
     pub mapped: Option<Mapped>,
 }
 
-/// What a process has mapped, and how it differs from what was read before.
+/// The mappings of a process, as changes since the last reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// Resident bytes of the recorder that belong to files.
     pub recorder: u64,
-    /// Mappings with other anonymous bytes than before; 0: the mapping is gone.
+    /// Mappings whose anonymous bytes have changed. 0 bytes mean that the mapping is gone.
     pub changes: Vec<Mapping>,
 }
 
@@ -62,15 +62,15 @@ impl Memory {
     }
 }
 
-/// Reads samples of one process, and takes care that this costs at most a hundredth of a core.
+/// Reads samples of one process. The reading takes at most a hundredth of a core.
 pub struct Sampler {
     process: u32,
     page_bytes: u64,
     ns_per_tick: u64,
     smaps: Paced,
-    /// The text of /proc/PID/smaps, which is read again and again.
+    /// The text of /proc/PID/smaps, kept so that its memory is used again.
     text: String,
-    /// The mappings that were read last: from the start to the end and the anonymous bytes.
+    /// The last known mappings: from the start to the end and the anonymous bytes.
     known: BTreeMap<u64, (u64, u64)>,
     threads: Paced,
 }
@@ -90,7 +90,7 @@ impl Sampler {
         }
     }
 
-    /// The memory of the process now. `None`: the process has ended.
+    /// The memory of the process now. `None` if the process has ended.
     pub fn memory(&mut self) -> Option<Memory> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).ok()?;
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.process)).ok()?;
@@ -118,7 +118,7 @@ impl Sampler {
         Some(memory)
     }
 
-    /// What has changed since the mappings were read before.
+    /// The changes since the mappings were last read.
     fn changed(&mut self, smaps: Smaps) -> Mapped {
         let Smaps { recorder, mappings, .. } = smaps;
         let now: BTreeMap<u64, (u64, u64)> =
@@ -133,8 +133,8 @@ impl Sampler {
         Mapped { recorder, changes }
     }
 
-    /// The CPU time of each thread in nanoseconds, by thread id. Empty when it is too early to read
-    /// so many threads again, unless this is the `last` time.
+    /// The CPU time of each thread in nanoseconds, by thread id. Empty if it is too early to read so
+    /// many threads again. If `last` is set, all threads are read.
     pub fn threads(&mut self, last: bool) -> Vec<(u32, u64)> {
         let folder = format!("/proc/{}/task", self.process);
         if last {
@@ -173,8 +173,8 @@ fn parse_stat(stat: &str, ns_per_tick: u64) -> Option<Memory> {
     })
 }
 
-/// Runs something so seldom that it takes at most a hundredth of a core. What it takes is CPU time:
-/// on a busy machine, the wait for a core is none of its cost.
+/// Runs a function so seldom that it takes at most a hundredth of a core in CPU time. Waiting for a
+/// core on a busy machine does not count.
 #[derive(Default)]
 struct Paced {
     next: Option<Instant>,

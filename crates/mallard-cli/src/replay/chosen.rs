@@ -1,4 +1,4 @@
-//! What a replay compares: op streams, and the allocators under which they are played.
+//! Chooses what a replay compares: op streams, and the allocators under which they are played.
 
 use super::player::{ask, Manner, Mode};
 use super::{name_of, Command};
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// An op stream.
 pub struct Stream {
-    /// What is known of it.
+    /// The facts about the stream.
     pub compiled: Compiled,
     /// The exact memory of its local allocators.
     pub account: Account,
-    /// The subject that plays the stream under the allocator that does nothing. Its time is that of
+    /// The subject that plays the stream under an allocator that does nothing. Its time is the time of
     /// the player.
     pub no_op: usize,
 }
@@ -52,7 +52,7 @@ pub struct CountedRule {
     pub chunks: u64,
 }
 
-/// The figures of the first play that are used.
+/// The used figures of the first play.
 #[derive(Deserialize)]
 struct First {
     minor_faults: f64,
@@ -68,9 +68,9 @@ pub struct Candidate {
     pub measured: Option<usize>,
     /// The op stream.
     pub stream: usize,
-    /// Calls through an abstract base, which no replay makes: their cost is shown apart.
+    /// Calls through an abstract base class. A replay makes none, so their cost is shown apart.
     pub virtual_calls: u64,
-    /// The name of a candidate with the same calls that is measured instead of this one.
+    /// The name of the candidate with the same calls that is measured instead of this candidate.
     pub measured_as: Option<String>,
     /// Whether only the malloc differs, so that `mallard try` can check the result.
     pub is_malloc: bool,
@@ -86,15 +86,15 @@ pub struct Chosen {
     pub subjects: Vec<Subject>,
     /// The rows of the result.
     pub candidates: Vec<Candidate>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// What is written to new blocks.
     pub touch: &'static str,
-    /// The resident memory of the player under the malloc of the base, before the first op and
-    /// without the player's own tables. The heap of a malloc is what a play has beyond that.
+    /// The resident memory of the player under the malloc of the base, before the first op and without
+    /// the player's own tables. All further memory of a play is the heap of its malloc.
     pub start_kib: f64,
-    /// What a virtual call costs here, in ns: the least and the most of several shapes. `None` if
-    /// nothing has virtual calls.
+    /// The cost of a virtual call on this machine in ns: the least and the most of several shapes.
+    /// `None` if no candidate has virtual calls.
     pub virtual_ns: Option<(f64, f64)>,
 }
 
@@ -131,8 +131,7 @@ impl Chosen {
 }
 
 impl Chosen {
-    /// The same with some of the candidates alone, in the given order, and with the op streams that
-    /// they need.
+    /// Keeps only some of the candidates, in the given order, and the op streams that they need.
     pub(super) fn only(mut self, kept: &[usize]) -> Chosen {
         let mut streams: Vec<usize> = kept.iter().map(|&i| self.candidates[i].stream).collect();
         streams.push(0);
@@ -219,8 +218,8 @@ impl Choosing<'_> {
         Ok(number)
     }
 
-    /// Plays the recorded calls once, to learn how much memory the player has before the first op,
-    /// and what plays should write to new blocks.
+    /// Plays the recorded calls once. The play shows how much memory the player has before the first
+    /// op, and what plays should write to new blocks.
     fn play_first(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
         let player = &self.player;
         let first: First = ask(player, &self.manner.words(path, Mode::Play))?;
@@ -249,8 +248,8 @@ impl Choosing<'_> {
         self.add(played)
     }
 
-    /// Adds the mallocs that the user has named, or all that are installed if the user has named no
-    /// malloc, plan or strategy.
+    /// Adds the mallocs that the user has named. If the user has named no malloc, plan or strategy,
+    /// adds all that are installed.
     fn mallocs(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
         let named = &command.allocator;
         let names_others = !command.plan.is_empty() || !command.strategy.is_empty();
@@ -309,8 +308,8 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    /// Adds the strategies that the user has named. A strategy with an abstract base makes the same
-    /// calls as the strategy with a type parameter, so only the latter is played.
+    /// Adds the strategies that the user has named. A strategy with an abstract base class makes the
+    /// same calls as the strategy with a type parameter, so only the second is played.
     fn strategies(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
         let mut played: Vec<(Strategy, Option<usize>, usize)> = Vec::new();
         for strategy in command.strategies() {
@@ -365,7 +364,7 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    /// Measures what a virtual call costs, if a candidate has virtual calls.
+    /// Measures the cost of a virtual call, if a candidate has virtual calls.
     fn virtual_calls(&mut self) -> Result<(), Failure> {
         if self.out.candidates.iter().all(|candidate| candidate.virtual_calls == 0) {
             return Ok(());

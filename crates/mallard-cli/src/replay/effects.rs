@@ -1,5 +1,5 @@
-//! Computes what plays say of the program: its CPU time with the calls of a candidate instead of
-//! its own.
+//! Computes from plays the CPU time that the program would take with the calls of a candidate instead
+//! of its own calls.
 
 use super::chosen::Chosen;
 use crate::error::Failure;
@@ -12,12 +12,12 @@ use mallard_trace::Trace;
 
 /// The recorded program.
 pub struct Program {
-    /// Its CPU time without the recorder, in ns. `None` if the trace does not have it.
+    /// CPU time of the program without the recorder, in ns. `None` if the trace does not have it.
     pub cpu_ns: Option<f64>,
     /// The least and the most that `cpu_ns` may be, as shares of `cpu_ns`.
     pub cpu_range: (f64, f64),
-    /// The most threads that can have run at once: those that existed at once, but no more than the
-    /// recording machine had processors.
+    /// The most threads that can have run at once: those that existed at once, but at most as many as
+    /// the recording machine had processors.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
@@ -25,15 +25,15 @@ pub struct Program {
     pub others: f64,
 }
 
-/// If the other threads have at least this share of the events, their calls meet often enough to
-/// decide the result.
+/// The least share of the events in other threads at which their calls meet often enough to decide the
+/// result.
 const OTHERS_MIN: f64 = 0.1;
 
 impl Program {
-    /// Reads what the trace has of the program.
+    /// Reads the figures of the program from a trace.
     pub fn of(trace: &Trace, chosen: &Chosen) -> Result<Program, Failure> {
         let process = chosen.streams[0].compiled.process;
-        // No more threads can have run at once than the recording machine had processors.
+        // The recording machine cannot have run more threads at once than it had processors.
         let recorded_cores = trace.manifest().notes.get("cores").and_then(|cores| cores.as_u64());
         let cores = recorded_cores.filter(|&cores| cores > 0).map_or(usize::MAX, |c| c as usize);
         let cpu = cpu_ns(trace);
@@ -47,15 +47,15 @@ impl Program {
         })
     }
 
-    /// Whether several threads allocate at the same time. How often they meet in the allocator
-    /// depends on what the program does between its calls, which a replay does not do: in the
-    /// calibration, replays of a program like Larson's had the wrong sign. So a replay has no
-    /// verdict on the CPU time of such a program.
+    /// Whether several threads allocate at the same time. How often they meet in the allocator depends
+    /// on the program's work between its calls, which a replay leaves out. In the calibration, replays
+    /// of a program like Larson's had the wrong sign. So a replay has no verdict on the CPU time of
+    /// such a program.
     pub fn has_threads_that_meet(&self) -> bool {
         self.threads > 1 && self.others >= OTHERS_MIN
     }
 
-    /// Takes back the verdicts on CPU time if threads meet.
+    /// Removes the verdicts on CPU time if threads meet in the allocator.
     pub fn refuse_verdicts(&self, cpu: &mut Judged) {
         if self.has_threads_that_meet() {
             for judgement in &mut cpu.candidates {
@@ -65,8 +65,8 @@ impl Program {
         }
     }
 
-    /// Whether this machine has fewer processors than the program had threads at once, so that
-    /// threads take turns here.
+    /// Whether threads take turns here because this machine has fewer processors than the program had
+    /// threads at once.
     pub fn lacks_cores(&self) -> bool {
         self.threads > self.cores
     }
@@ -81,15 +81,15 @@ fn others(trace: &Trace, process: i32) -> Result<f64, Failure> {
     Ok((all - most) as f64 / all.max(1) as f64)
 }
 
-/// The CPU time that recording adds to a program, as a multiple of what the recorder measures in
-/// its own code: least, likely and most. The two differ because the recorder evicts data of the
-/// program from the caches, and because the recorder measures only a part of the calls. In 12
-/// programs on two processors the multiple was 0.45 to 1.93, with a median of 1.2.
+/// The CPU time that recording adds to a program, as a multiple of the time that the recorder measures
+/// in its own code: least, likely and most. The multiple is not 1, because the recorder evicts data of
+/// the program from the caches, and measures only a part of the calls. In 12 programs on two
+/// processors, the multiple was 0.45 to 1.93, with a median of 1.2.
 const RECORDING: (f64, f64, f64) = (0.5, 1.2, 1.9);
 /// The largest share of the CPU time that is ascribed to recording.
 const RECORDING_MAX: f64 = 0.9;
 
-/// The CPU time of the program without what recording took: least, likely and most.
+/// The CPU time of the program without the time of recording, in ns: least, likely and most.
 pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     let manifest = trace.manifest();
     let note = |name: &str| manifest.notes.get(name).and_then(|value| value.as_f64());
@@ -100,7 +100,7 @@ pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     (all > 0.0).then(|| (without(most), without(likely), without(least)))
 }
 
-/// The most threads that existed at once: those of a process, or of all.
+/// The most threads that existed at once, in one process or in all.
 pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Failure> {
     let table = trace.table(&THREADS)?;
     let (procs, starts, ends) = (table.i64s("proc")?, table.i64s("t0")?, table.i64s("t1")?);
@@ -108,7 +108,7 @@ pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Fai
     for ((proc, start), end) in procs.into_iter().zip(starts).zip(ends) {
         if process.is_none_or(|process| proc == i64::from(process)) {
             changes.push((start, 1));
-            // A thread without an end ends with the program.
+            // A thread without a recorded end ends with the program.
             changes.push((if end < start { i64::MAX } else { end }, -1));
         }
     }
@@ -121,8 +121,8 @@ pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Fai
     Ok(usize::try_from(counts.max().unwrap_or(1)).unwrap_or(1).max(1))
 }
 
-/// The plays of all candidates as blocks for verdicts. Blocks of CPU time are about the whole
-/// program, blocks of memory about the heap.
+/// The plays of all candidates as blocks for verdicts. Blocks of CPU time describe the whole program,
+/// blocks of memory the heap.
 pub struct Effects {
     /// CPU time of the program, with the calls of each candidate instead of its own.
     pub cpu: Vec<Block>,
@@ -134,14 +134,14 @@ pub struct Effects {
     pub memory: Vec<Block>,
     /// Bytes of the heap in memory after the last call.
     pub memory_at_end: Vec<Block>,
-    /// The candidates that the blocks above have, as places in `Chosen::candidates`: those that are
-    /// not broken.
+    /// The candidates in the blocks above: those that are not broken, as indices in
+    /// `Chosen::candidates`.
     pub alive: Vec<usize>,
     /// The CPU time of the program, of which savings are shares.
     pub program_ns: f64,
 }
 
-/// What fresh plays of the best candidates say, judged for themselves.
+/// Judges the fresh plays of the best candidates alone.
 pub fn confirm(
     chosen: &Chosen,
     program: &Program,
@@ -152,8 +152,8 @@ pub fn confirm(
     let Some(fresh) = &measured.fresh else { return Confirmed::new() };
     let all = effects(chosen, program, measured).alive;
     let again = effects(chosen, program, fresh);
-    // Without the candidates that make the calls of the base: they count as alive, but were not
-    // chosen.
+    // Leaves out candidates that make the calls of the base. They were not chosen, although they count
+    // as alive.
     let is_fresh = |&place: &usize| chosen.candidates[again.alive[place]].measured.is_some();
     let places: Vec<usize> = (0..again.alive.len()).filter(is_fresh).collect();
     let blocks: Vec<Block> = again.cpu.iter().map(|block| block.of(&places)).collect();
@@ -204,8 +204,8 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
     let rest = program_ns - calls;
     let system = |f: &Figures| f.system_ns;
     let user = |f: &Figures| f.cpu_ns - f.system_ns;
-    // Adds what is missing to the CPU time of the program, so that each part is a share of the
-    // whole program.
+    // Adds the rest of the program's CPU time to each part, so that each saving is a share of the whole
+    // program.
     let rest_of = |figure: &dyn Fn(&Figures) -> f64| {
         let own = measured.median(0, figure) - measured.median(chosen.streams[0].no_op + 2, figure);
         if own.is_finite() {

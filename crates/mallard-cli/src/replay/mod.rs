@@ -1,9 +1,9 @@
 //! `mallard replay`: what another allocator would change for a recorded program.
 //!
 //! `chosen` makes op streams of the trace, one for each plan, and lists what is compared. `player`
-//! finds and runs the program that plays op streams, `playing` measures plays in turns, and
-//! `effects` computes what the plays say of the program. `report` shows the result, with `text` and
-//! `json`. `write` keeps an op stream instead. `plays` is the entry of other commands, which add the
+//! finds and runs the program that plays op streams, `playing` measures plays in turns, and `effects`
+//! computes the CPU time of the program from the plays. `report` shows the result, with `text` and
+//! `json`. `write` writes an op stream instead. `plays` is the entry for other commands, which add
 //! candidates one by one.
 
 mod chosen;
@@ -139,11 +139,10 @@ impl Command {
 
 /// The savings that a replay finds for mallocs.
 pub struct Savings {
-    /// The savings of each malloc that could be played, as shares of `program_ns`, by name. Empty
-    /// if nothing was measured.
+    /// The savings of each malloc that could be played, by name, as shares of `program_ns`. Empty if
+    /// nothing was measured.
     pub of: BTreeMap<String, Differences>,
-    /// The CPU time of the program in ns, as the replay takes it: that of the recording without
-    /// what recording took.
+    /// The CPU time of the program in ns, as the recording shows it, without the time of recording.
     pub program_ns: f64,
 }
 

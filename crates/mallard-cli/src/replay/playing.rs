@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What the player prints of a play.
+/// The figures that the player prints after a play.
 #[derive(Deserialize)]
 struct Played {
     seconds: f64,
@@ -85,7 +85,7 @@ impl Runs for Playing<'_> {
         winners
     }
 
-    /// The winners, and the plays that show what the player itself takes of their op streams.
+    /// The winners, and the plays that measure the time of the player itself for their op streams.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         let candidates = self.chosen.candidates.iter();
         let of_winner = candidates.filter(|c| c.measured.is_some_and(|s| winners.contains(&s)));
@@ -101,8 +101,8 @@ impl Runs for Playing<'_> {
 }
 
 impl Playing<'_> {
-    /// The heap in bytes, of the resident memory of a play, with what the malloc itself brings beyond
-    /// the malloc of the base.
+    /// The heap in bytes: the resident memory of a play without the player's own memory. Memory that
+    /// this malloc takes at the start, beyond the malloc of the base, is a part of the heap.
     fn heap(&self, played: &Played, rss_kib: f64) -> f64 {
         (rss_kib - played.own_kib - self.chosen.start_kib).max(0.0) * 1024.0
     }
@@ -133,8 +133,7 @@ impl Playing<'_> {
     }
 }
 
-/// Turns the failure of a play of the base into an error, because nothing can be compared without
-/// the base.
+/// Turns a failed play of the base into an error, because without the base nothing can be compared.
 fn base_stops(stop: Stop, base: &str, limit: Duration) -> Stop {
     let (what, help) = match stop {
         Stop::TooLong => (

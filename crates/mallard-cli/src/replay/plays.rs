@@ -19,36 +19,36 @@ use mallard_trace::Trace;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A recording that is to be played under several candidates.
+/// A recording to play under several candidates.
 pub struct Plays<'a> {
     trace: &'a Trace,
     choosing: Choosing<'a>,
     own: Allocator,
-    /// How long it took to compile the recorded calls, and to play them once.
+    /// The time to compile the recorded calls, and to play them once.
     pub first: Duration,
-    /// Holds the op streams, and is removed at the end.
+    /// The folder of the op streams. It is removed when the value is dropped.
     _folder: TempDir,
 }
 
 /// The exact account of the local allocators of a plan.
 #[derive(Clone, Debug)]
 pub struct Accounted {
-    /// What the first rule of the plan applies to.
+    /// The blocks to which the first rule of the plan applies.
     pub rule: RuleResult,
     /// Most bytes that the local allocators hold.
     pub held_peak: u64,
-    /// What a reader of this plan should know.
+    /// Notes for the reader of this plan.
     pub notes: Vec<String>,
 }
 
-/// What plays showed of a candidate.
+/// The results of the plays of a candidate.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// The saving of CPU time of the program, by fresh plays if there were some.
+    /// The saving of the program's CPU time, by fresh plays if there were some.
     pub cpu: Judgement,
-    /// The part of it that is work of the allocator.
+    /// The part of the CPU time saving that is work of the allocator.
     pub allocator: Judgement,
-    /// The part of it that is work on pages.
+    /// The part of the CPU time saving that is work on pages.
     pub pages: Judgement,
     /// The saving of memory of the heap, at its peak.
     pub memory: Judgement,
@@ -56,22 +56,21 @@ pub struct Played {
     pub memory_at_end: Judgement,
     /// The interval in which the saving of the program is expected, locality included.
     pub expected: Option<(f64, f64)>,
-    /// Most bytes of the heap under the base, and under the candidate.
+    /// The most bytes of the heap, under the base and under the candidate.
     pub peak_bytes: (u64, u64),
     /// Bytes of the heap after the last call, under the base and under the candidate.
     pub end_bytes: (u64, u64),
 }
 
-/// What a measurement of plays showed.
+/// The results of a measurement of plays.
 pub struct Outcome {
-    /// For each candidate that was measured, in order, what plays showed, or why it could not be
-    /// played.
+    /// The result of each measured candidate, in order, or the reason why it could not be played.
     pub played: Vec<Result<Played, String>>,
-    /// What differs between two plays of the base.
+    /// The difference between two plays of the base.
     pub control: Judgement,
-    /// Whether the user has ended the measurement.
+    /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -95,7 +94,7 @@ impl<'a> Plays<'a> {
         self.choosing.out.candidates.len() - 1
     }
 
-    /// Adds a plan: compiles it and counts its memory.
+    /// Adds a plan: compiles its op stream and counts the memory of its allocators.
     pub fn plan(&mut self, name: &str, plan: &Plan) -> Result<(usize, Accounted), Failure> {
         let own = self.own.clone();
         let of_others = self.choosing.out.notes.len();
@@ -108,15 +107,14 @@ impl<'a> Plays<'a> {
         Ok((number, Accounted { rule, held_peak, notes }))
     }
 
-    /// Most bytes that the program had in use at once.
+    /// The most bytes that the program had in use at once.
     pub fn live_peak(&self) -> u64 {
         self.choosing.out.streams[0].compiled.live_peak
     }
 
-    /// Plays the base, some candidates and what their figures need once each, and returns the savings
-    /// in one play, as shares of the CPU time of the program: to choose what is measured. `None` for a
-    /// candidate that cannot be played. With the savings comes the mean time of a play. Ends early if
-    /// the user interrupts or `limit` is over.
+    /// Plays the base and some candidates once each, to choose which candidates to measure. Returns the
+    /// savings as shares of the CPU time of the program (`None` for a candidate that cannot be played),
+    /// and the mean time of a play. Ends early if the user interrupts or `limit` is over.
     pub fn pilot(
         &self,
         some: &[usize],
@@ -150,7 +148,7 @@ impl<'a> Plays<'a> {
         Ok(Pilot { savings, play: pilot.begin.elapsed() / pilot.plays.max(1) })
     }
 
-    /// Measures some of the candidates beside each other.
+    /// Measures some of the candidates in turns.
     pub fn measure(
         self,
         some: &[usize],
@@ -166,7 +164,7 @@ impl<'a> Plays<'a> {
     }
 }
 
-/// What single plays showed.
+/// The results of single plays.
 pub struct Pilot {
     /// The saving of CPU time and the most bytes of the heap, in the order of the candidates.
     pub savings: Vec<Option<(f64, f64)>>,
@@ -184,7 +182,7 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
-    /// Plays once. `None` if the play fails, or if there is no time for it.
+    /// Plays once. `None` if the play fails, or if the time is over.
     fn fly(&mut self, subject: &Subject) -> Option<Figures> {
         let rest = self.limit.saturating_sub(self.begin.elapsed());
         if self.last.is_some_and(|last| last > rest) {
@@ -220,7 +218,7 @@ fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f6
         };
         let fresh = confirmed.get(&place).map(|fresh| fresh.judgement.clone());
         let judgement = match cpu.candidates[place].why {
-            // These reasons say more than the fresh figures do.
+            // These reasons say more than the fresh figures.
             Some(Why::NotConfirmed | Why::ThreadsMeet) => cpu.candidates[place].clone(),
             _ => fresh.unwrap_or_else(|| cpu.candidates[place].clone()),
         };

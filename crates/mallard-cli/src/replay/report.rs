@@ -1,4 +1,4 @@
-//! Shows what a replay says: as a table, a sentence and the next command, or as JSON.
+//! Shows the result of a replay: as a table, a sentence and the next command, or as JSON.
 
 use super::chosen::{Candidate, Chosen};
 use super::effects::{confirm, effects, Effects, Program};
@@ -15,19 +15,19 @@ use crate::verdict::{candidate, judge, Judged, Judgement, BLOCKS_MIN};
 use mallard_trace::Trace;
 use std::process::ExitCode;
 
-/// The share of a real saving that a replay finds, at least and at most, in measurements of perl,
-/// python3 and git under mimalloc, jemalloc and tcmalloc.
+/// The share of a real saving that a replay finds, least and most. Measured with perl, python3 and git
+/// under mimalloc, jemalloc and tcmalloc.
 const EXPLAINED: (f64, f64) = (0.4, 1.1);
 /// How much locality alone can change, as a share of the program's CPU time.
 const LOCALITY: f64 = 0.01;
 
-/// What one candidate showed.
+/// The result of one candidate.
 pub(super) struct Row<'a> {
     pub(super) candidate: &'a Candidate,
     /// The judgements on CPU time and memory, and the parts of the saving of CPU time. `None` if
     /// the candidate is broken or nothing was measured.
     pub(super) judged: Option<(&'a Judgement, &'a Judgement, Estimate)>,
-    /// How the candidate is broken, if it is.
+    /// How the candidate fails. `None` if it does not fail.
     pub(super) broken: Option<&'a str>,
 }
 
@@ -42,14 +42,14 @@ pub struct Report<'a> {
     pub(super) effects: Effects,
     pub(super) cpu: Judged,
     pub(super) memory: Judged,
-    /// What fresh plays show of the best candidates, by their places in `Effects::alive`.
+    /// The results of fresh plays of the best candidates, by their indices in `Effects::alive`.
     confirmed: Confirmed,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 impl<'a> Report<'a> {
-    /// Judges what was played.
+    /// Judges the plays.
     pub fn new(
         command: &'a Command,
         trace: &'a Trace,
@@ -115,13 +115,13 @@ impl<'a> Report<'a> {
         notes
     }
 
-    /// What fresh plays show of a candidate.
+    /// The result of the fresh plays of a candidate.
     pub(super) fn fresh(&self, candidate: &Candidate) -> Option<&Fresh> {
         let is_it = |&i: &usize| std::ptr::eq(&self.chosen.candidates[i], candidate);
         self.confirmed.get(&self.effects.alive.iter().position(is_it)?)
     }
 
-    /// A line with what fresh plays show.
+    /// A line with the results of fresh plays.
     fn fresh_plays(&self) -> String {
         let named = self.confirmed.iter().map(|(&place, fresh)| {
             (self.chosen.candidates[self.effects.alive[place]].name.as_str(), fresh)
@@ -278,8 +278,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The least and the most that the program itself is expected to save, locality included. `range`
-/// is `Program::cpu_range`. `None` if the replay has no figure.
+/// The least and the largest saving expected in the program itself, locality included. `range` is
+/// `Program::cpu_range`. `None` if the replay has no figure.
 pub fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {
     let (low, high) = (cpu.low, cpu.high);
     if !(low.is_finite() && high.is_finite()) {

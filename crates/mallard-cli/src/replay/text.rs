@@ -41,7 +41,7 @@ impl Report<'_> {
         text
     }
 
-    /// The cost of virtual calls, which is in no row of the table.
+    /// The cost of virtual calls, which no row of the table contains.
     pub(super) fn virtual_calls(&self) -> String {
         let Some((least, most)) = self.chosen.virtual_ns else { return String::new() };
         let mut text = String::new();
@@ -61,7 +61,7 @@ impl Report<'_> {
         text
     }
 
-    /// The candidate with a gain that saves the most CPU time, with what fresh plays say of it if
+    /// The candidate with a gain that saves the most CPU time, with the result of its fresh plays if
     /// there are any.
     fn best(&self) -> Option<(&Candidate, &Judgement, &Judgement)> {
         let rows = self.rows().into_iter();
@@ -110,7 +110,7 @@ impl Report<'_> {
         text + &cut
     }
 
-    /// Whether the CPU time of a candidate is not measurable yet.
+    /// Whether the CPU time of a candidate is not measurable so far.
     fn is_open(&self) -> bool {
         self.cpu.candidates.iter().any(|c| c.verdict == Verdict::NotMeasurable)
     }

@@ -1,4 +1,4 @@
-//! `mallard replay --write FILE`: keeps an op stream, to play it with `mallard-replay` alone.
+//! `mallard replay --write FILE`: writes an op stream to a file, which `mallard-replay` can play alone.
 
 use super::Command;
 use crate::error::Failure;

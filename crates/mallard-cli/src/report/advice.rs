@@ -1,4 +1,4 @@
-//! The advice on the program: `mallard advise` keeps it in the folder of the trace.
+//! The advice on a program, which `mallard advise` saves in the folder of the trace.
 
 use mallard_trace::Trace;
 use serde_json::Value;
@@ -6,13 +6,13 @@ use std::fs;
 
 /// The name of the file.
 pub const FILE: &str = "advice.json";
-/// The version of the keys of an advice that a page shows.
+/// The version of the JSON keys that a page can show.
 const VERSION: u64 = 1;
-/// A larger file is no advice of this command.
+/// The size limit of the file. `mallard advise` writes no larger one.
 const BYTES_MAX: u64 = 32 << 20;
-/// The most changes of the matrix that a page lists.
+/// The largest number of changes from the matrix that a page lists.
 const CHANGES_MAX: usize = 400;
-/// The parts of an advice that a page shows as they are.
+/// The parts of an advice that a page shows unchanged.
 const SHOWN: [&str; 14] = [
     "program",
     "verdict",
@@ -33,17 +33,16 @@ const SHOWN: [&str; 14] = [
 /// The advice of a trace.
 #[derive(Default)]
 pub struct Advice {
-    /// What the page shows, without the regions. `None` if there is no advice that can be read.
+    /// The advice without the regions. `None` if there is no readable advice.
     pub shown: Option<Value>,
-    /// The regions, as the advice has them.
+    /// The regions of the advice.
     pub regions: Vec<Value>,
-    /// What the reader should know of the advice.
+    /// Notes on the advice for the reader.
     pub notes: Vec<String>,
 }
 
 impl Advice {
-    /// Reads the advice of a trace. An advice that is damaged is said in a note: the report of the
-    /// trace is made all the same.
+    /// Reads the advice of a trace. Damaged advice leads to a note, and the report is still made.
     pub fn read(trace: &Trace) -> Advice {
         let path = trace.folder().join(FILE);
         match fs::metadata(&path) {

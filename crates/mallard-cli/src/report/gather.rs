@@ -28,13 +28,13 @@ pub struct Gathered<'a> {
     pub split: Split,
     /// The paths of the files with code.
     pub modules: Vec<String>,
-    /// The advice on the program, if somebody asked for it. Its regions are those of the page.
+    /// The advice on the program, if `mallard advise` has saved one. The page shows its regions.
     pub advice: Advice,
 }
 
 impl Gathered<'_> {
-    /// Reads a trace. A second thread reads the advice, or else finds the regions, because that takes
-    /// a pass over the events of its own.
+    /// Reads a trace. A second thread reads the advice, or else finds the regions, which takes a pass
+    /// of its own over the events.
     pub fn of(trace: &Trace) -> Result<Gathered<'_>, Failure> {
         thread::scope(|scope| {
             let advice = scope.spawn(|| advice(trace));
@@ -67,8 +67,8 @@ impl Gathered<'_> {
         })
     }
 
-    /// The peak of the resident memory: as the system reported it at the end, or else the highest
-    /// sample. 0 if it is unknown.
+    /// The peak of the resident memory: the peak that the system reported at the end, or else the
+    /// highest sample. 0 if it is unknown.
     pub fn peak_rss(&self) -> u64 {
         let counted = self.note("peak_rss").unwrap_or(0);
         counted.max(self.resident.highest().max(0) as u64)
@@ -79,7 +79,7 @@ impl Gathered<'_> {
         self.trace.manifest().notes.get(name)?.as_u64()
     }
 
-    /// A text that `mallard record` noted; empty if there is none.
+    /// A text that `mallard record` noted; empty if it is missing.
     pub fn text(&self, name: &str) -> String {
         let note = self.trace.manifest().notes.get(name).and_then(|note| note.as_str());
         note.unwrap_or_default().to_string()

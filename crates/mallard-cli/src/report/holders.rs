@@ -12,8 +12,8 @@ struct Sums {
     never_freed: i64,
 }
 
-/// The sums of each function. A site belongs to its innermost function, without those that only
-/// pass an allocation on.
+/// The sums of each function. A site belongs to its innermost function that does more than pass an
+/// allocation on.
 pub struct Holders {
     sums: HashMap<String, Sums>,
 }
@@ -59,7 +59,7 @@ impl Holders {
 /// Finds the function that a site belongs to.
 struct Leaves<'a> {
     stacks: &'a Stacks,
-    /// For each frame its innermost function, without those that only pass an allocation on.
+    /// For each frame, its innermost function that does more than pass an allocation on.
     named: HashMap<u32, Option<&'a str>>,
 }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The sums by which sites and functions can be weighed: columns of the sites.
+/// The sums by which the page weighs sites and functions: columns of the sites.
 const WEIGHTS: [&str; 6] = ["bytes", "count", "peak", "short", "never", "cross"];
 
 /// The version of the object's format.
@@ -41,7 +41,7 @@ pub struct Object {
     frees: Vec<i64>,
     map: Map,
     measures: Vec<Measure>,
-    /// What `mallard advise` found; null if it was not asked.
+    /// The advice of `mallard advise`; null if there is none.
     advice: Option<Value>,
     regions: Vec<Region>,
     method: Method,
@@ -208,7 +208,7 @@ fn triples(frees: &[(usize, usize, f64)]) -> Vec<i64> {
     frees.iter().flat_map(|&(from, to, count)| [from as i64, to as i64, whole(count)]).collect()
 }
 
-/// The figures of single sites, for the surveyed sites among the `kept` ones.
+/// The figures of single sites: those of the first `kept` sites that were surveyed.
 fn detail(survey: &Survey, kept: usize) -> Detail {
     let sites = &survey.sites[..kept.min(survey.sites.len())];
     let pairs = |site: &SiteSurvey| {

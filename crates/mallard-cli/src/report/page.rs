@@ -1,5 +1,5 @@
-//! The page of `mallard report`: one HTML file that shows the data of a report. This module makes
-//! the elements. The scripts of the page read the data and fill the elements.
+//! The page of `mallard report`: one HTML file that shows the data of a report. This module makes the
+//! elements. The scripts of the page read the data and fill the elements.
 
 use crate::output::page::{chart_js, theme_button, Page};
 use maud::{html, Markup};

@@ -1,9 +1,9 @@
-//! Orders sites by how much they matter, and sums up those that matter least.
+//! Orders sites by how much they matter, and adds up those that matter least.
 
 use mallard_trace::SiteRow;
 use std::cmp::Reverse;
 
-/// The most sites that are kept as single sites.
+/// The largest number of single sites.
 pub const SITES_MAX: usize = 100_000;
 
 /// The sites of a trace, those that matter most first.

@@ -6,7 +6,7 @@ use mallard_trace::Trace;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The most instances of all regions together that a page draws.
+/// The largest number of instances that a page draws, all regions together.
 const LANES_MAX: usize = 6400;
 
 /// A region.
@@ -60,7 +60,7 @@ pub fn find(trace: &Trace) -> mallard_trace::Result<Vec<Value>> {
     Ok(found.all.iter().map(value).collect())
 }
 
-/// What a page shows of regions. Fields that are missing are 0 or empty.
+/// The data of regions that a page shows. Missing fields are 0 or empty.
 pub fn shown(regions: &[Value]) -> Vec<Shown> {
     let most = LANES_MAX / regions.len().max(1);
     regions.iter().map(|region| Shown::of(region, most)).collect()
@@ -107,7 +107,7 @@ fn site(site: &Value) -> Site {
 }
 
 impl Lanes {
-    /// At most `most` of the instances, in equal distances.
+    /// At most `most` of the instances, at equal distances.
     fn of(lanes: &Value, most: usize) -> Lanes {
         let all = lanes.as_array().map_or(&[][..], Vec::as_slice);
         let mut columns = Lanes::default();

@@ -117,7 +117,7 @@ fn lifetimes(whole: &SiteRow) -> String {
     }
 }
 
-/// A sentence on the most CPU time that any allocator could save. Empty if that is unknown.
+/// A sentence on the most CPU time that any allocator could save. Empty if this share is unknown.
 pub fn limit(gathered: &Gathered) -> String {
     bound(gathered.trace.manifest()).map_or(String::new(), |share| {
         format!(

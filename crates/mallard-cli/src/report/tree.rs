@@ -7,13 +7,13 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// The approximate bytes in the page of a node without the number of its function, and of a
-/// function without its names.
+/// The approximate bytes of a node in the page, without the number of its function, and of a function
+/// without its names.
 const NODE_BYTES: usize = 4;
 const FRAME_BYTES: usize = 20;
 
-/// The tree while call stacks are added one by one. Each function is a node of its own, also an
-/// inlined one. Calls of one function from one line are one node, even at different addresses.
+/// The tree while call stacks are added one by one. Each function has a node, even an inlined function.
+/// Calls of one function from one line share a node, even if they are at different addresses.
 pub struct Tree<'a> {
     stacks: &'a Stacks,
     /// All names.
@@ -21,12 +21,12 @@ pub struct Tree<'a> {
     /// Function, module, file and line.
     frames: Vec<[i32; 4]>,
     frame_index: HashMap<[i32; 4], u32>,
-    /// For each frame of the trace its functions, the outermost first.
+    /// For each frame of the trace, its functions, the outermost first.
     functions: HashMap<u32, Vec<u32>>,
-    /// For each node its parent and its function. Node 0 is the empty call stack.
+    /// For each node, its parent and its function. Node 0 is the empty call stack.
     nodes: Vec<(u32, u32)>,
     children: HashMap<(u32, u32), u32>,
-    /// For each call stack of the trace that was added its node.
+    /// For each added call stack of the trace, its node.
     node_of: HashMap<i32, u32>,
     /// The approximate bytes that the tree takes in the page.
     bytes: usize,
@@ -150,8 +150,8 @@ impl<'a> Tree<'a> {
         (nodes, frames, self.strings, place_of)
     }
 
-    /// Numbers the nodes anew, depth first: a node, then its first child with its whole subtree,
-    /// then the next child. Also returns the new number of each node.
+    /// Numbers the nodes again, depth first: a node, then its first child with its whole subtree, then
+    /// the next child. Also returns the new number of each node.
     fn in_order(&self) -> (Nodes, Vec<u32>) {
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (node, &(parent, _)) in self.nodes.iter().enumerate().skip(1) {

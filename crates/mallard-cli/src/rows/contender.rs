@@ -1,4 +1,4 @@
-//! Reads the name of a contender: its library, and which of the talk's fourteen strategies it is.
+//! Reads the name of a contender: its library, and which of the talk's fourteen strategies it uses.
 
 /// A strategy of the talk. `mallard/AS3+reset` has provider `mallard`, number 3 and extra `+reset`.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ impl Strategy {
         Some(Strategy { provider: provider.to_string(), number, extra: rest[digits..].to_string() })
     }
 
-    /// Whether the strategy is in the talk's tables: AS1 and AS2 of glibc, and Mallard's local ones.
+    /// Whether the talk's tables contain the strategy: AS1 and AS2 of glibc, and Mallard's local ones.
     pub fn is_of_the_talk(&self) -> bool {
         let expected = if self.number <= 2 { "glibc" } else { "mallard" };
         self.provider.split('-').next() == Some(expected)

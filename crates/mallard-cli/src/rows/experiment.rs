@@ -33,9 +33,9 @@ impl Kind {
     }
 }
 
-/// Whether a smaller value of the metric is an advantage over another allocator. These metrics are
-/// not costs: derived ratios, aggregates, events in a run, and the degradation of an allocator
-/// against itself.
+/// Whether the metric is a cost: a smaller value is an advantage over another allocator. Derived
+/// ratios, aggregates, events in a run, and the degradation of an allocator against itself are not
+/// costs.
 pub fn is_cost(metric: &str) -> bool {
     let no_cost = [
         "ratio_to_",
@@ -138,7 +138,7 @@ fn without_compiler(machine: &str) -> &str {
     machine.rsplit_once(", ").map_or(machine, |(hardware, _)| hardware)
 }
 
-/// The shortest beginning of a name that no other machine's name has.
+/// The shortest beginning of a name that differs from the names of all other machines.
 fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
     let until = |name: &'a str, end: &str| name.split(end).next().unwrap_or(name);
     let is_own = |part: &&str| all.iter().filter(|n| n.starts_with(*part)).count() == 1;
@@ -158,7 +158,7 @@ pub struct Machine {
     pub title: String,
     /// The common name, such as Zen 3. The title, if the machine has none.
     pub common: String,
-    /// How the common name is known.
+    /// The evidence for the common name.
     pub known_by: String,
     pub experiments: Vec<Experiment>,
     /// Commits that rows name and that the repository does not have.

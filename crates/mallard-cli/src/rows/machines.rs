@@ -11,11 +11,11 @@ pub struct Name {
     pub machine: String,
     /// The name under which the processor is known.
     pub name: String,
-    /// How the common name is known, in words. A row has only what the machine says about itself.
+    /// The evidence for the common name, in words. A row has only what the machine says about itself.
     pub known_by: String,
 }
 
-/// All names of the file. Empty if there is no file: then machines have the names of their rows.
+/// All names of the file. Without a file the list is empty, and machines have the names of their rows.
 #[derive(Default)]
 pub struct Names(Vec<Name>);
 
@@ -36,7 +36,7 @@ impl Names {
         Ok(Names(names))
     }
 
-    /// The name of a machine. Of several beginnings that fit, the longest counts.
+    /// The name of a machine. If several beginnings fit, the longest counts.
     pub fn of(&self, machine: &str) -> Option<&Name> {
         let fitting = self.0.iter().filter(|n| machine.starts_with(&n.machine));
         fitting.max_by_key(|n| n.machine.len())

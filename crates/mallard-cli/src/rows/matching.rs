@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub enum Like {
     /// An allocator for a whole process.
     Malloc,
-    /// A strategy of the talk by its number, and whether several threads may call it.
+    /// A strategy of the talk: its number, and whether several threads may call it.
     Strategy(u32, bool),
     /// An allocator for a part of a program.
     Local,
-    /// A program that records the allocations of another.
+    /// A program that records the allocations of another program.
     Recorder,
 }
 
@@ -39,7 +39,7 @@ const MALLOCS: [&str; 10] = [
     "tikv-jemallocator-",
     "tcmalloc-",
 ];
-/// Beginnings of the names of recorders. gperftools is a malloc, and its heap profiler a recorder.
+/// Beginnings of the names of recorders. gperftools is a malloc, but its heap profiler is a recorder.
 const RECORDERS: [&str; 4] =
     ["mallard/record", "heaptrack-", "memray-", "gperftools-2.10/heap-profiler"];
 const FOR_THREADS: [&str; 4] = ["+mutex", "+lock_free", "+thread_cached", "+synchronized"];

@@ -1,5 +1,5 @@
-//! Figures published by others, from bench/published/*.csv, by suite, case and column, in the units
-//! of our rows.
+//! Published figures of others, from bench/published/*.csv. They are found by suite, case and column,
+//! and have the units of our rows.
 
 use crate::error::Failure;
 use serde::Deserialize;
@@ -94,7 +94,7 @@ impl Published {
         self.talk.get(&(suite.to_string(), case.to_string(), column.to_string())).copied()
     }
 
-    /// The talk's figure as a share of AS1.
+    /// The talk's figure as a share of the figure of AS1.
     pub fn share(&self, suite: &str, case: &str, column: &str) -> Option<Figure> {
         let base = self.of(suite, case, "AS1")??;
         Some(self.of(suite, case, column)?.map(|value| value / base))

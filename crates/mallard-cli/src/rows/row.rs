@@ -59,11 +59,11 @@ impl Row {
     pub fn failed(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL")
     }
-    /// Whether the failure was computed without starting a process.
+    /// Whether the failure was computed without running the case.
     pub fn failed_on_paper(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL, computed")
     }
-    /// Whether the figure is a change against the baseline, which may be below zero.
+    /// Whether the figure is a change against the baseline. A change may be below zero.
     pub fn is_change(&self) -> bool {
         self.suite == "calibration"
             && ["_cpu_percent", "_change_kib"].iter().any(|end| self.metric.ends_with(end))
@@ -77,8 +77,8 @@ impl Row {
         let after = self.command.split(" --less ").nth(1).unwrap_or("");
         after.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
     }
-    /// Whether the noise is unknown because there was one run. Rows about memory are always of one
-    /// process.
+    /// Whether the noise is unknown because the row comes from one run. Rows about memory always come
+    /// from one process.
     pub fn is_of_one_run(&self) -> bool {
         self.runs == 1 && self.median.is_some() && !self.metric.ends_with("rss_kib")
     }
@@ -91,7 +91,8 @@ pub struct Rows {
     place: HashMap<[String; 7], usize>,
     /// Messages about rows that were left out.
     pub warnings: Vec<Failure>,
-    /// Whether rows of trees with uncommitted changes are left out: such rows cannot be measured again.
+    /// Whether rows of trees with uncommitted changes are left out, because such rows cannot be
+    /// measured again.
     committed_only: bool,
     dirty: usize,
 }
@@ -139,7 +140,7 @@ impl Rows {
             match parse(line) {
                 Ok(Some(row)) => self.add(row),
                 Ok(None) => {}
-                // A run that was killed leaves an incomplete last line.
+                // A killed run leaves an incomplete last line.
                 Err(_) if number == lines.len() && !whole => self.warnings.push(Failure::new(
                     format!("{}:{number}: the file ends in the middle of a row", file.display()),
                     format!("that row is left out, the {index} lines before it count"),

@@ -1,7 +1,7 @@
 //! `mallard try`: runs a program under several mallocs in turns, and says which one it should use.
 //!
-//! `report` shows what was measured, `sentence` says the result in one sentence. `verify` compares
-//! two programs in the same way.
+//! `report` shows the measurements, and `sentence` sums the result up. `verify` compares two programs
+//! in the same way.
 
 mod options;
 mod report;
@@ -30,10 +30,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The command that shows where a program allocates. A build without recordings is one of a checkout.
+/// The command that shows where a program allocates. Without the feature `recordings`, the text names
+/// the command in a checkout.
 const RECORD: &str = if cfg!(feature = "recordings") { "mallard record --" } else { "./x demo --" };
 
-/// The budget of a replay beside a trial is that of the trial divided by this.
+/// A replay beside a trial has the budget of the trial divided by this number.
 const REPLAY_PART: u32 = 4;
 
 /// Runs a program under several mallocs in turns, and says which one it should use.
@@ -71,7 +72,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Measures, and shows what was measured.
+    /// Measures, and shows the result.
     pub fn run(self) -> Result<ExitCode, Failure> {
         if self.list {
             return list(self.options.timing.json);
@@ -106,7 +107,7 @@ impl Command {
         Ok(report.status())
     }
 
-    /// Adds what a recording says about the measured savings.
+    /// Adds the facts that a recording tells about the measured savings.
     #[cfg(feature = "recordings")]
     fn compare_with(&self, trace: Option<&Trace>, report: &mut Report) -> Result<(), Failure> {
         report.bound = trace.and_then(|trace| bound(trace.manifest()));
@@ -118,7 +119,7 @@ impl Command {
         Ok(())
     }
 
-    /// A short form of the command line after `--`.
+    /// A short form of the command line of the program.
     fn shown_program(&self) -> String {
         let words: Vec<_> =
             self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
@@ -160,7 +161,7 @@ impl Command {
     }
 }
 
-/// The malloc that the program has without mallard.
+/// The malloc of the program when it runs without mallard.
 pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
     let base = allocators::base();
     if base.name != "glibc" {
@@ -182,13 +183,13 @@ pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
     base
 }
 
-/// This command as the user calls it: `mallard`, or a path if it is not searched for in PATH.
+/// This command as the user calls it: `mallard`, or a path if `mallard` is not in PATH.
 fn this_command() -> String {
     let name = std::env::args().next().filter(|name| name.contains('/'));
     name.map_or("mallard".to_string(), |name| quoted(&name))
 }
 
-/// Prints the allocators that are known.
+/// Prints the known allocators.
 fn list(is_json: bool) -> Result<ExitCode, Failure> {
     let (found, missing) = allocators::installed();
     let library = |name: &str| found.iter().find(|a| a.name == name).map(|a| a.library.clone());

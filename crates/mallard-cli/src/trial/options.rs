@@ -31,7 +31,7 @@ pub struct Options {
     repeated_for: Option<Duration>,
 }
 
-/// Under which conditions a program runs many times.
+/// The conditions under which a program runs many times.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Conditions {
     /// A shell command that runs before each run, for example to restore files. It is not measured.
@@ -62,7 +62,7 @@ impl Conditions {
 }
 
 impl Options {
-    /// Measures, and returns the seed of the random order as well.
+    /// Measures. Also returns the seed of the random order.
     pub fn measure(
         &self,
         base: &Subject,
@@ -83,7 +83,7 @@ impl Options {
         Ok((measure(&runner, base, candidates, &plan)?, plan.seed))
     }
 
-    /// Whether figures are those of one piece of work of a server.
+    /// Whether each figure is about one piece of work of a server.
     pub fn is_server(&self) -> bool {
         self.load.is_some()
     }

@@ -1,4 +1,4 @@
-//! Shows what was measured: as a table, a sentence and the next command, or as JSON.
+//! Shows a measurement: as a table, a sentence and the next command, or as JSON.
 
 use super::options::Options;
 use super::sentence::sentence;
@@ -21,18 +21,18 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A run that is shorter than this is mostly the start of a process.
+/// A shorter run is mostly the start of a process.
 const SHORT: Duration = Duration::from_millis(10);
 
 /// The words that differ between reports of `mallard try` and of `mallard verify`.
 pub struct Words {
-    /// The title of the first column: what the rows are.
+    /// The title of the first column.
     pub kind: &'static str,
     /// The program with its arguments, as the user typed it.
     pub program: String,
-    /// The program in short.
+    /// The short name of the program.
     pub name: String,
-    /// What is said of a candidate whose output or status differs from that of the base.
+    /// Words for a candidate whose output or status differs from those of the base.
     pub breaks: &'static str,
     /// Whether two programs are compared, instead of mallocs.
     pub is_pair: bool,
@@ -50,16 +50,16 @@ impl Default for Words {
     }
 }
 
-/// What one candidate showed.
+/// The result of one candidate.
 pub struct Row<'a> {
     /// The candidate.
     pub subject: &'a Subject,
-    /// Its place among the candidates.
+    /// The index of the candidate.
     pub index: usize,
     /// The judgements on CPU time and memory. `None` if the candidate is broken or nothing was
     /// measured.
     pub judged: Option<(&'a Judgement, &'a Judgement)>,
-    /// How the candidate breaks the program, if it does.
+    /// How the candidate breaks the program. `None` if it does not.
     pub broken: Option<&'a str>,
 }
 
@@ -67,30 +67,31 @@ pub struct Row<'a> {
 pub struct Report {
     base: Subject,
     candidates: Vec<Subject>,
-    /// What was measured.
+    /// The measurement.
     pub measured: Measured,
     cpu: Judged,
     memory: Judged,
-    /// What fresh runs show of the best candidates, by their places among those that are not broken.
+    /// The results of fresh runs of the best candidates, by their indices among those that are not
+    /// broken.
     confirmed: Confirmed,
-    /// The least difference that counts.
+    /// The least difference that counts, as a share of the base.
     pub min_gain: f64,
     seed: u64,
     is_server: bool,
     /// The words of this comparison.
     pub words: Words,
-    /// The share of CPU time that an allocator could save at most.
+    /// The largest share of CPU time that an allocator could save.
     pub bound: Option<f64>,
     /// The shares of the real savings that a replay finds, by the names of the candidates.
     explained: BTreeMap<String, Interval>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// The command to type next.
     pub next: String,
 }
 
 impl Report {
-    /// Judges what was measured.
+    /// Judges a measurement.
     pub fn new(
         base: Subject,
         candidates: Vec<Subject>,
@@ -121,7 +122,7 @@ impl Report {
         report
     }
 
-    /// The notes that the measurement itself gives rise to.
+    /// Notes about the measurement itself.
     fn own_notes(&self, options: &Options) -> Vec<String> {
         let mut notes = Vec::new();
         let measured = &self.measured;
@@ -152,12 +153,12 @@ impl Report {
         notes
     }
 
-    /// What fresh runs show of a candidate.
+    /// The result of the fresh runs of a candidate.
     pub fn fresh(&self, index: usize) -> Option<&Fresh> {
         self.confirmed.get(&self.measured.alive().iter().position(|&alive| alive == index)?)
     }
 
-    /// A line with what fresh runs show.
+    /// A line with the results of fresh runs.
     fn fresh_lines(&self) -> String {
         let alive = self.measured.alive();
         let named = self
@@ -167,10 +168,11 @@ impl Report {
         fresh_runs(named, "run")
     }
 
-    /// Compares the savings with those that a replay found, and keeps the shares.
+    /// Compares the savings with those that a replay found, and stores the shares.
     #[cfg(feature = "recordings")]
     pub fn explain(&mut self, replayed: &Savings) {
-        // The savings of the replay are shares of another CPU time: that of the recording.
+        // The savings of the replay are shares of the CPU time in the recording, which differs from
+        // that of the trial.
         let scale = replayed.program_ns / self.measured.median(0, |f| f.cpu_ns);
         let blocks = self.measured.metric(|f| f.cpu_ns);
         let share = |(at, index): (usize, usize)| {
@@ -220,7 +222,7 @@ impl Report {
         gains.max_by(|(_, a), (_, b)| a.saving.total_cmp(&b.saving))
     }
 
-    /// Whether the CPU time of a candidate is not measurable yet.
+    /// Whether the CPU time of a candidate is not measurable so far.
     pub fn is_open(&self) -> bool {
         let open = |judgement: &Judgement| judgement.verdict == Verdict::NotMeasurable;
         self.measured.blocks() == 0 || self.cpu.candidates.iter().any(open)
@@ -236,12 +238,12 @@ impl Report {
         })
     }
 
-    /// The exit status of a command that is no gate.
+    /// The exit status of a command that is not a gate.
     pub fn status(&self) -> ExitCode {
         status(&self.measured)
     }
 
-    /// Writes the result to stdout. The sentence that stands alone is the last line.
+    /// Writes the result to stdout. The last line is a sentence that stands alone.
     pub fn show(&self, options: &Options) -> Result<(), Failure> {
         if options.timing.json {
             return say(&format!("{}\n", self.json()));
@@ -265,8 +267,7 @@ impl Report {
         say(&text)
     }
 
-    /// The reasons why CPU time or memory is not measurable, each with the candidates that it
-    /// applies to.
+    /// The reasons why CPU time or memory is not measurable, each with its candidates.
     fn reasons(&self) -> Vec<String> {
         let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
         let rows = self.rows();
@@ -412,8 +413,8 @@ pub fn confirm(measured: &Measured, cpu: &mut Judged, min_gain: f64) -> Confirme
     who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &blocks, &who, min_gain))
 }
 
-/// The smallest peak that can be measured. Between fork and exec, a process has a copy of the
-/// memory of this process that belongs to no file, and that counts for its peak.
+/// The smallest peak that can be measured. Between fork and exec, a process has a copy of this
+/// process's anonymous memory, and this copy counts as a part of the peak.
 pub fn floor() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

@@ -5,7 +5,7 @@ use crate::output::units::{percent, plural};
 use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
 
-/// Says what was found.
+/// The result in one sentence.
 pub fn sentence(report: &Report) -> String {
     if report.measured.blocks() == 0 {
         return match report.measured.interrupted {
@@ -26,7 +26,7 @@ pub fn sentence(report: &Report) -> String {
     text + &bound(report) + &cut
 }
 
-/// Two programs.
+/// The result of a comparison of two programs.
 fn pair(report: &Report) -> String {
     let rows = report.rows();
     let Some((cpu, memory)) = rows[0].judged else {
@@ -95,7 +95,7 @@ fn mallocs(report: &Report) -> String {
     }
 }
 
-/// What a recording says of the program.
+/// A sentence with the bound that a recording tells.
 fn bound(report: &Report) -> String {
     match report.bound {
         Some(share) => format!(

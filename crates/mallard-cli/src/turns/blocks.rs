@@ -1,4 +1,5 @@
-//! Runs subjects in turns: each block has one run of each, in random order.
+//! Runs subjects (programs under an allocator) in turns. Each block has one run of each subject, in
+//! random order.
 
 use super::child::Seen;
 use super::measured::Measured;
@@ -16,29 +17,29 @@ use std::time::{Duration, Instant};
 
 /// The number of blocks after which the measurement may end before its budget does.
 const BLOCKS_GOOD: usize = 15;
-/// The most blocks: further ones would make no interval noticeably narrower.
+/// The largest number of blocks. Further blocks would make no interval noticeably narrower.
 const BLOCKS_MAX: usize = 400;
 /// An interval is narrow enough if its half-width is at most this share of the base.
 const NARROW: f64 = 0.01;
 /// An interval is also narrow enough if its half-width is at most this share of the difference.
 const NARROW_SHARE: f64 = 0.2;
-/// The longest variable that moves the stack. It is longer than a page.
+/// The length of the longest variable that moves the stack: more than a page.
 const PADDING_MAX: usize = 4096 + 256;
-/// A run is taken to hang if it takes this many times as long as the first run.
+/// A run that takes this many times as long as the first run counts as a hang.
 const PATIENCE: u32 = 10;
-/// A run that takes less time than this is never taken to hang.
+/// A run that takes less time than this never counts as a hang.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
-/// The part of the budget that is kept for fresh runs of the best candidates: one divided by this.
+/// The budget divided by this number is kept for fresh runs of the best candidates.
 const FRESH_PART: u32 = 4;
-/// Fresh runs of a candidate are begun only if there is time for so many more than a verdict needs.
+/// Fresh runs start only if there is time for this many blocks more than a verdict needs.
 const FRESH_SPARE: usize = 2;
 
 /// How measurements are made.
 pub struct Plan {
-    /// When the measurement ends at the latest.
+    /// The latest end of the measurement, from its start.
     pub budget: Duration,
-    /// A run that takes longer is killed. `None`: the budget for the first run, and some times what
-    /// the first run took for the others.
+    /// A run that takes longer is killed. `None` limits the first run to the budget, and the others to
+    /// a multiple of the first run's time.
     pub timeout: Option<Duration>,
     /// Whether outputs and statuses may differ.
     pub ignores_output: bool,
@@ -50,7 +51,7 @@ pub struct Plan {
     pub progress: Option<Work>,
 }
 
-/// A measurement that is being made.
+/// A running measurement.
 struct Measurement<'a> {
     runner: &'a dyn Runs,
     base: &'a Subject,
@@ -61,14 +62,14 @@ struct Measurement<'a> {
     /// The first run of the base.
     first: Run,
     out: Measured,
-    /// How long the last run of each column took.
+    /// The time of the last run of each column.
     took: Vec<Duration>,
-    /// The half-width of the widest interval when the intervals were computed last.
+    /// The half-width of the widest interval at the last computation.
     known: Option<f64>,
 }
 
-/// Runs the base and the candidates in turns until the differences are known well enough, the
-/// budget ends, or the user interrupts.
+/// Runs the base and the candidates in turns, until the differences are known well enough, the budget
+/// ends, or the user interrupts.
 pub fn measure(
     runner: &dyn Runs,
     base: &Subject,
@@ -137,9 +138,8 @@ impl Measurement<'_> {
         Err(Failure::new(what, "nothing was measured", help).with_status(MALLARD_FAILED))
     }
 
-    /// Runs each subject once without measuring: it fills caches of files, and shows which
-    /// candidates break the program. Runs the base a second time, to learn whether its output is
-    /// always the same.
+    /// Runs each subject once without measuring, which fills file caches and shows which candidates
+    /// break the program. A second run of the base shows whether its output is always the same.
     fn warm_up(&mut self) -> Result<(), Stop> {
         let again = self.run(1, false)?;
         if let Some(difference) = self.difference(&again) {
@@ -154,7 +154,7 @@ impl Measurement<'_> {
     }
 
     /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts are
-    /// possible, a part of the budget is kept if a choice has to be confirmed.
+    /// possible, a part of the budget is kept to confirm a choice.
     fn blocks(&mut self, kept_part: u32) -> Result<(), Stop> {
         let mut next_look = BLOCKS_GOOD;
         while self.out.blocks() < BLOCKS_MAX {
@@ -182,7 +182,7 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Runs the best candidates again, beside the base, in blocks that had no part in the choice.
+    /// Runs the best candidates and the base again, in blocks that had no part in the choice.
     fn fresh_blocks(&mut self) -> Result<(), Stop> {
         let mut winners = self.runner.winners(&self.out, self.plan.min_gain);
         if winners.is_empty() {
@@ -249,12 +249,12 @@ impl Measurement<'_> {
         Ok(run)
     }
 
-    /// The time after which a run is taken to hang.
+    /// The time after which a run counts as a hang.
     fn patience(&self) -> Duration {
         self.plan.timeout.unwrap_or((self.first.took * PATIENCE).max(PATIENCE_MIN))
     }
 
-    /// Takes the figures of a candidate, or notes that the candidate breaks the program.
+    /// Stores the figures of a candidate, or notes that the candidate breaks the program.
     fn accept(&mut self, index: usize, run: Result<Run, Stop>) -> Result<Option<Figures>, Stop> {
         let why = match run {
             Ok(run) if run.seen == Seen::No => {
@@ -276,7 +276,7 @@ impl Measurement<'_> {
         Ok(None)
     }
 
-    /// How a run differs from the first run of the base.
+    /// How a run differs from the first run of the base. `None` if it does not differ.
     fn difference(&self, run: &Run) -> Option<String> {
         let first = &self.first;
         if is_crash(run.status) && !is_crash(first.status) {
@@ -337,12 +337,12 @@ fn is_crash(status: i32) -> bool {
     nix::libc::WIFSIGNALED(status)
 }
 
-/// A time for a message.
+/// Formats a time for a message.
 pub fn shown(duration: Duration) -> String {
     time(duration.as_nanos() as f64)
 }
 
-/// The error of a program that does not end.
+/// The error for a program that does not end.
 fn too_long(plan: &Plan) -> Failure {
     let (what, help) = match plan.timeout.filter(|timeout| *timeout <= plan.budget) {
         Some(timeout) => (

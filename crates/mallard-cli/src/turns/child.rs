@@ -1,4 +1,4 @@
-//! One process that is measured: starts it, reads its output, and waits for its end or kills it.
+//! One measured process: starts it, reads its output, and waits for its end or kills it.
 
 use super::orphans;
 use crate::error::Failure;
@@ -21,28 +21,28 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How many bytes of an output are kept, to show what differs.
+/// The number of bytes of an output that are kept, to show differences.
 const KEPT_BYTES: usize = 1 << 20;
-/// How many bytes of the end of stderr are kept, for messages.
+/// The number of bytes at the end of stderr that are kept, for messages.
 const ERRORS_BYTES: usize = 4096;
-/// How long a process is watched for its library.
+/// The time for which a process is watched for its library.
 const WATCH: Duration = Duration::from_millis(500);
 
-/// What is started.
+/// What to start, and how.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The file of the program.
+    /// The path of the program.
     pub path: PathBuf,
-    /// The name and the arguments.
+    /// The name and the arguments of the program.
     pub words: Vec<OsString>,
-    /// Variables that are set or removed.
+    /// Environment variables to set, or to remove (`None`).
     pub variables: Vec<(OsString, Option<OsString>)>,
-    /// The file that is stdin; otherwise /dev/null.
+    /// The file for stdin. `None` means /dev/null.
     pub stdin: Option<PathBuf>,
-    /// Whether stdout and stderr are read; otherwise they are discarded.
+    /// Whether stdout and stderr are read. Otherwise they are discarded.
     pub captures: bool,
-    /// How long processes that this one leaves running may take to end; `None` if only its process
-    /// group is ended.
+    /// The time that processes of this process have to end after it. With `None`, only the process
+    /// group is killed.
     pub orphans: Option<Duration>,
     /// A library that the process should map. The library is looked for while the process runs.
     pub library: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub struct Output {
     pub bytes: u64,
     /// The first `KEPT_BYTES` bytes.
     pub begin: Vec<u8>,
-    /// The end of what it wrote to stderr.
+    /// The end of the text on stderr.
     pub errors: Vec<u8>,
 }
 
@@ -91,39 +91,39 @@ impl Output {
 /// Whether the library of `Start::library` was seen in the memory of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It is mapped.
+    /// The library is mapped.
     Yes,
-    /// The process ran for `WATCH` without it.
+    /// The process ran for `WATCH` without the library.
     No,
-    /// The process ended too soon, or may not be examined, or nothing was looked for.
+    /// The process ended too soon, or may not be examined, or has no library to look for.
     Unknown,
 }
 
-/// Why waiting ended.
+/// The reason why waiting ended.
 pub enum End {
     /// The process has ended, after this wall time.
     Ended(Ended, Duration),
     /// The process was killed because it ran for too long.
     TooLong,
-    /// The user interrupts mallard. The process was killed.
+    /// The user interrupted mallard, and the process was killed.
     Interrupted,
 }
 
-/// A process that runs. If the value is dropped, the process and its process group are killed.
+/// A running process. If the value is dropped, the process and its process group are killed.
 pub struct Child {
     process: Pid,
     end: Option<OwnedFd>,
     pipes: [Option<File>; 2],
-    /// When it was started.
+    /// The time of the start.
     pub begin: Instant,
     is_reaped: bool,
     library: Option<PathBuf>,
     orphans: Option<Duration>,
-    /// The names of the processes that it left running. They were killed.
+    /// The names of the processes that this process left running. They were killed.
     pub left: Vec<String>,
-    /// What it wrote until now.
+    /// The output so far.
     pub output: Output,
-    /// Whether its library was seen.
+    /// Whether the library was seen.
     pub seen: Seen,
 }
 
@@ -169,7 +169,8 @@ impl Child {
         Ok(started)
     }
 
-    /// Waits for the end of the process, but at most until it has run for `limit`.
+    /// Waits for the end of the process. The process may run for at most `limit`, counted from its
+    /// start.
     pub fn wait(&mut self, limit: Duration, interrupted: &AtomicBool) -> io::Result<End> {
         loop {
             let rest = limit.saturating_sub(self.begin.elapsed());
@@ -197,7 +198,7 @@ impl Child {
     /// Returns whether the process has ended. Waits at most `pause` for the end, and reads the
     /// output meanwhile.
     pub fn poll(&mut self, pause: Duration) -> io::Result<bool> {
-        // Without a descriptor that tells when the process ends, asks every millisecond.
+        // Without a descriptor that tells when the process ends, the loop asks every millisecond.
         let pause = if self.end.is_some() { pause } else { pause.min(Duration::from_millis(1)) };
         let end = self.end.as_ref().map(AsFd::as_fd);
         let pipes = self.pipes.iter().flatten().map(AsFd::as_fd);
@@ -214,10 +215,11 @@ impl Child {
         let _ = killpg(self.process, signal); // the group may have ended
     }
 
-    /// Kills what is left of the process group, reads the rest of the output and returns how the
-    /// process ended.
+    /// Kills the rest of the process group, reads the rest of the output and returns how the process
+    /// ended.
     pub fn finish(&mut self) -> io::Result<Ended> {
-        // The group exists until its leader is waited for, so this kills no other group.
+        // The group exists until this process waits for its leader, so the signal reaches no other
+        // group.
         self.signal(Signal::SIGKILL);
         if self.orphans.is_some() {
             orphans::kill_all(self.process);
@@ -288,9 +290,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(what, "the program did not run", format!("ls -l {shown}"))
 }
 
-/// Makes the kernel kill the process when mallard ends. The function between fork and exec has a
-/// second purpose: with it, the standard library starts the process by fork. After a vfork, the
-/// kernel would count the memory of mallard as the peak of the process.
+/// Makes the kernel kill the process when mallard ends. The function between fork and exec has a second
+/// purpose: because of it, the standard library uses fork instead of vfork. After a vfork, the kernel
+/// would count the memory of mallard as the peak of the process.
 #[allow(unsafe_code)]
 fn die_with_parent(command: &mut Command) {
     let set = || {

@@ -1,19 +1,19 @@
-//! What disturbs measurements on this machine.
+//! Finds what disturbs measurements on this machine.
 
 use crate::output::units::{bytes, plural};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The largest load average of other processes that needs no note.
+/// A larger load average of other processes leads to a note.
 const LOAD_MAX: f64 = 0.7;
-/// A change of the processor's frequency, as a share, from which on a note is written.
+/// A larger change of the processor's frequency, as a share, leads to a note.
 const FREQUENCY_CHANGE: f64 = 0.1;
-/// The folder with a folder for each core, below the root.
+/// The folder with one folder for each core, relative to the root.
 const CPUS: &str = "sys/devices/system/cpu";
 
-/// The state of the machine when a measurement began.
+/// The state of the machine at the start of a measurement.
 pub struct Host {
-    /// The folder with /proc and /sys.
+    /// The folder that contains /proc and /sys.
     root: PathBuf,
     load: Option<f64>,
     throttled: u64,
@@ -35,7 +35,7 @@ impl Host {
         }
     }
 
-    /// What was found, and what has changed since. Call it when the measurement has ended.
+    /// Notes on the machine, and on changes since the start. Call it after the measurement.
     pub fn notes(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -100,7 +100,7 @@ fn frequency(root: &Path) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// The folders of the cgroup of this process and of those above it.
+/// The folders of this process's cgroup and of the cgroups above it.
 fn cgroups(root: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -109,7 +109,7 @@ fn cgroups(root: &Path) -> Vec<PathBuf> {
     own.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect()
 }
 
-/// The least number of cores that a cgroup allows; `None` if no limit is set.
+/// The smallest number of cores that a cgroup allows. `None` without a limit.
 fn quota(root: &Path) -> Option<f64> {
     let limits = cgroups(root)
         .into_iter()
@@ -129,7 +129,7 @@ fn memory_limit(root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// How often the cgroups were stopped because their time was used up.
+/// How often the cgroups were stopped because their CPU time was used up.
 fn throttled(root: &Path) -> u64 {
     let counts = cgroups(root).into_iter().filter_map(|folder| {
         let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;

@@ -1,4 +1,4 @@
-//! What was measured in turns.
+//! The result of a measurement in turns.
 
 use super::subject::Figures;
 use crate::verdict::Block;
@@ -7,24 +7,24 @@ use std::time::Duration;
 /// Why a candidate has no fresh runs. Never shown.
 const LEFT_OUT: &str = "it did not run again";
 
-/// Everything that was measured.
+/// All measured figures.
 #[derive(Default)]
 pub struct Measured {
     /// The runs of each column in whole blocks: the base, the base again, and each candidate.
     pub columns: Vec<Vec<Figures>>,
-    /// For each candidate, why it was left out; `None` if it was not.
+    /// For each candidate, the reason why it was left out. `None` if it was not left out.
     pub broken: Vec<Option<String>>,
     /// The status of the base, as `wait` returns it.
     pub status: i32,
     /// The wall time of the first run of the base.
     pub first: Duration,
-    /// Whether the user has ended the measurement.
+    /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
     /// Whether the budget ended the measurement.
     pub ran_out: bool,
     /// Fresh blocks of the best candidates. The other candidates count as broken there.
     pub fresh: Option<Box<Measured>>,
-    /// Whether candidates should have run again, and the budget was not enough.
+    /// Whether the budget was too small to run the best candidates again.
     pub lacks_fresh: bool,
 }
 
@@ -44,7 +44,7 @@ impl Measured {
         Measured { broken: (0..candidates).map(why).collect(), ..Measured::nothing(candidates) }
     }
 
-    /// Takes over fresh runs, with the candidates that they broke.
+    /// Adds fresh runs, and marks the candidates that were broken in them.
     pub fn add_fresh(&mut self, some: &[usize], fresh: Measured) {
         for &i in some {
             if self.broken[i].is_none() {
@@ -64,7 +64,7 @@ impl Measured {
         (0..self.broken.len()).filter(|&i| self.broken[i].is_none()).collect()
     }
 
-    /// One figure of each run, as blocks for a verdict. Has only the candidates of `alive`.
+    /// One figure of each run, as blocks for a verdict. The blocks have only the candidates of `alive`.
     pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Block> {
         let alive = self.alive();
         let block = |n: usize| Block {

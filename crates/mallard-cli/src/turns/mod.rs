@@ -1,11 +1,9 @@
 //! Runs programs in turns, and measures each run.
 //!
-//! `child` is one process, `subject` one run of a program, and `blocks` runs subjects in turns, which
-//! `runs` starts.
-//! `measured` is the result. `terminal` recognises programs that need a terminal or input, `orphans`
-//! those that leave processes running.
-//! `timing` has the options that all such commands share, `host` finds what disturbs measurements
-//! on this machine, and `words` shows judgements.
+//! `child` is one process, and `subject` one run of a program. `blocks` runs subjects in turns, through
+//! the trait in `runs`. `measured` is the result. `terminal` recognises programs that need a terminal
+//! or input, and `orphans` those that leave processes running. `timing` has the options of all commands
+//! that measure, `host` finds what disturbs measurements on this machine, and `words` shows judgements.
 
 pub mod blocks;
 mod child;

@@ -1,7 +1,7 @@
 //! Processes that a measured program leaves running when it ends, such as daemons.
 //!
 //! The kernel gives an orphan to its nearest ancestor that asked for orphans. This process asks for
-//! them, so the orphans of a program become its children, also if they left the process group.
+//! them, so the orphans of a program become its children, even if they have left the process group.
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long processes that end by themselves may take, after the program that started them has ended.
+/// The time that processes have to end by themselves after the program that started them.
 pub const GRACE: Duration = Duration::from_millis(300);
 
 /// Makes orphans children of this process.
@@ -19,8 +19,8 @@ pub fn adopt() {
     let _ = nix::sys::prctl::set_child_subreaper(true); // without it, orphans are not seen
 }
 
-/// Returns the names of the processes that run on, beside a program that has ended. Gives them the time
-/// `grace` to end by themselves.
+/// Returns the names of the processes that a program has left running. They have the time `grace` to
+/// end by themselves.
 pub fn names(program: Pid, grace: Duration) -> Vec<String> {
     let begin = Instant::now();
     loop {
@@ -32,15 +32,15 @@ pub fn names(program: Pid, grace: Duration) -> Vec<String> {
     }
 }
 
-/// Kills all processes that a program left, and those that they leave in turn. A process of another user
-/// may not be killed, and runs on.
+/// Kills all processes that a program left running, and the processes that these leave. A process of
+/// another user may not be killed, and runs on.
 pub fn kill_all(program: Pid) {
     let end =
         |process: &Pid| kill(*process, Signal::SIGKILL).is_ok() && waitpid(*process, None).is_ok();
     while orphans(program).iter().filter(|process| end(process)).count() > 0 {}
 }
 
-/// The children of this process, except one. A kernel that does not list them has none to show.
+/// The children of this process without `program`. Empty if the kernel does not list children.
 fn orphans(program: Pid) -> Vec<Pid> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists =
@@ -59,7 +59,7 @@ fn name(process: Pid) -> Option<String> {
     (!after.starts_with(" Z") && !after.starts_with(" X")).then(|| name.to_string())
 }
 
-/// The error of a program that leaves processes behind.
+/// The error for a program that leaves processes behind.
 pub fn refusal(left: &[String], program: &str) -> Option<Failure> {
     let first = left.first()?;
     let more = match left.len() {

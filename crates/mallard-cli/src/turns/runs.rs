@@ -1,4 +1,4 @@
-//! What runs subjects for a measurement in turns.
+//! The trait through which a measurement in turns runs its subjects.
 
 use super::blocks::is_narrow;
 use super::measured::Measured;
@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::verdict::fresh;
 use crate::verdict::judge;
 
-/// Runs subjects, and says when enough is known.
+/// Runs subjects, and decides when a measurement is exact enough.
 pub trait Runs {
     /// Runs a subject once.
     fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop>;
@@ -16,7 +16,7 @@ pub trait Runs {
     /// Whether the differences are known well enough.
     fn is_known(&self, measured: &Measured) -> bool;
 
-    /// How many of the candidates that are not broken are compared.
+    /// The number of compared candidates, without broken ones.
     fn compared(&self, measured: &Measured) -> usize {
         measured.alive().len()
     }
@@ -28,17 +28,18 @@ pub trait Runs {
         fresh::winners(&judged).into_iter().map(|place| alive[place]).collect()
     }
 
-    /// What has to run to judge some winners: these, and what else is needed for their figures.
+    /// The subjects that must run to judge some winners: the winners, and others that their figures
+    /// need.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         winners.to_vec()
     }
 
-    /// Why the first run of the base makes a comparison useless, if it does.
+    /// An error if the first run of the base shows that a comparison would be useless.
     fn explain(&self, _first: &Run, _base: &Subject) -> Option<Failure> {
         None
     }
 
-    /// What the user can do to make the measurement shorter, for a message.
+    /// How the user can make the measurement shorter, for a message.
     fn less_work(&self) -> &'static str {
         "name fewer with --allocator, or give the program less work"
     }

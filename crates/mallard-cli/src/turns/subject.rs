@@ -14,23 +14,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a server may take until its load succeeds for the first time.
+/// The time in which the load of a server must succeed for the first time.
 const START: Duration = Duration::from_secs(10);
-/// How long a server may take to end after SIGTERM.
+/// The time in which a server must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What is compared: a program in an environment.
+/// A subject of a comparison: a program in an environment.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The name in tables.
     pub name: String,
-    /// The file of the program.
+    /// The path of the program.
     pub path: PathBuf,
-    /// The name and the arguments.
+    /// The name and the arguments of the program.
     pub words: Vec<OsString>,
-    /// Variables of the environment.
+    /// Environment variables to set, or to remove (`None`).
     pub variables: Vec<(OsString, Option<OsString>)>,
-    /// The library that is preloaded.
+    /// The library to preload.
     pub library: Option<PathBuf>,
 }
 
@@ -43,7 +43,7 @@ pub struct Figures {
     pub system_ns: f64,
     /// Wall time in nanoseconds.
     pub wall_ns: f64,
-    /// The peak of resident bytes of the largest of these processes.
+    /// The largest peak of resident bytes of these processes.
     pub peak_rss: f64,
     /// Resident bytes after the last call of a replay; 0 for a program.
     pub end_rss: f64,
@@ -52,7 +52,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Figures for each of `count` pieces of work.
+    /// The mean figures of `count` pieces of work.
     fn of(ended: &Ended, wall: Duration, count: u64) -> Figures {
         let count = count as f64;
         Figures {
@@ -66,25 +66,25 @@ impl Figures {
     }
 }
 
-/// One run that came to its end.
+/// One complete run.
 pub struct Run {
-    /// What it needed.
+    /// The figures of the run.
     pub figures: Figures,
-    /// What it printed; in a run with a load, what the load printed.
+    /// The output of the program; in a run with a load, the output of the load.
     pub output: Output,
     /// The status as `wait` returns it; 0 in a run with a load.
     pub status: i32,
-    /// Whether the library was seen in its memory.
+    /// Whether the library was seen in the memory of the process.
     pub seen: Seen,
-    /// The names of the processes that it left running.
+    /// The names of the processes that the program left running.
     pub left: Vec<String>,
-    /// The time that the whole run took, with its setup.
+    /// The time of the whole run, setup included.
     pub took: Duration,
 }
 
-/// Why a run has no figures.
+/// The reason why a run has no figures.
 pub enum Stop {
-    /// The user interrupts mallard.
+    /// The user interrupted mallard.
     Interrupted,
     /// The program ran for too long, and was killed.
     TooLong,
@@ -110,31 +110,31 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// How a subject is run this time.
+/// How to run a subject this time.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// The length of a variable that moves the stack: the place of the stack alone can change the time
-    /// of a program by some per cent.
+    /// The length of a variable that moves the stack. The address of the stack alone can change the
+    /// time of a program by some per cent.
     pub padding: usize,
     /// A run that takes longer is killed.
     pub limit: Duration,
-    /// Whether the library of the subject is looked for in the memory of the process, and processes
-    /// that it leaves have time to end.
+    /// Whether to look for the library in the memory of the process, and to give processes that it
+    /// leaves running time to end.
     pub watches: bool,
 }
 
 /// Runs subjects.
 #[derive(Clone, Default)]
 pub struct Runner {
-    /// The file that is stdin.
+    /// The file for stdin.
     pub stdin: Option<PathBuf>,
     /// A shell command before each run.
     pub setup: Option<String>,
     /// A shell command that gives the program work.
     pub load: Option<String>,
-    /// How long the load is repeated.
+    /// The time for which the load is repeated.
     pub repeated_for: Option<Duration>,
-    /// Whether processes that a program leaves running are looked for, and killed.
+    /// Whether to look for processes that a program leaves running, and to kill them.
     pub ends_orphans: bool,
     /// Set when the user interrupts mallard.
     pub interrupted: Arc<AtomicBool>,
@@ -162,13 +162,13 @@ impl Runner {
             Some(load) => self.serve(child, load, turn.limit)?,
             None => self.finish(child, turn.limit)?,
         };
-        // The wait for processes that the program leaves is not a part of its run.
+        // The time of a run does not include the wait for processes that the program leaves running.
         run.took = if self.load.is_some() { begin.elapsed() } else { set_up + run.took };
         Ok(run)
     }
 
-    /// How long processes that a program leaves may take to end. A server with a load may leave some:
-    /// its load is another child of this process.
+    /// The time that left processes have to end. A server with a load may leave some, because its load
+    /// is another child of this process.
     fn grace(&self, turn: Turn) -> Option<Duration> {
         let grace = if turn.watches { orphans::GRACE } else { Duration::ZERO };
         (self.ends_orphans && self.load.is_none()).then_some(grace)
@@ -206,8 +206,7 @@ impl Runner {
         }
         self.alive(&mut server)?;
         let ended = terminate(&mut server)?;
-        // The first load includes the start of the program, so the time of a load is that of the
-        // others.
+        // The first load includes the start of the program. With several loads, only the others count.
         let wall = if count > 1 {
             (last - begin) * count as u32 / (count as u32 - 1)
         } else {

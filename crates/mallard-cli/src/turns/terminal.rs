@@ -29,8 +29,8 @@ const NEEDS_INPUT: [&str; 7] = [
     "standard input",
 ];
 
-/// Explains why the first run has failed, if it lacked a terminal or input. Such a program fails in
-/// the same way in every run, so the runs would be the same and the comparison would be of no use.
+/// Explains why the first run has failed, if it lacked a terminal or input. Such a program fails in the
+/// same way in every run, so a comparison would be useless.
 pub fn refusal(first: &Run, program: &str) -> Option<Failure> {
     if first.status == 0 {
         return None;

@@ -39,17 +39,17 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The default options, with another budget.
+    /// The default options, with the given budget.
     pub fn of(budget: Duration, quiet: bool) -> Timing {
         Timing { budget, min_gain: 0.02, seed: None, json: false, quiet }
     }
 
-    /// Options of a measurement that is a part of another command, with its budget.
+    /// Options for a measurement that is a part of another command.
     pub fn part(&self, budget: Duration) -> Timing {
         Timing { budget, json: self.json, ..*self }
     }
 
-    /// A runner of plain programs, which stops when the user interrupts mallard.
+    /// A runner of programs without a load, which stops when the user interrupts mallard.
     pub fn runner(&self) -> Result<Runner, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -74,7 +74,7 @@ impl Timing {
     }
 }
 
-/// The exit status of a command that is no gate.
+/// The exit status of a command that is not a gate.
 pub fn status(measured: &Measured) -> ExitCode {
     match measured.interrupted {
         true => ExitCode::from(INTERRUPTED),

@@ -19,7 +19,7 @@ pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     [format!("{saved} ({low} to {high})"), verdict]
 }
 
-/// A line with what fresh runs of the best candidates say. Empty if there are none.
+/// A line with the results of fresh runs of the best candidates. Empty if there are none.
 pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &str) -> String {
     let all: Vec<_> = named.collect();
     let Some((_, first)) = all.first() else { return String::new() };
@@ -39,7 +39,7 @@ pub fn lacks_fresh(measured: &Measured) -> Option<String> {
     measured.lacks_fresh.then(|| note.to_string())
 }
 
-/// `3.1 % less CPU time (2.5 to 3.6 %)`.
+/// A saving in words: `3.1 % less CPU time (2.5 to 3.6 %)`.
 pub fn needs(of: &Judgement, what: &str) -> String {
     let size = |share: f64| percent(share.abs());
     let range = |a: f64, b: f64| format!("{} to {}", size(a).replace(" %", ""), size(b));

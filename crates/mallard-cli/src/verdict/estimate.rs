@@ -1,20 +1,21 @@
-//! Estimates of what a change would save: their three parts, and what a replay explains of reality.
+//! Estimates of the saving of a change in three parts, and the share of a real saving that a replay
+//! explains.
 
 use super::paired::{Differences, Interval};
 use serde::{Serialize, Serializer};
 
-/// How many equally likely values stand for a distribution.
+/// The number of equally likely values that stand for a distribution.
 const VALUES: usize = 200;
 
-/// What a change would save, in three parts that have different causes and are never summed: the
-/// parts are not independent, and one of them may be unknown.
+/// The saving of a change, in three parts with different causes. The parts are never added up, because
+/// they are not independent and one of them may be unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The work of the allocator itself.
     pub allocator_work: Part,
     /// The work of the kernel for pages that are touched.
     pub pages: Part,
-    /// What the program's own accesses gain or lose because blocks are at other addresses.
+    /// The time that the program's own accesses gain or lose because blocks are at other addresses.
     pub locality: Part,
 }
 
@@ -59,7 +60,7 @@ pub fn share_explained(
     let (found, saved) = (values(replay), values(real));
     let mut shares: Vec<f64> =
         saved.iter().flat_map(|saved| found.iter().map(move |f| f * replayed / saved)).collect();
-    // 0 / 0, of medians that are 0 by a rare chance, tells nothing.
+    // A median is 0 by a rare chance. The quotient of two such medians, 0 / 0, tells nothing.
     shares.retain(|share| !share.is_nan());
     shares.sort_by(f64::total_cmp);
     let at = |share: f64| shares.get((share * shares.len() as f64) as usize).copied();

@@ -1,20 +1,20 @@
 //! Fresh runs of the best candidates.
 //!
-//! The largest of several measured savings is partly luck: it is chosen because it is large. So the
-//! best candidates run again, in blocks that had no part in the choice. Only a gain that the fresh
-//! blocks show too stays a gain, and what it saves is taken from them.
+//! The largest of several measured savings is partly luck, because it is chosen for its size. So the
+//! best candidates run again, in blocks that had no part in the choice. A gain stays a gain only if the
+//! fresh blocks show it too, and its size is taken from these blocks.
 
 use super::{judge, Block, Judged, Judgement, Rule, Verdict, Why};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The most candidates that run again.
+/// The largest number of candidates that run again.
 pub const WINNERS_MAX: usize = 3;
 
-/// What the fresh blocks show, by the places of the candidates among all.
+/// The results of the fresh blocks, by the indices of the candidates among all.
 pub type Confirmed = BTreeMap<usize, Fresh>;
 
-/// What the fresh blocks show of one candidate.
+/// The result of one candidate in the fresh blocks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fresh {
     /// The number of fresh blocks.
@@ -24,8 +24,8 @@ pub struct Fresh {
     pub judgement: Judgement,
 }
 
-/// The candidates with a gain, those that save the most first. There are none if there was only one
-/// candidate: nothing was chosen then.
+/// The candidates with a gain, those that save the most first. Empty if there was only one candidate,
+/// because then nothing was chosen.
 pub fn winners(judged: &Judged) -> Vec<usize> {
     let all = &judged.candidates;
     if all.len() < 2 {
@@ -37,14 +37,14 @@ pub fn winners(judged: &Judged) -> Vec<usize> {
     gains
 }
 
-/// The fewest blocks with which each of some candidates can have a significant difference.
+/// The fewest blocks in which each of some candidates can have a significant difference.
 pub fn blocks_needed(candidates: usize) -> usize {
     Rule::blocks_needed(candidates)
 }
 
-/// Judges fresh blocks, whose candidates have the places `who` among all. A gain in `judged` that the
-/// fresh blocks do not show becomes not measurable. With too few fresh blocks for any verdict,
-/// `judged` stays as it is, and nothing is confirmed.
+/// Judges fresh blocks. `who` has the indices of their candidates among all. A gain in `judged` that
+/// the fresh blocks do not show becomes not measurable. With too few fresh blocks for any verdict,
+/// `judged` stays unchanged, and nothing is confirmed.
 pub fn confirm(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64) -> Confirmed {
     if fresh.len() < blocks_needed(who.len()) {
         return Confirmed::new();

@@ -1,8 +1,8 @@
-//! Decides what a comparison shows: a gain, a loss, no difference, or nothing that can be measured.
+//! Decides what a comparison shows: a gain, a loss, no difference, or nothing measurable.
 //!
-//! `judge` compares programs that ran in turns, in blocks of one run each. Every block has two runs
-//! of the same program, the base and its control: what differs between these two is noise.
-//! `unpaired` compares rows of benchmarks that have only a median and a range.
+//! `judge` compares programs that ran in turns, in blocks of one run each. Every block has two runs of
+//! the same program, the base and its control. The difference between these two is noise. `unpaired`
+//! compares rows of benchmarks that have only a median and a range.
 //! `docs/decisions/0043-intervals-widened-by-the-control.md` has the error rates of the rule.
 
 pub mod estimate;
@@ -75,13 +75,13 @@ pub enum Why {
         /// The number of blocks that could decide.
         needed: usize,
     },
-    /// Base and control, which are the same program, differ by as much.
+    /// Base and control differ as much as base and candidate, although they are the same program.
     ControlDiffers,
     /// The interval of the control is too wide for differences of this size.
     ControlTooWide,
     /// The interval of the candidate is too wide: more runs can decide.
     IntervalTooWide,
-    /// The candidate had a gain, and fresh runs do not show it.
+    /// The candidate had a gain, but fresh runs do not show it.
     NotConfirmed,
     /// The figures are of a replay, and several threads of the program allocate at the same time.
     ThreadsMeet,
@@ -107,10 +107,10 @@ impl Serialize for Why {
     }
 }
 
-/// One block of runs that took turns in random order: a figure of each, lower is better.
+/// One block: a figure of each run. The runs took turns in random order. A lower figure is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// The figure of the program that the candidates are compared with.
+    /// The figure of the base, the program with which the candidates are compared.
     pub base: f64,
     /// The figure of another run of the base.
     pub control: f64,
@@ -119,15 +119,15 @@ pub struct Block {
 }
 
 impl Block {
-    /// The block with some of its candidates.
+    /// The same block with only some of its candidates.
     pub fn of(&self, places: &[usize]) -> Block {
         let candidates = places.iter().map(|&place| self.candidates[place]).collect();
         Block { base: self.base, control: self.control, candidates }
     }
 }
 
-/// What the blocks show of one candidate. Savings are shares of the base: 0.05 is 5 % less than the
-/// base, -0.05 is 5 % more. A saving is minus infinity, and null in JSON, if the base needs nothing.
+/// The result of one candidate. Savings are shares of the base: 0.05 is 5 % less than the base, -0.05
+/// is 5 % more. If the base needs nothing, a saving is minus infinity, and null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The median of the savings in the blocks.
@@ -136,8 +136,8 @@ pub struct Judgement {
     pub low: f64,
     /// The upper end of the 95 % interval of the median.
     pub high: f64,
-    /// The probability that chance alone makes such a difference, multiplied for the number of
-    /// candidates as Holm does.
+    /// The probability that chance alone makes such a difference. It is multiplied for the number of
+    /// candidates, by Holm's method.
     pub p: f64,
     /// The verdict.
     pub verdict: Verdict,
@@ -147,7 +147,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The judgement on a candidate that has no figure.
+    /// The judgement on a candidate without a figure.
     fn without_figure() -> Judgement {
         Judgement {
             saving: f64::NAN,
@@ -165,13 +165,13 @@ impl Judgement {
     }
 }
 
-/// What the blocks show of the control and of each candidate.
+/// The results of the control and of each candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
-    /// What differs between two runs of the base. The verdict is `NoDifference` if the measurements
-    /// can show differences of the least gain that counts, else `NotMeasurable`.
+    /// The difference between two runs of the base. The verdict is `NoDifference` if the measurements
+    /// can show differences of the least gain, else `NotMeasurable`.
     pub control: Judgement,
-    /// What differs between the base and each candidate.
+    /// The difference between the base and each candidate.
     pub candidates: Vec<Judgement>,
 }
 
@@ -223,7 +223,7 @@ pub fn half_width(blocks: &[Block]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// By how much noise moves both ends of an interval outwards, as two runs of the base show it.
+/// The distance by which noise moves both ends of an interval outwards. Two runs of the base show it.
 pub fn margin(control: &Judgement, min_gain: f64) -> f64 {
     let Judgement { saving, low, high, .. } = *control;
     widening(&Interval { saving, low, high }, min_gain)

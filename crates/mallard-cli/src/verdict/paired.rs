@@ -1,12 +1,12 @@
 //! Differences of pairs of figures: their median, its interval, and the probability of chance.
 
-/// The share of resamples that an interval leaves out at each end: 95 % are within.
+/// The share of resamples outside an interval at each end. 95 % are inside.
 const TAIL: f64 = 0.025;
-/// The most pairs that are judged. More are merged, since the exact computations grow with the
-/// square and the cube of the number.
+/// The largest number of pairs. More are merged, because the exact computations grow with the square
+/// and the cube of this number.
 const PAIRS_MAX: usize = 200;
 
-/// The differences of a candidate from the base, one of each block.
+/// The differences of a candidate from the base, one for each block.
 #[derive(Clone, Debug)]
 pub struct Differences {
     /// The savings as shares of the base, in ascending order.
@@ -40,12 +40,12 @@ impl Interval {
         }
     }
 
-    /// Whether all of the interval is on one side of 0.
+    /// Whether the whole interval is on one side of 0.
     pub fn excludes_zero(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// The distance from 0 of the end that is further away from 0.
+    /// The distance from 0 to the farther end.
     pub fn reach(&self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
@@ -112,8 +112,8 @@ impl Differences {
     }
 }
 
-/// Merges neighbouring pairs until there are at most `PAIRS_MAX`: a merged pair has the medians of
-/// both columns.
+/// Merges neighbouring pairs until there are at most `PAIRS_MAX`. A merged pair has the medians of both
+/// columns.
 fn merged(pairs: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let together = pairs.len().div_ceil(PAIRS_MAX);
     if together <= 1 {
@@ -138,7 +138,7 @@ fn median(sorted: &[f64]) -> f64 {
     middle(below, above)
 }
 
-/// The middle of two figures. Two infinite ones stay infinite, and equal ones stay exact.
+/// The middle of two figures. Two infinite figures stay infinite, and equal figures stay exact.
 fn middle(below: f64, above: f64) -> f64 {
     if below == above {
         below
@@ -174,9 +174,9 @@ fn interval(medians: &Medians, sorted: &[f64]) -> Interval {
 /// The distribution of the median over all resamples of n figures. A resample is n draws with
 /// repetition.
 ///
-/// A bootstrap draws some thousand resamples at random. For a median, the limit for endlessly many
-/// resamples can be computed (Efron 1979). So nothing is drawn, and the interval is the same each
-/// time.
+/// A usual bootstrap draws some thousand resamples at random. For a median, the limit for infinitely
+/// many resamples can be computed (Efron 1979). So nothing is drawn at random, and the interval is
+/// always the same.
 #[derive(Clone, Debug)]
 pub struct Medians {
     /// Values in ascending order, each with the probability that a median is at most this value.

@@ -8,7 +8,7 @@ use super::*;
 
 const MIN_GAIN: f64 = 0.02;
 
-/// What disturbs a run. The figure of a run without noise is 1.
+/// The noise of a run. Without noise, the figure of a run is 1.
 #[derive(Clone, Copy, Debug)]
 enum Noise {
     /// A normal distribution with this standard deviation.
@@ -73,11 +73,12 @@ impl Noise {
     }
 }
 
-/// How many blocks are measured.
+/// The number of measured blocks.
 #[derive(Clone, Copy, Debug)]
 enum Length {
     Blocks(usize),
-    /// At least 15, then 5 more at a time until the half-width is at most 1 % or there are 60.
+    /// At least 15, then 5 more at a time until the half-width is at most 1 % or 60 blocks are
+    /// measured.
     UntilSure,
 }
 
@@ -101,7 +102,7 @@ fn measure(
     blocks
 }
 
-/// A stricter rule, for comparison: if the interval of the control excludes 0 or is wider than the
+/// A stricter rule, for comparison. If the interval of the control excludes 0 or is wider than the
 /// least gain, nothing is measurable.
 fn strict(judged: &Judged, index: usize) -> Verdict {
     let (control, of) = (&judged.control, &judged.candidates[index]);
@@ -296,8 +297,8 @@ fn print_the_tables() {
     }
 }
 
-/// For each rule, in per cent: runs without a change that are called different, those that are
-/// called no difference, and the changes of 3, 5, -5 and 10 % that are called rightly.
+/// Prints for each rule, in per cent: unchanged programs that are called different, unchanged programs
+/// that are called no difference, and changes of 3, 5, -5 and 10 % that are called correctly.
 fn print_line(noise: Noise, length: Length, others: usize) {
     let mut lines = [const { String::new() }; 3];
     let mut blocks = 0.0;

@@ -10,7 +10,7 @@ fn of(savings: &[f64]) -> Differences {
     Differences::of(savings.iter().map(|s| (1.0, 1.0 - s))).unwrap()
 }
 
-/// Blocks with a base of 100, a control of 100 and one candidate, from savings in per cent.
+/// Blocks from savings in per cent: the base and the control are 100, and there is one candidate.
 fn blocks(savings: &[f64]) -> Vec<Block> {
     let block = |s: &f64| Block { base: 100.0, control: 100.0, candidates: vec![100.0 - s] };
     savings.iter().map(block).collect()
@@ -28,9 +28,9 @@ fn with_control(mut blocks: Vec<Block>, savings: &[f64]) -> Vec<Block> {
     blocks
 }
 
-/// The sign-flip test by brute force. The sum of positive ranks is computed in another way: as the
-/// number of pairs of differences whose sum is positive, pairs of a difference with itself included
-/// (Tukey 1949). A sum of 0 counts half.
+/// The sign-flip test by brute force. The sum of positive ranks is computed in another way (Tukey
+/// 1949): as the number of pairs of differences with a positive sum, including the pair of a difference
+/// with itself. A sum of 0 counts half.
 fn p_by_enumeration(differences: &[f64]) -> f64 {
     let d: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     let statistic = |signs: u32| {
@@ -54,8 +54,8 @@ fn the_sign_flip_test_equals_a_count_of_all_signs() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..60 {
         let n = 1 + round % 10;
-        // Whole numbers, so that there are zeros and equal sizes. Figures from 64 to 128, a power of
-        // two apart, so that shares of the larger figure keep the ties.
+        // Whole numbers give zeros and equal sizes. The figures are from 64 to 128, a power of two
+        // apart, so that shares of the larger figure keep the ties.
         let signed: Vec<f64> = (0..n).map(|_| f64::from(random.i32(-4..6))).collect();
         let pair = |d: &f64| if *d > 0.0 { (128.0, 128.0 - d) } else { (128.0 + d, 128.0) };
         let found = Differences::of(signed.iter().map(pair)).unwrap().p();
@@ -67,12 +67,13 @@ fn the_sign_flip_test_equals_a_count_of_all_signs() {
 #[test]
 fn six_blocks_of_one_sign_have_a_p_of_2_in_64() {
     assert_eq!(of(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 2.0 / 64.0);
-    // Ranks 1 to 6 with rank 1 negative: 4 of 64 choices are as far, both ends and their neighbours.
+    // Ranks 1 to 6, rank 1 negative: 4 of 64 choices are as far from the middle, both ends and their
+    // neighbours.
     assert_eq!(of(&[-0.01, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 4.0 / 64.0);
     assert_eq!(of(&[0.0; 6]).p(), 1.0);
 }
 
-/// All n^n resamples, one by one.
+/// The interval from all n^n resamples, one by one.
 fn interval_by_enumeration(figures: &[f64]) -> (f64, f64) {
     let n = figures.len();
     let mut medians: Vec<f64> = (0..n.pow(n as u32))
@@ -139,7 +140,7 @@ fn a_significant_saving_is_a_gain_and_a_significant_excess_is_a_loss() {
 fn an_interval_within_the_least_gain_is_no_difference() {
     let same = first(&blocks(&[1.0, -1.0, 0.5, 0.2, -0.3, 0.1]));
     assert_eq!((same.verdict, same.why), (Verdict::NoDifference, None));
-    // Certain, but less than what counts.
+    // The difference is certain, but smaller than the least gain.
     assert_eq!(first(&blocks(&[2.0; 6])).verdict, Verdict::NoDifference);
     assert_eq!(first(&blocks(&[2.1; 6])).verdict, Verdict::Gain);
 }
@@ -251,7 +252,7 @@ fn a_missing_negative_or_infinite_figure_is_not_measurable() {
         assert_eq!(judged.candidates.len(), 2);
         assert!(judged.candidates.iter().all(|j| j.why == Some(Why::NoFigure)));
     }
-    // A block that lacks a candidate.
+    // A block that lacks the figure of a candidate.
     let mut short = blocks(&[5.0; 8]);
     short[7].candidates.clear();
     assert_eq!(first(&short).why, Some(Why::NoFigure));

@@ -9,7 +9,7 @@ use crate::rows::row::Row;
 pub struct Bounds {
     /// The bound if both rows have a spread and the spreads do not overlap.
     pub percent: f64,
-    /// The bound if a row comes from one run, whose noise is unknown.
+    /// The bound if a row comes from one run. The noise of such a row is unknown.
     pub single_run_percent: f64,
 }
 

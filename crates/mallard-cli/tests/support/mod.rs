@@ -1,5 +1,5 @@
-//! Helpers of the tests of `mallard record`: a folder for each test, and how a run of mallard
-//! ended.
+//! Helpers of the tests of `mallard record`: a folder for each test, and the result of a run of
+//! mallard.
 #![allow(dead_code)] // Each test file uses a part.
 
 pub mod proto;
@@ -93,14 +93,14 @@ impl Folder {
 pub struct Recording {
     pub ran: Ran,
     pub trace: Trace,
-    /// How many blocks there were of each size.
+    /// The number of blocks of each size.
     pub blocks: HashMap<i64, u64>,
-    /// How each process began.
+    /// How each process began, such as by fork or exec.
     pub processes: Vec<String>,
 }
 
 impl Recording {
-    /// Checks the status of the program, and that nothing is missing.
+    /// Checks the status of the program, and that no event is missing.
     pub fn is_whole(&self, status: i32) -> &Recording {
         let errors = self.ran.errors();
         assert_eq!(self.ran.status(), status, "{errors}");
@@ -152,7 +152,7 @@ pub fn orders() -> Folder {
     folder
 }
 
-/// Allocates 3 blocks in `make`, frees 2 of them, and leaves the third.
+/// A program that allocates 3 blocks in `make`, frees 2 of them, and leaves the third.
 pub const THREE_BLOCKS: &str = r#"
 #include <stdlib.h>
 static void* volatile kept;

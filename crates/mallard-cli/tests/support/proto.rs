@@ -13,7 +13,7 @@ pub enum Value {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message(pub Vec<(u64, Value)>);
 
-/// Takes a number of 7 bits a byte, the lowest first.
+/// Reads a number with 7 bits in each byte, the lowest bits first.
 fn varint(bytes: &mut &[u8]) -> u64 {
     let mut number = 0;
     for shift in (0..).step_by(7) {

@@ -1,4 +1,4 @@
-//! Helpers of the tests of `mallard replay`: a program that was recorded, and the player.
+//! Helpers of the tests of `mallard replay`: a recorded program, and the player.
 
 use super::{Folder, Ran};
 use mallard_trace::Trace;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Parses 50 documents of 200 nodes and a name each, and then loads a configuration of 10 names, one
-/// of which stays in use.
+/// A program that parses 50 documents of 200 nodes and a name each. Then it loads a configuration of 10
+/// names, one of which stays in use.
 pub const DOCUMENTS: &str = r#"
 #include <stdlib.h>
 struct node { struct node* next; };
@@ -76,7 +76,7 @@ impl Replayed {
         serde_json::from_str(&ran.out()).unwrap()
     }
 
-    /// Keeps an op stream, and returns what was printed.
+    /// Writes an op stream, and returns the output of the command.
     pub fn write(&self, name: &str, options: &[&str]) -> String {
         let ran = self.replay(&[&["--write", name], options].concat());
         assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -89,7 +89,7 @@ impl Replayed {
         "plan.toml".to_string()
     }
 
-    /// The number of the call stack whose innermost functions are these.
+    /// The number of the call stack with these innermost functions.
     pub fn stack_of(&self, functions: &[&str]) -> u64 {
         let sites = self.folder.mallard(&["sites", "recorded", "--json"]).out();
         let sites = sites.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -110,7 +110,7 @@ pub fn player(folder: &Folder, arguments: &[&str]) -> Value {
     serde_json::from_str(&ran.out()).unwrap()
 }
 
-/// Compiles the malloc of the tests, which goes wrong on request.
+/// Compiles the malloc of the tests, which fails on request.
 pub fn compile_own_malloc(folder: &Folder, name: &str, options: &[&str]) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/malloc.c");
     let begin = ["-shared", "-fPIC", "-O1", "-D_GNU_SOURCE"];

@@ -1,4 +1,4 @@
-//! Helpers of the tests of SQL: a recorded shop, and queries of it.
+//! Helpers of the tests of SQL: a recorded shop program, and queries over its trace.
 
 use super::{Folder, Ran};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The sentences of cards that change nothing: to leave the allocator as it is, or that it is not
-//! decided.
+//! The sentences of two kinds of cards that change nothing: to leave the allocator as it is, and that
+//! the measurements do not decide.
 
 use super::choose;
 use super::words::{judged, too_large, ALTERNATIVES_MAX, BOUND_MAX};
@@ -9,9 +9,9 @@ use crate::output::units::{percent, plural, time};
 use crate::verdict::Verdict;
 use std::time::Duration;
 
-/// A run that takes less CPU time than this is too short for small differences.
+/// A run with less CPU time than this is too short to show small differences.
 const SHORT_RUN_NS: f64 = 50e6;
-/// Up to this noise, a larger least gain is worth a word.
+/// Up to this noise, a card proposes a larger least gain.
 const NOISE_TO_ACCEPT: f64 = 0.1;
 
 /// Why nothing should be changed, in a sentence that stands alone.
@@ -45,7 +45,7 @@ pub fn leave(evidence: &Evidence) -> String {
     }
 }
 
-/// Why it is not decided whether a change helps, in a sentence that stands alone.
+/// Why the measurements do not decide whether a change helps, in a sentence that stands alone.
 pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     let first = reasons.first().map_or("", String::as_str);
     let why = match (evidence.enough, evidence.noise) {
@@ -64,8 +64,8 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     format!("It is not decided whether {name} should change its allocator: {why}.")
 }
 
-/// The most that any allocator can save, as the end of a sentence. A bound near the whole CPU time says
-/// nothing, and is left out.
+/// The most that any allocator can save, as the end of a sentence. A bound near the whole CPU time
+/// tells nothing, so the text is empty.
 fn most(share: f64) -> String {
     match share < BOUND_MAX {
         true => format!("; all its work on memory takes at most {}", percent(share)),
@@ -95,7 +95,7 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
     lines
 }
 
-/// That the machine cannot measure as exactly as it should, and what to do about that.
+/// A sentence that this machine measures with too much noise, and what to do about the noise.
 pub fn noise(evidence: &Evidence, noise: f64) -> String {
     let run = evidence.program.cpu_ns.unwrap_or(evidence.program.wall_ns);
     let cause = match run < SHORT_RUN_NS {
@@ -114,7 +114,7 @@ pub fn noise(evidence: &Evidence, noise: f64) -> String {
     )
 }
 
-/// Why it is not known whether a candidate saves enough.
+/// Why the measurements do not decide whether a candidate saves enough.
 pub fn unsettled(of: &Candidate) -> String {
     let why = of.cpu.why.map_or(String::new(), |why| format!(": {why}"));
     match &of.replayed {

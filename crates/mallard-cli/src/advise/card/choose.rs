@@ -10,23 +10,23 @@ use crate::verdict::Verdict;
 use mallard_trace::names::short;
 use std::cmp::Reverse;
 
-/// The fewest recordings of a program whose memory is dropped at once.
+/// The fewest recordings that must agree before a card drops a region's memory at once.
 const RECORDINGS_MIN: u32 = 2;
 /// The most cards.
 const CARDS_MAX: usize = 5;
 /// Savings that differ by less than this share of the remaining time count as equal.
 const LEVEL: f64 = 0.03;
-/// Memory below this multiple of the least counts as equal.
+/// Memory of less than this multiple of the least memory counts as equal.
 const MUCH_MEMORY: f64 = 1.1;
 
 /// A change that may get a card.
 #[derive(Clone, Copy)]
 pub struct Change<'a> {
-    /// The rule.
+    /// The rule that proposed the change.
     pub rule: &'static Rule,
-    /// What was measured, except of a leak.
+    /// The measured candidate. `None` for a leak.
     pub candidate: Option<&'a Candidate>,
-    /// The site of a leak.
+    /// The site of a leak. `None` for other changes.
     pub site: Option<&'a Site>,
     /// The share of CPU time or memory that the change saves.
     pub saving: f64,
@@ -74,7 +74,7 @@ fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>
     both.into_iter().filter_map(change).collect()
 }
 
-/// What a candidate saves of the memory, as a share of the peak.
+/// The memory that a candidate saves, as a share of the peak.
 fn memory_share(of: &Candidate) -> f64 {
     let (_, (before, after)) = of.memory_saving();
     before.saturating_sub(after) as f64 / of.peak_bytes.0.max(before).max(1) as f64
@@ -88,7 +88,7 @@ fn strategy<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Option<Change<'a>>
     (gains && why_not(evidence, rule, of).is_empty()).then_some(change)
 }
 
-/// Why a strategy must not be advised, whatever it saves. Empty if it may be.
+/// Why a strategy must not be advised, however much it saves. Empty if there is no reason.
 pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> {
     let region = of.region.and_then(|place| evidence.regions.get(place));
     let site = of.site.and_then(|place| evidence.sites.get(place));
@@ -98,7 +98,8 @@ pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> 
         _ => return vec!["nothing is known of its blocks".to_string()],
     };
     let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
-    // A plan for several sites is named by the first; the others have conditions of their own.
+    // A plan for several sites has the name of the first site. The other sites meet conditions of their
+    // own.
     let mut reasons: Vec<String> =
         failed.filter_map(|condition| condition.failure(evidence, &subject)).collect();
     if !rule.applies(evidence, &subject) && reasons.is_empty() && !is_for_many(of) {
@@ -123,8 +124,7 @@ pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> 
     reasons
 }
 
-/// Why no memory may be dropped at once: there is no second recording, in which no block outlives its
-/// call either.
+/// Why no memory may be dropped at once: no second recording shows that no block outlives its call.
 pub fn no_second_recording(evidence: &Evidence) -> Option<String> {
     (evidence.recordings < RECORDINGS_MIN).then(|| match &evidence.not_again {
         Some(why) => format!("it needs a second recording, and {why}"),
@@ -159,9 +159,9 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
     Some(Change { rule, candidate: None, site: Some(site), saving: saving.min(1.0) })
 }
 
-/// The change whose card comes first. Of changes that save about as much as the best, it is the one
-/// with the least memory, with destructors unless they take time that counts, and with the least
-/// work.
+/// The change whose card comes first. Among changes that save about as much as the best, the order is:
+/// acceptable memory, least work, destructors that still run (unless they take time that counts),
+/// largest saving.
 fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.saving).max_by(f64::total_cmp)?;
     let is_level = |change: &&Change| 1.0 - change.saving <= (1.0 - most) * (1.0 + LEVEL);
@@ -185,7 +185,7 @@ fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
 }
 
 /// Whether the frees at the ends of a region take time that counts. A replay of a wink-out does not
-/// show the destructors around them.
+/// show the time of the destructors that call these frees.
 fn destructors_count(evidence: &Evidence, change: &Change) -> bool {
     let region = change.candidate.and_then(|of| of.region);
     let region = region.and_then(|place| evidence.regions.get(place));
@@ -195,7 +195,7 @@ fn destructors_count(evidence: &Evidence, change: &Change) -> bool {
     }
 }
 
-/// What a change asks for: a rule for the malloc may be fulfilled by a setting.
+/// The kind of change that a card asks for. A rule for another malloc may need only a setting.
 pub fn action(change: &Change) -> Action {
     match change.candidate.map(|of| of.kind) {
         Some(Kind::Variable) => Action::Set,
@@ -203,7 +203,7 @@ pub fn action(change: &Change) -> Action {
     }
 }
 
-/// The function that a change is made in. `None` for the whole program.
+/// The function in which a change is made. `None` for the whole program.
 fn function<'a>(evidence: &'a Evidence, change: &Change<'a>) -> Option<&'a str> {
     let of = change.candidate;
     let region = of.and_then(|of| of.region).and_then(|place| evidence.regions.get(place));
@@ -212,8 +212,8 @@ fn function<'a>(evidence: &'a Evidence, change: &Change<'a>) -> Option<&'a str> 
     region.map(|region| region.function.as_str()).or(site.map(|site| site.owner.function.as_str()))
 }
 
-/// Whether two changes need one card: they are local allocators of the same function, or of two
-/// functions of which one calls the other, or they are of the same kind for the whole program.
+/// Whether one card is enough for two changes. True for local allocators of the same function, or of
+/// two functions if one calls the other, and for changes of the same kind to the whole program.
 fn is_same(evidence: &Evidence, one: &Change, other: &Change) -> bool {
     let kind = |change: &Change| change.candidate.map(|of| of.kind);
     match (function(evidence, one), function(evidence, other)) {
@@ -223,14 +223,15 @@ fn is_same(evidence: &Evidence, one: &Change, other: &Change) -> bool {
     }
 }
 
-/// Whether a call stack has both functions.
+/// Whether some call stack has both functions.
 fn calls(evidence: &Evidence, one: &str, other: &str) -> bool {
     let (one, other) = (short(one), short(other));
     let has = |stack: &[String], name: &String| stack.contains(name);
     evidence.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
 }
 
-/// Why it is not decided whether a change helps. Empty if it is decided that none does.
+/// Why the measurements do not decide whether a change helps. Empty if it is certain that no change
+/// helps.
 fn open(evidence: &Evidence) -> Vec<String> {
     if evidence.bound.share.is_some_and(|share| share < evidence.min_gain) {
         return Vec::new();
@@ -250,15 +251,15 @@ fn open(evidence: &Evidence) -> Vec<String> {
     reasons
 }
 
-/// The malloc or setting that more runs of the program should decide about: of those that seem to
-/// save enough, the one that saves most.
+/// The malloc or setting that more runs of the program should decide about: the one that saves most
+/// among those that seem to save enough.
 pub fn to_try(evidence: &Evidence) -> Option<&Candidate> {
     let whole = unsettled(evidence).filter(|of| of.kind != Kind::Strategy);
     let promising = whole.filter(|of| of.cpu.saving >= evidence.min_gain);
     promising.max_by(|a, b| a.cpu.saving.total_cmp(&b.cpu.saving))
 }
 
-/// The candidates of which it is not known whether they save enough.
+/// The candidates whose measurements do not decide whether they save enough.
 fn unsettled(evidence: &Evidence) -> impl Iterator<Item = &Candidate> {
     evidence.candidates.iter().filter(|of| {
         let may_be_advised = match (of.kind, of.rule.and_then(rules::rule)) {

@@ -10,7 +10,7 @@ use mallard_trace::regions::Region;
 use mallard_trace::replay::{Plan, Scope};
 use std::time::Duration;
 
-/// The budget for one malloc that is not decided about.
+/// The budget to measure one malloc alone, if the measurements do not decide about it.
 const TRIED_ALONE: Duration = Duration::from_secs(300);
 
 /// The card of a change.
@@ -223,7 +223,7 @@ fn site_part(rule: &Rule, of: &Site) -> SitePart {
 
 /// A plan in the form that `mallard replay --plan` reads.
 pub fn toml(plan: &Plan) -> String {
-    // JSON's strings are strings of TOML.
+    // A string of JSON is also a string of TOML.
     let text = |text: &str| serde_json::to_string(text).expect("a string is plain");
     let mut lines = String::new();
     for rule in &plan.rules {

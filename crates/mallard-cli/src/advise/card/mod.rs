@@ -1,8 +1,8 @@
-//! Cards: what a reader should do, where, what it saves, and how to check it.
+//! Cards: what a reader should do, where, what the change saves, and how to check the change.
 //!
-//! `choose` decides which changes get a card and in which order. `words` writes the sentences, and
-//! `answer` those of cards that change nothing. `text` lays a card out for the terminal. JSON has the
-//! members of [`Card`] as keys.
+//! `choose` decides which changes get a card, and in which order. `words` writes the sentences, and
+//! `answer` writes those of cards that change nothing. `text` lays a card out for the terminal. JSON
+//! has the members of [`Card`] as keys.
 
 mod answer;
 mod choose;
@@ -28,9 +28,9 @@ use serde::Serialize;
 /// A piece of advice.
 #[derive(Clone, Debug, Serialize)]
 pub struct Card {
-    /// The rule that it follows.
+    /// The name of the rule behind the advice.
     pub rule: &'static str,
-    /// What it asks for.
+    /// The kind of change.
     pub action: Action,
     /// The strategy: `AS4`.
     pub strategy: Option<String>,
@@ -50,11 +50,11 @@ pub struct Card {
     pub title: String,
     /// The result in a sentence that stands alone.
     pub sentence: String,
-    /// What speaks for it.
+    /// The facts that support the advice.
     pub evidence: Vec<String>,
     /// What may go wrong.
     pub hazards: Vec<String>,
-    /// Why not another change, or why not this one.
+    /// Why other changes are not advised, or why this change is not certain.
     pub why_not: Vec<String>,
     /// How many frees, and so at most how many destructors, a wink-out skips.
     pub destructors_skipped: Option<u64>,
@@ -106,16 +106,16 @@ pub struct RegionPart {
     pub peak_p50: f64,
     /// The median of the bytes that an instance allocates.
     pub total_p50: f64,
-    /// U.
+    /// Utilisation, the property U: from 0 to 1.
     pub utilisation: f64,
-    /// V in bits.
+    /// Variation, the property V, in bits.
     pub variation_bits: f64,
 }
 
 /// The site of a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SitePart {
-    /// The name by which a plan selects the function; of a leak, the function of the program.
+    /// The name by which a plan selects the function. For a leak, the function of the program.
     pub function: String,
     /// The function of the program, in short form.
     pub shown: String,
@@ -137,22 +137,22 @@ pub struct SitePart {
     pub live_bytes: i64,
 }
 
-/// The saving of CPU time in three parts that have different causes, and together. Shares of the CPU
-/// time of the program; null if unknown.
+/// The saving of CPU time, in total and in three parts with different causes. Each is a share of the
+/// CPU time of the program, or null if it is unknown.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Saving {
     /// Work of the allocator itself.
     pub allocator: Option<Part>,
     /// Work of the system for pages.
     pub pages: Option<Part>,
-    /// What the accesses of the program gain because blocks are at other addresses. A replay does
-    /// not estimate it; runs of the program have it in the total.
+    /// Time that the program's own accesses save because blocks lie at other addresses. A replay does
+    /// not estimate this part; in runs of the program, the total contains it.
     pub locality: Option<Part>,
-    /// All together, as measured.
+    /// The whole saving, as measured.
     pub total: Option<Part>,
     /// The interval in which the saving of the program is expected.
     pub expected: Option<Expected>,
-    /// How it was measured.
+    /// How the saving was measured.
     pub measured_by: Option<By>,
 }
 
@@ -193,7 +193,7 @@ pub struct Memory {
     pub high: f64,
     /// The verdict.
     pub verdict: Verdict,
-    /// The memory that the heap keeps after the last call, by replay. None if it is unknown.
+    /// The memory that the heap keeps after the last call, by replay. `None` if this memory is unknown.
     pub at_end: Option<AtEnd>,
 }
 

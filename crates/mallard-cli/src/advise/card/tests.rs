@@ -1,4 +1,4 @@
-//! Which cards evidence gives, and what is on them.
+//! Tests which cards each kind of evidence leads to, and what the cards say.
 
 use super::{cards, text, verdict, Card};
 use crate::advise::evidence::{Account, Dropped, Evidence, Kind};
@@ -154,7 +154,7 @@ fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
     assert!(card.evidence.join("\n").contains("one run is too short (12 ms)"), "{card:?}");
     let expected = "two runs of the same program differ by up to 5.0 %, and 2.0 % would count.";
     assert!(card.sentence.ends_with(expected), "{}", card.sentence);
-    // The interval ends below what counts, also with what noise adds to it.
+    // The interval ends below the least gain, even when noise widens it.
     evidence.candidates[0].cpu = sample::judged(0.002, Verdict::NotMeasurable);
     evidence.candidates[0].margin = 0.007;
     assert_eq!(first(&evidence).action, Action::Leave);
@@ -357,7 +357,7 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
     let card = first(&evidence);
     assert_eq!(card.action, Action::Leave);
     assert!(card.why_not.contains(&expected.to_string()));
-    // With another end of its instances, the function has a rule.
+    // If its instances end in another way, a rule applies to the function.
     evidence.regions.push(Region { ends: End::Drained, ..sample::region() });
     assert!(!first(&evidence).why_not.contains(&expected.to_string()));
 }

@@ -7,13 +7,13 @@ use crate::advise::evidence::By;
 use crate::output::units::{bytes, count, percent};
 use crate::verdict::Verdict;
 
-/// The width of a line, as long as its words allow.
+/// The width of a line. A longer word makes a line longer.
 const WIDTH: usize = 98;
 /// The width of the names at the left.
 const NAMES: usize = 10;
 
-/// The cards: the first in full, and of each other what a reader needs to act on it. The sentence of
-/// the first card is not in the text: it comes last of all.
+/// The text of all cards: the first in full, the others with only what a reader needs to act. The
+/// sentence of the first card is not in the text, because the command prints it last of all.
 pub fn text(cards: &[Card]) -> String {
     let Some((first, others)) = cards.split_first() else { return String::new() };
     let mut text = first.text();
@@ -35,7 +35,7 @@ impl Card {
         text + &self.end()
     }
 
-    /// The card without what speaks for it and against others.
+    /// The card without evidence, hazards and alternatives.
     fn short_text(&self) -> String {
         self.head() + &self.memory_lines() + &entries("beware", &self.hazards) + &self.end()
     }

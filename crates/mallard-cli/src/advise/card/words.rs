@@ -17,12 +17,12 @@ use mallard_trace::replay::{self, Allocator, Scope, Strategy};
 
 /// How many alternatives a card names.
 pub const ALTERNATIVES_MAX: usize = 3;
-/// From this share of the CPU time on, a bound is not worth a word.
+/// A bound from this share of the CPU time on is not shown.
 pub const BOUND_MAX: f64 = 0.9;
 /// How many functions of a call stack a card names.
 const STACK_MAX: usize = 5;
 
-/// `arena, allocator as a type parameter, memory dropped at once`.
+/// A strategy in words: `arena, allocator as a type parameter, memory dropped at once`.
 pub fn of_strategy(strategy: Strategy) -> String {
     let allocator = match strategy.allocator() {
         Allocator::Heap => "heap",
@@ -61,7 +61,7 @@ fn variables(name: &str) -> Option<String> {
     Some(entry.environment.clone()).filter(|variables| !variables.is_empty())
 }
 
-/// `12 % (10 to 14 %)`.
+/// A saving and its interval: `12 % (10 to 14 %)`.
 pub fn share(saving: f64, low: f64, high: f64) -> String {
     if !saving.is_finite() {
         return "unknown".to_string();
@@ -74,7 +74,7 @@ pub fn judged(of: &Judgement) -> String {
     share(of.saving, of.low, of.high)
 }
 
-/// What speaks for a change.
+/// The facts that support a change.
 pub fn evidence(
     evidence: &Evidence,
     rule: &Rule,
@@ -96,7 +96,7 @@ pub fn evidence(
     all
 }
 
-/// The functions of a call stack, from that of the program outwards.
+/// The functions of a call stack, from the first function of the program outwards.
 fn stack(of: &Site) -> Option<String> {
     let own = of.stack.iter().position(|name| *name == of.owner.shown).unwrap_or(0);
     let shown: Vec<&str> = of.stack[own.min(of.stack.len())..].iter().map(String::as_str).collect();
@@ -141,7 +141,7 @@ fn weight(evidence: &Evidence, of: &Region) -> String {
     )
 }
 
-/// C: what threads do to each other.
+/// The property C (contention): how threads of the program meet in the allocator.
 fn threads(evidence: &Evidence) -> Option<String> {
     let totals = &evidence.program.totals;
     let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;
@@ -196,7 +196,7 @@ pub fn hazards(rule: &Rule, of: Option<&Candidate>, region: Option<&Region>) -> 
     all
 }
 
-/// Why not another change: candidates for the same function, and rules that do not apply.
+/// Why other changes are not advised: candidates for the same function, and rules that do not apply.
 pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) -> Vec<String> {
     let mut all = Vec::new();
     for other in &evidence.candidates {
@@ -244,7 +244,7 @@ fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> Strin
     saves + &why
 }
 
-/// That a candidate needs much more memory, if it does.
+/// A sentence that a candidate needs much more memory. `None` if the candidate does not.
 pub fn too_large(of: &Candidate) -> Option<String> {
     let (before, after) = of.peak_bytes;
     is_too_large(of).then(|| format!("needs {} instead of {}", bytes(after), bytes(before)))
@@ -260,8 +260,8 @@ fn no_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     Some(format!("no wink-out: {why}"))
 }
 
-/// Why a wink-out that the rules allow is not advised: it needs a second recording, or it was not
-/// measured. `None` if it was measured.
+/// Why a wink-out that the rules allow is not advised: a second recording is missing, or no play
+/// measured the wink-out. `None` if the wink-out was measured.
 fn unmeasured_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     if evidence.not_again.is_some() {
         return choose::no_second_recording(evidence);
@@ -279,8 +279,7 @@ fn unmeasured_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     Some(format!("{} was not measured: {}", of.name, of.why))
 }
 
-/// Why the functions that allocate most get no allocator of their own: for each of the first two,
-/// why no rule applies.
+/// Why no rule applies to the two functions that allocate most, so that they get no local allocator.
 pub fn not_local(evidence: &Evidence) -> Vec<String> {
     let Some(rule) = rules::rule("multipool-over-arena") else { return Vec::new() };
     let Some(cpu) = evidence.program.cpu_ns.filter(|&cpu| cpu > 0.0) else { return Vec::new() };
@@ -290,7 +289,7 @@ pub fn not_local(evidence: &Evidence) -> Vec<String> {
         let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
         Some(format!("no allocator of its own for {}: {why}", region.shown))
     };
-    // The instances of a function may end in several ways: one that a rule applies to is enough.
+    // The instances of a function may end in several ways. A rule for one of these ends is enough.
     let has_rule = |region: &Region| {
         let twins = evidence.regions.iter().filter(|twin| twin.function == region.function);
         twins.into_iter().any(|twin| rule.applies(evidence, &Subject::Region(twin)))
@@ -303,14 +302,14 @@ pub fn not_local(evidence: &Evidence) -> Vec<String> {
     lines
 }
 
-/// The command that checks a change of the program's code.
+/// The command that checks a change of the code.
 pub fn check_of_code(evidence: &Evidence) -> String {
     let program = &evidence.program;
     let command = program.command.as_deref().unwrap_or(&program.name);
     format!("mallard verify --before {} --after {}", quoted(&before(command)), quoted(command))
 }
 
-/// The command that makes a change without code, and the one that checks a change.
+/// The command that makes a change without new code, and the command that checks a change.
 pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String) {
     let program = &evidence.program;
     let command = program.command.as_deref().unwrap_or(&program.name);
@@ -333,7 +332,7 @@ pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String)
     }
 }
 
-/// The command with a copy of the program from before the change: `./app.before data`.
+/// The same command with a copy of the program that was made before the change: `./app.before data`.
 fn before(command: &str) -> String {
     match command.split_once(' ') {
         Some((program, rest)) if !program.contains(['\'', '"', '=']) => {
@@ -384,7 +383,7 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
     format!("{what} {needs} {} less CPU time{memory}; {}.", saved(of), proof(of.by))
 }
 
-/// What a candidate saves in the program: as measured there, or as a replay predicts.
+/// What a candidate saves in the program: measured in runs of the program, or predicted by a replay.
 fn saved(of: &Candidate) -> String {
     match of.expected.filter(|_| of.by == By::Replay) {
         Some((low, high)) if low > 0.0 && high < 1.0 => {

@@ -1,5 +1,5 @@
-//! The code of cards in C. Libraries that take an allocator as a parameter are recognized by the
-//! names of their functions; programs of one's own call the allocator directly.
+//! The code of cards in C. A library that takes an allocator as a parameter is recognized by the names
+//! of its functions. All other programs call the allocator directly.
 
 /// A library that takes an allocator as a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub enum Library {
     Cmark,
     /// Lua: one function, with both sizes (`lua_Alloc`).
     Lua,
-    /// None, or an unknown one.
+    /// No library, or an unknown one.
     #[default]
     None,
 }

@@ -26,7 +26,7 @@ pub fn mallard(rule: &str) -> Option<&'static str> {
     })
 }
 
-/// A text: its headers, and its parts one after another.
+/// Joins a text from its headers and its parts.
 macro_rules! text {
     ([$($header:literal)*] $($part:expr)*) => {
         concat!("\n// In @where@\n", $("#include <", $header, ">\n",)* "\n", $($part,)*)
@@ -52,7 +52,7 @@ macro_rules! pmr_multipool {
     };
 }
 
-/// The line with which an example is tried under the guard.
+/// The comment that says how to try an example under the guard.
 macro_rules! for_the_trial {
     ($guarded:literal) => {
         concat!(
@@ -88,7 +88,7 @@ macro_rules! map_of_memory {
     };
 }
 
-/// The line before a structure that is winked out.
+/// The comment before a structure that is winked out.
 macro_rules! never_destroyed {
     () => {
         concat!(
@@ -98,7 +98,7 @@ macro_rules! never_destroyed {
     };
 }
 
-/// The begin of a structure with entries.
+/// The start of a structure with entries.
 macro_rules! structure {
     () => {
         r#"class structure {
@@ -111,7 +111,7 @@ private:
     };
 }
 
-/// A type of object, and the begin of a class that makes them.
+/// A type of object, and the start of a class that makes such objects.
 macro_rules! object {
     () => {
         r#"struct object { // the type that is made there

@@ -1,8 +1,8 @@
 //! The code of a card: how the change looks in C++, C and Rust.
 //!
-//! Each text compiles as it is. `tests/compile/advice` and `crates/mallard-alloc/tests/advice` have
-//! the texts of a sample card, and a test compares them with what is written here. In the texts,
-//! `@name@` stands for the function, and `@where@` for the function and its place.
+//! Each text compiles as it is. `tests/compile/advice` and `crates/mallard-alloc/tests/advice` have the
+//! texts of a sample card, and a test compares the texts here with them. In the texts, `@name@` stands
+//! for the function, and `@where@` for the function and its place.
 
 mod c;
 mod cpp;
@@ -28,7 +28,7 @@ pub struct Place {
     pub library: Library,
 }
 
-/// The texts of a card. `None` if there is none in this language.
+/// The texts of a card. `None` for a language without a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Code {
     /// C++ with the standard's memory resources.
@@ -41,10 +41,10 @@ pub struct Code {
     pub rust: Option<String>,
 }
 
-/// A language, as the ending of a source file tells it.
+/// A language, known from the ending of a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// C++, or unknown.
+    /// C++. Also used if the language is unknown.
     Cpp,
     /// C.
     C,
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// `render_document (render.cpp:40)`.
+    /// The function and its place: `render_document (render.cpp:40)`.
     pub fn shown(&self) -> String {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{} ({file}:{line})", self.function),
@@ -75,8 +75,8 @@ impl Place {
         }
     }
 
-    /// The last part of the function's name, if that is a name in all three languages; else a name
-    /// that is.
+    /// The last part of the function's name, if this part is a name in all three languages. Otherwise a
+    /// fixed name.
     pub fn identifier(&self) -> String {
         let plain = self.function.replace("<…>", "");
         let last = plain.rsplit("::").next().unwrap_or_default();
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// Names that a function of an example cannot have: keywords, and what the examples use themselves.
+/// Names that a function in an example cannot have: keywords, and names that the examples use.
 const RESERVED: [&str; 47] = [
     "main",
     "operator",
@@ -140,7 +140,7 @@ const RESERVED: [&str; 47] = [
     "memory",
 ];
 
-/// The texts of a rule for a place. Rules without a local allocator have none.
+/// The texts of a rule for a place. A rule without a local allocator has no texts.
 pub fn of(rule: &str, place: &Place) -> Code {
     let fill = |text: &&str| fill(text, place);
     Code {
@@ -157,7 +157,7 @@ fn fill(text: &str, place: &Place) -> String {
 }
 
 impl Code {
-    /// The text that the terminal shows, with its language; the others are in JSON.
+    /// The text that the terminal shows, with its language. JSON has the texts of all languages.
     pub fn for_language(&self, language: Language) -> Option<(&'static str, &str)> {
         let cpp = self.cpp_mallard.as_deref().map(|text| ("C++ with Mallard", text));
         match language {

@@ -1,4 +1,4 @@
-//! The code of a sample card is that in the folders where it is compiled.
+//! Compares the code of a sample card with the files in the folders that compile it.
 //!
 //! After a change of the texts, `MALLARD_WRITE=1 cargo test -p mallard-cli advise::code` writes the
 //! files.
@@ -13,7 +13,7 @@ fn place(function: &str, file: &str) -> Place {
     Place { function, file, line: Some(40), library: Library::None }
 }
 
-/// The files of the sample card of each rule.
+/// The files of the sample cards: their paths and texts.
 fn files() -> BTreeMap<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let cpp = root.join("tests/compile/advice");
@@ -27,7 +27,7 @@ fn files() -> BTreeMap<PathBuf, String> {
         let of_lua = of(rule.id, &Place { library: Library::Lua, ..document.clone() });
         let c = [("", code.c), ("_cmark", of_cmark.c), ("_lua", of_lua.c)];
         for (what, text) in c {
-            // The texts for libraries do not depend on the rule.
+            // The texts for a library are the same for all rules.
             let is_first = what.is_empty() || rule.id == RULES[0].id;
             let text = text.filter(|_| is_first);
             files.extend(text.map(|text| (cpp.join(format!("{name}{what}.c")), text)));

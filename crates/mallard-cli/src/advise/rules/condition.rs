@@ -1,4 +1,5 @@
-//! Conditions of rules: figures of a region, a site, a candidate or the program, and a limit.
+//! Conditions of rules. A condition compares a figure of a region, a site, a candidate or the program
+//! with a limit.
 
 use crate::advise::evidence::{Candidate, Evidence, Site};
 use crate::output::units::{bytes, count, percent, plural};
@@ -6,18 +7,18 @@ use crate::verdict::Verdict;
 use mallard_trace::names::short;
 use mallard_trace::regions::Region;
 
-/// The most memory of a change that saves time, as a multiple of the memory before.
+/// The most memory that a change for CPU time may need, as a multiple of the memory before.
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
-/// From this multiple of the memory before on, a card leaves the choice to the user.
+/// The multiple of the memory before from which on a card leaves the choice to the user.
 pub const MEMORY_TRADE: f64 = 1.1;
-/// Differences of memory below this do not count, in bytes.
+/// Smaller differences of memory do not count, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;
-/// The least memory that a change for memory saves, as a share of the peak.
+/// The smallest saving of a change for memory, as a share of the peak.
 const MEMORY_GAIN_MIN: f64 = 0.1;
-/// The least memory that a change for memory saves, or that counts as a leak, in bytes.
+/// The smallest saving of a change for memory, and the smallest leak that counts, in bytes.
 const MEMORY_BYTES_MIN: u64 = 4 << 20;
 
-/// What a condition is about.
+/// The part of a program to which a condition is applied.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
     /// A region.
@@ -30,10 +31,10 @@ pub enum Subject<'a> {
     Program,
 }
 
-/// A condition. Limits are included: `Instances(30)` holds for 30 instances.
+/// A condition. Limits are inclusive: `Instances(30)` holds for 30 instances.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
-    /// The trace is the whole run.
+    /// The trace shows the whole run.
     WholeRun,
     /// No block is freed by another thread than the one that allocated it.
     NoForeignFrees,
@@ -41,21 +42,21 @@ pub enum Condition {
     NoEscapes,
     /// At most this share of the blocks outlives its instance.
     EscapesUpTo(f64),
-    /// Instances whose end was seen.
+    /// The region has at least this many instances with a known end.
     Instances(u64),
-    /// Different inputs.
+    /// The region has at least this many different inputs.
     Inputs(u64),
-    /// U is at least this.
+    /// U (utilisation) is at least this.
     UtilisationFrom(f64),
     /// U is below this.
     UtilisationBelow(f64),
-    /// V is at most so many bits.
+    /// V (variation) is at most this many bits.
     VariationUpTo(f64),
     /// All blocks have one size.
     OneSize,
     /// The blocks have different sizes.
     SeveralSizes,
-    /// Blocks in all.
+    /// The site has at least this many blocks.
     Blocks(i64),
     /// At least this share of the blocks is freed while the program runs.
     FreedFrom(f64),
@@ -65,13 +66,13 @@ pub enum Condition {
     Grows,
     /// The growing sites of the function have at least this share of the live bytes at the peak.
     LiveFrom(f64),
-    /// The malloc holds at least this share of the resident memory beyond live blocks.
+    /// Free memory in the malloc is at least this share of the resident memory.
     HeldFrom(f64),
-    /// The candidate saves CPU time that counts.
+    /// The candidate saves enough CPU time.
     GainsTime,
     /// The candidate does not need much more CPU time.
     TimeStays,
-    /// The candidate saves memory that counts.
+    /// The candidate saves enough memory.
     GainsMemory,
     /// The candidate does not need much more memory.
     MemoryStays,
@@ -159,8 +160,8 @@ impl Condition {
         }
     }
 
-    /// Why the condition does not hold, for the conditions that keep blocks from being used after
-    /// their end. `None` for the others.
+    /// Why a condition fails that keeps the program from using blocks after their end. `None` for all
+    /// other conditions.
     pub fn failure(self, evidence: &Evidence, subject: &Subject) -> Option<String> {
         Some(match (self, subject) {
             (WholeRun, _) => match evidence.validity.first() {
@@ -269,18 +270,18 @@ impl Condition {
     }
 }
 
-/// Instances whose end was seen.
+/// The number of instances with a known end.
 pub fn finished(of: &Region) -> u64 {
     of.instances.saturating_sub(of.unfinished)
 }
 
-/// The regions of the same function: one for each kind of end.
+/// The regions of the same function. Each has another kind of end.
 fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a Region> {
     let same = move |twin: &&Region| twin.function == of.function;
     evidence.regions.iter().filter(same).chain([of])
 }
 
-/// Which blocks outlive their instance.
+/// A text that says which blocks outlive their instance.
 fn escaped(evidence: &Evidence, of: &Region) -> String {
     let worst = twins(evidence, of).max_by_key(|twin| twin.escapes).unwrap_or(of);
     let sites = worst.escape_sites.iter().take(2);
@@ -302,7 +303,7 @@ fn has_one_size(of: &Site) -> bool {
     of.figures.size_min == of.figures.size_max
 }
 
-/// Live bytes at the end of all growing sites of the function that owns a site.
+/// Live bytes at the end, summed over all growing sites of the function that owns a site.
 pub fn growing_bytes(evidence: &Evidence, of: &Site) -> u64 {
     let same = |site: &&Site| site.is_growing && site.owner.function == of.owner.function;
     let others = evidence.sites.iter().filter(same);
@@ -310,7 +311,7 @@ pub fn growing_bytes(evidence: &Evidence, of: &Site) -> u64 {
     sum.max(of.figures.live_bytes).max(0) as u64
 }
 
-/// Whether a candidate needs more memory than a user may want to give for its saving of time.
+/// Whether a candidate saves time but needs so much memory that the user must choose.
 pub fn is_a_trade(of: &Candidate) -> bool {
     let (before, after) = of.peak_bytes;
     after as f64 > MEMORY_TRADE * before as f64 && more_bytes(of) > MEMORY_NOISE
@@ -321,14 +322,14 @@ pub fn more_bytes(of: &Candidate) -> u64 {
     of.peak_bytes.1.saturating_sub(of.peak_bytes.0)
 }
 
-/// Whether a candidate needs so much more memory that its saving of time hardly counts.
+/// Whether a candidate needs so much memory that its saving of time hardly counts.
 pub fn is_too_large(of: &Candidate) -> bool {
     let (before, after) = of.peak_bytes;
     after as f64 > MEMORY_RATIO_MAX * before as f64 + MEMORY_NOISE as f64
 }
 
-/// The share of the resident memory, averaged over time, that the malloc holds beyond live blocks:
-/// fragmented or kept. `None` if it is unknown or few bytes.
+/// The share of the resident memory that the malloc holds free (fragmented or kept), averaged over
+/// time. `None` if this share is unknown or means few bytes.
 pub fn held_share(evidence: &Evidence) -> Option<f64> {
     let summary = &evidence.memory.summary;
     let parts = &summary.mean.parts;

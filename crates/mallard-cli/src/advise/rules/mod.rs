@@ -1,6 +1,6 @@
-//! The rules of the advice, as data: what each needs, what it plays, and what it says.
+//! The rules of the advice, as data: the conditions, the strategy to play, and the text of each rule.
 //!
-//! `condition` decides whether a rule applies, `plans` makes the plans that are worth a play.
+//! `condition` decides whether a rule applies, and `plans` makes the plans to play.
 
 pub mod condition;
 mod plans;
@@ -18,9 +18,9 @@ use condition::Subject;
 use mallard_trace::replay::Strategy;
 use serde::Serialize;
 
-/// Fewest instances of a region that is winked out.
+/// The fewest instances of a region that wink-out needs.
 pub const INSTANCES_MIN: u64 = 30;
-/// Fewest different inputs of a region that is winked out.
+/// The fewest different inputs of a region that wink-out needs.
 pub const INPUTS_MIN: u64 = 2;
 
 /// What a card asks the reader to do.
@@ -35,16 +35,16 @@ pub enum Action {
     Switch,
     /// To set a variable of the environment.
     Set,
-    /// To correct the program: no allocator helps.
+    /// To correct the program, because no allocator helps.
     Fix,
     /// To change nothing.
     Leave,
-    /// Nothing yet: the measurements do not decide.
+    /// To change nothing yet, because the measurements do not decide.
     Undecided,
 }
 
 impl Action {
-    /// The word in JSON.
+    /// The word for the action in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Action::Convert => "convert",
@@ -57,13 +57,13 @@ impl Action {
         }
     }
 
-    /// Whether the program or its start has to be changed.
+    /// Whether the action changes the program or how it is started.
     pub fn is_change(self) -> bool {
         !matches!(self, Action::Leave | Action::Undecided)
     }
 
-    /// How much work the change is, from 0 on. Of changes that save about the same, the one with the
-    /// least work comes first.
+    /// The work that the change needs, from 0 on. Among changes that save about the same, the one with
+    /// the least work comes first.
     pub fn effort(self) -> u8 {
         match self {
             Action::Leave | Action::Undecided => 0,
@@ -93,17 +93,17 @@ pub enum About {
 /// A rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The name in JSON and SARIF. It stays the same.
+    /// The name in JSON and SARIF, which never changes.
     pub id: &'static str,
-    /// What its card asks for.
+    /// The kind of change that the card asks for.
     pub action: Action,
-    /// What it is applied to.
+    /// The parts of a program to which the rule is applied.
     pub about: About,
     /// The number of the strategy that is played; 0 if none is.
     pub strategy: usize,
-    /// What must be true. All of it must.
+    /// The conditions that must all hold.
     pub when: &'static [Condition],
-    /// What the card says: `{function}` and `{allocator}` are replaced.
+    /// The title of the card. `{function}` and `{allocator}` are replaced.
     pub title: &'static str,
     /// Why the change may help, in a sentence.
     pub why: &'static str,
@@ -126,7 +126,7 @@ const LIFETIME: &str = "the allocator must be declared before the containers tha
 const OTHER_MACHINES: &str = "another machine or input may show another saving: repeat the \
                               measurement where the program runs";
 
-/// All rules. The order is that of the documentation.
+/// All rules, in the order of the documentation.
 pub const RULES: [Rule; 12] = [
     Rule {
         id: "wink-out-arena",
@@ -306,7 +306,7 @@ impl Rule {
         Strategy::new(self.strategy)
     }
 
-    /// Whether destructors are skipped.
+    /// Whether the strategy skips destructors.
     pub fn winks_out(&self) -> bool {
         self.strategy().is_some_and(Strategy::winks_out)
     }

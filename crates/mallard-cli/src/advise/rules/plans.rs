@@ -1,4 +1,4 @@
-//! The plans that are worth a play: one for each rule and each region or site that it applies to.
+//! The plans to play: one for each rule, and each region or site to which the rule applies.
 
 use super::condition::{finished, Subject};
 use super::{About, Rule, RULES};
@@ -54,8 +54,8 @@ fn regions(evidence: &Evidence) -> Vec<Proposal> {
     with_plans.take(REGIONS_MAX).flatten().collect()
 }
 
-/// Of the regions of a function to which a rule applies, which differ in what ends them, the one
-/// with the most instances.
+/// Chooses among the regions of a function to which a rule applies: the one with the most instances.
+/// These regions differ in what ends their instances.
 fn best_of(evidence: &Evidence, rule: &Rule, twins: &[usize]) -> Option<usize> {
     let applies =
         |&place: &usize| rule.applies(evidence, &Subject::Region(&evidence.regions[place]));
@@ -104,7 +104,7 @@ fn sites(evidence: &Evidence) -> Vec<Proposal> {
     all
 }
 
-/// Whether a site is a place without a name in a library: nobody could change it.
+/// Whether a site is a place without a name in a library. Nobody could change such a place.
 fn is_unknown_in_a_library(of: &Site) -> bool {
     of.function.contains("+0x") && of.module.contains(".so")
 }

@@ -1,4 +1,4 @@
-//! Evidence made for each rule.
+//! Sample evidence for each rule.
 
 use crate::advise::evidence::*;
 use crate::verdict::{Judgement, Verdict};
@@ -13,7 +13,7 @@ pub fn judged(saving: f64, verdict: Verdict) -> Judgement {
     Judgement { saving, low: saving - 0.01, high: saving + 0.01, p: 0.001, verdict, why: None }
 }
 
-/// A program in which allocation takes 40 % of the CPU time, and nothing is known of its parts.
+/// A program that allocates for 40 % of its CPU time. Nothing is known of its parts.
 pub fn program() -> Evidence {
     Evidence {
         program: Program {
@@ -42,7 +42,7 @@ pub fn program() -> Evidence {
     }
 }
 
-/// A region to which each rule for regions applies, at the limit of each condition that counts.
+/// A region that just meets the conditions of each rule for regions.
 pub fn region() -> Region {
     Region {
         function: "render_document(std::string const&)".to_string(),
@@ -173,7 +173,8 @@ fn of_region() -> Scope {
     Scope::Region(region().function)
 }
 
-/// A function that renders documents, whose memory can be dropped at once.
+/// A program with a function that renders documents. The memory of this function can be dropped at
+/// once.
 pub fn document() -> Evidence {
     let wink_out = strategy(4, "wink-out-arena", of_region(), 0.31);
     let others = [
@@ -185,7 +186,7 @@ pub fn document() -> Evidence {
     Evidence { regions: vec![region()], candidates, ..program() }
 }
 
-/// The same with one block in each document that outlives the document.
+/// The program of [`document`], but one block of each document outlives the document.
 pub fn one_escapes() -> Evidence {
     let mut evidence = document();
     let region = &mut evidence.regions[0];
@@ -195,7 +196,7 @@ pub fn one_escapes() -> Evidence {
     evidence
 }
 
-/// A structure whose blocks come and go, with sizes from the first to the second.
+/// A program with a structure whose blocks come and go. `sizes` are the least and the largest.
 pub fn structure(sizes: (i64, i64)) -> Evidence {
     let rule = if sizes.0 == sizes.1 { "object-pool" } else { "multipool" };
     let site = site(sizes);
@@ -209,7 +210,7 @@ pub fn malloc(name: &str, kind: Kind) -> Evidence {
     Evidence { candidates: vec![of], ..program() }
 }
 
-/// A program whose malloc holds much memory that is free.
+/// A program whose malloc holds much free memory.
 pub fn fragmented() -> Evidence {
     let none = Verdict::NoDifference;
     let of = whole("jemalloc", Kind::Malloc, (0.0, none), (0.3, Verdict::Gain));
@@ -226,7 +227,7 @@ pub fn fragmented() -> Evidence {
     Evidence { candidates: vec![of], memory, ..program() }
 }
 
-/// A program whose memory grows until it ends.
+/// A program whose live memory grows until the program ends.
 pub fn leak() -> Evidence {
     let mut site = site((16, 64));
     site.function = "std::vector<int>::push_back(int)".to_string();
@@ -240,7 +241,7 @@ pub fn leak() -> Evidence {
     Evidence { sites: vec![site], ..program() }
 }
 
-/// A program that has nothing to gain.
+/// A program that no allocator can improve.
 pub fn nothing() -> Evidence {
     let none = Verdict::NoDifference;
     let of = whole("mimalloc", Kind::Malloc, (0.004, none), (0.0, none));
@@ -249,7 +250,7 @@ pub fn nothing() -> Evidence {
     Evidence { candidates: vec![of], bound, ..program() }
 }
 
-/// A program on a machine that cannot measure.
+/// A program on a machine with too much noise.
 pub fn noisy() -> Evidence {
     let open = Verdict::NotMeasurable;
     let of = whole("mimalloc", Kind::Malloc, (0.05, open), (0.0, open));

@@ -1,4 +1,4 @@
-//! Each rule fires on evidence made for it, and not one step below a condition.
+//! Tests that each rule applies to evidence made for it, and not if one condition just fails.
 
 use super::condition::{Condition, Subject};
 use super::{plans, rule, sample, About, Rule, RULES};
@@ -7,7 +7,7 @@ use crate::verdict::Verdict;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{End, Plan, Scope};
 
-/// Evidence in which the first region, site or candidate has all that a rule needs.
+/// Evidence in which the first region, site or candidate meets all conditions of a rule.
 fn made_for(rule: &Rule) -> Evidence {
     match rule.id {
         "multipool" => sample::structure((16, 64)),

@@ -85,7 +85,7 @@ fn body(first: &First, machines: &[(&Machine, Vec<Section>)], names: &Contenders
     }
 }
 
-/// What the reader compares: a machine, and a malloc.
+/// The selectors with which a reader chooses a machine and a malloc.
 fn question(machines: &[(&Machine, Vec<Section>)]) -> Markup {
     html! {
         form.question aria-label="What is compared" {
@@ -100,7 +100,7 @@ fn question(machines: &[(&Machine, Vec<Section>)]) -> Markup {
     }
 }
 
-/// What the tables below show.
+/// The selectors for the tables below them.
 fn controls() -> Markup {
     html! {
         form.controls aria-label="What is shown" {

@@ -1,4 +1,4 @@
-//! Identifies a run of a service: the names of its folders in a fleet.
+//! Identifies a run of a service by the names of its folders in a fleet.
 
 use mallard_trace::manifest::Manifest;
 use std::path::PathBuf;

@@ -42,7 +42,7 @@ pub fn add(root: &Path, addition: &Addition) -> Result<Added, Failure> {
         .tempdir_in(root)
         .map_err(|error| refused(&error))?;
     let written = addition.write(&fleet, &place)?;
-    // Two exports of the same run may get this far at the same time. The lock lets only one of them
+    // Two exports of the same run may reach this point at the same time. The lock lets only one of them
     // move its files.
     let lock = File::options()
         .create(true)

@@ -1,5 +1,5 @@
-//! The heap as call stacks: what each call stack allocated and freed until the end, and what it had
-//! in use at the peak.
+//! The heap as call stacks: what each one allocated and freed until the end, and its bytes in use at
+//! the peak.
 
 use super::proto::{
     Callstack, Dump, Frame, HeapSample, InternedString, Mapping, Packet, ProfilePacket,
@@ -14,8 +14,8 @@ use std::collections::HashMap;
 /// The most call stacks in one packet. Perfetto limits the size of packets.
 const PACKET_STACKS: usize = 2000;
 
-/// Writes the heap at the peak and at the end. Sites are sums over all processes, so Perfetto gets
-/// all of them as those of the first process.
+/// Writes the heap at the peak and at the end. A site is a sum over all processes, so all sites are
+/// written as sites of the first process.
 pub(super) fn write(
     trace: &Trace,
     options: &Options,
@@ -84,10 +84,10 @@ struct Tables<'a> {
     modules: &'a [(String, String)],
     packet: ProfilePacket,
     strings: HashMap<Vec<u8>, u64>,
-    /// The mapping of each module. `None`: the mapping for frames without a module.
+    /// The mapping of each module. The key `None` has the mapping for frames without a module.
     mappings: HashMap<Option<usize>, u64>,
-    /// The frame in the file for a function: by the frame of the trace, and the place of the
-    /// function in it, counted from the outermost one.
+    /// The frames in the file, by the frame of the trace and the place of the function in that frame,
+    /// counted from the outermost function.
     frames: HashMap<(Option<u32>, usize), u64>,
 }
 

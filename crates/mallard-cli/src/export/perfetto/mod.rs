@@ -12,8 +12,7 @@ use prost::Message;
 use proto::{Clock, ClockSnapshot, Packet, CLOCK_BOOT, CLOCK_DUMPS, CLOCK_REAL};
 use std::io::{self, Write};
 
-/// The timestamp of the start of the program. It is not 0, because readers take a time of 0 for a
-/// missing one.
+/// The timestamp of the start of the program. Readers take a time of 0 for a missing time.
 const BEGIN_NS: i64 = 1_000_000_000;
 
 /// Writes the trace. The file has everything that Perfetto can show, so the weight is not used.
@@ -44,7 +43,7 @@ fn clocks(manifest: &Manifest) -> Packet {
     Packet { clocks: Some(clocks), timestamp: Some(begin), ..Packet::default() }
 }
 
-/// Writes packets, all as one writer.
+/// Writes all packets as one writer.
 struct Packets<'a> {
     to: &'a mut dyn Write,
     has_begun: bool,

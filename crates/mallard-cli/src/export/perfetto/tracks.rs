@@ -24,7 +24,7 @@ const COUNTERS: [(&str, &str, i32); 6] = [
 
 /// The processes of a trace, as Perfetto knows them.
 pub(super) struct Processes {
-    /// For each process its number in the trace, its id in the system, and its track.
+    /// For each process: its number in the trace, its id in the system, and its track.
     all: Vec<(i64, i32, u64)>,
 }
 
@@ -39,7 +39,7 @@ impl Processes {
         found.or(self.all.first()).map(|&(_, pid, track)| (pid, track))
     }
 
-    /// The track of the process. `None` if the trace has several.
+    /// The track of the only process. `None` if the trace has several.
     fn only(&self) -> Option<u64> {
         match self.all.as_slice() {
             [(_, _, track)] => Some(*track),
@@ -95,7 +95,8 @@ impl Tracks<'_, '_> {
         let (numbers, pids) = (table.i64s("proc")?, table.i64s("pid")?);
         let mut all = Vec::new();
         for ((number, pid), path) in numbers.into_iter().zip(pids).zip(table.texts("path")?) {
-            // An imported trace has no process ids, and Perfetto takes process 0 for the idle one.
+            // An imported trace has no process ids. Perfetto takes process 0 for the idle process, so
+            // the id is at least 1.
             let pid = if pid > 0 { pid as i32 } else { number.max(1) as i32 };
             let name = path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_string);
             let process = Some(ProcessDescriptor { pid: Some(pid), name: name.clone() });
@@ -192,8 +193,7 @@ impl Tracks<'_, '_> {
         Ok(tracks)
     }
 
-    /// Writes the CPU time that each thread took between two readings, as a share of the elapsed
-    /// time.
+    /// Writes the CPU time of each thread between two readings, as a share of the elapsed time.
     fn cpu(&mut self, table: &Table, threads: &HashMap<i64, u64>) -> Result<()> {
         /// The track of a thread and the last reading of its CPU time.
         struct Thread {

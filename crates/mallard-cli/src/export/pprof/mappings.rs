@@ -18,7 +18,7 @@ struct Part {
 #[derive(Default)]
 pub(super) struct Mappings {
     parts: Vec<Part>,
-    /// For each module the indices of its parts.
+    /// The indices of the parts of each module.
     of_module: HashMap<usize, Vec<usize>>,
     /// Path and build-id of each module.
     modules: Vec<(String, String)>,
@@ -49,8 +49,8 @@ impl Mappings {
         self.parts.push(part);
     }
 
-    /// Finds the mapping and the address for an offset in the file of a module. The mapping is 0 if
-    /// none contains the offset.
+    /// Finds the mapping and the address for an offset in the file of a module. The mapping is 0 if no
+    /// mapping contains the offset.
     pub fn find(&mut self, module: usize, offset: u64) -> (u64, u64) {
         let parts = self.of_module.get(&module).map_or(&[][..], Vec::as_slice);
         let inside = parts.iter().find_map(|&index| {

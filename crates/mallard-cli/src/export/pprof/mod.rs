@@ -78,7 +78,7 @@ struct Builder<'a> {
     mappings: Mappings,
     profile: Profile,
     strings: HashMap<Cow<'a, str>, i64>,
-    /// The location for a frame and the number of its functions that are kept: wrappers may be left
+    /// The location for a frame and the number of its functions that are kept. Wrappers may be left
     /// out.
     locations: HashMap<(Option<u32>, usize), u64>,
     /// The function for a pair of a name, as in the trace, and a file.

@@ -1,6 +1,6 @@
-//! The messages of a profile of pprof, with the numbers of their fields. Strings are indices in
-//! `Profile::strings`, whose first one is empty. Identities of mappings, locations and functions begin
-//! with 1.
+//! The messages of a profile of pprof, with the numbers of their fields. A string is an index in
+//! `Profile::strings`, whose first string is empty. Ids of mappings, locations and functions begin with
+//! 1.
 #![allow(missing_docs)] // The names are those of the format.
 
 use prost::Message;
@@ -20,7 +20,7 @@ pub struct Profile {
     pub functions: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
     pub strings: Vec<String>,
-    /// Since 1970.
+    /// Nanoseconds since 1970.
     #[prost(int64, tag = "9")]
     pub time_nanos: i64,
     #[prost(int64, tag = "10")]

@@ -46,7 +46,7 @@ impl Advice {
 struct Evidence {
     suite: &'static str,
     wanted: fn(&Experiment) -> bool,
-    /// The strategies that the advice names. The best of them counts.
+    /// The strategies that the advice names. Only the best of them counts.
     candidates: &'static [u32],
     advice: Advice,
 }
@@ -125,7 +125,7 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
 
 fn cell(machine: &Machine, published: &Published, evidence: &Evidence) -> Cell {
     let of_suite = machine.select(|e| e.suite == evidence.suite && (evidence.wanted)(e));
-    // The talk has figures for degradation, but no figures for single accesses.
+    // The talk has figures for degradation, but not for single accesses.
     let of_suite: Vec<&Experiment> = match evidence.suite {
         "lakos2" => of_suite.into_iter().filter(|e| e.metric == "degradation").collect(),
         _ => of_suite,

@@ -55,13 +55,13 @@ pub const CALLS: usize = 2;
 pub const MEMORY_PEAK: usize = 8;
 pub const MEMORY_FREED: usize = 9;
 
-/// What one malloc takes where glibc's takes 1, in each column.
+/// The cost of one malloc in each column, where the cost of glibc's malloc is 1.
 pub struct Means {
     pub contender: String,
     columns: Vec<Mean>,
 }
 
-/// A mean, the number of cases of which it is made, and the number of all cases.
+/// A mean, the number of its cases, and the number of all cases.
 #[derive(Clone, Copy)]
 struct Mean {
     value: Option<f64>,
@@ -103,8 +103,7 @@ fn names(all: &[&Experiment]) -> impl Iterator<Item = String> {
     contenders(all).into_iter().filter(|c| like(c) == Some(Like::Malloc))
 }
 
-/// The number of malloc contenders other than Mallard's. The page begins with the machine that has
-/// the most.
+/// The number of malloc contenders without Mallard. The page begins with the machine that has the most.
 pub fn peers(machine: &Machine) -> usize {
     let all = machine.select(|e| SUITES.contains(&&*e.suite));
     contenders(&all).iter().filter(|c| like(c) == Some(Like::Malloc)).count()
@@ -151,7 +150,7 @@ fn means_of(all: &[&Experiment], contender: String) -> Means {
 fn line(means: Means) -> (f64, Line) {
     let cells = means.columns.iter().map(|&Mean { value, has, of }| {
         let text = value.map_or(String::new(), number);
-        // A mean of fewer cases is not comparable, so the number is shown.
+        // A mean of fewer cases is not comparable, so the text also shows the number of cases.
         let text = if has > 0 && has < of { format!("{text} ({has} of {of})") } else { text };
         Cell::text(text).shaded(value.map(|m| 1.0 / m))
     });

@@ -25,7 +25,7 @@ impl Question {
     pub const ALL: [Question; 5] =
         [Question::Sign, Question::Call, Question::Unchanged, Question::Coverage, Question::Peak];
 
-    /// The answer to the question for a pair; `None` if the pair is not asked.
+    /// The answer to the question for a pair. `None` if the question does not apply to the pair.
     pub fn is_right(self, pair: &Pair) -> Option<bool> {
         match self {
             Question::Peak => return is_peak_right(pair),
@@ -66,7 +66,7 @@ impl Question {
         }
     }
 
-    /// What a pair misses to which the answer is no.
+    /// Words for pairs whose answer is no.
     pub fn misses(self) -> &'static str {
         match self {
             Question::Sign => "sign",
@@ -77,7 +77,7 @@ impl Question {
         }
     }
 
-    /// The share of pairs that is wanted, in per cent.
+    /// The wanted share of pairs whose answer is yes, in per cent.
     pub fn wanted(self) -> u32 {
         match self {
             Question::Sign | Question::Unchanged => 100,

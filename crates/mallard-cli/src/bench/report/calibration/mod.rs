@@ -1,7 +1,7 @@
-//! The page docs/calibration.md: what replays predicted, beside what programs showed.
+//! The page docs/calibration.md: predictions of replays beside measurements of programs.
 //!
-//! `pairs` reads the rows of the suite `calibration`, `counts` compares them, and `scatter` makes points of
-//! them for the HTML page.
+//! `pairs` reads the rows of the suite `calibration`, `counts` compares them, and `scatter` makes points
+//! of them for the HTML page.
 
 mod counts;
 mod pairs;
@@ -102,7 +102,7 @@ fn counted(pairs: &[Pair]) -> Table {
     ))
 }
 
-/// A change with its sign, rounded to tenths: more digits would be noise.
+/// A change with its sign, rounded to tenths. More digits would be noise.
 fn tenths(value: f64) -> String {
     match (value * 10.0).round() == 0.0 {
         true => "0".to_string(),
@@ -110,7 +110,7 @@ fn tenths(value: f64) -> String {
     }
 }
 
-/// A change, with a sign after it if it is not measurable.
+/// A change, with a mark after it if the change is not measurable.
 fn change(of: Option<&Change>, unit: f64) -> String {
     let Some(of) = of else { return "-".to_string() };
     let unsure = if of.verdict == Some(Verdict::NotMeasurable) { "?" } else { "" };
@@ -192,7 +192,7 @@ fn of_programs(programs: &[Program]) -> Table {
     )
 }
 
-/// The pairs to which the answer to a question is no, with what is known of them.
+/// The pairs whose answer to a question is no, with facts that may explain the answer.
 fn misses(programs: &[Program], pairs: &[Pair], reasons: &[Reason]) -> Table {
     let columns = ["misses", "real CPU", "replayed", "predicted", "known"];
     let mut table = Table::prose("Pairs that miss", &["program", "malloc"], &columns);
@@ -221,7 +221,7 @@ fn with_interval(of: Option<&Change>) -> String {
     format!("{}{}{verdict}", tenths(of.median), interval(Some((of.low, of.high))))
 }
 
-/// What is known of a pair that misses.
+/// Facts that may explain why the answer for a pair is no.
 fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reason]) -> String {
     let mut all = pair.missing.clone();
     if missed.contains(&Question::Coverage) {
@@ -251,7 +251,7 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
     }
 }
 
-/// Whether the interval of the real change reaches into the predicted one.
+/// A text that says that the real and the predicted interval overlap, or how far apart they are.
 fn reaches(pair: &Pair) -> Option<String> {
     let (real, (low, high)) = (pair.real.as_ref()?, pair.predicted?);
     let apart = (real.median - high).max(low - real.median);
@@ -268,7 +268,7 @@ fn peaks(pair: &Pair) -> Option<String> {
     Some(format!("peak memory changes by {real} MiB to {peak}, in the replay by {replayed}"))
 }
 
-/// Says that the recorded program takes another time than the real one, from a tenth on.
+/// A text that says that the recorded program and the real one differ in CPU time by a tenth or more.
 fn recorded_otherwise(program: &Program) -> Option<String> {
     let (real, recorded) = (program.cpu_seconds?, program.recorded_cpu_seconds?);
     let share = recorded / real;
@@ -277,8 +277,8 @@ fn recorded_otherwise(program: &Program) -> Option<String> {
     })
 }
 
-/// Says that the replay under glibc has more page faults than the whole program, if that is so by a
-/// half and more.
+/// A text that says that the replay under glibc has at least one and a half times the page faults of
+/// the whole program.
 fn faults_otherwise(program: &Program) -> Option<String> {
     let (real, replayed) = (program.faults?, program.replayed_faults?);
     (replayed > 1.5 * real).then(|| {

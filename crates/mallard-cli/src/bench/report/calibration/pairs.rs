@@ -1,11 +1,11 @@
-//! Pairs of a program and an allocator: what was measured of them, and what a replay says of them.
+//! Pairs of a program and an allocator: measurements of the program, and predictions of a replay.
 
 use crate::rows::experiment::Machine;
 use crate::rows::row::Row;
 use crate::verdict::Verdict;
 use std::collections::BTreeSet;
 
-/// A change against glibc. A negative change saves.
+/// A change against glibc. A negative change is a saving.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub median: f64,
@@ -13,7 +13,7 @@ pub struct Change {
     pub low: f64,
     pub high: f64,
     pub verdict: Option<Verdict>,
-    /// What makes the change uncertain, if anything is known.
+    /// The cause of the uncertainty. Empty if no cause is known.
     pub why: String,
 }
 
@@ -25,7 +25,7 @@ impl Change {
         Some(Change { median, low: row.low(), high: row.high(), verdict, why: row.why.clone() })
     }
 
-    /// Whether the change is beyond noise.
+    /// Whether noise does not explain the change.
     pub fn is_different(&self) -> bool {
         matches!(self.verdict, Some(Verdict::Gain | Verdict::Loss))
     }
@@ -39,7 +39,7 @@ pub struct Pair {
     /// Changes of CPU time in per cent.
     pub real: Option<Change>,
     pub replayed: Option<Change>,
-    /// The least and the most that the replay expects of the program.
+    /// The least and the largest change that the replay predicts for the program, in per cent.
     pub predicted: Option<(f64, f64)>,
     /// Changes of peak memory in KiB.
     pub real_peak: Option<Change>,
@@ -56,7 +56,7 @@ pub struct Program {
     pub name: String,
     pub threads: u32,
     pub cpu_seconds: Option<f64>,
-    /// The CPU time that the recording says the program takes.
+    /// The CPU time of the program according to the recording.
     pub recorded_cpu_seconds: Option<f64>,
     pub faults: Option<f64>,
     /// Page faults of the replay.
@@ -138,5 +138,5 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// The allocator that the others are compared with.
+/// The allocator with which all others are compared.
 const BASE: &str = "glibc";

@@ -1,4 +1,5 @@
-//! The pairs of a program and a malloc as points of a chart: what replays say beside what was measured.
+//! The pairs of a program and a malloc as points of a chart: predictions of replays against
+//! measurements.
 
 use super::pairs::{Change, Figures, Pair};
 use crate::rows::experiment::Machine;
@@ -16,14 +17,14 @@ pub struct Scatter {
     pub points: Vec<Point>,
 }
 
-/// A pair. Changes are against glibc; a negative change saves.
+/// A pair. Changes are against glibc; a negative change is a saving.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Point {
     pub program: String,
     pub contender: String,
     pub real: f64,
     pub replayed: f64,
-    /// The least and the most that the replay expects of the program.
+    /// The least and the largest change that the replay predicts for the program.
     pub predicted: Option<(f64, f64)>,
     /// The verdict on the real change.
     pub verdict: &'static str,
@@ -63,7 +64,7 @@ fn point(
     })
 }
 
-/// More digits would be noise.
+/// Rounds a number to tenths. More digits would be noise.
 fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -8,7 +8,7 @@ use crate::rows::experiment::{Kind, Machine};
 use crate::tables::number;
 use maud::{html, Markup, PreEscaped};
 
-/// The colours. The chart brings its own background, so that it can be read on any page.
+/// The colours. The chart has its own background, so that it is readable on any page.
 const STYLE: &str = "\
     text { font: 14px system-ui, 'DejaVu Sans', sans-serif; fill: #1b1f23; }\
     .back { fill: #fdfdfc; stroke: #d7dbdf; } .dim { fill: #57606a; } .note { fill: #57606a; font-size: 12px; }\
@@ -29,7 +29,7 @@ const NAMES: f64 = 210.0;
 const PANEL: f64 = (WIDTH - NAMES - 16.0) / 3.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 25.0;
-/// The part of a panel that bars may take. Behind it is the column of figures.
+/// The width of a panel that bars may take. The column of figures is to the right.
 const BARS: f64 = PANEL - 62.0;
 const FIGURES: f64 = PANEL - 18.0;
 
@@ -88,7 +88,7 @@ fn one_panel(
     }
 }
 
-/// What the figures are of, and where Mallard loses.
+/// Texts that say what the figures mean, and where Mallard loses.
 fn notes(machines: &[Machine], mallocs: &Mallocs) -> Vec<String> {
     let cases = |column: usize| {
         let counts = mallocs.machines_with(column).map(|(_, all)| all[0].cases(column) as f64);

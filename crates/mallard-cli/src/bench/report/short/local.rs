@@ -47,7 +47,7 @@ pub fn table(machines: &[Machine]) -> Option<Table> {
     Some(table).filter(|t| !t.is_empty())
 }
 
-/// What stands for Mallard, and the cases in which it is compared.
+/// The name of Mallard's allocator, and the cases in which it is compared.
 type Compared<'a> = (String, Vec<&'a Experiment>);
 
 fn add<'a>(

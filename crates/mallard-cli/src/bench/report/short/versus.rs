@@ -30,7 +30,7 @@ pub const TITLES: [&str; 5] = [
     "patterns: memory when all is freed",
 ];
 
-/// One machine: what each malloc takes where glibc's takes 1, and Mallard against each.
+/// One machine: the costs of each malloc relative to glibc's, and of Mallard relative to each malloc.
 #[derive(Serialize)]
 pub struct OnMachine {
     /// The place of the machine on the page.
@@ -40,7 +40,7 @@ pub struct OnMachine {
     pub against: Vec<Against>,
 }
 
-/// What a malloc takes where glibc's takes 1, in the order of the parts.
+/// The costs of a malloc in the order of the parts, where the cost of glibc's malloc is 1.
 #[derive(Serialize)]
 pub struct Standing {
     pub name: String,
@@ -54,7 +54,7 @@ pub struct Against {
     pub parts: Vec<Part>,
 }
 
-/// What Mallard takes where the other malloc takes 1.
+/// Mallard's cost in one part, where the cost of the other malloc is 1.
 #[derive(Serialize)]
 pub struct Part {
     pub title: &'static str,
@@ -62,8 +62,8 @@ pub struct Part {
     pub won: usize,
     pub tied: usize,
     pub lost: usize,
-    /// The cases with their factors and verdicts: 1 for a gain, 0 for no difference, -1 for a loss.
-    /// Of parts with many cases only the losses are listed, the largest first.
+    /// The cases with their factors and verdicts: 1 for a gain, 0 for no difference, -1 for a loss. A
+    /// part with many cases lists only the losses, the largest first.
     pub cases: Vec<(String, f64, i8)>,
     pub whole: bool,
 }
