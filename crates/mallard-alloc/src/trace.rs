@@ -1,11 +1,11 @@
 //! Marks of regions for the recorder `mallard record`.
 //!
-//! Call stacks do not always tell where an instance of a region ends: two calls of a function from
-//! one loop look alike. A mark tells it exactly: write `region = "convert"` and `ends = "exact"` in a
-//! plan of `mallard replay`, and `mallard advise` knows the region as well. The marks are those of
-//! the header mallard/trace/region.h for C and C++.
+//! Call stacks do not always tell where an instance of a region ends: two calls of a function from one
+//! loop look alike. A mark gives the exact end: write `region = "convert"` and `ends = "exact"` in a
+//! plan of `mallard replay`, and `mallard advise` knows the region as well. The marks are those of the
+//! header mallard/trace/region.h for C and C++.
 //!
-//! A program that is not recorded does nothing at a mark but read a pointer.
+//! In a program that is not recorded, a mark only reads a pointer.
 
 use core::ffi::{c_char, CStr};
 use core::fmt;
@@ -18,7 +18,7 @@ const NAME_MAX: usize = 240;
 /// Marks that this thread enters the region `name`. The region ends when the result is dropped, also
 /// by a panic.
 ///
-/// Marks nest, on each thread by itself. A name is cut to 240 bytes, or before its first zero byte.
+/// Marks nest, separately on each thread. A name is cut to 240 bytes, or before its first zero byte.
 ///
 /// ```
 /// fn convert(text: &str) -> usize {
@@ -65,7 +65,7 @@ extern "C" {
     fn dlsym(handle: *mut core::ffi::c_void, name: *const c_char) -> *mut core::ffi::c_void;
 }
 
-/// Looks the functions of the recorder up, the first time.
+/// Looks up the functions of the recorder at the first call.
 fn marks() -> &'static Marks {
     static MARKS: OnceLock<Marks> = OnceLock::new();
     MARKS.get_or_init(|| Marks {
@@ -91,6 +91,6 @@ fn mark(function: Option<Mark>, name: &str) {
     let mut text = [0; NAME_MAX + 1];
     let length = name.len().min(NAME_MAX);
     text[..length].copy_from_slice(&name.as_bytes()[..length]);
-    // SAFETY: the text ends with a zero, since its last byte is one. The recorder copies the text.
+    // SAFETY: the text ends with a zero, since its last byte is a zero. The recorder copies the text.
     unsafe { function(text.as_ptr().cast()) }
 }

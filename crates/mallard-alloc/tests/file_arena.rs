@@ -187,7 +187,7 @@ fn the_format_equals_that_of_the_golden_file() {
     drop(file);
     let made = fs::read(&path.0).unwrap();
     // Everything is equal except the address (which is random), the limit of this opening, and the
-    // checksums that cover the two.
+    // checksums that cover the address and the limit.
     let page = 4096;
     assert_eq!(made.len(), golden.len());
     assert_eq!(made[3 * page..3 * page + 8], golden[3 * page..3 * page + 8]);

@@ -3,7 +3,7 @@
 use crate::format::{self, Header};
 
 /// Converts by the straight line through the last two checkpoints. Before the first checkpoint, the
-/// slope is that of the frequency in the header.
+/// slope follows from the frequency in the header.
 #[derive(Debug, Clone)]
 pub struct Clock {
     /// A point of the line.

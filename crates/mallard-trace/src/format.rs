@@ -33,7 +33,7 @@ pub mod clock {
 
 /// The kinds of records.
 pub mod op {
-    #![allow(missing_docs)] // The names are those of enum mallard_trace_op, which describes them.
+    #![allow(missing_docs)] // The names are in enum mallard_trace_op, which describes them.
     pub const ALLOCATE: u8 = 1;
     pub const DEALLOCATE: u8 = 2;
     pub const RESET: u8 = 3;
@@ -70,7 +70,7 @@ pub mod op {
 
 /// The flags of a record.
 pub mod flag {
-    #![allow(missing_docs)] // The names are those of enum mallard_trace_flag, which describes them.
+    #![allow(missing_docs)] // The names are in enum mallard_trace_flag, which describes them.
     pub const SIZE_CUT: u16 = 1;
     pub const DUR_CUT: u16 = 2;
     pub const FROM_NEW: u16 = 4;
@@ -84,7 +84,7 @@ pub mod flag {
 
 /// The reasons why events are missing.
 pub mod loss {
-    #![allow(missing_docs)] // The names are those of enum mallard_trace_loss, which describes them.
+    #![allow(missing_docs)] // The names are in enum mallard_trace_loss, which describes them.
     pub const UNKNOWN: u32 = 0;
     pub const FULL: u32 = 1;
     pub const NESTED: u32 = 2;
@@ -98,7 +98,7 @@ pub struct Header {
     pub clock_hz: u64,
     /// The time on the clock when the stream was opened.
     pub start: u64,
-    /// The same moment, in nanoseconds since 1970.
+    /// The time when the stream was opened, in nanoseconds since 1970.
     pub start_unix: u64,
     /// One of [`clock`].
     pub clock: u32,

@@ -21,19 +21,19 @@ pub(crate) const LACKS: &str = "lacks";
 pub(crate) const TIME_STEP_NS: &str = "time_step_ns";
 /// What a trace may lack, as [`Manifest::lacks`] names it.
 pub mod lack {
-    /// One thread stands for all.
+    /// One thread stands for all threads of the program.
     pub const THREADS: &str = "threads";
     /// All events of 10 ms have the same time.
     pub const TIMES: &str = "lifetimes finer than 10 ms";
     /// No free has a call stack.
     pub const FREE_STACKS: &str = "call stacks of frees";
-    /// No event has an address, and of several equal blocks the latest counts as freed.
+    /// No event has an address. A free counts as a free of the latest block of its size and call stack.
     pub const ADDRESSES: &str = "addresses of blocks";
     /// The recorder was attached to a running program.
     pub const BEGINNING: &str = "blocks from before the recorder was attached";
 }
 
-/// The manifest. The members are those of manifest.json.
+/// The manifest. It has the members of manifest.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Manifest {
     /// Always "mallard trace".

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Module {
     /// Where the file was.
     pub path: String,
-    /// Its build-id as hexadecimal digits; empty if it has none.
+    /// The build-id of the file as hexadecimal digits; empty if the file has no build-id.
     pub build_id: String,
 }
 

@@ -161,7 +161,7 @@ impl Site {
 pub struct Now {
     /// The time in nanoseconds.
     pub ns: i64,
-    /// Number of blocks so far, with the one that is being allocated.
+    /// Number of blocks so far, including the block that is being allocated.
     pub next: i64,
 }
 
@@ -170,11 +170,11 @@ pub struct Now {
 pub struct Ended {
     /// The site that counts the block.
     pub site: u32,
-    /// Its number.
+    /// The number of the block.
     pub id: i64,
     /// The address of the block.
     pub addr: u64,
-    /// Its size in bytes.
+    /// The size of the block in bytes.
     pub size: u64,
 }
 
@@ -461,7 +461,7 @@ impl Finished {
 /// How a block ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Free {
-    /// Its lifetime in nanoseconds.
+    /// The lifetime of the block in nanoseconds.
     pub life_ns: u64,
     /// Whether another thread freed it.
     pub is_cross_thread: bool,

@@ -98,7 +98,7 @@ impl Default for Limits {
 pub struct Walked {
     /// The blocks still in use after the last event. Blocks of ended processes are not included.
     pub live: Live,
-    /// One of this many small blocks was followed.
+    /// One in this many small blocks was followed.
     pub one_in: u32,
     /// The time of the last event.
     pub last_ns: i64,

@@ -1,4 +1,4 @@
-//! Tests that the blocks derived from the events of a trace are those of a model.
+//! Tests that the blocks derived from the events of a trace agree with a model.
 
 mod support;
 

@@ -152,7 +152,7 @@ impl Chunks {
     fn append(&self, chunk: Chunk) {
         let from = if self.current.get().is_null() { self.first.get() } else { self.current.get() };
         let mut end = from;
-        // SAFETY: the pointers are those of chunks of the list.
+        // SAFETY: the pointers point to chunks of the list.
         unsafe {
             while !end.is_null() && !(*end).link.next.is_null() {
                 end = (*end).link.next.cast();
@@ -183,8 +183,7 @@ impl Chunks {
                 }
             } else {
                 let chunk = chunk.0.as_ptr();
-                // SAFETY: the pointers are those of chunks of the list that the iterator has
-                // passed.
+                // SAFETY: the pointers point to chunks of the list that the iterator has passed.
                 unsafe {
                     (*chunk).link.next = null_mut();
                     match last.is_null() {

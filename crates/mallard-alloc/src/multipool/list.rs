@@ -117,7 +117,7 @@ unsafe fn sorted(first: *mut Link) -> *mut Link {
     let mut rest = first;
     while !rest.is_null() {
         let mut run = rest;
-        // SAFETY: the pointers are those of elements of the list.
+        // SAFETY: the pointers point to elements of the list.
         unsafe {
             rest = (*run).next;
             (*run).next = null_mut();

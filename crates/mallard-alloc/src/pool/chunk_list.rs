@@ -167,7 +167,7 @@ impl ChunkList {
     /// Returns the first byte of the chunk with this number in the step of `first`.
     fn chunk_at(&self, first: Head, number: usize) -> NonNull<u8> {
         let base = self.layout.base(first.cast());
-        // SAFETY: the address is that of a chunk of the step, so it is within the step's memory,
+        // SAFETY: the address is the start of a chunk of the step, so it is within the step's memory,
         // and not 0.
         unsafe { NonNull::new_unchecked(base.wrapping_add(number * self.layout.shape.bytes)) }
     }

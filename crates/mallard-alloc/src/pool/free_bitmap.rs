@@ -314,7 +314,7 @@ impl FreeBitmap {
             return None;
         }
         self.next.set(next.wrapping_add(self.layout().shape.stride));
-        // SAFETY: an address below the limit is that of a slot, which is not 0.
+        // SAFETY: an address below the limit is the address of a slot, so it is not 0.
         Some(unsafe { NonNull::new_unchecked(next) })
     }
 

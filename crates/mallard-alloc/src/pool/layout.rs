@@ -44,14 +44,14 @@ impl SlotShape {
         };
         let power = match needed.checked_next_power_of_two() {
             Some(power) => power,
-            None => 1 << (usize::BITS - 2), // more than any source has
+            None => 1 << (usize::BITS - 2), // more bytes than any source has
         };
         if power > chunk && stride >= ALONE_BYTES_MIN && align <= stride / SLOTS_MIN {
             let header = if align > ALONE_HEADER_BYTES { align } else { ALONE_HEADER_BYTES };
             let (chunk, bytes) = (2 * header, header.saturating_add(stride));
             let bytes = match bytes.checked_next_multiple_of(chunk) {
                 Some(bytes) => bytes,
-                Option::None => usize::MAX & !(chunk - 1), // more than any source has
+                Option::None => usize::MAX & !(chunk - 1), // more bytes than any source has
             };
             return Self { stride, align, chunk, bytes, most: usize::MAX };
         }
@@ -206,7 +206,7 @@ impl ChunkLayout {
         layout(self.bytes_for(count), self.shape.chunk)
     }
 
-    /// Returns how many of `bytes` bytes are of use for slots: those of whole chunks, and those of
+    /// Returns how many of `bytes` bytes slots can use: all bytes of whole chunks, and the bytes of
     /// whole slots in the last chunk.
     pub(crate) fn useful(&self, bytes: usize) -> usize {
         let SlotShape { stride, bytes: chunk, .. } = self.shape;

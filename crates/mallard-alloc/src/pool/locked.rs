@@ -114,7 +114,7 @@ impl<S: Source> LockedCore<S> {
     }
 }
 
-// SAFETY: the state works as that of `PlainCore` does, and every `&self` function takes the lock.
+// SAFETY: the state works like the state of `PlainCore`, and every `&self` function takes the lock.
 unsafe impl<S: Source> Core<S> for LockedCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         Self {

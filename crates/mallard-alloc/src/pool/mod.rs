@@ -43,9 +43,9 @@ use core::ptr::NonNull;
 /// assert!(pool.try_allocate(Layout::new::<[u64; 7]>()).is_none()); // does not fit
 /// ```
 ///
-/// Growth, memory and order of reuse are those of an [`ObjectPool`](crate::ObjectPool). A request
-/// that is smaller than a block gets a block. A request that is larger or needs more alignment
-/// fails. Dropping the pool frees all blocks.
+/// Growth, memory and order of reuse are the same as in an [`ObjectPool`](crate::ObjectPool). A request
+/// that is smaller than a block gets a block. A request that is larger or needs more alignment fails.
+/// Dropping the pool frees all blocks.
 pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
@@ -117,7 +117,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
     /// the size rounded up to the alignment.
     pub fn block(&self) -> Layout {
         let shape = self.slots.shape();
-        // SAFETY: size and alignment are those of a `Layout`, with the size rounded up.
+        // SAFETY: the size and the alignment are from a `Layout`, with the size rounded up.
         unsafe { Layout::from_size_align_unchecked(shape.stride, shape.align) }
     }
 

@@ -250,8 +250,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     /// Ends the core, and returns all memory to the source.
     fn take_core(&mut self) -> Option<Upstream<S, X>> {
         let core = NonNull::new(self.core.get())?.cast::<CoreOf<M, S, X>>();
-        // SAFETY: the pointer is that of the core. `&mut self` excludes other users, and the core
-        // ends here.
+        // SAFETY: the pointer points to the core. `&mut self` excludes other users, and the core ends
+        // here.
         let upstream = unsafe {
             (*core.as_ptr()).release();
             let Statistics { growths, refills, flushes, .. } = (*core.as_ptr()).statistics();

@@ -68,7 +68,7 @@ struct Shared<S: Source, const M: usize> {
     source: S,
     growth: Growth,
     taken: usize,
-    /// A list with a part of the arena for each thread. Only its thread allocates from a part.
+    /// A list of parts of the arena, one for each thread. Each part serves only its own thread.
     parts: *mut Part<M>,
     /// Serves threads that have no part of their own: because they are ending, or because there was
     /// no memory for one.

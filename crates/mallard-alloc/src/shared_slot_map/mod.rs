@@ -49,12 +49,11 @@ use thread_cache::CurrentCache;
 /// removed element drops the element. No lock is held while destructors and functions of the
 /// program run, so they may use the map.
 ///
-/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 slots at a time.
-/// The slots that it gets are at first those that it has freed itself, then those of other threads,
-/// and then new ones. So inserts and removals touch cache lines of other threads only when slots
-/// move between threads. Threads beyond the 63rd share eight caches, each under a lock. Threads
-/// that wait for such a lock sleep. Without the feature `std`, all threads share one cache, and
-/// waiting threads spin.
+/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 slots at a time. A
+/// thread first gets slots that it has freed itself, then slots of other threads, and then new slots. So
+/// inserts and removals touch cache lines of other threads only when slots move between threads. Threads
+/// beyond the 63rd share eight caches, each under a lock. Threads that wait for such a lock sleep.
+/// Without the feature `std`, all threads share one cache, and waiting threads spin.
 ///
 /// **Memory.** An element takes its size, rounded up to a multiple of 8 bytes, and 12 bytes more.
 /// The map keeps its memory until it is dropped. A slot retires when its generations are used up.
@@ -142,8 +141,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         }
     }
 
-    /// The number of elements, including removed ones that still have guards. Approximate while other
-    /// threads insert and remove.
+    /// The number of elements, including removed elements that still have guards. Approximate while
+    /// other threads insert and remove.
     pub fn len(&self) -> usize {
         self.memory.live()
     }
@@ -369,7 +368,7 @@ impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
         let slot = self.find(key)?;
         // SAFETY: the words of a slot that ever had an element are initialised.
         let copy = slot.state.read(key.generation(), || unsafe { access::load(slot.value()) })?;
-        // SAFETY: the state did not change, so the words are those of one element.
+        // SAFETY: the state did not change, so all words belong to one element.
         Some(unsafe { copy.assume_init() })
     }
 }

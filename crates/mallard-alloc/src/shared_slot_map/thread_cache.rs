@@ -55,7 +55,7 @@ pub(super) struct ThreadCache {
     loaded: Cell<NonNull<Magazine>>,
     /// The number of slots in the loaded magazine.
     len: AtomicUsize,
-    /// The number of slots in the other magazine: 0, or that of a full magazine.
+    /// The number of slots in the other magazine: 0, or the number in a full magazine.
     previous_len: AtomicUsize,
     previous: Cell<NonNull<Magazine>>,
     loaded_number: Cell<u32>,

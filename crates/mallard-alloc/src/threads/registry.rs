@@ -2,10 +2,10 @@
 //! cache. These data are the thread's *part* of the allocator. The registry finds the part of the
 //! calling thread, and abandons it when the thread ends.
 //!
-//! An allocator has a key: an `id` that no other key ever has, and a `place` that no other key has
-//! at the same time. A thread has a table of {id, part}, indexed by place. Only the thread itself
-//! reads or writes its table. When an allocator ends, its id is never used again. So the entries
-//! that other threads still have for it match no key, and need not be removed.
+//! An allocator has a key: an `id` that no other key ever has, and a `place` that no other key has at
+//! the same time. A thread has a table of {id, part}, indexed by place. Only the thread itself reads or
+//! writes its table. When an allocator ends, its id is never used again. So the entries that other
+//! threads still have for the allocator match no key, and need not be removed.
 
 #[cfg(feature = "std")]
 pub(crate) use keys::{ThreadKey, ThreadPart};
@@ -174,7 +174,7 @@ mod keys {
             }
             let place_bytes = self.place_bytes.load(Relaxed);
             let old = TABLE.get();
-            // SAFETY: the pointer is that of this thread's table.
+            // SAFETY: the pointer points to this thread's table.
             let old_bytes = unsafe { (*old).mask } + ENTRY_BYTES;
             if old != EMPTY && place_bytes < old_bytes {
                 return true;
@@ -257,7 +257,7 @@ mod keys {
                 return;
             }
             let all = registry();
-            // SAFETY: the pointer is that of this thread's table.
+            // SAFETY: the pointer points to this thread's table.
             let bytes = unsafe { (*table).mask } + ENTRY_BYTES;
             for (place, at) in (0..bytes).step_by(ENTRY_BYTES).enumerate() {
                 // SAFETY: `at` is the offset of an entry of the table.

@@ -25,8 +25,8 @@ pub trait Subject {
     fn verify(&self) -> Held;
 }
 
-/// The growth that a line asks for. Fields that the line does not name are those of `usual`. `None`
-/// if the line names no field.
+/// The growth that a line asks for. Fields that the line does not name have the values of `usual`.
+/// `None` if the line names no field.
 pub fn growth_from(l: &mut Line, usual: Growth, named: &Numbers) -> Held<Option<Growth>> {
     if l.is_empty() {
         return Ok(None);

@@ -136,8 +136,8 @@ impl ReadStream {
         tables.write(&MEMORY, columns);
     }
 
-    /// The times at which memory of processes ends: that of `process` when it ends, and that of the
-    /// earlier program when `exec` starts `process`.
+    /// When the memory of a process ends, and the number of that process: `process` itself at its end,
+    /// and its parent if `process` began by `exec`.
     fn ends(&self, process: &Process) -> impl Iterator<Item = (i64, u32)> {
         let own = process.t1.map(|t| (self.clock.ns(t), process.number));
         let before = process.parent.filter(|_| process.begins == "exec");

@@ -1,6 +1,6 @@
 //! What is known of an instance of a region when it has ended.
 
-/// The frees of an instance since its last allocation: the ones that wink-out would leave out.
+/// The frees of an instance since its last allocation. Wink-out would leave these frees out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Run {
     /// The times of the first and the last free by the thread of the instance.

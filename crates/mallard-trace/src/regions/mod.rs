@@ -1,9 +1,9 @@
 //! Finds the regions of a program in its trace: functions whose blocks could be freed together.
 //!
-//! A candidate is a function under which at least a hundredth of the calls of malloc and free, by
-//! their time, or of the bytes lies. Its instances and their ends are those of a plan of a replay, see
-//! [`crate::replay::End`]. One pass over the events finds the instances of all candidates, which
-//! blocks escape from them, and what ends them.
+//! A candidate is a function under which at least 1 % of the time in malloc and free, or 1 % of the
+//! bytes, lies. The instances and their ends are the same as in a plan of a replay: see
+//! [`crate::replay::End`]. One pass over the events finds the instances of all candidates, which blocks
+//! escape from them, and what ends them.
 //!
 //! A region with drained ends is returned only if no block certainly outlives a call of its function. What
 //! call stacks cannot tell, and how often that matters: `docs/decisions/0047-regions-from-call-stacks.md`.

@@ -182,7 +182,7 @@ impl<'a> Pass<'a> {
         self.threads.len() - 1
     }
 
-    /// Handles an event. The order is that of the compiler of replays: first the call stack ends
+    /// Handles an event. The order is the same as in the compiler of replays: first the call stack ends
     /// instances, then the call is counted.
     #[inline]
     fn row(&mut self, row: &Row) {

@@ -195,8 +195,8 @@ impl<'a> Compiler<'a> {
     }
 
     /// Makes the creator of each ended thread wait for the end of that thread. A trace does not show who
-    /// joins a thread, but the order is that of the recording. Without the wait, a program that starts
-    /// threads again and again would have all of them at once.
+    /// joins a thread, but the recorded order shows that the thread had ended. Without the wait, a
+    /// program that starts threads again and again would have all its threads at once.
     #[inline]
     fn join_threads(&mut self, now: i64) {
         while let Some((thread, creator)) = self.threads.next_ended(now) {

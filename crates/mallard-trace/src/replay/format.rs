@@ -31,7 +31,7 @@ pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
 
 /// The kinds of allocators that a target can be.
 pub mod allocator {
-    #![allow(missing_docs)] // The names are those of enum mallard_replay_allocator.
+    #![allow(missing_docs)] // The names are in enum mallard_replay_allocator.
     pub const MALLOC: u32 = 0;
     pub const ARENA: u32 = 1;
     pub const MULTIPOOL: u32 = 2;
@@ -40,7 +40,7 @@ pub mod allocator {
 
 /// The kinds of ops.
 pub mod op {
-    #![allow(missing_docs)] // The names are those of enum mallard_replay_op_kind.
+    #![allow(missing_docs)] // The names are in enum mallard_replay_op_kind.
     pub const END: u8 = 0;
     pub const OP_MALLOC: u8 = 1;
     pub const OP_CALLOC: u8 = 2;

@@ -21,9 +21,9 @@ pub(crate) struct Recorded {
 
 /// The process that is compiled.
 pub(crate) struct Process {
-    /// Its number, if the trace has it.
+    /// The number of the process, if the trace has it.
     pub number: Option<i32>,
-    /// Its threads that have events, in the order of their starts.
+    /// The threads with events, in the order of their starts.
     pub threads: Vec<Recorded>,
     /// How many other processes have events.
     pub others: u64,

@@ -23,7 +23,7 @@ pub struct AddressMap {
     /// The ranges of addresses that had blocks: the first address, and the address after the last.
     /// A range consists of whole cells.
     pub ranges: Vec<(u64, u64)>,
-    /// For each moment, how full each cell was, from 0 to 255. The cells are those of all ranges in
+    /// For each moment, how full each cell was, from 0 to 255. The list has the cells of all ranges, in
     /// order.
     pub fill: Vec<Vec<u8>>,
 }

@@ -29,7 +29,7 @@ pub(super) struct Highest {
 impl Highest {
     /// Makes an empty timeline of a run from 0 to `end_ns`, with at most `moments` moments.
     pub fn new(end_ns: i64, moments: usize) -> Highest {
-        // One moment is left for the end.
+        // One moment is reserved for the end.
         let parts = (moments.max(2) - 1) as i64;
         Highest {
             done: Timeline::default(),

@@ -44,13 +44,13 @@ pub enum Encoding {
 /// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its name.
+    /// The name of the column.
     pub name: &'static str,
-    /// Its type.
+    /// The type of the column.
     pub kind: Kind,
     /// Whether a row may have no value.
     pub is_optional: bool,
-    /// How its values are stored.
+    /// How the values are stored.
     pub encoding: Encoding,
 }
 
@@ -61,7 +61,7 @@ pub struct Schema {
     pub name: &'static str,
     /// Whether the table is a folder of files of at most 64 Mi rows each.
     pub has_parts: bool,
-    /// Its columns.
+    /// The columns of the table.
     pub fields: &'static [Field],
 }
 

@@ -44,7 +44,7 @@ impl Live {
         self.blocks.is_empty()
     }
 
-    /// One of this many small blocks is followed.
+    /// One in this many small blocks is followed.
     pub fn one_in(&self) -> u32 {
         self.one_in
     }

@@ -192,8 +192,8 @@ impl CachedChunk {
     /// blocks that it owns.
     pub(crate) fn free_remotely(&self, w: usize, bits: usize) {
         if self.remote().free(self.remote_word(w), w, bits) {
-            // SAFETY: the inbox is that of the chunk's owner. The chunk is not in the inbox,
-            // because `free` returned `true`.
+            // SAFETY: the inbox belongs to the chunk's owner. The chunk is not in the inbox, because
+            // `free` returned `true`.
             unsafe { self.owner().inbox.0.post(self.0) }
         }
     }

@@ -176,7 +176,7 @@ impl ThreadCache {
         if top.addr() >= self.high.load(Relaxed).addr() {
             return false;
         }
-        // SAFETY: all addresses below `high` are those of entries.
+        // SAFETY: all addresses from `top` to below `high` are addresses of entries.
         unsafe { (*top).store(block.as_ptr(), Relaxed) };
         self.top.store(top.wrapping_add(1), Relaxed);
         true

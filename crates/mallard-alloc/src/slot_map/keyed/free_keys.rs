@@ -17,15 +17,15 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 /// bottom     low      top      high   stored
 /// ```
 ///
-/// Every slot has a mark bit, by which iterators find live slots. The bit of a live slot is set,
-/// and the slot is called marked. A free key is *marked* if its slot is marked, and *unmarked*
-/// otherwise. `remove` leaves the mark bit set and pushes a marked key. `insert` takes a marked
-/// key. So neither writes a bit.
+/// Every slot has a mark bit, by which iterators find live slots. The bit of a live slot is set, and the
+/// slot is called marked. A free key is *marked* if its slot is marked, and *unmarked* otherwise.
+/// `remove` leaves the mark bit set and pushes a marked key. `insert` takes a marked key. So neither
+/// function writes a bit.
 ///
-/// The mark of a free slot is stale: an iterator that may meet a stale mark must test each slot.
-/// When it ends, the iterator removes all stale marks (`unmark_all`), so that the next one need not
-/// test. An iterator has only a shared reference to the map, so `unmark_all` changes only atomics:
-/// the mark bits, `low`, and the numbers of unmarked keys in full blocks.
+/// The mark of a free slot is stale: an iterator that may meet a stale mark must test each slot. When it
+/// ends, the iterator removes all stale marks (`unmark_all`), so that the next iterator need not test.
+/// An iterator has only a shared reference to the map, so `unmark_all` changes only atomics: the mark
+/// bits, `low`, and the numbers of unmarked keys in full blocks.
 pub(crate) struct FreeKeys<W> {
     pub(crate) top: *mut W,
     low: AtomicPtr<W>,
