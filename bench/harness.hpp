@@ -76,7 +76,7 @@ struct entrant {
     std::string why_unknown = {};
 };
 
-/// One measured quantity of a round. It becomes one row for each contender.
+/// One measured quantity of a round. The figure becomes one row for each contender.
 struct figure {
     std::string case_name;
     std::string metric = "ns_per_op";

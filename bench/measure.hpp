@@ -47,9 +47,9 @@ private:
     bool sized_ = false;
 };
 
-/// Times two phases that run in turn, such as "free all" and "allocate all". Both are repeated
-/// until together they fill a batch. Short phases are timed by the time-stamp counter, long ones in
-/// CPU time.
+/// Times two phases that run in turn, such as "free all" and "allocate all". Both phases are
+/// repeated until together they fill a batch. Short phases are timed by the time-stamp counter,
+/// long ones in CPU time.
 class two_phases {
 public:
     explicit two_phases(effort e) noexcept : least_ns_(e.batch_ns()) {}

@@ -41,7 +41,7 @@ private:
 /// One thread that repeatedly allocates ten blocks and frees them in reverse order: `ops` calls.
 void write_regular(std::string const& path, std::size_t ops);
 
-/// One thread with up to 10,000 blocks of 8 to 1024 bytes that replaces random ones: `ops` calls.
+/// One thread with up to 10,000 blocks of 8 to 1024 bytes that replaces random blocks: `ops` calls.
 void write_random(std::string const& path, std::size_t ops);
 
 /// Two threads that hand each other 64 blocks at a time and free the blocks they receive: `ops`

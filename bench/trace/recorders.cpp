@@ -180,8 +180,9 @@ public:
     }
 
 private:
-    // The profiler writes a profile after each GiB that was allocated, and one at the end. Their
-    // names contain numbers of four digits, so the greatest name is that of the last profile.
+    // The profiler writes a profile after each GiB that was allocated, and one at the end. The
+    // names of the profiles contain numbers of four digits, so the last profile has the greatest
+    // name.
     static std::string last_profile(std::string const& folder)
     {
         std::string last;

@@ -5,9 +5,9 @@
 //
 //     \n@ STATUS WALL_NS CPU_NS PEAK_KIB ALL_WALL_NS ALL_CPU_NS OTHER_PEAK_KIB
 //
-// STATUS is that of the command. WALL_NS to PEAK_KIB belong to the program, and are 0 if it was not
-// started. The next two figures are of the command and all processes that it started. The last one
-// is the peak of the largest process that is not the program.
+// STATUS is the status of the command. WALL_NS to PEAK_KIB belong to the program, and are 0 if it
+// was not started. The next two figures are of the command and all processes that it started. The
+// last one is the peak of the largest process that is not the program.
 //
 // The watcher traces all these processes, because the kernel reports the CPU time of a process only
 // to its parent and to its tracer. Processes stop for the tracer when they start, fork, execute a

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// The time of a job. The wall time goes from the moment when the first thread starts to the moment
-/// when the last thread is done. The CPU time is that of all threads.
+/// The time of a job. The wall time goes from the moment when the first thread starts to the moment when
+/// the last thread is done. The CPU time is the sum over all threads.
 #[derive(Clone, Copy)]
 pub struct Spent {
     pub wall_ns: f64,

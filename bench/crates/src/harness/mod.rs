@@ -53,7 +53,7 @@ pub struct Entrant {
     pub prepare: Box<dyn Fn(Effort) -> Result<Body, Why>>,
 }
 
-/// One measured quantity of a pass. It becomes one row for each contender.
+/// One measured quantity of a pass. The figure becomes one row for each contender.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub case: String,
