@@ -1,6 +1,6 @@
-// The parts that need the compiled library: the list of docs/install.md. Each is a function
-// need_PART. `run pkg_config` links one of them at a time, as `chosen`, with the library and
-// without. headers.cpp has parts that are header-only.
+// A function need_PART for each part that docs/install.md lists as needing the compiled library.
+// `run pkg_config` links one function at a time, as `chosen`, with the library and without.
+// headers.cpp has the header-only parts.
 #include <mallard/mallard.hpp>
 
 using namespace mallard;

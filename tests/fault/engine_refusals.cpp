@@ -108,7 +108,7 @@ void run_program(std::uint64_t seed, bool may_fail)
     in_a_thread([&] { market.clear(); });
 }
 
-/// Checks that all committed memory is free: it has to form one span in the only reservation.
+/// Checks that all committed memory is free: the memory has to be one span in the only reservation.
 void expect_nothing_lost()
 {
     // The free of the block unmaps mappings that the system refused to unmap before.
@@ -143,8 +143,9 @@ std::string survives(refusals const& r, std::uint64_t seed)
     });
 }
 
-/// Refuses calls from each of the first 40 calls on, and from every `step`-th after those. With
-/// AddressSanitizer, where a child process takes ten times as long, from a quarter as many.
+/// Runs the program once for each of many places of the first refused call: each of the first 40
+/// calls, and then every `step`-th. With AddressSanitizer, a child process takes ten times as long,
+/// so a quarter of the places is tried.
 void survive_each(std::size_t each, int error, std::size_t step)
 {
     std::size_t const of_asan = has_asan() ? 4 : 1;

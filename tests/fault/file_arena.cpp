@@ -209,8 +209,8 @@ TEST(an_interrupted_call, is_repeated)
     disk = {};
 }
 
-/// A disk after a power failure: of the sectors of 512 bytes that were not synced, some are written
-/// and some are not.
+/// A simulated disk after a power failure. Some of the 512-byte sectors that were not synced are
+/// written, and some are not.
 class disk_image {
 public:
     void make(const disk_change& change)

@@ -204,7 +204,7 @@ TEST(a_producer_and_a_consumer, pass_millions_of_blocks_between_different_addres
     EXPECT_EQ(here->messages.stats().blocks_live, 0U);
 }
 
-/// A pool, and for each block the process that holds it; 0: no process.
+/// A pool, and for each block the process that holds the block. 0 means no process.
 struct market {
     static constexpr std::uint32_t blocks_of_all = 1000;
 

@@ -1,5 +1,6 @@
-// Tests of heaps when the system refuses memory. The tests have a program of their own: the engine
-// keeps the address space that its first use reserves, and a limit below that would have no effect.
+// Tests of heaps when the system refuses memory. The tests have a program of their own, because the
+// engine keeps the address space that its first use reserves, and a smaller limit would have no
+// effect.
 #include "../support/child.hpp"
 #include "../support/require.hpp"
 

@@ -314,9 +314,9 @@ TEST(sampling, continues_in_the_child_of_a_fork)
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     profile p(2000);
-    // No other threads with AddressSanitizer: when a block of theirs is sampled, the profile
-    // allocates from its allocator, which (g++ 12) does not take its locks for a fork. The child
-    // could find such a lock locked for ever.
+    // With AddressSanitizer, there are no other threads. If one of their blocks were sampled, the
+    // profile would call AddressSanitizer's malloc, whose locks (g++ 12) a fork does not hold. The
+    // child could then find a lock that stays locked forever.
     at_work const others(__asan_init != nullptr ? 0 : 2, [](std::size_t, std::size_t i) {
         mallard_free(mallard_malloc(i % 5000));
     });

@@ -1,8 +1,8 @@
-"""Answers of `mallard advise`: those that are expected, and whether an advice is one of them."""
+"""The expected answers of `mallard advise`, and a comparison of an advice with them."""
 import re
 from dataclasses import dataclass
 
-# Strategies that differ in binding alone make the same calls of an allocator.
+# Strategies that differ only in binding make the same calls of an allocator.
 SAME = {"AS5": "AS3", "AS6": "AS4", "AS9": "AS7", "AS10": "AS8", "AS13": "AS11", "AS14": "AS12"}
 OF_A_PLACE = ("convert", "pool", "fix") # actions whose card names a function
 ACTIONS = ("convert", "pool", "switch", "set", "fix", "leave")
@@ -62,7 +62,7 @@ def function_of(card):
 
 
 def names(function, wanted):
-    """Whether the name of a function, with its scopes and arguments, is that of the wanted one."""
+    """Whether a name with scopes and arguments names the wanted function."""
     return re.search(rf"(?<![\w]){re.escape(wanted)}(?![\w])", function) is not None
 
 

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-/// The allocator of cmark-gfm gets no size when it frees or resizes, so each block begins with it.
+/// cmark-gfm passes no size when it frees or resizes a block, so each block begins with its size.
 struct sized_block {
     alignas(16) std::size_t bytes;
 };

@@ -12,8 +12,8 @@
 
 namespace known {
 
-/// Builds the structure of a workload for a corpus, uses the structure, and ends it. This function
-/// is the region that advice names.
+/// Builds, uses and ends the structure of a workload for a corpus. Advice on this program names
+/// this function as the region.
 template <class Workload, class S>
 mallard::demo::answer answer_of(mallard::demo::corpus all)
 {

@@ -1,7 +1,7 @@
 // advises: leave
 //
-// Computes edit distances between words. Each comparison takes two rows of numbers from the heap,
-// and computing them takes a hundred times as long.
+// Computes edit distances between words. Each comparison allocates two rows of numbers, and the
+// computation takes a hundred times as long as the allocations.
 #include "known.hpp"
 
 std::size_t distance(const std::string& from, const std::string& to)

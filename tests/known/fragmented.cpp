@@ -1,15 +1,15 @@
 // advises: switch
 //
 // Makes drafts and the pages that follow from them, drops the drafts, and goes on with drafts that
-// are a little longer. A malloc that puts blocks of all sizes side by side has the dropped drafts
-// as gaps between the pages. Each gap is too small for a longer draft or for a page, so its heap
-// needs a third more than what the program has in use.
+// are a little longer. In a malloc that puts blocks of all sizes side by side, the dropped drafts
+// leave gaps between the pages. Each gap is too small for a longer draft or for a page, so the heap
+// of such a malloc is a third larger than the blocks in use.
 #include "known.hpp"
 
 constexpr std::size_t page_bytes = 800;
 
-/// Adds pages to the book. The drafts, of which each has `bytes` bytes, are only needed until the
-/// pages are complete.
+/// Adds pages to the book. The drafts have `bytes` bytes each, and are needed only until the pages
+/// are complete.
 void write_chapter(std::vector<std::string>& book, std::size_t bytes)
 {
     std::vector<std::string> drafts;

@@ -1,5 +1,5 @@
-// What the programs of this folder share: their arguments, the text that they read, and a checksum
-// of what they compute.
+// Helpers of the programs in this folder: their arguments, the text that they read, and a checksum
+// of their results.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace known {
 
-/// Returns how often a program does its work: the first argument, or else `usual`. Stops the
-/// program if the argument is no number.
+/// Returns the number of rounds of a program: the first argument, or else `usual`. Stops the
+/// program if the argument is not a number.
 inline int rounds(int count, char** arguments, int usual)
 {
     if (count < 2)
@@ -57,9 +57,8 @@ private:
     std::uint64_t state_;
 };
 
-/// Returns the content of the files below `folder` whose name has this ending, in the order of
-/// their names. Larger files than `bytes_max` are left out. Stops the program if there is no such
-/// file.
+/// Returns the contents of the files below `folder` that have this ending, in the order of their
+/// names. Files of more than `bytes_max` are left out. Stops the program if there is no such file.
 inline std::vector<std::string> texts(const std::filesystem::path& folder, std::string_view ending,
                                       std::uintmax_t bytes_max = 1 << 16)
 {

@@ -1,7 +1,7 @@
 // advises: pool AS7
 //
-// A cache that holds the last 20,000 of many documents. Blocks of it come and go one by one, for as
-// long as the program runs.
+// A cache that holds the last 20,000 of many documents. Its blocks are allocated and freed one by
+// one, until the program ends.
 #include "known.hpp"
 
 #include <list>

@@ -1,8 +1,8 @@
 // advises: switch or convert AS11 or pool AS7
 //
-// Parses documents into trees, and keeps one string of each, its title. So the memory of a tree
-// must not be freed as a whole, and wink-out (AS4, AS8, AS12) is always wrong. The program has no
-// instance of a region that ends, and pools for all its trees are as good.
+// Parses documents into trees, and keeps one string of each tree, its title. So the memory of a
+// tree must not be freed as a whole, and wink-out (AS4, AS8, AS12) is always wrong. A pool for all
+// trees is as good as a multipool over an arena for each tree.
 #include "known.hpp"
 
 struct element {

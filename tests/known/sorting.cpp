@@ -1,6 +1,6 @@
 // advises: leave
 //
-// Sorts records by their text. A record is short enough for a string to hold in itself.
+// Sorts records by their text. Each text is so short that the string object itself holds the text.
 #include "known.hpp"
 
 int main(int count, char** arguments)

@@ -116,7 +116,7 @@ private:
     std::FILE* file_;
 };
 
-// fflush(NULL) waits for a stream while it holds the list of streams; fork waits for that list.
+// fflush(NULL) holds the list of streams while it waits for a stream. fork waits for this list.
 TEST(fork, works_while_other_threads_call_getline_and_fflush)
 {
     EXPECT_EQ(in_a_child([] {

@@ -41,7 +41,7 @@ cases = {
 
 
 def shown(value):
-    """Returns the value as the line prints it: 40 characters that move no terminal's cursor."""
+    """Returns the value as the line prints it: at most 40 characters, all printable."""
     text = re.sub(r"[^ -~]", "?", value)
     return re.escape(text if len(text) <= 40 else text[:40] + "...")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the loader says of a wrong path in LD_PRELOAD what docs/guide/malloc.md quotes, and that
+"""Checks that the loader says about a wrong path in LD_PRELOAD what docs/guide/malloc.md quotes, and that
 the program runs nevertheless."""
 import re
 import subprocess

@@ -3,7 +3,7 @@
 
 `run.py [--random COUNT] [--seed N] [--jobs N] [WORDS]`
 
-Works in a copy of the tree, build/mutants/tree, with a build of its own, which later runs reuse.
+Works in a copy of the tree, build/mutants/tree. Later runs reuse the build in this copy.
 
     named     each [[mutant]] of mutants.toml: a line that once could be changed without a failing
               test, or that a comment calls necessary. Its tests have to fail. WORDS choose some.

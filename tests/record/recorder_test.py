@@ -78,7 +78,7 @@ class Recorder(unittest.TestCase):
                     ("region_end", "convert")]
         expected = [("region_end", "convert"), *document * 40, ("region_begin", ""), ("region_end", "")]
         self.assertEqual(marks, expected)
-        # The blocks of each document are between its marks.
+        # The block of each document is between the marks of the document.
         blocks = range(70_000, 70_040)
         events = [e for e in recording.events if e.text == "convert" or
                   e.op == "malloc" and e.size in blocks][1:]
@@ -480,7 +480,8 @@ class Recorder(unittest.TestCase):
         self.assertEqual(recording.status, 0, recording.output)
         handled = int(recording.output)
         recorded = [e for e in recording.of("malloc") if e.size == 12345679]
-        # An event that interrupts `append` is counted; one inside of the real malloc is not.
+        # If a signal interrupts `append`, its event is counted as lost. An event inside of the real
+        # malloc is not counted.
         self.assertLessEqual(len(recorded), handled)
         self.assertGreater(len(recorded) + recording.ring.lost_nested, 0)
         pairs = sizes(recording.of("malloc"))[70001]
@@ -490,8 +491,8 @@ class Recorder(unittest.TestCase):
         recording = acts("plugin", built("librecord-plugin.so"))
         self.check_whole(recording)
         found = sizes(recording.of("malloc"))
-        # glibc binds the second load, with RTLD_DEEPBIND, to the recorder as well if the plugin does
-        # not link another malloc; libc is in its scope first, so its calls are not recorded.
+        # The second of three loads is with RTLD_DEEPBIND, so the plugin's calls go to libc and are not
+        # recorded: libc is first in the scope of the plugin.
         self.assertEqual(found[70009], 1)
         self.assertEqual((found[70011], found[70012], found[70013]), (2, 2, 2))
 
@@ -527,7 +528,8 @@ class Recorder(unittest.TestCase):
             self.assertFalse([line for line in command_lines() if name in line])
 
     def test_recursion_a_hundred_thousand_deep(self):
-        # With all frames, each event has hundreds of them, which take this harness minutes.
+        # With all frames, each event would have hundreds of frames, and this harness would take
+        # minutes.
         for stacks, depth in ((ring.no_stacks, 100000), (ring.caller, 100000), (ring.unwound, 15000)):
             recording = acts("deep", depth, stacks=stacks, segments=4096)
             self.check_whole(recording)

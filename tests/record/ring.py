@@ -55,7 +55,7 @@ def has_constant_tsc():
 
 
 class Ring:
-    """The shared memory. The functions of this class are what the command does."""
+    """The shared memory. The functions of this class do the same as the command."""
 
     def __init__(self, segments=1024, on_full=0, stacks=no_stacks, free_stacks=1, follow=0, sample=0,
                  time_calls=1, recording=1, clock=None):
@@ -73,7 +73,7 @@ class Ring:
         if clock is None:
             clock = clock_tsc if has_constant_tsc() else clock_monotonic
         self.words[152 // 4] = clock
-        # A compare-exchange, which Python lacks, by a function of libatomic's interface in libgcc.
+        # Python has no atomic compare-exchange, so the library `helper` makes it at this address.
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         for segment in reversed(range(segments)):
             self.push(segment)
@@ -108,7 +108,7 @@ class Ring:
             head = seen
 
     def drain(self, is_over=False):
-        """Reads what is new. With `is_over`, also takes the segments that nobody sealed."""
+        """Reads the new records. With `is_over`, also takes the segments that are not sealed."""
         for segment in range(self.segments):
             state = self.words[self.word(segment, 1)]
             if state == free:

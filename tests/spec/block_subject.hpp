@@ -1,4 +1,4 @@
-// An arena, a pool or a multipool on which a program of spec/ runs.
+// The arena, pool or multipool on which a program of spec/ runs.
 #pragma once
 
 #include "blocks.hpp"

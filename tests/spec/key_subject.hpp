@@ -1,4 +1,4 @@
-// A slot_map on which a program of spec/ runs, and the keys that the map has returned.
+// The slot_map on which a program of spec/ runs, and the keys that the map has returned.
 #pragma once
 
 #include "element.hpp"

@@ -1,4 +1,4 @@
-// An object_pool on which a program of spec/ runs, and the handles that the pool has returned.
+// The object_pool on which a program of spec/ runs, and the handles that the pool has returned.
 #pragma once
 
 #include "element.hpp"

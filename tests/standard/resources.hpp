@@ -1,5 +1,5 @@
-// Gives Mallard's memory resources the names that run.py writes into the tests in place of the
-// standard's.
+// Gives Mallard's memory resources the names that run.py writes into the tests instead of the
+// standard names.
 #pragma once
 
 #include <mallard/pmr.hpp>

@@ -43,10 +43,10 @@ containers = ["vector", "deque", "list", "forward_list", "map", "multimap", "set
 headers_of_containers = ["stl_vector.h", "stl_deque.h", "stl_list.h", "forward_list.h",
                          "stl_map.h", "stl_multimap.h", "stl_set.h", "stl_multiset.h",
                          "unordered_map.h", "unordered_set.h"]
-# What the cases for containers include, and their <bits/stdc++.h>. In each case g++ instantiates again
-# the templates that inline functions of a precompiled header use, also if the case calls none of these
-# functions. GNU's <bits/stdc++.h>, with <regex>, <filesystem> and more, takes 0.3 s of processor time
-# more in each case.
+# The headers that replace <bits/stdc++.h> in the cases for containers. GNU's <bits/stdc++.h> has more
+# headers, such as <regex> and <filesystem>, and takes 0.3 s more processor time in each case. g++
+# instantiates the templates of inline functions in a precompiled header again for each case, even if
+# the case does not call these functions.
 included_by_cases = """
     algorithm array cassert cstddef cstdlib deque forward_list functional iostream iterator limits list
     map memory memory_resource numeric queue scoped_allocator set sstream stack stdexcept string

@@ -53,7 +53,8 @@ private:
 void use(module& m, std::array<puppet, 3>& threads)
 {
     std::array<std::vector<void*>, 3> blocks;
-    // Blocks that an earlier use has left behind, if a thread has kept the module loaded.
+    // The number of blocks that an earlier use has left behind, if a thread has kept the module
+    // loaded.
     std::size_t before = 0;
     threads[0]([&] { before = m.blocks_live(); });
     for (std::size_t i = 0; i < threads.size(); ++i)

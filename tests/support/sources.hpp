@@ -1,4 +1,4 @@
-// Sources that verify how the allocator above them uses them.
+// Sources that check the calls of the allocator above them.
 #pragma once
 
 #include "require.hpp"

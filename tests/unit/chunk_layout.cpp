@@ -1,4 +1,4 @@
-// Tests where the header and the blocks stand in a chunk, for every block size and chunk size.
+// Tests where the header and the blocks are in a chunk, for every block size and chunk size.
 #include <mallard/detail/pool/chunk_layout.hpp>
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ using namespace mallard;
 
 constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 
-/// `Maps`: number of bitmaps in the header of a chunk.
+/// `Maps` is the number of bitmaps in the header of a chunk.
 template <std::size_t Maps>
 struct with {
     static constexpr header_shape header{Maps};

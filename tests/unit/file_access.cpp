@@ -1,4 +1,4 @@
-// Which processes can open a file arena, at which address, and which files cannot be opened.
+// Tests which processes can open a file arena, at which address, and which files cannot be opened.
 #include <mallard/persist/file_arena.hpp>
 
 #include "../support/child.hpp"

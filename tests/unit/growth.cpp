@@ -31,7 +31,7 @@ std::vector<std::size_t> steps(std::size_t count, growth_function custom = nullp
 }
 using list = std::vector<std::size_t>;
 
-/// The usable part of a growth step: here all of its bytes are usable.
+/// The usable part of a growth step. Here all of its bytes are usable.
 constexpr auto all_of_it = [](std::size_t bytes) { return bytes; };
 constexpr auto whole_pages = [](std::size_t bytes) { return bytes / 4096 * 4096; };
 

@@ -144,8 +144,8 @@ TEST(shared_arena, serves_threads_that_have_no_memory_for_an_arena_of_their_own)
     std::ignore = arena.allocate({8, 8});
     std::latch both(2);
     in_threads(2, [&](int) {
-        // One of the two threads gets the arena that is built in. That thread may have ended when
-        // the other thread needs an arena.
+        // One of the two threads gets the built-in arena. That thread may have ended when the other
+        // thread needs an arena.
         both.arrive_and_wait();
         EXPECT_NE(arena.try_allocate({100, 8}), nullptr);
     });

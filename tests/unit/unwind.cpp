@@ -136,7 +136,7 @@ TEST(unwind, returns_all_frames_after_forget)
     EXPECT_EQ(w.change.kept, 0u);
 }
 
-/// Walks the stack without a memory of the last one, starting at the calling function.
+/// Walks the stack without remembering the last stack, starting at the calling function.
 [[gnu::noinline]] void look_once(walked& w, std::vector<void*>& calls)
 {
     calls.resize(walk(calls, caller()));
@@ -196,7 +196,7 @@ TEST(unwind, works_after_longjmp)
     w.compare();
 }
 
-/// Aligns its stack, and has a frame of a size that is not known to the compiler.
+/// A function with an aligned stack and a frame size that the compiler does not know.
 [[gnu::noinline]] void with_aligned_frame(walked& w, std::size_t bytes)
 {
     alignas(64) char volatile aligned[64] = {};

@@ -3,9 +3,9 @@
 // its thread. When the program ends, the library appends a line of numbers to the file that
 // UNWIND_COUNTS names: see programs.py.
 //
-// UNWIND_ONLY finds stacks in one way alone, to measure its time: `walk` remembers the last stack,
-// `whole` does not, and `libunwind` uses libunwind. UNWIND_SHOW prints the first five pairs of
-// stacks that differ.
+// The variable UNWIND_ONLY chooses one way to find stacks, to measure its time: `walk` remembers
+// the last stack, `whole` does not, and `libunwind` uses libunwind. With UNWIND_SHOW, the library
+// prints the first five pairs of stacks that differ.
 #include "../../src/os/unwind.hpp"
 
 #include <algorithm>
@@ -96,7 +96,8 @@ void compare(void* const* other, int depth, std::uintptr_t pc)
     show(other, depth);
 }
 
-/// Adds the time since `start`. Leaves out long times, in which another program probably ran.
+/// Adds the time since `start`. Leaves out long times, because in them another program probably
+/// ran.
 void add_ticks(std::atomic<unsigned long>& sum, unsigned long start)
 {
     constexpr unsigned long longest = 20'000;

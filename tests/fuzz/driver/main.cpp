@@ -1,5 +1,5 @@
-// Runs a fuzz target without a fuzzer: on the files named, or on inputs that are the same each
-// time, so that every compiler and sanitizer runs the target.
+// Runs a fuzz target without a fuzzer, on the named files or on inputs that never change. So every
+// compiler and sanitizer can run the target.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

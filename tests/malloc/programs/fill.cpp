@@ -1,5 +1,6 @@
 // Allocates all memory under a limit of the address space, frees it, and allocates it again in
-// other sizes. The blocks are linked through their first words, since there is no other memory.
+// other sizes. The blocks are linked through their first words, because no memory is left for a
+// list of them.
 #include "../family.hpp"
 #include "check.hpp"
 

@@ -1,5 +1,5 @@
-// Marks regions: forty documents, of which one is left by an exception. A block of each is 70,000
-// bytes.
+// Marks forty documents as regions. One of the regions ends by an exception. Each document has a
+// block of 70,000 bytes or a few more.
 #include "../../../include/mallard/trace/region.h"
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ void convert(int document)
 
 int main()
 {
-    mallard_region_end("convert"); // without a begin
+    mallard_region_end("convert"); // ends a region that was not begun
     for (int document = 0; document < 40; ++document) {
         try {
             convert(document);

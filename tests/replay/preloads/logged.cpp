@@ -1,12 +1,5 @@
-// A malloc that logs the calls which reach it, for preloading. When the process ends, each call is
-// a line in the file that the environment variable LOG names:
-//
-//     NAME SIZE ALIGN MARKED
-//
-// MARKED is the number of bytes with the value 1 in a block that is freed or reallocated. New
-// blocks are filled with zeros, so these are the bytes that the player has written. SIZE of a free
-// is that of the block. Only blocks of LOG_FROM bytes or more are logged. Calls for FAIL_FROM bytes
-// or more fail.
+// A malloc to preload that logs its calls. When the process ends, each call becomes a line in the
+// file that the environment variable LOG names:
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
