@@ -17,7 +17,7 @@ inline constexpr bool is_pair<std::pair<First, Second>> = true;
 
 /// Whether the constructor arguments of a `U` contain an allocator already: after
 /// `std::allocator_arg`, or as the last argument. Arguments from `std::scoped_allocator_adaptor`
-/// contain one.
+/// contain an allocator.
 template <class U, class... Args>
 inline constexpr bool has_allocator = false;
 /// `has_allocator` for a list of at least one argument.
@@ -54,7 +54,7 @@ inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
 
 /// A standard allocator that allocates from `A`: an arena, pool, multipool or other allocator. Its
 /// size is that of a pointer. Calls are direct (not virtual), and the layout of `T` is a constant
-/// in them.
+/// in each call.
 ///
 ///     mallard::arena<> a;
 ///     std::vector<int, mallard::allocator<int, mallard::arena<>>> v(a);
@@ -62,10 +62,10 @@ inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
 /// Two such allocators are equal if they allocate from the same `A`. An allocator is not propagated
 /// by copy assignment, move assignment or swap of a container; a copy of a container allocates from
 /// the same `A`. As with `std::pmr`, elements that use such an allocator are constructed with the
-/// allocator of their container. Under `std::scoped_allocator_adaptor` they are constructed with
-/// the inner allocator. `A` must outlive all blocks, and its thread rule applies to the container.
-/// `allocate` throws `std::bad_alloc`, also for a count that exceeds the address space.
-/// `deallocate` does nothing over an arena.
+/// allocator of their container. Under `std::scoped_allocator_adaptor` such elements are
+/// constructed with the inner allocator. `A` must outlive all blocks. The container follows the
+/// thread rule of `A`. `allocate` throws `std::bad_alloc`, also for a count that exceeds the
+/// address space. `deallocate` does nothing over an arena.
 template <class T, block_allocator A>
 class allocator {
 public:

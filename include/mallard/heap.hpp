@@ -88,11 +88,11 @@ inline constinit mallard_fresh nothing_fresh{};
 /// A heap has chunks of its own. The first chunk has 64 KiB, and each later chunk is twice as large
 /// as the one before, up to 4 MiB. Blocks above 1 MiB have memory of their own. `release` returns
 /// all memory to the engine, so the rest of the program can use it. `reset` keeps the chunks. The
-/// time of both depends only on the number of chunks and of blocks above 1 MiB. A heap without
-/// blocks takes less than 4 KiB, so thousands of heaps are fine. A block is at most a quarter
-/// larger than requested, and at least 16 bytes. Each size class takes 16 KiB or more of a chunk at
-/// a time, but touches only the pages that it needs. For a few blocks of each of many sizes, a
-/// `multipool` needs less memory.
+/// time of `release` and `reset` depends only on the number of chunks and of blocks above 1 MiB. A
+/// heap without blocks takes less than 4 KiB, so thousands of heaps are fine. A block is at most a
+/// quarter larger than requested, and at least 16 bytes. Each size class takes 16 KiB or more of a
+/// chunk at a time, but touches only the pages that it needs. For a few blocks of each of many
+/// sizes, a `multipool` needs less memory.
 ///
 /// `free`, `realloc` and `malloc_usable_size` accept blocks of a heap too. `realloc` keeps a block
 /// in its heap.

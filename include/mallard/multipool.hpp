@@ -18,14 +18,14 @@ struct multipool_options {
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::lifo; ///< which free block a pool allocates next
-    /// Maximum total bytes of the free blocks in one array. A thread has one array for each size,
-    /// and so has an ordered pool.
+    /// Maximum total bytes of the free blocks in one array. Each thread cache has an array for each
+    /// size. Without thread caches, each ordered pool has one array.
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
 
     /// Whether all pools share a few slabs for their first blocks. False if the growth rule was
-    /// changed. False with `reuse::ordered` and `check::on`, which need each block in a chunk of
-    /// its size class.
+    /// changed. False with `reuse::ordered` or `check::on`, because both need each block in a chunk
+    /// of its size class.
     constexpr bool has_slabs() const noexcept
     {
         return grow == multipool_options{}.grow && order != reuse::ordered && checks == check::off;

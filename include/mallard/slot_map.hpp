@@ -244,7 +244,7 @@ private:
             return refill_and_place<Throws>(make);
         word const k = free_;
         std::size_t const i = words_of::index(k);
-        free_ = slots_.word_of(i); // before the constructor, which may insert
+        free_ = slots_.word_of(i); // written before the constructor runs, which may insert
         undo unless_made([this, k, i] { slots_.word_of(i) = std::exchange(free_, k); });
         this->make_value(i, [&](T* at) { make(Key(k), at); });
         unless_made.keep();
@@ -276,8 +276,8 @@ private:
     }
 
     /// Pushes the slot, with its next key, onto the free list. If the slot has no next key, retires
-    /// the slot. Both functions always return true, so that the call of `retire` compiles to a
-    /// jump.
+    /// the slot. `recycle` and `retire` always return true, so that the call of `retire` compiles
+    /// to a jump.
     bool recycle(std::size_t i, word k) noexcept
     {
         word next = words_of::after(k);

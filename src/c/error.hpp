@@ -8,9 +8,8 @@
 
 namespace mallard::c {
 
-/// An error code, and a text of three lines. In `text`, %s stands for a string with static
-/// lifetime, %n for a size, %i for an int and %p for an address: the values of the failure in
-/// order.
+/// An error code, and a text of three lines. Each % in `text` stands for the next value of the
+/// failure: %s for a string with static lifetime, %n for a size, %i for an int, %p for an address.
 struct message {
     mallard_error code;
     const char* text;

@@ -48,8 +48,7 @@ bool uses_all_members(const char* function, const common_options& o) noexcept
     return true;
 }
 
-/// Checks that `low` is at most `high`. The value 0 stands for a default, and is accepted beside
-/// any other value.
+/// Checks that `low` is at most `high`. The value 0 stands for a default, and is always accepted.
 bool are_in_order(const char* function, const char* low_name, std::size_t low,
                   const char* high_name, std::size_t high) noexcept
 {

@@ -69,8 +69,8 @@ void after_fork_in_parent() noexcept
 }
 
 /// Runs in the child of a fork. The caches of threads that do not exist in the child stay as they
-/// are, and no thread uses them. Messages to these caches are never read. This loses only blocks of
-/// slabs that these caches own.
+/// are, and no thread uses them. Messages to these caches are never read. The only loss is blocks
+/// of slabs that these caches own.
 void after_fork_in_child() noexcept
 {
     forget_memory();

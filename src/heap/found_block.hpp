@@ -20,8 +20,8 @@ struct found_block {
 
 /// Finds the block at `p`. Stops the process if `p` is inside a block, is a free block, or is any
 /// other address in a reservation. The message names `call`, the function that the program called.
-/// An address outside all reservations is not checked: the result says that it is a block with a
-/// mapping of its own.
+/// An address outside all reservations is not checked: the result says that a block with a mapping
+/// of its own is there.
 found_block find_block(const void* p, const char* call) noexcept;
 
 } // namespace mallard::engine

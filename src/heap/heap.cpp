@@ -161,8 +161,8 @@ void read_all_messages(heap& h) noexcept
     read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes `begin_bump_range`: the slab again counts its last blocks, which are left in the range,
-/// as never allocated.
+/// Undoes `begin_bump_range`: from now on the slab counts the blocks that are left in the range as
+/// never allocated.
 void end_bump_range(heap& h, std::size_t index) noexcept
 {
     bump_range const left = std::exchange(h.fresh.of_class[index], {});

@@ -9,8 +9,8 @@
 //
 // Any thread frees and reallocates blocks of any heap, because each slice (16 KiB of address space)
 // has a map entry, which says which heap owns the blocks of the slice. A thread that may not use
-// the heap's lists sends the block to the heap's inbox at once. It does not collect blocks of heaps
-// in a batch: the heap might be released before the batch is sent, and then sending would write to
+// the heap's lists sends the block to the heap's inbox at once. Blocks of heaps are not collected
+// in batches: the heap might be released before a batch is sent, and then sending would write to
 // freed memory.
 //
 // tests/models/engine_release.pml models this for Spin.

@@ -80,7 +80,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
     if (at == nullptr)
         return nullptr;
     std::byte* const start = align_up(at, align);
-    // Unmap the ends of the mapping that alignment does not need. If the system refuses, they stay
+    // Unmap the parts before and after the aligned range. If the system refuses, these parts stay
     // mapped and untouched.
     if (start != at)
         os::unmap(at, static_cast<std::size_t>(start - at));

@@ -24,7 +24,7 @@ constexpr std::size_t step_max = (std::size_t{1} << 26) / slice_bytes;
 
 constexpr std::size_t slices_per_group = 64;
 
-// An array takes whole slices, and whole pages, so that it is mapped without its neighbours.
+// An array takes whole slices and whole pages, so that it shares no page with another array.
 constexpr std::size_t array_align = std::max(slice_bytes, os::page_bytes_max);
 
 std::size_t records_bytes(std::size_t slices) noexcept

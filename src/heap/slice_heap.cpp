@@ -21,7 +21,7 @@ constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
 /// The largest number of slices in the span cache of a class with small slabs. If there are more,
 /// the oldest spans leave the span cache: they were freed too long ago to be in the processor's
-/// cache. Allocating such spans in address order is faster.
+/// cache. Such spans are better allocated in address order.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
 /// Largest number of slices that are purged at the end of a decay interval.
@@ -336,8 +336,8 @@ void slice_heap::age() noexcept
     access alone(lock_);
     if (alone.is_guest())
         return;
-    // Purge the slices that stayed idle for a whole decay interval. They did not need to stay, so
-    // reduce the bonus by their number.
+    // Purge the slices that stayed idle for a whole decay interval. The program did not need these
+    // slices, so reduce the bonus by their number.
     std::size_t const purged = purge_some(alone, true, purge_step);
     if (alone.is_guest())
         return;

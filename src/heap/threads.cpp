@@ -154,8 +154,8 @@ void init_once() noexcept
 {
     if (the_key != 0)
         return;
-    // Set the highest bit. Small numbers and addresses have it clear, so two of them at the start
-    // of a block in use do not look like the guarded link of a free block.
+    // Set the highest bit, which is clear in small numbers and addresses. So two such numbers at
+    // the start of a block in use do not look like the guarded link of a free block.
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
     register_cache(the_fallback_cache, policy_of_threads);

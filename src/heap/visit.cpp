@@ -173,8 +173,8 @@ void settle_doubt(thread_cache& cache) noexcept
     l.head = taken;
 }
 
-/// Counts the blocks of a list, and sets its `room` and `limit`. A raised limit falls back to the
-/// initial one, because the visitor took back the allowance for it.
+/// Counts the blocks of a list, and sets its `room` and `limit`. Sets a raised limit back to the
+/// initial limit, because the visitor took back the allowance of the list.
 void count_again(thread_cache& cache, std::size_t index) noexcept
 {
     free_list& l = cache.lists[index];

@@ -14,11 +14,12 @@
 //      operation that had begun before may still be under way.
 //   2. The visitor takes the heads of all lists. All threads run a barrier again.
 //   3. An operation changes `room` first, then reads the head, then writes a new head. If an
-//      operation read a head before the visitor took that head, the visitor now sees a sign of it:
-//      `room` plus the number of blocks is not `limit`, or the list has a head again. Such a list
-//      is in doubt: in `resume_after_visit` its thread puts the taken blocks back, unless the
-//      operation has stored them in the list again. The blocks of all other lists belong to the
-//      visitor. (If the system refuses the second barrier, the taken blocks are lost.)
+//      operation read a head before the visitor took that head, the visitor now sees a sign of
+//      the operation: `room` plus the number of blocks is not `limit`, or the list has a head
+//      again. Such a list is in doubt: in `resume_after_visit` its thread puts the taken blocks
+//      back, unless the operation has stored them in the list again. The blocks of all other lists
+//      belong to the visitor. (If the system refuses the second barrier, the taken blocks are
+//      lost.)
 //
 // tests/models/engine_visit.pml and engine_lists.pml model this protocol for Spin.
 #pragma once

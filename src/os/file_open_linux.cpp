@@ -55,7 +55,7 @@ constexpr const char* place_is_taken =
     "another mapping is in the place of this file: open it before others, lower max_bytes, or set "
     "relocate if it has no pointers";
 
-/// Why the header cannot be used; null if it can.
+/// The reason why the header cannot be used; null if the header is usable.
 const char* fault_of(const file_header& header) noexcept
 {
     if (header.magic == __builtin_bswap64(file_header::magic_number))
@@ -294,7 +294,7 @@ bool file_image::map_committed() noexcept
     while (now_.mapped < to) {
         std::uint64_t const from = now_.mapped;
         std::uint64_t const end = std::min(to, extent_end(from));
-        // MAP_NORESERVE, as for the range: few of these pages will ever be copied.
+        // MAP_NORESERVE, because few of these pages will ever be copied.
         if (::mmap(page(from), (end - from) * page_bytes, access_to_memory,
                    MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, now_.file,
                    static_cast<off_t>(data_place(from) * page_bytes)) == MAP_FAILED)

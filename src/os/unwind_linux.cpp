@@ -83,8 +83,8 @@ bool is_on_main_stack(std::uintptr_t sp) noexcept
 
 /// Whether `sp` is in the stack of the thread that owns `memory`. glibc puts the thread pointer at
 /// the end of the stack that it maps for a thread. The first time that the stack reaches further
-/// down, tests the pages below one by one; a page that cannot be read, the guard page, is the other
-/// end.
+/// down, tests the pages below one by one. The first page that cannot be read is the guard page at
+/// the other end.
 bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
 {
     if (!memory.bounds_are_known) {
@@ -339,8 +339,8 @@ struct cursor {
     }
 };
 
-/// The number of outermost frames that may be unchanged: all, or those outside of the innermost
-/// frame whose return address is no longer in its slot on the stack.
+/// The number of outermost frames that may be unchanged: all frames, or the frames outside of the
+/// innermost frame whose return address is no longer in its slot on the stack.
 std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
 {
     for (std::size_t i = frames.size(); i > 0; --i)
@@ -356,7 +356,7 @@ struct remembering_walk {
     cursor at;
     std::uint32_t const room = static_cast<std::uint32_t>(memory.frames.size());
     std::uint32_t const fresh_room = std::min(fresh_frames_max, room / 2);
-    std::uint32_t kept = memory.depth; // frames[0, kept) may be outside of the current frame
+    std::uint32_t kept = memory.depth; // frames[0, kept) may be callers of the current frame
     std::uint32_t fresh = 0;           // number of frames inside of the current one
 
     /// Whether the current frame and all outer frames are unchanged. Each call excludes old frames

@@ -1,4 +1,5 @@
-// The environment of the program: where the ring is, and what child processes inherit.
+// Reads the place of the ring from the environment of the program, and changes what child processes
+// inherit.
 #include "process.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// The allocator of the program: the functions that the hooks call, which are the next ones in the
-// order in which the dynamic linker looks symbols up.
+// The next allocator: the functions of malloc's family that the program would call without the
+// recorder. The hooks call them.
 #pragma once
 
 #include <cstddef>

@@ -22,8 +22,8 @@ namespace mallard::record {
 
 namespace {
 
-/// Looks up the next function of this name. A program without a C++ runtime may load one later with
-/// a plugin, out of sight of RTLD_NEXT.
+/// Looks up the next function of this name. A program without a C++ runtime may later load a
+/// runtime with a plugin. RTLD_NEXT does not find such a runtime.
 void* find_operator(const char* name) noexcept
 {
     if (void* const found = ::dlsym(RTLD_NEXT, name))
@@ -56,7 +56,8 @@ bool calls_malloc(const void* function) noexcept
             mallard_trace_pack(bytes, align_log2, 0, mallard_trace_from_new | flags);
 }
 
-// The size and the alignment among the arguments of an operator after the first; 0 if absent.
+// These functions return the size or the alignment among the further arguments of an operator; 0 if
+// there is none.
 
 constexpr std::size_t bytes_of() noexcept
 {

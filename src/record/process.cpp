@@ -32,7 +32,7 @@ enum : int { not_tried, trying, attached, off };
 constinit std::atomic<int> attachment{not_tried};
 constinit std::size_t ring_bytes = 0;
 constinit char* process_words = nullptr; ///< "PID:PROCESS" in the environment, ten digits each
-constinit pid_t command = 0;             ///< 0: not visible to this process
+constinit pid_t command = 0;             ///< its process id; 0: not visible to this process
 constinit pthread_key_t at_thread_exit;
 
 // Variables of this process: in the child of a fork, `attach_child` sets them anew.

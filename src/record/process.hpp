@@ -30,7 +30,7 @@ void append_text(thread_state& t, mallard_trace_record record, const char* text,
 char* find_ring_variable() noexcept;
 
 /// Removes MALLARD_RING and the recorder's entry of LD_PRELOAD from the environment, so that the
-/// programs that this one starts are not recorded.
+/// programs that this program starts are not recorded.
 void clear_environment() noexcept;
 
 // --- modules.cpp ---

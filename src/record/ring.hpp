@@ -9,7 +9,7 @@
 // Each thread of the program takes a segment from the stack of free segments, appends records to
 // that segment alone, and seals the segment when the segment is full. The command reads the records
 // while the program runs, and pushes each sealed segment back when all its records are read. So no
-// thread waits for another, and what a killed program has appended can be read.
+// thread waits for another, and the records of a killed program can be read.
 //
 // Who writes what:
 //   - the command writes the fields up to `recording`, and `clock`, before the program starts;
@@ -83,14 +83,14 @@ struct ring_header {
     std::atomic<std::uint32_t> attached;    ///< 1: a recorder has mapped the ring
     std::atomic<std::uint32_t> refused;     ///< errno-like reason why a recorder did not start
 
-    /// What recording costs the program: ticks between the stamp of an event and the end of its
-    /// recording, added up for one event in 1,024, and the number of such events. An allocation is
-    /// stamped after the real call, a free when its call begins.
+    /// The cost of recording: the sum of the ticks between the stamp of an event and the end of its
+    /// recording, for one event in 1,024. Then the number of these events. An allocation is stamped
+    /// after the real call, a free when its call begins.
     std::atomic<std::uint64_t> own_ticks;
     std::atomic<std::uint64_t> own_events;
 
-    /// What the frees of the next allocator take: ticks of one free in 64, added up, and the number
-    /// of these frees. The record of a free is written before the free.
+    /// The cost of frees in the next allocator: the sum of the ticks of one free in 64, and the
+    /// number of these frees. The record of a free is written before the free.
     alignas(64) std::atomic<std::uint64_t> free_ticks;
     std::atomic<std::uint64_t> timed_frees;
 };

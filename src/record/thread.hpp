@@ -99,7 +99,7 @@ void append_with_last_stack(thread_state& t, std::uint64_t when, const void* blo
 /// between `enter` and `leave`.
 void append_mark(thread_state& t, unsigned op, const char* name, std::size_t bytes) noexcept;
 
-/// Returns the state of the thread if an event of the thread is to be recorded now, and else null.
+/// Returns the state of the thread if an event of the thread is to be recorded now, otherwise null.
 /// A signal handler that interrupts a call finds no state until `leave`.
 [[gnu::always_inline]] inline thread_state* enter() noexcept
 {

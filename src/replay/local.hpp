@@ -29,8 +29,8 @@ private:
     default_heap heap_;
 };
 
-/// The heap of all targets, of the targets of one rule, and of one target. Each counts the bytes of
-/// the chunks that are in use. Chunks are taken rarely, so that the counts cost next to nothing.
+/// Three heaps: of all targets, of the targets of one rule, and of one target. Each heap counts the
+/// bytes of its chunks in use. Chunks are taken rarely, so the counts cost next to nothing.
 using heap_of_all = counted<line_heap, sync::lock_free>;
 using heap_of_rule = counted<ref<heap_of_all>, sync::lock_free>;
 using heap_of_target = counted<ref<heap_of_rule>>;

@@ -17,10 +17,10 @@ namespace mallard::replay {
 ///         ++wakes_, wake all         if (position_ < w) sleep while wakes_ == seen
 ///
 /// Either the publisher sees that a waiter wants the position, or the waiter sees the position: the
-/// barrier of the waiter stands for a fence between the two lines of the publisher, which would
-/// cost more than the rest of a publish. A waiter reads `wakes_` before it says what it wants. So
-/// if the publisher takes `wanted_` away from a waiter that is not asleep yet, the waiter does not
-/// fall asleep. tests/models/replay_position.pml checks this protocol.
+/// barrier of the waiter replaces a fence between the two lines of the publisher. Such a fence
+/// would cost more than the rest of a publish. A waiter reads `wakes_` before it says what it
+/// wants. So if the publisher takes `wanted_` away from a waiter that is not asleep yet, the waiter
+/// does not fall asleep. tests/models/replay_position.pml checks this protocol.
 ///
 /// There is no deadlock, because all ops have one order in which each publish is before its waits:
 /// see `walk`.

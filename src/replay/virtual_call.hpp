@@ -10,7 +10,8 @@ struct call_cost {
 };
 
 /// The cost of an allocation through a memory resource, beside a direct call. A trace does not say
-/// what a program gains by inlining or by sizes that the compiler knows, so both calls do the same.
+/// what a program gains by inlining or by sizes that the compiler knows, so both calls do the same
+/// work.
 struct virtual_call_cost {
     call_cost one_target;  ///< all calls have one target: the processor predicts them
     call_cost alternating; ///< the target of each call is one of four, in random order

@@ -45,7 +45,7 @@ struct adaptor_access {
 
 /// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
 /// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`: a
-/// chunk has three words, and a real call would pass them through memory.
+/// chunk has three words, and a real call would pass these words through memory.
 template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:

@@ -11,8 +11,8 @@ struct budget {
     std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< most in use at once
 };
 
-/// The limit of bytes or the limit of blocks, with the amount that is left of it. `Shared`: for
-/// several threads.
+/// A limit of bytes or of blocks, and the amount that is left. With `Shared`, several threads may
+/// use the quota.
 template <bool Shared>
 class quota {
 public:

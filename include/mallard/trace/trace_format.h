@@ -62,7 +62,7 @@ enum mallard_trace_op {
                                                 still in use, or was freed by size 0 */
     mallard_trace_free = 32,               /**< `addr` is about to be freed */
     mallard_trace_free_sized = 33,         /**< free_sized; `size` is what the caller said */
-    mallard_trace_free_aligned_sized = 34, /**< free_aligned_sized; as the caller said */
+    mallard_trace_free_aligned_sized = 34, /**< free_aligned_sized; `what` is as the caller said */
     mallard_trace_family_first = 16,       /**< the first op of malloc's family */
     mallard_trace_family_last = 47,        /**< the last op that is set aside for the family */
 

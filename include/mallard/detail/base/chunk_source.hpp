@@ -20,7 +20,7 @@ struct chunk {
 };
 
 // clang-format off
-/// A source of chunks: `try_take(layout)` and `give(chunk)`, neither of which throws.
+/// A source of chunks: has `try_take(layout)` and `give(chunk)`, which must not throw.
 ///
 ///     struct my_source {
 ///         mallard::chunk try_take(mallard::layout l) noexcept;

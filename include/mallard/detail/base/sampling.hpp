@@ -5,7 +5,7 @@
 // `draw_distance` returns the distance to the next chosen byte, in the same unit.
 //
 // The functions are static and lack the keyword `inline`: clang inlines functions with that keyword
-// even when it optimises for size, as it does for malloc.
+// even when it optimises for size, and malloc is optimised for size.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>

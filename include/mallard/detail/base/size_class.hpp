@@ -48,8 +48,8 @@ struct size_classes {
 struct size_class : size_classes<8, 3> {
     using size_classes::of;
 
-    /// The class for a layout. Rounds the size up to a multiple of the alignment; then the block
-    /// size of the class is such a multiple too.
+    /// The class for a layout. Rounds the size up to a multiple of the alignment, so the block size
+    /// of the class is a multiple of the alignment too.
     static constexpr std::size_t of(layout l) noexcept { return look_up(rounded(l)); }
 
     static constexpr std::size_t rounded(layout l) noexcept

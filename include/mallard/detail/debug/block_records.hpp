@@ -249,8 +249,8 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 /// overwritten redzones are filled again.
 ///
 /// `register_block` and `validate_free` are always inlined into the adaptor's functions. A recorded
-/// call stack starts at the caller of the function that records it, so it starts at the caller of
-/// the adaptor.
+/// call stack starts at the caller of the function that records it. Here that is the caller of the
+/// adaptor.
 template <std::size_t Frames, source Heap>
 class block_inspector {
     using records_type = block_records<Frames, Heap>;

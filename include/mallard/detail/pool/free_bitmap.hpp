@@ -1,5 +1,6 @@
 // The free blocks of a pool that are not in its cache. A freed block has its bit set in the header
-// of its chunk. A block that was never handed out has no bit set: it lies in a range of such slots.
+// of its chunk. A block that was never handed out has no bit set: it lies in a range of fresh
+// slots.
 #pragma once
 
 #include <mallard/detail/pool/chunk_list.hpp>

@@ -118,8 +118,8 @@ template <class Chunks>
 class cached_blocks;
 
 /// The space that `remote_frees` needs in the header of a chunk: one bitmap, a cache line for its
-/// members, and up to a cache line of padding before them. The hot path of the owner writes to none
-/// of these.
+/// members, and up to a cache line of padding before them. The owner's hot path does not write to
+/// this space.
 inline constexpr header_shape remote_header{1, 2 * cache_line_bytes};
 
 /// Sets or clears the live bit of a slot atomically; returns the old value.

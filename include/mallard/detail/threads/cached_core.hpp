@@ -34,9 +34,10 @@ struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
 /// taken until it is returned to the source.
 ///
 /// When its cache is empty, a thread looks for blocks in this order: blocks that other threads
-/// freed into its chunks; abandoned caches; the source; the caches of all threads, frozen for the
-/// moment. So an allocation fails only if no block is free in any cache or chunk. If there is no
-/// memory for the cache of a thread, the thread allocates and frees under the lock, which is slow.
+/// freed into its chunks; abandoned caches; the source; the caches of all threads, which are frozen
+/// during the search. So an allocation fails only if no block is free in any cache or chunk. If
+/// there is no memory for the cache of a thread, the thread allocates and frees under the lock,
+/// which is slow.
 template <pool_options Options, std::size_t N>
 class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using cache = pool_thread_cache<Options, N>;

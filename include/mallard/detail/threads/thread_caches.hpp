@@ -51,7 +51,7 @@ public:
         return frozen_.load(std::memory_order_acquire) == 0;
     }
     /// The first half of `enter`: says that the thread is inside, but does not test whether the
-    /// list is frozen. For caches whose own content tells that they are closed: see `set_open`.
+    /// list is frozen. For caches whose calls fail while the cache is closed: see `set_open`.
     [[gnu::always_inline]] void announce() noexcept
     {
         busy_.store(1, std::memory_order_relaxed);
