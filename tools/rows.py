@@ -18,7 +18,7 @@ def text(file):
 
 
 def of_suite(folder, suite):
-    """Returns the text of all rows of a suite in a folder. Rows that are not compressed are newer, and last."""
+    """Returns the text of all rows of a suite in a folder. Uncompressed rows are newer, and come last."""
     files = [folder / f"{suite}.jsonl.zst", folder / f"{suite}.jsonl"]
     found = [text(file) for file in files if file.exists()]
     if not found:

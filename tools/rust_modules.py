@@ -1,6 +1,6 @@
 """Finds which modules of a Rust crate use which others, for tools/check-layers.
 
-A module is a file. It uses another where it names an item of that module, by `use` or by a path that
+A module is a file. A module uses another module where it names an item of it, by `use` or by a path that
 begins with `crate`, `super` or `self`. Items that a module re-exports count for the module that
 defines them. Tests inside a file (`#[cfg(test)] mod ... {}`) and comments are left out.
 """
