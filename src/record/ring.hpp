@@ -51,7 +51,7 @@ enum ring_stacks : std::uint32_t {
 
 enum ring_follow : std::uint32_t {
     ring_follow_fork = 1, ///< the child of a fork is recorded as a process of its own
-    ring_follow_exec = 2, ///< the program that a recorded process executes is recorded
+    ring_follow_exec = 2, ///< programs that a recorded process executes are recorded
 };
 
 /// The first page of the ring.
@@ -107,7 +107,7 @@ enum segment_state : std::uint32_t {
 struct alignas(64) ring_segment {
     std::atomic<std::uint32_t> count; ///< records that can be read; stored with release order
     std::atomic<std::uint32_t> state; ///< segment_state; sealed with release order
-    std::atomic<std::uint32_t> next;  ///< on the free stack: the segment below, plus 1; 0: none
+    std::atomic<std::uint32_t> next;  ///< on the free stack: 1 + the next segment's index; 0: none
     std::uint32_t thread;             ///< number of the thread, from ring_header::threads
     std::uint32_t process;            ///< number of the process, from ring_header::processes
     std::uint32_t sequence;           ///< 0 for the first segment of a thread, then 1, 2, ...

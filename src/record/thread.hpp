@@ -66,7 +66,7 @@ struct thread_state {
     ring_segment* segment = nullptr; ///< null: the thread has no segment
     std::uint64_t from = 0; ///< `what` of the operator new or delete that calls the next hook
 
-    os::stack_memory stack{}; ///< frames: none before the thread starts and after it has ended
+    os::stack_memory stack{}; ///< has no frames before the thread starts and after it has ended
 
     double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;

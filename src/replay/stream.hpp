@@ -69,7 +69,7 @@ constexpr unsigned window_end = 31;
 /// Memory into which ops of one thread are read. The page after it serves as the block of all
 /// allocations with --no-op.
 struct window {
-    op* ops = nullptr; ///< room for `windows::ops_max()` ops and one of the kind window_end
+    op* ops = nullptr; ///< room for `windows::ops_max()` ops and an op of the kind window_end
 
     explicit operator bool() const noexcept { return ops != nullptr; }
 };

@@ -290,7 +290,7 @@ private:
     slot_divider divide_;
     // `blocks_` and `links_` are written before a store to `carved_` publishes both.
     std::byte* blocks_ = nullptr;
-    index* links_ = nullptr;     // `in_use`, or the index of the block below in the stack + 1
+    index* links_ = nullptr;     // `in_use`, or 1 + the index of the next block in the stack
     mutable std::mutex growing_; // held while the chunk is taken; protects `chunk_` and `growth_`
     chunk chunk_;
     growth_state<Options.grow> growth_;
