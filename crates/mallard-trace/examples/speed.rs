@@ -1,9 +1,9 @@
 //! How fast does a stream become tables, and how much memory does that take?
 //!
 //! `cargo run --release -p mallard-trace --example speed -- [MILLIONS|STREAM] [FOLDER]` makes a stream
-//! of MILLIONS million events (default 5) by four threads, or takes one that `mallard record
-//! --keep-stream` left. It imports the stream and prints the time, the rate, the largest resident
-//! size, and the bytes for each event. The trace is kept if FOLDER is given.
+//! of MILLIONS million events (default 5) by four threads, or takes a stream that `mallard record
+//! --keep-stream` left. The example imports the stream and prints the time, the rate, the largest
+//! resident size, and the bytes for each event. The trace is kept if FOLDER is given.
 
 use mallard_trace::format::{clock, op, pack, pack_stack, Header, Record};
 use mallard_trace::import::{import, Options};
@@ -36,7 +36,7 @@ impl Thread {
         let fresh = self.below(6).min(self.below(6)).min(self.stack.len() as u64) as usize;
         let kept = self.stack.len() - fresh;
         for depth in kept..self.stack.len() {
-            // Most events repeat a call stack: 5 million events have some 100,000 different ones.
+            // Most events repeat a call stack: 5 million events have some 100,000 different call stacks.
             let callee = self.below(8).saturating_sub(5) * self.below(4);
             self.stack[depth] = 0x40_0000 + 0x1000 * depth as u64 + 16 * callee;
         }

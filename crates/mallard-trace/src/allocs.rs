@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::tables::{Column, Table, Values, GROUP_ROWS};
 
-/// Whether an event of this kind frees a block. A realloc can free one too, and is not included.
+/// Whether an event of this kind frees a block. A realloc can free a block too, but is not included.
 fn is_free(op: i64) -> bool {
     op >= 32 || op == 2
 }

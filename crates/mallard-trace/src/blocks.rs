@@ -40,7 +40,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Adds empty tables until there is one with the index `table`.
+    /// Adds empty tables until a table has the index `table`.
     #[inline]
     pub fn reach(&mut self, table: usize) {
         if self.tables.len() <= table {

@@ -118,7 +118,7 @@ pub struct Pages {
 impl Pages {
     const STEP: u64 = PAGE_BYTES / 64;
 
-    /// Adds `pages` pages of which `bytes` bytes each are in blocks.
+    /// Adds `pages` pages. In each of them, `bytes` bytes are in blocks.
     pub fn add(&mut self, pages: u64, bytes: u64) {
         self.steps.resize(PAGE_BYTES as usize / Self::STEP as usize + 1, 0.0);
         // The sum may exceed a page: if a realloc has made a block larger since, blocks of

@@ -13,9 +13,9 @@ pub struct Explanation {
     pub unit: &'static str,
     /// The question that the measure answers about a part of a program.
     pub question: &'static str,
-    /// What a value near 0 advises, or nothing.
+    /// The advice if the value is near 0; may be empty.
     pub low: &'static str,
-    /// What a high value advises.
+    /// The advice if the value is high.
     pub high: &'static str,
     /// How the measure is computed, what a high value says, and where the confidence interval comes
     /// from.
@@ -94,7 +94,7 @@ pub const EXPLANATIONS: [Explanation; 6] = [
     },
 ];
 
-/// Returns what a letter means; nothing for other letters.
+/// Returns the explanation of a letter; `None` for a letter that is no measure.
 pub fn explain(letter: char) -> Option<&'static Explanation> {
     let letter = letter.to_ascii_uppercase();
     EXPLANATIONS.iter().find(|explanation| explanation.letter == letter)

@@ -60,9 +60,10 @@ impl Levels {
 }
 
 /// Whether levels only grow. `windows` has the least level of each window: blocks that come and go do
-/// not raise the least level. At least six of the seven steps must rise, and none may fall by more than
-/// 5 % of the last level. The second half of the time must add a quarter of the last level, and the last
-/// quarter 5 %, so that a program that only fills its tables at the start does not count as growing.
+/// not raise the least level. At least six of the seven steps must rise, and no step may fall by more
+/// than 5 % of the last level. The second half of the time must add a quarter of the last level, and the
+/// last quarter 5 %, so that a program that only fills its tables at the start does not count as
+/// growing.
 pub fn only_grows(windows: &[f64; WINDOWS]) -> bool {
     let last = windows[WINDOWS - 1];
     let rises = windows.windows(2).filter(|pair| pair[1] > pair[0]).count();

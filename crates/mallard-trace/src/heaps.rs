@@ -23,7 +23,7 @@ pub(crate) struct Mapped {
 pub(crate) struct MappedChange {
     /// Resident bytes of the recorder that belong to files.
     pub recorder: u64,
-    /// The mappings that differ from those of the reading before.
+    /// The mappings that have changed since the previous reading.
     pub mappings: Vec<Mapped>,
 }
 
@@ -34,22 +34,22 @@ pub(crate) struct Resident {
     pub rss: u64,
     /// Resident bytes that belong to no file.
     pub anonymous: u64,
-    /// The changes of the mappings, if they were read too. They are read less often, since that
-    /// takes long.
+    /// The changes of the mappings, if the mappings were read too. Reading them takes long, so they are
+    /// read less often than `rss`.
     pub mapped: Option<MappedChange>,
 }
 
 /// The heap and the mappings of one process.
 struct Process {
     occupancy: Occupancy,
-    /// For each mapping, by its first address, its end and its resident bytes.
+    /// The mappings: from the first address of each to its end and its resident bytes.
     mappings: BTreeMap<u64, (u64, u64)>,
     /// The sums from the last reading of the mappings. `None` before the first reading.
     at_mappings: Option<AtMappings>,
 }
 
-/// Sums that only the mappings tell. They change little from one reading of the mappings to the
-/// next.
+/// Sums that can be computed only from the mappings. They change little between two readings of the
+/// mappings.
 #[derive(Clone, Copy, Default)]
 struct AtMappings {
     /// Bytes of mappings that never held a block.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// Sizes up to this one have the buckets of Mallard's size classes.
+/// The largest size whose bucket is a size class of Mallard. Larger sizes have buckets of their own.
 const CLASS_BYTES_MAX: u64 = 32768;
 /// Number of buckets for each power of two, for numbers without a size class.
 const STEPS: u64 = 4;
@@ -66,7 +66,7 @@ pub fn log_bound(bucket: u16) -> u64 {
 pub struct Histogram {
     /// Bucket and count, in the order in which the buckets were met.
     counts: Vec<(u16, f64)>,
-    /// The index in `counts` of the last bucket counted, which is often the next one too.
+    /// The index in `counts` of the last bucket counted. The next count is often in the same bucket.
     last: usize,
 }
 

@@ -327,7 +327,7 @@ impl Ledger {
         }
     }
 
-    /// Ends a block. `by` is the call that freed it, if there was one.
+    /// Ends a block. `by` is the call that freed the block, if a call did.
     fn end_block(&mut self, table: u32, block: &Block, ns: i64, by: Option<&Call>) {
         self.heaps.remove(table as usize, block.addr, block.size);
         let thread = &self.threads[block.thread as usize];

@@ -12,14 +12,14 @@ use std::path::Path;
 
 /// The name of the manifest in the folder of a trace. A folder without it is no trace.
 pub const FILE: &str = "manifest.json";
-/// The version of the tables. A reader refuses newer ones.
+/// The version of the tables. A reader refuses newer versions.
 pub const SCHEMA: u32 = 1;
 const FORMAT: &str = "mallard trace";
 /// The notes of an imported trace.
 pub(crate) const IMPORTED_FROM: &str = "imported_from";
 pub(crate) const LACKS: &str = "lacks";
 pub(crate) const TIME_STEP_NS: &str = "time_step_ns";
-/// What a trace may lack, as [`Manifest::lacks`] names it.
+/// The things that a trace may lack, by the names that [`Manifest::lacks`] returns.
 pub mod lack {
     /// One thread stands for all threads of the program.
     pub const THREADS: &str = "threads";
@@ -52,7 +52,7 @@ pub struct Manifest {
     pub repairs: Repairs,
     /// Sums of the whole program.
     pub totals: Totals,
-    /// Where the resident memory was. Traces of older versions do not tell.
+    /// Where the resident memory was. Empty in traces of older versions.
     #[serde(default)]
     pub memory: MemorySummary,
     /// The tables.
@@ -148,8 +148,8 @@ pub struct Totals {
     pub processes: u64,
 }
 
-/// The texts among the notes that say nothing of the user: hardware, system, and how the recording
-/// went. All numbers say nothing of the user either.
+/// The text notes that reveal nothing about the user: hardware, system, and how the recording went.
+/// Numbers reveal nothing either.
 const HARMLESS_NOTES: [&str; 6] = ["cpu", "kernel", "stopped", "window", "imported_from", "lacks"];
 
 impl Manifest {

@@ -1,5 +1,4 @@
-//! What the resident memory of a program consisted of: its parts, and the largest of them as the
-//! cause.
+//! The parts of the resident memory of a program, and the largest part as the cause.
 
 use serde::{Deserialize, Serialize};
 
@@ -124,8 +123,7 @@ pub struct MemorySummary {
     /// The rule by which `rounding` was computed: `glibc`, or `classes` for a malloc with size
     /// classes.
     pub rounding: String,
-    /// The number of moments with known parts. If it is 0, the trace does not tell what the memory
-    /// consisted of.
+    /// The number of moments with known parts. If the number is 0, the trace does not have the parts.
     pub moments: u64,
     /// The moment with the most resident bytes.
     pub peak: Moment,

@@ -10,7 +10,7 @@ pub trait Timed {
     fn t(&self) -> u64;
 }
 
-/// Events that are held back because an earlier one may follow.
+/// Events that are held back because an earlier event may follow.
 pub struct Merge<T> {
     held: Vec<T>,
     held_max: usize,
@@ -52,8 +52,8 @@ impl<T: Timed> Merge<T> {
         self.pass(self.held.len(), each);
     }
 
-    /// Events that were passed on after a later one. The thread of such an event stood still between the
-    /// call and the writing of the event. No block is affected.
+    /// Number of events that were passed on after a later event. The thread of such an event stood still
+    /// between the call and the writing of the event. No block is affected.
     pub fn inversions(&self) -> u64 {
         self.inversions
     }

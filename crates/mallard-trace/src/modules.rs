@@ -32,7 +32,7 @@ pub struct Mapping {
     pub t1: Option<u64>,
 }
 
-/// What a frame of a call stack is.
+/// A frame of a call stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// Code of a module: the return address, as an offset in the file.
@@ -58,7 +58,7 @@ pub enum Frame {
     },
 }
 
-/// The most mappings. Further ones are ignored, so that a damaged stream cannot take all memory.
+/// The most mappings. Further mappings are ignored, so that a damaged stream cannot take all memory.
 const MAPPINGS_MAX: usize = 1 << 16;
 /// The most frames. All further addresses share one frame, so that a damaged stream cannot take all
 /// memory.
@@ -72,9 +72,9 @@ type Space = BTreeMap<u64, (u64, u64, u32)>;
 
 /// All modules, address spaces and frames of a stream.
 ///
-/// A process made by `fork` shares the address space of its parent. A process whose mappings
-/// contradict those of its space, as after `dlclose`, gets a space of its own. So the cache from
-/// addresses to frames never has to forget.
+/// A process made by `fork` shares the address space of its parent. If a mapping contradicts the space
+/// of its process, as after `dlclose`, the process gets a space of its own. So the cache from addresses
+/// to frames is always right.
 pub struct Modules {
     modules: Vec<Module>,
     by_identity: HashMap<Module, u32>,
@@ -114,7 +114,7 @@ impl Modules {
         self.space_of_process.insert(process, space);
     }
 
-    /// The address space of a process. A process that was not announced has the first one.
+    /// The address space of a process. A process that was not announced has the first address space.
     #[inline]
     pub fn space_of(&self, process: u32) -> u32 {
         self.space_of_process.get(&process).copied().unwrap_or(0)
@@ -227,7 +227,7 @@ impl Modules {
         &self.mappings
     }
 
-    /// Returns all frames. Looks up again those whose module was unknown when they were added.
+    /// Returns all frames. Looks up again each frame whose module was unknown when the frame was added.
     pub fn into_frames(self) -> (Vec<Module>, Vec<Frame>) {
         let Modules { modules, spaces, mut frames, .. } = self;
         for frame in &mut frames[FRAME_FIRST as usize..] {

@@ -89,7 +89,7 @@ pub(crate) fn is_standard(function: &str) -> bool {
     begins_with_any(function, &STANDARD)
 }
 
-/// Whether a function starts the program or a thread, `main` included.
+/// Whether a function starts the program or a thread. `main` counts.
 pub(crate) fn is_start(function: &str) -> bool {
     STARTS.contains(&function)
         || function.ends_with("::main")
@@ -140,8 +140,8 @@ pub fn short(function: &str) -> String {
                 continue;
             }
             '(' if depth == 0 && !text.is_empty() && !rest.starts_with("(anonymous") => {
-                // Skips the arguments. The name goes on after them only for a function inside this
-                // one or a lambda; `const` is left out.
+                // Skips the arguments. The name goes on after the arguments only for a function or
+                // lambda inside this function; `const` is left out.
                 let Some(end) = matching(rest) else { break };
                 rest = &rest[end..];
                 if !rest.starts_with("::") && !text.ends_with("{lambda") {
@@ -175,7 +175,7 @@ fn is_word(text: &str, word: &str) -> bool {
     before.is_some_and(|last| last.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
 }
 
-/// The position after the parenthesis that closes the first one.
+/// The position after the parenthesis that closes the first parenthesis.
 fn matching(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {

@@ -10,7 +10,7 @@ const PAGES: u64 = 64;
 /// A block with at least this many whole pages is large: its whole pages are stored as a range.
 const LARGE_PAGES_MIN: u64 = PAGES;
 
-/// The bytes of live blocks on one page or on several.
+/// The bytes of live blocks on one or several pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Bytes {
     /// Bytes that the program asked for.
@@ -139,9 +139,9 @@ impl Group {
 
 /// The pages of one process that hold live blocks.
 ///
-/// Memory: 0.6 KiB for each 256 KiB of addresses in which a block begins or ends, and an entry for
-/// each block of 256 KiB or more. Pages that had a block are remembered: they distinguish the memory
-/// of a malloc from other memory.
+/// Memory: 0.6 KiB for each 256 KiB of addresses in which a block begins or ends, and an entry for each
+/// block of 256 KiB or more. The process remembers which pages have ever had a block: these pages
+/// distinguish the memory of a malloc from other memory.
 pub(crate) struct Occupancy {
     rounding: Rounding,
     index: NumberMap<u64, u32>,

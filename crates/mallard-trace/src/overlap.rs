@@ -9,9 +9,9 @@ const CALLS_MAX: usize = 64;
 /// A call whose duration was measured.
 #[derive(Debug, Clone, Copy)]
 pub struct TimedCall {
-    /// When it began.
+    /// When the call began.
     pub begin: u64,
-    /// When it was done.
+    /// When the call was done.
     pub end: u64,
     /// The thread that called.
     pub thread: u32,

@@ -1,4 +1,4 @@
-//! What the resident memory of a program consisted of over time: see [`split`].
+//! The parts of the resident memory of a program over time: see [`split`].
 
 pub use crate::memory::{Cause, Growing, MemorySummary, Moment, Parts};
 
@@ -64,7 +64,7 @@ pub struct Row {
 /// Selects one of the parts.
 type Member = fn(&mut Parts) -> &mut i64;
 
-/// Reads the table `memory`. It is empty if the trace does not tell what the memory consisted of.
+/// Reads the table `memory`. The result is empty if the trace does not have the parts.
 pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
     let table = trace.table(&MEMORY)?;
     let times = table.i64s("t_ns")?.into_iter().zip(table.i64s("proc")?);
@@ -89,7 +89,7 @@ pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
 }
 
 /// Divides the resident memory into parts at each of `moments`, which are in nanoseconds since the
-/// stream was opened, in any order. The parts of a process at a moment are those of its last row before
+/// stream was opened, in any order. The parts of a process at a moment are those of its last row up to
 /// the moment. They are 0 before its first row and after its end.
 pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     let rows = rows(trace)?;

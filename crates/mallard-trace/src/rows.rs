@@ -50,7 +50,7 @@ pub(crate) struct Row {
     pub align: u8,
     /// The block, or -1.
     pub alloc: i64,
-    /// The block before a realloc: -1 if it was never seen, [`NULL`] if there was none.
+    /// The block before a realloc: -1 if the block was never seen, [`NULL`] if the realloc had no block.
     pub old_alloc: i64,
     /// The call stack, or -1 if it is not known.
     pub stack: i32,

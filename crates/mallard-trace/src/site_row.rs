@@ -12,8 +12,8 @@ macro_rules! site_row {
         lives { $($(#[doc = $life_doc:literal])* $life:ident,)* }
         estimates { $($(#[doc = $doc:literal])* $estimate:ident $low:literal $high:literal $n:literal,)* }
     ) => {
-        /// What one call stack allocated. In a sampled stream, counts and bytes are estimates of the
-        /// whole program. Times are nanoseconds.
+        /// The counts and measures of the blocks that one call stack allocated. In a sampled stream,
+        /// counts and bytes are estimates of the whole program. Times are nanoseconds.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct SiteRow {
@@ -79,7 +79,7 @@ site_row! {
     numbers {
         /// Blocks allocated.
         allocs,
-        /// Bytes allocated, growth by realloc included.
+        /// Bytes allocated, including growth by realloc.
         bytes,
         /// Blocks freed.
         frees,
@@ -99,9 +99,9 @@ site_row! {
         peak_t,
         /// Bytes in use at the peak of the whole program.
         at_peak_bytes,
-        /// Blocks freed by another thread than the one that allocated them.
+        /// Blocks freed by a thread other than the thread that allocated them.
         cross_thread_frees,
-        /// Blocks freed before their thread allocated another one.
+        /// Blocks freed before their thread allocated another block.
         short_lived,
         /// Time of the calls whose duration was measured.
         call_ns,

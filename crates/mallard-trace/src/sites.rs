@@ -12,16 +12,17 @@ use crate::memory::{Growing, MemorySummary};
 use crate::slices::{Slices, Width};
 use crate::touched::Touched;
 
-/// The most sites. Further ones are counted together, as the site of the empty call stack.
+/// The most sites. Further sites are counted together, as the site of the empty call stack.
 const SITES_MAX: usize = 1 << 19;
-/// The most sites in the list of those that only grow.
+/// The most sites in the list of sites that only grow.
 const GROWING_MAX: usize = 100;
 /// A site with fewer live blocks is not said to grow.
 const GROWING_BLOCKS_MIN: f64 = 8.0;
 /// A node of the tree that has no site.
 const NO_SITE: u32 = u32::MAX;
 
-/// What one call stack has allocated. In a sampled stream, sums are estimates of the whole.
+/// The counts of the blocks that one call stack has allocated. In a sampled stream, sums are estimates
+/// for all blocks.
 #[derive(Debug, Clone, Default)]
 #[repr(C)] // the fields that each event changes come first, on few cache lines
 pub struct Site {
@@ -39,7 +40,7 @@ pub struct Site {
     pub recorded: i64,
     /// Blocks allocated.
     pub allocs: f64,
-    /// Bytes allocated, growth by realloc included.
+    /// Bytes allocated, including growth by realloc.
     pub bytes: f64,
     /// Allocations that were recorded.
     pub recorded_allocs: i64,
@@ -53,9 +54,10 @@ pub struct Site {
     pub peak_t: i64,
     /// The number of the first block that was allocated after the moment of `peak_bytes`.
     peak_next: i64,
-    /// The pages of blocks that were in use when `peak_bytes` was `touched_at`, and have ended since.
+    /// The pages of blocks that have ended since the site reached its peak of `touched_at` bytes, at
+    /// which they were in use.
     touched: Touched,
-    /// See `touched`.
+    /// The value of `peak_bytes` for which `touched` was collected.
     touched_at: f64,
     /// Bytes in use over time.
     pub levels: Levels,
@@ -63,9 +65,9 @@ pub struct Site {
     pub at_peak_bytes: f64,
     /// Blocks freed.
     pub frees: f64,
-    /// Blocks freed by another thread than the one that allocated them.
+    /// Blocks freed by a thread other than the thread that allocated them.
     pub cross_thread: f64,
-    /// Blocks freed before their thread allocated another one.
+    /// Blocks freed before their thread allocated another block.
     pub short_lived: f64,
     /// Time of the timed calls, in nanoseconds. After `finish`, the estimated time of all calls.
     pub call_ns: i64,
@@ -106,7 +108,7 @@ impl Site {
         }
     }
 
-    /// Must be called for each block that ends after the last peak, and for those that never end.
+    /// Must be called for each block that ends after the last peak, and for each block that never ends.
     #[inline]
     fn end_block(&mut self, block: &Ended) {
         if block.id < self.peak_next && self.peak_allocs >= OBSERVATIONS_MIN as f64 {
@@ -294,7 +296,7 @@ impl Sites {
         self.epoch += u64::from(self.whole.peak_bytes > before);
     }
 
-    /// Counts the end of a block of a site: by a free, or without one if the stream lacks the free.
+    /// Counts the end of a block of a site. If the stream lacks the free, `free.is_a_call` is false.
     #[inline]
     pub fn free(&mut self, block: &Ended, free: &Free, now: &Now) {
         let size = block.size;
@@ -467,7 +469,7 @@ pub struct Free {
     pub is_cross_thread: bool,
     /// Whether its thread allocated no other block before the free.
     pub is_short_lived: bool,
-    /// Whether a recorded call freed it.
+    /// Whether a recorded call freed the block.
     pub is_a_call: bool,
 }
 

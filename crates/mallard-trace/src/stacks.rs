@@ -15,7 +15,7 @@ pub const FRAME_GAP: u32 = 1;
 /// The first frame with an address or a name.
 pub const FRAME_FIRST: u32 = 2;
 
-/// A call stack: its outer frames, its innermost one, and the last stack that was found below it.
+/// A call stack: its parent, its innermost frame, and the child that was found last.
 #[derive(Clone, Copy)]
 struct Node {
     parent: u32,
@@ -88,7 +88,7 @@ impl Tree {
         node
     }
 
-    /// Number of nodes, the root included.
+    /// Number of nodes, including the root.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }

@@ -106,7 +106,7 @@ pub struct Stacks {
     modules: Vec<i64>,
     offsets: Vec<i64>,
     module_paths: Vec<String>,
-    /// The function that was inlined into a frame, for frames that have one.
+    /// The function that was inlined into a frame, for frames with an inlined function.
     inlined: NumberMap<u32, u32>,
 }
 

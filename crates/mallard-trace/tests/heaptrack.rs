@@ -1,5 +1,5 @@
 //! Tests that files of heaptrack become traces. A model of all blocks says what the traces must hold,
-//! and a random program is written in both forms of heaptrack, the raw one and the interpreted one.
+//! and a random program is written in both forms of heaptrack: raw and interpreted.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn trace_of(text: &str) -> (tempfile::TempDir, Trace) {
     (folder, trace)
 }
 
-/// What one call stack allocated: blocks, bytes, blocks in use at the end, bytes in use at the end, and
+/// The sums of one call stack: blocks, bytes, blocks in use at the end, bytes in use at the end, and
 /// bytes in use at the peak of the program.
 type Sums = [i64; 5];
 
@@ -110,7 +110,7 @@ fn program(seed: u64) -> Program {
     Program { raw, interpreted: text, sites, peak, end_ms: ms as i64 }
 }
 
-/// What a trace says by call stack. Addresses of a raw file get the names of the model.
+/// The sums of a trace by call stack. Addresses of a raw file get the names of the model.
 fn sites_of(trace: &Trace) -> BTreeMap<String, Sums> {
     let stacks = trace.stacks().unwrap();
     let mut sites: BTreeMap<String, Sums> = BTreeMap::new();

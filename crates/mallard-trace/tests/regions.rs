@@ -229,7 +229,7 @@ fn the_table_is_made_once_and_kept_in_the_trace() {
     let written = std::fs::metadata(&path).unwrap().modified().unwrap();
     assert_eq!(file(&trace, scratch.path()).unwrap(), path);
     assert_eq!(std::fs::metadata(&path).unwrap().modified().unwrap(), written);
-    // A file that is no table of regions is replaced, and nothing else is left in the folder.
+    // A file that is not a table of regions is replaced, and nothing else is left in the folder.
     std::fs::write(&path, "no table").unwrap();
     file(&trace, scratch.path()).unwrap();
     assert_eq!(Table::open(trace.folder(), &REGIONS).unwrap().rows(), table.rows());

@@ -23,7 +23,7 @@ fn median(values: impl Iterator<Item = u64>) -> f64 {
     values[values.len().div_ceil(2) - 1] as f64
 }
 
-/// Compares all numbers of a region with those of the model.
+/// Compares all numbers of a region with the numbers of the model.
 fn check(region: &Region, model: &Model, seed: u64) {
     let what = format!("{} {:?} of seed {seed}", region.function, region.ends);
     let instances = || model.instances.iter();

@@ -415,7 +415,8 @@ fn a_thread_waits_for_the_others_before_it_runs_ahead() {
         script.malloc(1, 0x80 + turn, 16, MAIN).free(1, 0x80 + turn, MAIN);
     }
     let (file, _) = compiled(script, &Plan::default());
-    // Each large block ends a step. The last one waits for what thread 1 did two steps before.
+    // Each large block ends a step. The last block waits for the position that thread 1 had reached two
+    // steps before.
     let expected = [
         "malloc 8388608 slot 0",
         "start thread 1",
@@ -437,6 +438,6 @@ fn a_thread_runs_less_far_ahead_of_the_thread_that_frees_its_blocks() {
         script.malloc(0, 0x10 + turn, 1 << 20, MAIN).free(1, 0x10 + turn, MAIN);
     }
     let (file, _) = compiled(script, &Plan::default());
-    // The last block waits until the first one is freed.
+    // The last block waits until the first block is freed.
     assert_eq!(file.text(1)[6..8], ["wait 4 of thread 0", "malloc 1048576 slot 19"]);
 }

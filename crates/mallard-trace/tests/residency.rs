@@ -14,7 +14,7 @@ const PAGE: u64 = 4096;
 /// Bytes of a page that were requested, and bytes that the malloc takes for them.
 type Sums = (u64, u64);
 
-/// What the model knows of a process.
+/// The state of a process in the model.
 #[derive(Default)]
 struct Model {
     /// From the address of a live block to its size.
@@ -135,7 +135,7 @@ fn place(random: &mut Random, model: &Model, size: u64) -> Option<u64> {
 fn remap(random: &mut Random, model: &mut Model) -> String {
     let mut text = String::new();
     for (start, end) in REGIONS {
-        // A region is one mapping or two, whose border may lie anywhere.
+        // A region is one mapping, or two mappings with a border anywhere between them.
         let pages = (end - start) / PAGE;
         let border = start + PAGE * random.below(pages as usize) as u64;
         for (&start, _) in model.maps.range(start..end) {
@@ -185,7 +185,7 @@ fn program(seed: u64) -> (Vec<u8>, Vec<(i64, Parts)>) {
                 let shrunk = random.below(model.live[&addr] as usize + 1) as u64;
                 let begin = call(op::REALLOC_FROM, t, addr, shrunk, 0, &[0x10]);
                 stream.piece(0, &[begin, call(op::REALLOC_TO, t, addr, shrunk, 1, &[])]);
-                // glibc may return the block of a realloc to 0 bytes, and then frees nothing.
+                // A realloc to 0 bytes may return the block; then nothing is freed.
                 model.put(addr, shrunk);
             }
             7 => {
@@ -276,8 +276,8 @@ fn a_trace_that_does_not_tell_has_no_parts() {
     assert_eq!(trace.manifest().memory.sentence(), None);
 }
 
-/// Makes a program that runs for 1.6 s with four sites: one leaks, one builds at the start, one
-/// allocates and frees, one fills and empties.
+/// Makes a program that runs for 1.6 s with four sites: the first leaks, the second builds at the start,
+/// the third allocates and frees, the fourth fills and empties.
 fn growing_program() -> Vec<u8> {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");

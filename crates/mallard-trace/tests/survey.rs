@@ -96,7 +96,7 @@ fn blocks_are_counted_by_their_last_size_and_their_lifetime() {
         let mut of_sites = vec![all.clone(); SITES.len()];
         for life in &lives {
             let size = life.last_size();
-            // Powers of two up to 4 KiB, then every second one, and at last 16 MiB.
+            // Powers of two up to 4 KiB, then every second power, and at last 16 MiB.
             let largest = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536, 262144];
             let column = largest.iter().filter(|&&largest| size > largest).count()
                 + usize::from(size > 1 << 20);
@@ -228,7 +228,7 @@ fn more_blocks_in_use_than_the_limit_are_estimated_from_a_part() {
     let options = Options { limits: Limits { blocks: 2_000 }, ..Options::default() };
     let found = survey(&trace, &options).unwrap();
     assert!(found.one_in >= 32, "{}", found.one_in);
-    // Large blocks are counted one by one, so only the small ones are estimated.
+    // Large blocks are counted one by one, so only the small blocks are estimated.
     let large = 100.0 * f64::from(1 << 20);
     let small = found.timeline.live.last().unwrap() - large;
     assert!((small / (40_000.0 * 64.0) - 1.0).abs() < 0.1, "{small}");

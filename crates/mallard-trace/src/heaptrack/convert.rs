@@ -75,7 +75,7 @@ pub(super) struct Converter {
     stacks: Stacks,
     code: Code,
     kinds: Kinds,
-    /// The call stack of the last allocation, and a buffer for the next one.
+    /// The call stack of the last allocation, and a buffer for the next call stack.
     last: Vec<u32>,
     path: Vec<u32>,
 }

@@ -60,7 +60,7 @@ impl Lines {
         Ok(Lines { path: path.to_path_buf(), input, line: Vec::new(), number: 0 })
     }
 
-    /// The next line, without its end. `None` after the last one.
+    /// The next line, without its end. `None` after the last line.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>> {
         self.line.clear();
         let read = {

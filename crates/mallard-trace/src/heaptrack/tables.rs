@@ -77,7 +77,7 @@ impl Stacks {
         Ok(())
     }
 
-    /// Writes the nodes of a call stack to `to`, from the outermost one to `node`.
+    /// Writes the nodes of a call stack to `to`, from the outermost node to `node`.
     pub fn path(&self, node: u64, to: &mut Vec<u32>) -> Result<(), Fault> {
         if node > self.nodes.len() as u64 {
             return Err(Fault::Line(format!("there is no call stack {node:x} yet")));

@@ -73,7 +73,7 @@ impl Folder {
         }
     }
 
-    /// Exchanges the old trace with the new one, then removes the old one.
+    /// Exchanges the old trace with the new trace, then removes the old trace.
     fn replace(self) -> Result<()> {
         renameat_with(CWD, self.path(), CWD, &self.to, RenameFlags::EXCHANGE)
             .map_err(|error| refused(&self.to, &error.into()))?;

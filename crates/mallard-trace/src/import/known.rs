@@ -3,8 +3,9 @@
 use crate::modules::{Frame, Module};
 use crate::symbols::{Function, Symbols};
 
-/// What another program knows of the frames of a stream. The return addresses in the stream are
-/// indices in `frames`, plus 1, and the addresses of blocks only tell blocks apart.
+/// The modules and functions of the frames of a stream, looked up by another program. The return
+/// addresses in the stream are indices in `frames`, plus 1, and the addresses of blocks only tell blocks
+/// apart.
 pub(crate) struct Known {
     pub modules: Vec<Module>,
     pub frames: Vec<KnownFrame>,
@@ -15,12 +16,12 @@ pub(crate) struct Known {
 pub(crate) struct KnownFrame {
     /// Index in [`Known::modules`].
     pub module: Option<u32>,
-    /// At least one function, the outermost first.
+    /// The functions of the frame: at least one, the outermost first.
     pub functions: Vec<Function>,
 }
 
 impl Known {
-    /// Replaces the frames that stand for those of `self`.
+    /// Replaces each frame of the stream by the frame of `self` that it stands for.
     pub(super) fn resolve(self, frames: Vec<Frame>) -> (Vec<Module>, Vec<Frame>, Symbols) {
         let mut functions = Vec::new();
         let mut resolved = Vec::new();

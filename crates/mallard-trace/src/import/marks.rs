@@ -34,7 +34,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Takes a record of a thread. Returns a mark if the record completes one.
+    /// Takes a record of a thread. Returns a mark if the record completes the mark.
     pub fn take(&mut self, record: &Record, thread: u32) -> Option<Mark> {
         let mut partial = if is_mark(record.op()) {
             let bytes = (record.size() as usize).min(NAME_BYTES_MAX);

@@ -133,7 +133,7 @@ impl Mailbox {
     }
 }
 
-/// What was read from a stream, after its last event.
+/// The result of reading a stream, after its last event.
 pub(super) struct ReadStream {
     pub modules: Modules,
     pub tree: Tree,

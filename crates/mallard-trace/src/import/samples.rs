@@ -1,4 +1,4 @@
-//! What a `memory` record says of a process.
+//! Parses `memory` records, which describe the memory of a process at one moment.
 
 use crate::heaps::{Mapped, MappedChange, Resident};
 use crate::memory::Parts;

@@ -8,7 +8,7 @@ use crate::names::{forms, is_wrapper, short};
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::HashMap;
 
-/// The most candidates. With more, those with the smallest shares are left out.
+/// The most candidates. If there are more, the candidates with the smallest shares are left out.
 const CANDIDATES_MAX: usize = 400;
 
 /// A function that may be a region.
@@ -246,7 +246,7 @@ impl Weight {
     }
 }
 
-/// What lies below a function, and the call stack of its heaviest outermost call.
+/// The weight below a function, and the call stack of its outermost call with the most bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     weight: Weight,

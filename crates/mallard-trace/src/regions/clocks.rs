@@ -5,7 +5,7 @@ use crate::hash::NumberMap;
 use crate::tables::schema::{CPU, THREADS};
 use crate::trace::Trace;
 
-/// The CPU time of one thread. Between two readings it grows evenly.
+/// The CPU time of one thread. Between two readings, the CPU time is interpolated.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Clock {
     /// Times and CPU times, in nanoseconds.

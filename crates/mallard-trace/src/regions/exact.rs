@@ -26,7 +26,7 @@ struct Thread {
     instances: Opened,
 }
 
-/// What is known of a marked region.
+/// The sums of a marked region over its instances.
 #[derive(Default)]
 pub(super) struct Marked {
     /// The node that stands for the name of the region.
@@ -43,7 +43,7 @@ pub(super) struct Marked {
     pub escaped_of: NumberMap<u32, Escaped>,
 }
 
-/// The most regions. The marks of further ones are left out.
+/// The most regions. The marks of further regions are left out.
 const REGIONS_MAX: usize = 4096;
 
 /// All marked regions.

@@ -1,4 +1,4 @@
-//! What is known of an instance of a region when it has ended.
+//! The data of an instance of a region that has ended.
 
 /// The frees of an instance since its last allocation. Wink-out would leave these frees out.
 #[derive(Debug, Clone, Copy, Default)]

@@ -10,7 +10,8 @@ use crate::names::short;
 use crate::replay::End;
 use std::collections::BTreeMap;
 
-/// The regions that the program marks, those with the most calls first.
+/// The regions that the program marks, in the order of their calls: the region with the most calls
+/// first.
 pub(super) fn regions(candidates: &Candidates, passed: &Passed) -> Vec<Region> {
     let marked = passed.exact.iter().flat_map(|exact| &exact.regions);
     let mut regions: Vec<Region> = marked

@@ -32,7 +32,7 @@ pub(super) struct ListSum {
     pub foreign_frees: u64,
 }
 
-/// What was found in the events.
+/// The results of the pass over the events.
 pub(super) struct Passed {
     /// The sums of each candidate over its instances with sure and with drained ends.
     pub sure: Vec<Tally>,

@@ -1,4 +1,4 @@
-//! What is known of a region.
+//! The description of a region that was found.
 
 use crate::replay::End;
 use serde::{Serialize, Serializer};
@@ -25,14 +25,14 @@ impl Default for Limits {
 /// The regions of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Regions {
-    /// The regions, the most useful first: those without escapes and with many instances, by their
-    /// shares of the time of calls.
+    /// The regions, the most useful first. Regions without escapes and with many instances come first,
+    /// and among these the regions with the largest shares of the time of calls.
     pub all: Vec<Region>,
     /// Time of all calls of the program, in ns.
     pub total_call_ns: f64,
     /// All bytes that the program allocated.
     pub total_bytes: f64,
-    /// What the reader should know, in sentences.
+    /// Notes for the reader, as sentences.
     pub notes: Vec<String>,
 }
 

@@ -70,7 +70,7 @@ pub(super) fn regions(
     Regions { all, total_call_ns, total_bytes, notes }
 }
 
-/// What decides how useful a region is.
+/// The numbers that decide how useful a region is.
 struct Seen {
     instances: u64,
     unfinished: u64,
@@ -313,7 +313,7 @@ impl Names<'_> {
     }
 }
 
-/// Says what makes the regions of a trace less certain.
+/// Returns the reasons why the regions of a trace are less certain, as sentences.
 pub(super) fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |count: u64, text: String| notes.extend(Some(text).filter(|_| count > 0));

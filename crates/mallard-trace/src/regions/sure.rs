@@ -18,7 +18,7 @@ struct Open {
     cpu0: f64,
     bytes0: i64,
     signature0: Signature,
-    /// Frees and growth of blocks that belong to this instance and to no inner one.
+    /// Frees and growth of blocks that belong to this instance, but to no inner instance.
     freed: u64,
     grown: i64,
     run: Run,
@@ -99,7 +99,7 @@ impl Opened {
         }
     }
 
-    /// Ends the instances of all candidates but those in `kept`.
+    /// Ends the instances of all candidates that are not in `kept`.
     #[cold]
     pub fn end_unless(&mut self, kept: &[u16], clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
         for index in (0..self.open.len()).rev() {

@@ -24,8 +24,8 @@ pub fn file(trace: &Trace, scratch: &Path) -> Result<PathBuf> {
     keep(&regions, trace.folder()).or_else(|_| keep(&regions, scratch))
 }
 
-/// Writes the table `regions` into a folder. A file that is there is replaced at once, so that a
-/// reader sees the old rows or the new ones.
+/// Writes the table `regions` into a folder. An existing file is replaced in one step, so that a reader
+/// sees either the old rows or the new rows.
 pub fn keep(regions: &Regions, folder: &Path) -> Result<PathBuf> {
     let failed = |error: std::io::Error| {
         Error::new(

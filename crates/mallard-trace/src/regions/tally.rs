@@ -10,7 +10,7 @@ const SAMPLES_MAX: usize = 2048;
 /// Instances with different allocations are counted up to this number.
 pub(super) const INPUTS_MAX: usize = 1000;
 
-/// What the recorder and the system cost, in nanoseconds.
+/// The cost of the recorder and of the system, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Costs {
     pub recording_ns: f64,

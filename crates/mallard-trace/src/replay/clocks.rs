@@ -1,14 +1,14 @@
 //! Vector clocks: which ops of the other threads are certainly done before the next op of a thread.
 //!
-//! The clocks are cut short: a thread remembers only the threads that it waited for last. What a
-//! clock has forgotten costs one more wait, and changes nothing else.
+//! A clock is incomplete: a thread remembers only the threads that it waited for last. A forgotten
+//! position costs one more wait, and changes nothing else.
 
 /// How many other threads a thread remembers.
 const OTHERS_MAX: usize = 32;
 /// How many positions a thread remembers of each other thread.
 const PAST_MAX: usize = 8;
 
-/// What a thread knows of another one.
+/// What one thread knows of another thread.
 struct Known {
     other: usize,
     /// Pairs of positions, the oldest first: from its own position `.0` on, the thread knows that
@@ -25,7 +25,7 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// Adds a thread, which knows of no other.
+    /// Adds a thread, which knows nothing of other threads.
     pub fn add_thread(&mut self) {
         self.threads.push(Vec::new());
     }

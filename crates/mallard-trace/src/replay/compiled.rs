@@ -19,7 +19,7 @@ pub struct Compiled {
     pub calls: u64,
     /// How many slots the ops use.
     pub slots: u64,
-    /// Number of targets, the malloc of the process included.
+    /// Number of targets, including the malloc of the process.
     pub targets: u32,
     /// Most requested bytes in use at once.
     pub live_peak: u64,
@@ -46,7 +46,7 @@ pub struct RuleResult {
     pub unfinished: u64,
     /// Blocks that the rule allocates.
     pub blocks: u64,
-    /// Bytes of these blocks, growth by realloc included.
+    /// Bytes of these blocks, including growth by realloc.
     pub bytes: u64,
     /// Blocks that outlived their instance, including blocks that were never freed.
     pub escapes: u64,
@@ -62,7 +62,7 @@ pub struct RuleResult {
     pub totals: Spread,
     /// Targets that the rule has.
     pub targets: u32,
-    /// Whether several threads use one instance.
+    /// Whether several threads use the same instance.
     pub is_shared: bool,
     /// Calls that go through an abstract base.
     pub virtual_calls: u64,

@@ -32,7 +32,7 @@ impl Emitter {
         thread
     }
 
-    /// Makes a thread wait until another one has reached a position, unless earlier waits already
+    /// Makes a thread wait until another thread has reached a position, unless earlier waits already
     /// imply that.
     ///
     /// The other thread has reached the position already, in the order of the recording. So all
@@ -52,7 +52,7 @@ impl Emitter {
         self.edges += 1;
     }
 
-    /// Adds an op that is no call.
+    /// Adds an op that is not a call.
     pub fn push(&mut self, thread: usize, op: Op) -> u64 {
         self.streams.push(thread, op);
         self.streams.position(thread)

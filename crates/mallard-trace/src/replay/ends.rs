@@ -7,8 +7,8 @@ pub(crate) fn kept_frames(depth: u16, fresh: u16) -> u16 {
     depth.saturating_sub(fresh)
 }
 
-/// Whether an instance is over at an event of its thread. `entry` is the depth of the outermost
-/// frame of the region's function in the call stack of the event, or 0 if there is none.
+/// Whether an instance is over at an event of its thread. `entry` is the depth of the outermost frame of
+/// the region's function in the call stack of the event, or 0 if the function is not in the call stack.
 ///
 /// A frame is a return address and the place of that address on the stack. Address and place tell which
 /// call of the *next inner* function is running. So a function is in the same call as before only if the

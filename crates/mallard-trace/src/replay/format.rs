@@ -75,7 +75,7 @@ pub struct Op {
     pub what: u64,
     /// A slot, or a thread.
     pub slot: u32,
-    /// Nanoseconds from the end of the thread's previous call to this one.
+    /// Nanoseconds from the end of the thread's previous call to this call.
     pub gap: u32,
 }
 
@@ -136,8 +136,8 @@ pub fn pack(size: u64, align_log2: u8, op: u8, target: u16) -> u64 {
         | u64::from(target & 0x1fff) << TARGET_SHIFT
 }
 
-/// What the header says, apart from the constants, the numbers of threads and targets, and the
-/// checksum.
+/// The sums in the header: all its fields except the constants, the numbers of threads and targets, and
+/// the checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
     /// How many slots the ops use.
@@ -182,7 +182,7 @@ impl Thread {
 pub struct Target {
     /// One of [`allocator`].
     pub allocator: u32,
-    /// Whether several threads use one instance.
+    /// Whether several threads use the same instance.
     pub is_shared: bool,
     /// Bytes of the allocator's first chunk; 0 for its default.
     pub first_chunk: u64,

@@ -29,7 +29,8 @@ pub(super) struct Lead {
     /// Positions of all threads at the end of the previous step, and of the step before.
     last: Vec<u64>,
     older: Vec<u64>,
-    /// The threads that moved in the step before the previous one, with their positions at its end.
+    /// The threads that moved in the step before the previous one, with their positions at the end of
+    /// that step.
     before: Vec<(usize, u64)>,
 }
 
@@ -45,8 +46,7 @@ impl Lead {
         self.count(bytes / ALLOCATED_PART, peak, emitter);
     }
 
-    /// Counts the bytes of a block that was allocated by another thread than the one that frees it.
-    /// May end the step.
+    /// Counts the bytes of a block that one thread allocated and another thread frees. May end the step.
     #[inline]
     pub fn crossed(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
         self.count(bytes, peak, emitter);

@@ -45,8 +45,8 @@ pub struct Options {
     /// Whether a plan is compiled although it winks out blocks that are used afterwards. The frees
     /// of such blocks are left out.
     pub allow_escapes: bool,
-    /// How many free slots of other threads may lie idle before a thread takes one of them, which
-    /// needs a wait for the thread that freed the slot. More idle slots mean fewer waits, and cost
+    /// How many free slots of other threads may lie idle before a thread takes one of them. To take a
+    /// slot of another thread needs a wait for that thread. More idle slots mean fewer waits, and cost
     /// the player 8 bytes each.
     pub spare_slots: usize,
     /// A thread waits before an op until the other threads have done what came this many bytes

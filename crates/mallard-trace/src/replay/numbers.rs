@@ -53,8 +53,8 @@ impl Numbers {
         self.count
     }
 
-    /// Takes a number for a thread. Returns `None` if no number is free and `may_grow` forbids a
-    /// new one, or if all 2^32 are in use.
+    /// Takes a number for a thread. Returns `None` if no number is free and `may_grow` forbids new
+    /// numbers, or if all 2^32 numbers are in use.
     pub fn take(&mut self, thread: usize, may_grow: bool) -> Option<Taken> {
         if let Some((number, _)) = self.free.get_mut(thread).and_then(VecDeque::pop_back) {
             self.free_count -= 1;
@@ -69,7 +69,8 @@ impl Numbers {
         self.grow(thread)
     }
 
-    /// Adds a group of numbers. The thread takes the first one and has given back the others.
+    /// Adds a group of numbers. The thread takes the first number. The others count as numbers that it
+    /// gave back.
     fn grow(&mut self, thread: usize) -> Option<Taken> {
         let number = self.count;
         let unused = self.spare - self.free_count;
@@ -79,8 +80,8 @@ impl Numbers {
         Some(Taken { number, after: None, is_new: true })
     }
 
-    /// Takes the oldest free number of the thread from which a number was taken last. If that
-    /// thread has none, takes it from the thread that has the most.
+    /// Takes the oldest free number of the thread from which a number was taken last. If that thread has
+    /// no free number, takes one from the thread that has the most.
     fn take_from_other(&mut self) -> Taken {
         if self.free[self.victim].is_empty() {
             let most = self.free.iter().enumerate().max_by_key(|(_, free)| free.len());

@@ -60,8 +60,8 @@ pub enum Scope {
     /// Blocks that are allocated while a function runs, in an instance for each outermost call of it
     /// on a thread.
     Region(String),
-    /// Blocks whose innermost function is this one, apart from functions that only pass an
-    /// allocation on. They have one instance that lives as long as the program.
+    /// Blocks that this function allocates. Functions that only pass an allocation on are skipped. They
+    /// have one instance that lives as long as the program.
     Site(String),
     /// Blocks of a node of the table `stacks`, in one instance that lives as long as the program.
     Stack(u32),
@@ -312,7 +312,7 @@ fn unknown_key(whose: &str, key: &str, known: &[&str]) -> Error {
     bad(format!("{whose} has the unknown key `{key}`"), help)
 }
 
-/// The name that is most similar to a word, if one is similar.
+/// The name that is most similar to a word, if any name is similar.
 pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let similarity = |name: &str| strsim::jaro_winkler(word, name);
     let best = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;

@@ -11,7 +11,7 @@ use crate::hash::NumberMap;
 
 /// A block without a rule, or a rule without an instance.
 pub(super) const NO_INSTANCE: u32 = u32::MAX;
-/// How many closed targets of other threads a rule leaves idle before it uses one of them again.
+/// How many closed targets of other threads a rule leaves idle before the rule uses such a target again.
 const SPARE_TARGETS: usize = 64;
 
 /// A rule while the trace is compiled.
@@ -35,7 +35,7 @@ impl RuleState {
     }
 }
 
-/// An instance of a region, or the one instance of another rule.
+/// An instance of a region, or the only instance of a rule without a region.
 struct Instance {
     rule: usize,
     /// The thread that runs the region; thread 0 for rules without a region.
@@ -115,8 +115,8 @@ impl Regions {
         Ok(())
     }
 
-    /// Returns the instance in which a thread allocates under a rule. Begins an instance if there
-    /// is none.
+    /// Returns the instance in which a thread allocates under a rule. Begins an instance if the thread
+    /// has no open instance.
     #[inline]
     pub fn enter(&mut self, thread: usize, rule: usize, emitter: &mut Emitter) -> Result<u32> {
         let whole = self.rules[rule].whole;
@@ -230,7 +230,7 @@ impl Regions {
         self.count_virtual(instance, 1);
     }
 
-    /// Counts calls that go through an abstract base, if the strategy has one.
+    /// Counts calls that go through an abstract base, if the strategy has an abstract base.
     fn count_virtual(&mut self, instance: u32, calls: u64) {
         let state = &mut self.rules[self.instances[instance as usize].rule];
         if state.rule.strategy.is_virtual() {

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) const NO_RULE: usize = usize::MAX;
 const NONE: u16 = u16::MAX;
 
-/// What a plan says of each node of the tree of call stacks.
+/// The rules of a plan for each node of the tree of call stacks.
 #[derive(Default)]
 pub(super) struct Selection {
     /// The rule of each node.
@@ -130,7 +130,7 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
     }
 }
 
-/// What a plan says of each frame.
+/// The rules of a plan for each frame.
 struct Frames {
     /// The rule for the innermost function that allocates itself. `None` if all functions of the
     /// frame only pass an allocation on, or have no name.
@@ -306,7 +306,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds the next node. The first one is the empty call stack.
+    /// Adds the next node. The first node is the empty call stack.
     fn add(&mut self, parent: usize, frame: usize) {
         let node = self.rules.len();
         let is_root = node == 0 || parent >= node; // the second only in a damaged table

@@ -11,9 +11,9 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recorded {
     pub tid: i32,
-    /// When it started, if that is known.
+    /// When the thread started, if that is known.
     pub t0: Option<i64>,
-    /// When it ended, if that is known.
+    /// When the thread ended, if that is known.
     pub t1: Option<i64>,
     /// How many events it has.
     pub events: u64,
@@ -71,9 +71,9 @@ impl Process {
 
 /// A thread while it is compiled.
 pub(super) struct ThreadState {
-    /// The thread that started it. The first thread has none.
+    /// The thread that started this thread. `None` for the first thread.
     pub creator: Option<usize>,
-    /// When it ended, if that is known.
+    /// When the thread ended, if that is known.
     pub t1: Option<i64>,
     /// The end of its last call, in nanoseconds.
     pub end_of_call: i64,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Bytes that are read at once. The longest event, with 65,535 return addresses, fits.
 const BUFFER_BYTES: usize = 1 << 20;
-/// The longest text that a writer writes. A longer one is damage.
+/// The longest text that a writer writes. A stream with a longer text is damaged.
 const TEXT_BYTES_MAX: u64 = 1 << 16;
 /// The largest window of `zstd -19`, as a power of two. The writer of Mallard uses a smaller window.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
@@ -24,7 +24,7 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The text of the record; empty if records of its kind have none. Bytes that are no UTF-8 are
+    /// The text of the record; empty if its kind of record has no text. Bytes that are not UTF-8 are
     /// replaced by U+FFFD.
     pub fn text(&self) -> Cow<'a, str> {
         if format::has_text(self.record.op()) {
@@ -72,7 +72,7 @@ pub struct Reader<R: Read> {
     fault: Option<Ending>,
 }
 
-/// The input, preceded by the bytes that told whether it is compressed.
+/// The input, preceded by the bytes that were read to find out whether the input is compressed.
 type Whole<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
 type Decoder<R> = zstd::stream::read::Decoder<'static, io::BufReader<Whole<R>>>;
 
@@ -149,7 +149,7 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// The number of records read so far, those of texts and call stacks included.
+    /// The number of records read so far, including the records that texts and call stacks take.
     pub fn records(&self) -> u64 {
         self.records
     }

@@ -4,8 +4,8 @@
 /// the moment with the most bytes in use, so the peak of the program is one of the moments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
-    /// The moments in order, in nanoseconds since the stream was opened. The last one may equal the
-    /// one before it.
+    /// The moments in order, in nanoseconds since the stream was opened. The last two moments may be
+    /// equal.
     pub t_ns: Vec<i64>,
     /// The bytes in use at each moment.
     pub live: Vec<f64>,
@@ -56,7 +56,7 @@ impl Highest {
             self.end_part();
             self.part += 1;
         }
-        // Until the event, the value is the one at the end of the part before.
+        // Until the event, the value is the same as at the end of the previous part.
         let begin = self.part * self.width;
         self.highest = (t_ns > begin).then_some((begin, self.now));
     }
@@ -79,7 +79,7 @@ impl Highest {
         }
     }
 
-    /// Ends the timeline at the last event. The last value is the one after that event.
+    /// Ends the timeline at the last event. The last value is the value after that event.
     pub fn finish(mut self, last_ns: i64) -> Timeline {
         self.end_part();
         let (last_t, last) = (self.done.t_ns.last().copied(), self.done.live.last().copied());

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 const SYSTEM_FOLDER: &str = "/usr/lib/debug";
 
-/// The file of a module, if it is still the one that ran. `folders` are searched first, as if each
-/// was the root of the file system.
+/// The file of a module, if the file has the build-id of the module. `folders` are searched first, as if
+/// each folder was the root of the file system.
 pub(super) fn binary(module: &Module, folders: &[PathBuf]) -> Option<PathBuf> {
     let path = Path::new(&module.path);
     let inside = path.strip_prefix("/").unwrap_or(path);

@@ -76,8 +76,8 @@ pub struct Row<'a> {
     pub inline_of: Option<u32>,
 }
 
-/// Looks up all frames. Each module is read once, several at the same time. `folders` may have
-/// debug information. If `folders` is `None`, nothing is looked up.
+/// Looks up all frames. Each module is read once, and several modules are read at the same time.
+/// `folders` may have debug information. If `folders` is `None`, nothing is looked up.
 pub fn look_up(modules: &[Module], frames: &[Frame], folders: Option<&[PathBuf]>) -> Symbols {
     let mut of_module: Vec<Vec<(u32, u64)>> = vec![Vec::new(); modules.len()];
     let mut functions = vec![Vec::new(); frames.len()];

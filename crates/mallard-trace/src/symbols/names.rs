@@ -205,7 +205,7 @@ impl<'a> SymbolTable<'a> {
     fn name(&self, address: u64) -> Option<String> {
         let after = self.symbols.partition_point(|&(begin, ..)| begin <= address);
         let &(begin, bytes, name) = self.symbols.get(after.checked_sub(1)?)?;
-        // Functions in assembly often have no size: they reach to the next one.
+        // Functions in assembly often have no size: they reach to the next function.
         (bytes == 0 || address - begin < bytes)
             .then(|| demangle_auto(Cow::Borrowed(name), None).into_owned())
     }

@@ -255,7 +255,7 @@ pub const SAMPLES: Schema = Schema {
     ],
 };
 
-/// Where the resident memory of the processes was, as often as the system told it: see
+/// Where the resident memory of the processes was, at each moment for which the parts are known: see
 /// `crate::residency::Parts`.
 pub const MEMORY: Schema = Schema {
     name: "memory",

@@ -24,7 +24,7 @@ pub const GROUP_ROWS: usize = 1 << 20;
 /// The most row groups in one file of a table that is a folder of files.
 const PART_GROUPS: usize = 64;
 
-/// Who reads the tables that are written.
+/// The readers for which tables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// Mallard, and other readers that know all encodings of Parquet. The files are the smallest.

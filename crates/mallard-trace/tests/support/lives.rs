@@ -1,5 +1,5 @@
-//! Random programs whose blocks are written down one by one, so that any figure of a trace can be
-//! computed from their histories without reading events.
+//! Random programs with the history of each block, so that any figure of a trace can be computed without
+//! reading events.
 
 use super::{call, Random, StreamOf};
 use mallard_trace::format::op;
@@ -17,7 +17,7 @@ pub struct Life {
     pub addr: u64,
     /// The sizes of the block, each with the time from which it holds.
     pub sizes: Vec<(i64, u64)>,
-    /// When it was freed, and by which thread.
+    /// When the block was freed, and by which thread.
     pub end: Option<(i64, usize)>,
 }
 
@@ -60,7 +60,8 @@ impl Maker {
         self.t as i64 - 1000
     }
 
-    /// An address that no block in use has. Small blocks lie in two heaps, large ones far apart.
+    /// An address at which no block is in use. Small blocks lie in two heaps, and large blocks far
+    /// apart.
     fn address(&mut self, size: u64) -> u64 {
         loop {
             let place = self.random.below(3000) as u64;

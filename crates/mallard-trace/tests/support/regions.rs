@@ -1,5 +1,5 @@
 //! Random programs with functions that call, return, jump and die, and a model of their regions: the
-//! definition of instances, followed one function at a time.
+//! model follows the definition of instances, one function at a time.
 
 use crate::replay::Script;
 use crate::support::Random;

@@ -35,7 +35,7 @@ pub(super) fn refused(to: &Path, error: &io::Error) -> Error {
     )
 }
 
-/// The error of two blocks with one number.
+/// The error if two blocks have the same number.
 pub(super) fn damaged(alloc: i64) -> Error {
     Error::new(
         ErrorKind::Damaged,
