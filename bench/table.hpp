@@ -1,6 +1,6 @@
 // Arrays of the harness itself: indices, pointers, samples. The arrays come directly from the
 // operating system, so that they do not warm or fragment a heap that is being measured. Their bytes
-// are counted, so that the memory of a contender can be separated from that of the harness.
+// are counted, so that they can be subtracted from the memory of a contender.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the memory of replays with that of the programs.
+"""Compares the memory of replays with the memory of the programs.
 
     bench/calibration/memory.py [--case REGEX] [--work SHARE]
 

@@ -24,8 +24,8 @@ struct heap_library {
     std::string (*version)(void* library);
 };
 
-/// Opens the library `which`, whose symbols stay separate from those of other libraries. Throws
-/// `cannot_run` if the library is missing.
+/// Opens the library `which`, whose symbols stay separate from the symbols of other libraries.
+/// Throws `cannot_run` if the library is missing.
 heap_functions load_heap(heap_library const& which);
 
 std::string mimalloc_version(void* library);

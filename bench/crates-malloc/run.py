@@ -3,11 +3,10 @@
 
     ./x bench crates-malloc [--rounds N] [--only PROGRAM,...] [--json]
 
-Builds the program once for each allocator, which a feature of the package selects. Then runs all
-builds in turn (A B C ..., A B C ...), N times. Times are those of the whole process, including the
-generation of the input. Memory is the peak of the resident set. Prints the median, and half the
-interquartile range in percent of the median. With --json, prints rows of the suite `crates` in the
-form of `./x bench`.
+Builds the program once for each allocator, which a feature of the package selects. Then runs all builds
+in turn (A B C ..., A B C ...), N times. Times are for the whole process, including the generation of the
+input. Memory is the peak of the resident set. Prints the median, and half the interquartile range in
+percent of the median. With --json, prints rows of the suite `crates` in the form of `./x bench`.
 """
 import argparse
 import json

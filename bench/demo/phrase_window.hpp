@@ -67,7 +67,7 @@ struct phrase_window {
     }
 
 private:
-    /// Returns both words and the text between them, white space included.
+    /// Returns both words and the text between them, including white space.
     static std::string_view joined(std::string_view first, std::string_view second) noexcept
     {
         return {first.data(),

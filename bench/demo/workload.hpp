@@ -15,7 +15,7 @@ struct answer {
     std::uint64_t read = 0;     ///< words, bytes or phrases of the text
     std::uint64_t made = 0;     ///< how many items the structure has
     std::uint64_t found = 0;    ///< how many results the use phase found
-    std::uint64_t checksum = 0; ///< checksum of all results, content included
+    std::uint64_t checksum = 0; ///< checksum of all results and their content
 
     bool operator==(const answer&) const = default;
 };

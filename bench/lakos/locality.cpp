@@ -29,7 +29,7 @@ std::string described(lists const& l)
 struct history {
     std::string after = {};  // in the name: "/shuffles=0.1"; empty for the talk's 5
     double shuffles = 5;     // moves of each element before each measurement
-    std::size_t stages = 1;  // number of shuffles, each then measured
+    std::size_t stages = 1;  // number of shuffles, with a measurement after each
     std::size_t walks = 256; // walks over a list before the next list
     std::size_t looks = 9;   // measurements after a shuffle, with 256 walks, 128, ... 1
 
@@ -39,7 +39,8 @@ struct history {
     }
 };
 
-enum class who { all, talks, first }; // which contenders; `talks`: those of the talk's program
+// A choice of contenders. `talks`: the contenders of the talk's program.
+enum class who { all, talks, first };
 
 // Returns the contenders that can free single blocks. Only some of them run the talk's program,
 // because the corrected variant measures the same in a hundredth of the time.

@@ -2,9 +2,9 @@
 // blocks of one size or of several sizes, and four threads with small blocks.
 //
 // Faithful (as published): each round is a new process, so the first use of memory is part of the
-// mean. The number of repetitions is that of the table. The report does not say what was written to
-// the blocks, so there is a row in which nothing is written and a row in which each page is
-// written. In the row "tiny" a malloc and a free are one operation each, and the start of the
+// mean. The number of repetitions is the same as in the table. The report does not say what was
+// written to the blocks, so there is a row in which nothing is written and a row in which each page
+// is written. In the row "tiny" a malloc and a free are one operation each, and the start of the
 // threads is timed. In all other rows a malloc and its free are one operation.
 //
 // Corrected: processes and threads stay, and the measured time is more than a second in total. The

@@ -2,10 +2,10 @@
 // v0.4.0 for one thread. All have 1,000,000 blocks of 64 bytes.
 //
 // Faithful (as published): there are ten repetitions, of which the first is dropped. The blocks and
-// pages of a pool exist before the clock starts, but those of a malloc do not. Blocks are freed in
-// the order of allocation. One block is live in the interleaved case. Both versions measure in the
-// same way, so one measurement is reported under both names. The clock is the CPU time of the
-// thread instead of wall time, because other programs share the machine.
+// pages of a pool exist before the clock starts, but the blocks and pages of a malloc do not.
+// Blocks are freed in the order of allocation. One block is live in the interleaved case. Both
+// versions measure in the same way, so one measurement is reported under both names. The clock is
+// the CPU time of the thread instead of wall time, because other programs share the machine.
 //
 // Corrected: pool and malloc start in the same state. Either both are warm, or both are cold and
 // the figures include construction and page faults. Further rows free in other orders, and have 1

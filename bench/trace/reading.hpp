@@ -1,4 +1,4 @@
-// Commands that read a finished recording, beside those of other recorders.
+// Commands that read a finished recording, in Mallard and in other recorders.
 #pragma once
 
 #include <bench/trace/recorders.hpp>

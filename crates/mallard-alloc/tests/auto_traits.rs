@@ -164,8 +164,8 @@ fn a_map_is_send_and_sync_like_a_vector_of_its_values() {
     }
 }
 
-/// A borrowing iterator has the auto traits of a reference to the map. A consuming iterator has
-/// those of the map.
+/// A borrowing iterator has the auto traits of a reference to the map. A consuming iterator has the auto
+/// traits of the map.
 #[test]
 fn an_iterator_is_send_and_sync_like_an_iterator_of_a_vector() {
     macro_rules! lends {

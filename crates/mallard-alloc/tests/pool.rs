@@ -27,7 +27,7 @@ fn pools_with_small_chunks_use_most_of_a_small_limit() {
         assert!(pool.try_allocate(layout(64, 8)).is_some());
         count
     }
-    // 32 KiB hold 512 blocks less the headers of the chunks.
+    // 32 KiB hold 512 blocks, minus the space of the chunk headers.
     assert!(fills::<sync::Unshared<1024>>(0) >= 400);
     assert!(fills::<sync::Mutex<1024>>(0) >= 400);
     assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // the thread's cache takes the rest

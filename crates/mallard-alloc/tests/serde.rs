@@ -68,7 +68,7 @@ fn retired_slots_stay_retired() {
         twin.remove(key);
         count += 1;
     }
-    assert_eq!(count, 5 * 7); // neither the retired slot nor the slot in use
+    assert_eq!(count, 5 * 7); // the retired slot and the slot in use do not count
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub enum FaultKind {
     ForeignFree,
     /// The address is inside a block.
     InteriorFree,
-    /// The size or alignment passed to the free differs from that of the allocation.
+    /// The size or alignment passed to the free differs from the size or alignment of the allocation.
     WrongLayout,
     /// Bytes behind the block were overwritten.
     Overrun,

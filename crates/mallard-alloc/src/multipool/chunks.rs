@@ -1,4 +1,4 @@
-//! A list of chunks of a multipool: those of one size class, or the bootstrap slabs.
+//! A list of chunks of a multipool: the chunks of one size class, or the bootstrap slabs.
 
 use super::list::{Elements, Link};
 use crate::base::bits::{align_up, layout};
