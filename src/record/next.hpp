@@ -1,5 +1,5 @@
-// The next allocator: the functions of malloc's family that the program would call without the
-// recorder. The hooks call them.
+// The next allocator: the functions that the program would call without the recorder. The hooks
+// call these functions.
 #pragma once
 
 #include <cstddef>
