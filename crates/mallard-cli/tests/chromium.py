@@ -1,4 +1,4 @@
-"""What the browser tests of all pages share: a headless Chromium, what it shows, and promises.
+"""Helpers of the browser tests of all pages: a headless Chromium, its output, and promises.
 
 A promise is a function whose name states what it checks. `keep` runs promises and prints each with
 its outcome. The tests need Debian's chromium, chromium-driver and python3-selenium.

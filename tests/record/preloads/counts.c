@@ -1,5 +1,5 @@
-/* A library, preloaded after the recorder, that counts the calls which reach it: of malloc and all
- * other functions that allocate, of realloc, and of free. The three 64-bit counters are in the file
+/* A library, preloaded after the recorder, that counts the calls that reach it in three groups: all
+ * functions that allocate, realloc, and free. The three 64-bit counters are in the file
  * that the environment variable COUNTS names, so that they survive _exit. Only the first process
  * counts.
  */

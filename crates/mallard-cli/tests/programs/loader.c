@@ -1,5 +1,5 @@
-/* Loads the plugin that the argument names: bound to the libraries before it, and with
- * RTLD_DEEPBIND. The plugin's blocks are freed here. */
+/* Loads the plugin that the argument names: five times in the usual way, and then with
+ * RTLD_DEEPBIND. Frees the blocks of the plugin. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

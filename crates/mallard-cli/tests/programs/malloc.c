@@ -1,5 +1,5 @@
-/* A malloc for the tests of `mallard try`: it never frees, and goes wrong in the way that the
-   variable WRONG names, after 50 calls, in any program but mallard itself. */
+/* A malloc for the tests of `mallard try`, which never frees. After 50 calls it fails in the way
+   that the variable WRONG names, in every program except mallard itself. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""What the reader chooses, and how each plot follows."""
+"""Tests that each plot follows the reader's choice of sites."""
 from shared import PLOTS, below_main, by_id, choose_row, click_row, crumbs, keys_of, open_page, picture, promise, sites_shown, stack_names, table_of, title, wait_until, words
 from chromium import run
 from selenium.webdriver.common.action_chains import ActionChains

@@ -1,4 +1,4 @@
-"""Odd data, and many."""
+"""Tests of the page with unusual data, and with many sites."""
 import copy
 
 import chromium

@@ -1,4 +1,4 @@
-"""What the promises of the report's page share: pages, what they show, and how a reader acts."""
+"""Helpers of the tests of the report's page: pages, their content, and the actions of a reader."""
 import json
 import subprocess
 import sys

@@ -173,7 +173,7 @@ function addCard(card, number) {
   addPlan(how, card);
 }
 
-// What a strategy would do that the user wished for.
+// Shows the result of a strategy that the user asked for.
 function addWish(forced) {
   if (!forced) return;
   const box = byId("wish");

@@ -1,5 +1,5 @@
-// The instances of a region over time: a lane for each thread, a bar for each instance. What is red
-// outlives its instance.
+// The instances of a region over time: a lane for each thread, a bar for each instance. Blocks that
+// outlive their instance are red.
 
 const lanesView = { region: 0, cell: null, threads: [], left: 0, width: 0, t0: 0, t1: 1 };
 const laneHeight = 30;
@@ -145,7 +145,8 @@ function laneLines(cell) {
 // The instances of a thread.
 const cellsOf = (thread) => [...lanesNow().t0.keys()].filter((cell) => lanesNow().thread[cell] === thread);
 
-// The instance at a point: of those near by, the one that escapes first, then the nearest.
+// The instance at a point. Among several near the point, one with escapes comes first, then the
+// nearest.
 function laneAt(x, y) {
   const thread = lanesView.threads[Math.floor(y / laneHeight)];
   if (thread === undefined || x < lanesView.left - 4) return null;

@@ -15,7 +15,7 @@ function fillAt(moment) {
   return fillRead.get(moment);
 }
 
-// The moment of the program's peak. The details of sites are of this moment.
+// The moment of the program's peak. The details of sites show this moment.
 const peakMoment = () => Math.max(0, map.peak);
 
 // Decodes run lengths: calls `use(cell, value)` for each cell of a text of pairs of a count and a

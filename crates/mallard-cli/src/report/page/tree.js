@@ -57,7 +57,7 @@ class Tree {
     for (let node = 1; node < this.parent.length; node++) this.depth[node] = this.depth[this.parent[node]] + 1;
   }
 
-  // The sums of a weight for each node: `own` of the sites at the node, `all` also of those below.
+  // The sums of a weight for each node: `own` counts the sites at the node, `all` also the sites below.
   totals(weight) {
     if (!this.totalsOf.has(weight)) {
       const own = new Float64Array(this.parent.length);

@@ -1,4 +1,5 @@
-/* Fragments: frees all blocks but every sixteenth, so that nearly each page keeps a live block. */
+/* Fragments the heap: frees all blocks except every sixteenth, so nearly each page keeps a block.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Keeps: frees all it needed for a while, but a block at the end of the heap stays, so that the
-   malloc keeps the pages. */
+/* Frees all blocks except the last one. That block is at the end of the heap, so the malloc keeps
+   the pages. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

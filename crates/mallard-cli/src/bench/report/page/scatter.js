@@ -1,6 +1,6 @@
-// Replays beside reality: a point for each pair of a program and a malloc. Above or below each point
-// a line shows the interval that the replay predicts for the program. Where the diagonal crosses that
-// line, the prediction holds.
+// A chart of predictions by replays against measurements, with a point for each pair of a program and a
+// malloc. A vertical line at each point shows the interval that the replay predicts for the program. If
+// the diagonal crosses this line, the prediction holds.
 
 // Returns a linear axis with a margin of a twentieth on each side.
 function linear(values) {

@@ -43,7 +43,7 @@ function allMallocs(one) {
 
 const kindOf = { 1: "won", 0: "tied", "-1": "lost" };
 
-// Returns the bars of Mallard against one malloc: cases where there are few, and otherwise the losses.
+// Returns the bars of Mallard against one malloc: all cases of a part with few, otherwise the losses.
 function casesAgainst(against) {
   return against.parts.filter((part) => part.cases.length > 0).map((part) => {
     const bars = part.cases.map(([name, factor, won]) => ({ name, factor, kind: kindOf[won] }));
