@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use support::replayed::Replayed;
-use support::{orders, Folder};
+use support::{orders, Folder, Ran, MALLARD};
 
 /// A program that frees blocks of 100 and 200 bytes together, many times.
 const BLOCKS: &str = r#"
@@ -115,6 +115,25 @@ fn a_budget_that_is_too_small_says_what_could_not_be_decided() {
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     let undecided = texts(&advice["undecided"]);
     assert!(undecided.contains("--budget ") && undecided.contains("takes"), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn the_next_command_can_be_pasted_and_does_the_same_again() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("my input"), "7\n").unwrap();
+    folder.compile("program", BLOCKS, &["-O1"]);
+    let options = ["--budget", "20ms", "--min-gain", "0%", "--stdin", "my input", "-o", "my run"];
+    let first = advice(&folder, &[&options[..], &["--", "./program"]].concat());
+    assert_eq!(first["verdict"], "undecided", "{first}");
+    let next = first["next"].as_str().unwrap();
+    let options = "'my run.mallard' --stdin 'my input' --min-gain 0% --budget ";
+    assert!(next.contains(options), "{next}");
+    let pasted = next.replacen("mallard", MALLARD, 1);
+    let ran = Ran(folder.command("sh").args(["-c", &format!("{pasted} --json")]).output().unwrap());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let second: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!((&second["min_gain"], &second["name"]), (&0.0.into(), &first["name"]));
 }
 
 #[test]

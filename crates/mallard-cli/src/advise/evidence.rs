@@ -4,6 +4,7 @@
 //! ([`Proposal`]). Measured plans and mallocs are added as [`Candidate`]s, all others as [`Dropped`].
 //! Cards are made of the whole.
 
+use super::typed::Typed;
 use crate::replay::Played;
 use crate::verdict::{Judgement, Verdict, Why};
 use mallard_trace::regions::{EscapeSite, Region};
@@ -55,6 +56,8 @@ pub struct Evidence {
     pub not_again: Option<String>,
     /// The result of the strategy that the user asked for (--force).
     pub forced: Option<Forced>,
+    /// The options of the user, for the commands that the advice proposes.
+    pub typed: Typed,
 }
 
 /// A strategy that the user asked for, whatever the evidence says.

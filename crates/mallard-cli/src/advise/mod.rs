@@ -7,8 +7,8 @@
 //! these steps.
 //!
 //! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
-//! change. `show` prints the result, and `sarif` writes cards for tools of code review.
-//! for each change. `show` writes the result, and `sarif` cards for tools of code review.
+//! change. `show` prints the result, and `sarif` writes cards for tools of code review. `typed` repeats
+//! the options of the user in the commands that cards propose.
 
 mod again;
 mod budget;
@@ -23,6 +23,7 @@ pub mod rules;
 pub mod sarif;
 mod screen;
 mod show;
+mod typed;
 
 use crate::error::status::USAGE;
 use crate::error::Failure;
@@ -45,6 +46,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use typed::Typed;
 
 /// The exit status of an interrupted command: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -68,8 +70,8 @@ pub struct Command {
     /// number if there is one already.
     #[arg(short = 'o', long = "output", value_name = "NAME", requires = "program")]
     output: Option<PathBuf>,
-    /// Records processes that PROG starts as well: by fork, or also by exec.
-    #[arg(long, value_enum, value_delimiter = ',', requires = "program")]
+    /// Records processes that the program starts as well: by fork, or also by exec.
+    #[arg(long, value_enum, value_delimiter = ',')]
     follow: Vec<Follow>,
     /// Looks at this function alone, however little it allocates.
     #[arg(long, value_name = "FUNCTION")]
@@ -155,9 +157,9 @@ impl Command {
         let words: Vec<String> =
             self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         let help = format!(
-            "mallard record -o NAME -- {}, give it work, end it, and then: mallard advise NAME \
-             --load CMD",
-            words.join(" ")
+            "mallard record -o NAME -- {}, give it work, end it, and then: {}",
+            words.join(" "),
+            Typed::of(self).advise("NAME", "")
         );
         let what = "a server with a load is advised on from a recording, and none is named";
         Err(Failure::new(what, "nothing was recorded", help).with_status(USAGE))
@@ -194,6 +196,7 @@ impl Command {
         let _step = budget.step("looking for regions");
         let mut evidence = gather::gather(trace)?;
         evidence.min_gain = self.timing.min_gain;
+        evidence.typed = Typed::of(self);
         let program = &mut evidence.program;
         if !self.program.is_empty() {
             let words = self.program.iter().map(|word| quoted(&word.to_string_lossy()));

@@ -3,12 +3,13 @@
 use super::budget::Budget;
 use super::card::{self, cards, Card};
 use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
-use super::sarif;
+use super::{sarif, typed};
 use crate::error::Failure;
 use crate::output::file::write_whole;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, plural, time};
 use crate::report::ADVICE_FILE;
+use crate::trial::quoted;
 use crate::turns::timing::Timing;
 use crate::turns::words::needs;
 use serde_json::{json, Value};
@@ -103,7 +104,6 @@ impl Advice<'_> {
     /// The command to type next: `mallard advise` with more time if that may decide, otherwise the
     /// report.
     fn next(&self) -> String {
-        let name = &self.evidence.program.trace;
         let is_open = card::verdict(&self.cards) == "undecided";
         let budget = match (self.evidence.enough, self.evidence.noise) {
             (Some(enough), _) => Some(enough),
@@ -111,8 +111,11 @@ impl Advice<'_> {
             (None, None) => None,
         };
         match budget.filter(|_| is_open) {
-            Some(budget) => format!("mallard advise {name} --budget {}s", budget.as_secs().max(1)),
-            None => format!("mallard report {name}"),
+            Some(budget) => {
+                let more = format!("--budget {}s", budget.as_secs().max(1));
+                typed::again(self.evidence, &more)
+            }
+            None => format!("mallard report {}", quoted(&self.evidence.program.trace)),
         }
     }
 

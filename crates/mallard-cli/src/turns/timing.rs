@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// The exit status of an interrupted command: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
+/// The least difference that counts if the user names none.
+const MIN_GAIN: f64 = 0.02;
 
 /// How long and how exactly is measured, and how the result is shown.
 #[derive(clap::Args)]
@@ -41,12 +43,22 @@ pub struct Timing {
 impl Timing {
     /// The default options, with the given budget.
     pub fn of(budget: Duration, quiet: bool) -> Timing {
-        Timing { budget, min_gain: 0.02, seed: None, json: false, quiet }
+        Timing { budget, min_gain: MIN_GAIN, seed: None, json: false, quiet }
     }
 
     /// Options for a measurement that is a part of another command.
     pub fn part(&self, budget: Duration) -> Timing {
         Timing { budget, json: self.json, ..*self }
+    }
+
+    /// The options that differ from their default and say what counts, for a command that does the
+    /// same again.
+    pub fn typed(&self) -> Vec<String> {
+        // A share of 0.07 is 7.000000000000001 %.
+        let percent = (self.min_gain * 1e8).round() / 1e6;
+        let least = (self.min_gain != MIN_GAIN).then(|| format!("--min-gain {percent}%"));
+        let seed = self.seed.map(|seed| format!("--seed {seed}"));
+        least.into_iter().chain(seed).collect()
     }
 
     /// A runner of programs without a load, which stops when the user interrupts mallard.

@@ -37,7 +37,7 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     card.library = place.library;
     match of {
         Some(of) => measured(&mut card, evidence, of),
-        None => card.check = Some(words::check_of_code(evidence)),
+        None => card.check = Some(evidence.typed.measure(&words::check_of_code(evidence))),
     }
     if change.rule.winks_out() {
         let blocks = region.map_or(0, |region| region.blocks);
@@ -60,7 +60,8 @@ pub fn leave(evidence: &Evidence) -> Card {
 pub fn undecided(evidence: &Evidence, reasons: Vec<String>) -> Card {
     let mut card = of_program(evidence, "undecided");
     card.sentence = answer::undecided(evidence, &reasons);
-    card.check = to_try(evidence).and_then(|of| answer::try_alone(evidence, of, TRIED_ALONE));
+    let check = to_try(evidence).and_then(|of| answer::try_alone(evidence, of, TRIED_ALONE));
+    card.check = check.map(|command| evidence.typed.measure(&command));
     card.evidence.extend(reasons);
     card
 }
@@ -138,7 +139,8 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
     });
     card.plan = of.plan.as_ref().map(toml);
     let (how, check) = words::commands(evidence, of);
-    (card.how, card.check) = (how, Some(check));
+    card.how = how.map(|how| evidence.typed.run(&how));
+    card.check = Some(evidence.typed.measure(&check));
 }
 
 fn place(evidence: &Evidence, region: Option<&Region>, site: Option<&Site>) -> Place {
