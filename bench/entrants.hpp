@@ -30,7 +30,7 @@ struct demand {
     order frees = order::forward;
     std::size_t live = 1;
     std::size_t threads = 1; ///< threads that call the contender at the same time
-    bool crosses = false;    ///< one thread frees what another allocated
+    bool crosses = false;    ///< one thread frees blocks of another thread
 };
 
 template <class C>

@@ -35,7 +35,7 @@ struct growth_cell {
     std::size_t size = 64;     ///< elements of the outermost container
     std::size_t elements = 0;  ///< least total number of insertions
     form how = form::corrected;
-    std::size_t litter = 0; ///< first frees one block in `litter`, for gaps in the heap; 0: no gaps
+    std::size_t litter = 0; ///< frees one block in `litter` before, for gaps in the heap; 0: none
 
     static constexpr std::size_t inner_size = 128; ///< elements of an inner structure of DS5-DS12
 

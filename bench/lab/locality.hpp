@@ -22,7 +22,7 @@ struct locality_cell {
     std::size_t moves = 0;       ///< moves of elements in a shuffle
     std::size_t shuffles = 1;    ///< number of shuffles, with a measurement after each
     std::size_t walks = 1;       ///< walks over a list before the next list
-    std::size_t looks = 1;       ///< measurements; each has half the walks of the one before
+    std::size_t looks = 1;       ///< measurements; each has half the walks of its predecessor
     std::size_t repetitions = 0; ///< of the access phase, as in the talk; 0: corrected variant
     std::size_t accesses = 1;    ///< least number of accesses in one sample
 

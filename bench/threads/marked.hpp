@@ -52,7 +52,7 @@ inline std::size_t owner_of(const void* block, std::size_t threads)
 struct alignas(128) pair_counts {
     std::size_t steps = 0;
     std::size_t freed = 0;
-    std::size_t remote = 0; ///< frees by another thread than the allocating one
+    std::size_t remote = 0; ///< frees by a thread that did not allocate the block
 
     void free(std::size_t owner, std::size_t thread) noexcept
     {

@@ -53,7 +53,7 @@ experiment concurrent(effort how, std::size_t threads)
                          static_cast<int>(threads)}},
             .entrants = std::move(all),
             .rounds = repeats,
-            .in_brief = threads == 4, // the number of the report
+            .in_brief = threads == 4, // the number of threads in the report
             .weight = static_cast<double>(threads)};
 }
 

@@ -13,7 +13,7 @@ struct recording_command {
 };
 
 struct watched_result {
-    std::string output; ///< of all processes
+    std::string output; ///< the output of all processes
     double seconds = 0; ///< wall time of the program
     double cpu_seconds = 0;
     double peak_kib = 0;

@@ -87,7 +87,7 @@ public:
 private:
     struct slot {
         std::uint32_t generation; // odd if the slot is in use
-        value v;                  // or the index of the next free slot
+        value v;                  // the value, or the index of the next free slot
     };
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     std::vector<slot> slots_;

@@ -102,7 +102,7 @@ pid_t start(char** command)
 }
 
 struct watched {
-    std::string command_line; ///< of the program, as in /proc
+    std::string command_line; ///< the command line of the program, as in /proc
     pid_t program = 0;
     long long start_ns = 0;
     long long wall = 0;

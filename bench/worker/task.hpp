@@ -10,8 +10,8 @@ namespace mallard::bench {
 /// The name of a job, and its parameters. Each job reads only some of the parameters.
 struct task {
     std::string_view job = {};
-    std::size_t bytes = 0; ///< size of a block, or of the smallest
-    std::size_t most = 0;  ///< size of the largest, if sizes differ
+    std::size_t bytes = 0; ///< size of a block, or of the smallest block
+    std::size_t most = 0;  ///< size of the largest block, if sizes differ
     std::size_t count = 0; ///< number of blocks
     std::size_t threads = 1;
     std::size_t variant = 0; ///< a choice whose meaning depends on the job

@@ -24,7 +24,7 @@ pub const fn of(bytes: usize) -> usize {
         return (bytes + (bytes == 0) as usize - 1) / FINE_STEP;
     }
     let doubling = (bytes - 1).ilog2(); // 7 for 129..=256
-    let step = (bytes - 1) >> (doubling - STEPS_LOG2); // one of eight: 8..=15
+    let step = (bytes - 1) >> (doubling - STEPS_LOG2); // one of eight values: 8..=15
     FINE_COUNT + (((doubling - 7) as usize) << STEPS_LOG2) + (step - STEPS)
 }
 

@@ -10,7 +10,7 @@ pub struct Block {
     pub id: i64,
     /// When the block was allocated, in nanoseconds since the stream was opened.
     pub t0: i64,
-    /// Where the block is.
+    /// The address of the block.
     pub addr: u64,
     /// Size of the block in bytes, as requested last.
     pub size: u64,

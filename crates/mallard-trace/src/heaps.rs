@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Mapped {
     /// The first address.
     pub start: u64,
-    /// The address after the last.
+    /// The address after the last byte.
     pub end: u64,
     /// Resident bytes that belong to no file. 0 if the mapping is gone.
     pub anonymous: u64,

@@ -84,7 +84,7 @@ pub(crate) struct LiveSample {
     pub number: u64,
     pub ns: i64,
     pub live: (f64, f64),
-    /// Where the resident memory of the process is, if the system said enough.
+    /// The parts of the resident memory of the process, if the system reported enough.
     pub parts: Option<Parts>,
 }
 

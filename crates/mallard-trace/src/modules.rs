@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 /// A file with code.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
-    /// Where the file was.
+    /// The path of the file when the program ran.
     pub path: String,
     /// The build-id of the file as hexadecimal digits; empty if the file has no build-id.
     pub build_id: String,
@@ -22,7 +22,7 @@ pub struct Mapping {
     pub module: u32,
     /// The first address.
     pub start: u64,
-    /// The address after the last.
+    /// The address after the last byte.
     pub end: u64,
     /// Where the part begins in the file.
     pub offset: u64,

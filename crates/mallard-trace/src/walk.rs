@@ -62,8 +62,8 @@ pub enum Cause {
 
 /// Receives what happens to the blocks of a program, in the order of time.
 pub trait Visitor {
-    /// Called before an event at `t_ns`, with the blocks that are in use until then. The last call,
-    /// after all events, has `i64::MAX`.
+    /// Called before an event at `t_ns`, with the blocks that are in use until then. In the last call,
+    /// after all events, `t_ns` is `i64::MAX`.
     fn before(&mut self, t_ns: i64, live: &Live);
 
     /// The allocator has returned a new block.

@@ -200,7 +200,7 @@ fn a_region_that_is_left_by_a_jump_ends_with_the_next_outer_one() {
     for request in 0..40u64 {
         let at = 0x10_0000 + 0x1000 * request;
         script.mark(1, op::REGION_BEGIN, "request").mark(1, op::REGION_BEGIN, "parse");
-        script.malloc(1, at, 64, PARSE).free(1, at, PARSE); // longjmp
+        script.malloc(1, at, 64, PARSE).free(1, at, PARSE); // as after a longjmp
         script.mark(1, op::REGION_END, "request").mark(1, op::REGION_END, "parse");
         script.malloc(1, at, 64, PARSE).free(1, at, PARSE);
     }

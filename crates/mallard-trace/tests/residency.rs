@@ -17,11 +17,11 @@ type Sums = (u64, u64);
 /// The state of a process in the model.
 #[derive(Default)]
 struct Model {
-    /// From the address of a live block to its size.
+    /// The live blocks: from address to size.
     live: BTreeMap<u64, u64>,
     /// Pages that have ever had a block.
     had: BTreeSet<u64>,
-    /// From the start of a mapping to its end and its anonymous bytes.
+    /// The mappings: from the start to the end and the anonymous bytes.
     maps: BTreeMap<u64, (u64, u64)>,
     /// Bytes of mappings without blocks, and pages without bytes, at the last report of the mappings.
     stacks: u64,

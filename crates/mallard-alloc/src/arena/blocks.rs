@@ -17,7 +17,7 @@ use core::ptr::{self, NonNull};
 /// - Otherwise `end` is the address of the footer of the *current* chunk. Both pointers are derived
 ///   from the pointer to that chunk, so they may access all of it.
 /// - `cursor`, `end` and the start of every chunk are multiples of `M`.
-#[repr(C)] // the two fields of the hot path first
+#[repr(C)] // the two fields of the hot path come first
 pub(crate) struct Blocks<const M: usize> {
     cursor: Cell<*mut u8>,
     end: Cell<*mut u8>,
@@ -133,8 +133,8 @@ impl<const M: usize> Blocks<M> {
     pub(crate) fn pop(&self, block: NonNull<u8>, bytes: usize) {
         let (cursor, bytes) = (self.cursor.get(), align_up(bytes, M));
         if block.addr().get().wrapping_add(bytes) == cursor.addr() {
-            // Derived from the cursor and not from `block`: Rust lets a pointer derived from
-            // `block` access only the block, and the cursor must reach the whole chunk.
+            // The new cursor is derived from the old cursor and not from `block`: Rust lets a pointer
+            // derived from `block` access only the block, and the cursor must reach the whole chunk.
             self.cursor.set(cursor.wrapping_sub(bytes));
         }
     }

@@ -95,7 +95,7 @@ use objects::ObjectArena;
 /// ```
 #[doc(alias = "bump allocator")]
 #[doc(alias = "region")]
-#[repr(C)] // the cursor first
+#[repr(C)] // the cursor comes first
 pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     blocks: Blocks<MIN_ALIGN>,
     owned: Finalizers,

@@ -114,9 +114,9 @@ pub struct FileArena {
     pub(super) file: File,
     pub(super) options: FileOptions,
     pub(super) state: State,
-    pub(super) mapped: u64, // pages that are mapped from the file; anonymous beyond
+    pub(super) mapped: u64, // pages that are mapped from the file; later pages are anonymous
     pub(super) step: Stage,
-    pub(super) owner: u32, // process
+    pub(super) owner: u32, // the process that opened the file
     pub(super) limit: usize,
     pub(super) relocated: bool,
 }

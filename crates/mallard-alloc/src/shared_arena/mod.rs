@@ -77,7 +77,7 @@ struct Shared<S: Source, const M: usize> {
 
 #[repr(C, align(128))] // two cache lines, because processors fetch lines in pairs
 struct Part<const M: usize> {
-    thread: ThreadPart, // first: the thread registry stores its address
+    thread: ThreadPart, // comes first: the thread registry stores its address
     blocks: Blocks<M>,
     next: *mut Part<M>,
     taken: Chunk,

@@ -383,7 +383,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Drop for SharedSlotMap<K, V, A, S> {
         }
         impl<I: Iterator> Drop for Rest<I> {
             fn drop(&mut self) {
-                self.end(); // drops the elements after one whose destructor panicked
+                self.end(); // drops the elements after an element whose destructor panicked
             }
         }
         if core::mem::needs_drop::<V>() {

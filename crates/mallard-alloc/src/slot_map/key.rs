@@ -144,7 +144,7 @@ impl<K: Key> Words<K> {
     pub(crate) const INDEX_MASK: u64 = (1 << K::INDEX_BITS) - 1;
     const ONE_GENERATION: u64 = 1 << K::INDEX_BITS;
     pub(crate) const VALUE_MAX: u64 = u64::MAX >> (64 - K::INDEX_BITS - K::GENERATION_BITS);
-    #[allow(dead_code)] // not on every target
+    #[allow(dead_code)] // unused on some targets
     pub(crate) const GENERATION_MAX: u64 = Self::VALUE_MAX >> K::INDEX_BITS;
     /// The number of slots that a key can name on this machine, including slot 0.
     pub(crate) const SLOTS_MAX: usize = if Self::INDEX_MASK < (usize::MAX as u64) >> 1 {

@@ -362,7 +362,7 @@ mod numbers {
                     Err(now) => taken = now,
                 }
             }
-            0 // 63 threads have numbers; asked again next time
+            0 // 63 threads have numbers; the next call tries again
         }
 
         /// Frees the number of a thread that ends. Code that runs on the thread after this call has

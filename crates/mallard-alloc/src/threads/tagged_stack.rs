@@ -185,7 +185,7 @@ mod models {
     fn pop_any_finds_a_magazine_of_each_kind_while_other_threads_exchange_theirs() {
         const THREADS: usize = 3;
         struct Magazines {
-            stacks: [[TaggedStack; 2]; THREADS], // of each thread: full magazines, empty ones
+            stacks: [[TaggedStack; 2]; THREADS], // for each thread: full and empty magazines
             links: [AtomicU32; 2 * THREADS],
         }
         impl Magazines {

@@ -224,8 +224,8 @@ fn moving_a_value_into_an_arena_drops_it_once() {
         }
     }
     let arena = Arena::new();
-    arena.alloc((Counts, 1)); // never
-    arena.own((Counts, 1)); // at the end
+    arena.alloc((Counts, 1)); // never dropped
+    arena.own((Counts, 1)); // dropped at the end
     arena.own(Counts);
     drop(arena.alloc_box((Counts, 1)));
     assert_eq!(DROPS.load(Ordering::Relaxed), 1);

@@ -337,7 +337,7 @@ impl Children {
                 parent
             } else {
                 0
-            } // another parent only in a damaged table
+            } // a node has another parent only in a damaged table
         };
         let mut begins = vec![0u32; nodes.len() + 1];
         (1..nodes.len()).for_each(|index| begins[parent(index) + 1] += 1);

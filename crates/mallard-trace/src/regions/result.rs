@@ -158,7 +158,7 @@ impl Maker<'_> {
         let part = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
         let time = part(of.call_ns, self.candidates.total_call_ns);
         let bytes = part(of.bytes, self.candidates.total_bytes);
-        // Without times, bytes decide.
+        // If the trace has no times, the bytes decide.
         let share = if time > 0.0 { time } else { bytes };
         let steps = (share.max(1e-9).ln() / NEAR).round();
         let (is_drained, depth) = match draft.ends {

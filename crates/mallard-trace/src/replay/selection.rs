@@ -309,7 +309,7 @@ impl<'a> Tree<'a> {
     /// Adds the next node. The first node is the empty call stack.
     fn add(&mut self, parent: usize, frame: usize) {
         let node = self.rules.len();
-        let is_root = node == 0 || parent >= node; // the second only in a damaged table
+        let is_root = node == 0 || parent >= node; // `parent >= node` only in a damaged table
         let inherited = |of: &Vec<u16>| if is_root { 0 } else { of[parent] };
         let depth = if node == 0 { 0 } else { inherited(&self.depths).saturating_add(1) };
         self.depths.push(depth);

@@ -15,7 +15,7 @@ pub(crate) struct Recorded {
     pub t0: Option<i64>,
     /// When the thread ended, if that is known.
     pub t1: Option<i64>,
-    /// How many events it has.
+    /// How many events the thread has.
     pub events: u64,
 }
 

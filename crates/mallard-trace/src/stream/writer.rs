@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 pub enum Compression {
     /// The records as they are.
     None,
-    /// With zstd, level 1.
+    /// Compressed with zstd, level 1.
     Zstd,
 }
 

@@ -106,7 +106,7 @@ impl<S: Source> CachedCore<S> {
             .or_else(|| others(shared).find_map(|c| cache.take_from(c, layout)))
             .or_else(|| {
                 others(shared).for_each(ThreadCache::close);
-                cache.take(layout) // blocks that were freed during the failed call of the source
+                cache.take(layout) // a block may have been freed while the source worked
             })
     }
 

@@ -278,7 +278,7 @@ impl<K: Key, V, S: Source> Drop for SparseSecondaryMap<K, V, S> {
         }
         impl<K: Key, V, S: Source> Drop for Rest<'_, K, V, S> {
             fn drop(&mut self) {
-                self.end(); // drops the values after one whose destructor panicked
+                self.end(); // drops the values after a value whose destructor panicked
                 core::mem::replace(&mut self.0.table, Table::NONE).give(&self.0.source);
             }
         }

@@ -64,7 +64,7 @@ pub(crate) struct Header {
     pub(crate) idle: usize,
     /// The next chunk of a list.
     pub(crate) next: Option<NonNull<u8>>,
-    /// In the first chunk of a growth step, the size of the step in bytes. In all other chunks 0.
+    /// The size of the growth step in bytes, in the first chunk of the step. 0 in all other chunks.
     pub(crate) run_bytes: usize,
 }
 
