@@ -63,7 +63,7 @@ TEST(file_arena, loses_uncommitted_changes)
     EXPECT_EQ(file.root<list>()->sum(), 6);
 }
 
-/// What another program does with the file: a test below runs this program again, as a child.
+/// Changes the file as another program would. A test below runs this program again, as a child.
 void extend(const char* path)
 {
     file_arena file;

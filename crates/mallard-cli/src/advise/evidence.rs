@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct Evidence {
     /// The program and its run.
     pub program: Program,
-    /// What any allocator could save at most.
+    /// The most that any allocator could save.
     pub bound: Bound,
     /// The resident memory.
     pub memory: Memory,
@@ -36,13 +36,13 @@ pub struct Evidence {
     pub validity: Vec<String>,
     /// The least gain that counts, as a share.
     pub min_gain: f64,
-    /// What was measured.
+    /// The measured candidates.
     pub candidates: Vec<Candidate>,
-    /// What was not measured, and why.
+    /// The candidates that were not measured, with the reasons.
     pub dropped: Vec<Dropped>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// What could not be decided, each with a reason.
+    /// The questions that are not decided, each with a reason.
     pub undecided: Vec<String>,
     /// How much two runs of the same program differ, as a share. `None` up to the least gain. With more
     /// noise, this machine cannot measure a difference as small as the least gain.
@@ -67,7 +67,7 @@ pub struct Forced {
     pub name: String,
     /// Blocks that are used after they were winked out.
     pub dangling: u64,
-    /// The sites with the most of these blocks.
+    /// The sites with the most dangling blocks.
     pub sites: Vec<EscapeSite>,
     /// A function that allocates such a block.
     pub from: Option<String>,
@@ -125,7 +125,7 @@ pub struct Bound {
 pub struct Memory {
     /// Most resident bytes; 0 if they are unknown.
     pub peak_rss: u64,
-    /// What the resident memory consisted of, and the sites that only grow.
+    /// The parts of the resident memory, and the growing sites.
     pub summary: MemorySummary,
     /// Most bytes in use at once.
     pub live_peak: u64,
@@ -140,7 +140,7 @@ pub struct Site {
     pub node: i32,
     /// The innermost function that does more than pass an allocation on. Plans use this name.
     pub function: String,
-    /// The short form of its name.
+    /// The short form of the function's name.
     pub shown: String,
     /// The source file.
     pub file: Option<String>,
@@ -164,7 +164,7 @@ pub struct Site {
 pub struct Owner {
     /// The function.
     pub function: String,
-    /// The short form of its name.
+    /// The short form of the function's name.
     pub shown: String,
     /// The source file.
     pub file: Option<String>,
@@ -185,7 +185,7 @@ pub struct Proposal {
     pub site: Option<usize>,
 }
 
-/// What a candidate changes.
+/// The kind of change that a candidate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -209,12 +209,12 @@ pub enum By {
     Try,
 }
 
-/// What was measured of one candidate. Savings are shares of the CPU time of the program.
+/// The measurements of one candidate. Savings are shares of the CPU time of the program.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The name in the matrix: `AS4 in parse`, `mimalloc`, `glibc:trim=1GiB`.
     pub name: String,
-    /// What the candidate changes.
+    /// The kind of change.
     pub kind: Kind,
     /// The rule that proposed the candidate. `None` for a malloc or a variable.
     pub rule: Option<&'static str>,
@@ -335,7 +335,7 @@ pub struct Account {
 pub struct Dropped {
     /// The name in the matrix.
     pub name: String,
-    /// What the candidate would have changed.
+    /// The kind of change.
     pub kind: Kind,
     /// The index of the region in `Evidence::regions`.
     pub region: Option<usize>,

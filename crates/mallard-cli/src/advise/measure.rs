@@ -154,8 +154,8 @@ pub fn kind_of(name: &str) -> Kind {
 }
 
 impl Measuring<'_, '_> {
-    /// Whether the trace is too long for the budget: compiling and playing it once took too large a
-    /// part of the remaining time.
+    /// Whether the trace is too long for the budget: compiling and playing the trace once took too
+    /// large a part of the remaining time.
     fn is_too_long(&mut self) -> bool {
         let (first, left) = (self.plays.first, self.budget.left());
         let least = first * (4 * blocks_needed(1) as u32);

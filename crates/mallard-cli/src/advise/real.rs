@@ -145,7 +145,7 @@ fn promising(evidence: &Evidence) -> Vec<String> {
     let mut found: Vec<&Candidate> =
         evidence.candidates.iter().filter(|c| is_promising(c)).collect();
     let key = |of: &Candidate| {
-        // If the program needs less memory, memory counts as much as CPU time.
+        // For a candidate that saves memory, memory counts as much as CPU time.
         if saves_memory(of) {
             of.cpu.saving.max(of.memory_saving().0.saving)
         } else {

@@ -82,13 +82,14 @@ pub struct Chosen {
     pub streams: Vec<Stream>,
     /// The recorded calls under glibc's malloc, or under that of LD_PRELOAD.
     pub base: Subject,
-    /// What is played beside the base, including each stream under the allocator that does nothing.
+    /// The subjects that are played beside the base, including each stream under the allocator that
+    /// does nothing.
     pub subjects: Vec<Subject>,
     /// The rows of the result.
     pub candidates: Vec<Candidate>,
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// What is written to new blocks.
+    /// The name of what plays write to new blocks.
     pub touch: &'static str,
     /// The resident memory of the player under the malloc of the base, before the first op and without
     /// the player's own tables. All further memory of a play is the heap of its malloc.

@@ -73,8 +73,8 @@ fn most(share: f64) -> String {
     }
 }
 
-/// What was measured, for cards that change nothing: the candidates that save most, and how many
-/// were dropped.
+/// The measurements on cards that change nothing: the candidates that save most, and the number of
+/// dropped candidates.
 pub fn measured(evidence: &Evidence) -> Vec<String> {
     let mut best: Vec<&Candidate> =
         evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite()).collect();

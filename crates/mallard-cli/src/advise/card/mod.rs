@@ -46,13 +46,13 @@ pub struct Card {
     pub saving: Saving,
     /// The change of memory.
     pub memory: Option<Memory>,
-    /// What to do, in a few words.
+    /// The action, in a few words.
     pub title: String,
     /// The result in a sentence that stands alone.
     pub sentence: String,
     /// The facts that support the advice.
     pub evidence: Vec<String>,
-    /// What may go wrong.
+    /// The risks of the change.
     pub hazards: Vec<String>,
     /// Why other changes are not advised, or why this change is not certain.
     pub why_not: Vec<String>,
@@ -84,7 +84,7 @@ pub struct RegionPart {
     pub line: Option<u32>,
     /// The file of the program or library.
     pub module: String,
-    /// What ends an instance.
+    /// The event that ends an instance.
     pub ends: &'static str,
     /// Instances.
     pub instances: u64,

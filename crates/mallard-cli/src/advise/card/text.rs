@@ -40,7 +40,7 @@ impl Card {
         self.head() + &self.memory_lines() + &entries("beware", &self.hazards) + &self.end()
     }
 
-    /// What to do and where, and what that saves.
+    /// The action, its place, and the saving.
     fn head(&self) -> String {
         let title = match &self.strategy {
             Some(strategy) => format!("{} ({strategy})\n", self.title),

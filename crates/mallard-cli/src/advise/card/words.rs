@@ -41,7 +41,7 @@ pub fn of_strategy(strategy: Strategy) -> String {
     format!("{allocator}, {binding}, {end}")
 }
 
-/// What to do, in a few words.
+/// The title of a card: the action, in a few words.
 pub fn title(rule: &Rule, function: &str, of: Option<&Candidate>, action: Action) -> String {
     let allocator = of.map_or("", |of| of.name.as_str());
     let title = rule.title.replace("{function}", function).replace("{allocator}", allocator);
@@ -180,7 +180,7 @@ pub fn bounds(evidence: &Evidence) -> Vec<String> {
     all
 }
 
-/// What may go wrong.
+/// The risks of a change.
 pub fn hazards(rule: &Rule, of: Option<&Candidate>, region: Option<&Region>) -> Vec<String> {
     let mut all: Vec<String> = rule.hazards.iter().map(|text| text.to_string()).collect();
     if of.is_some_and(is_too_large) {
@@ -383,7 +383,7 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
     format!("{what} {needs} {} less CPU time{memory}; {}.", saved(of), proof(of.by))
 }
 
-/// What a candidate saves in the program: measured in runs of the program, or predicted by a replay.
+/// The saving of a candidate in the program, measured in runs of the program or predicted by a replay.
 fn saved(of: &Candidate) -> String {
     match of.expected.filter(|_| of.by == By::Replay) {
         Some((low, high)) if low > 0.0 && high < 1.0 => {

@@ -107,7 +107,7 @@ pub struct Rule {
     pub title: &'static str,
     /// Why the change may help, in a sentence.
     pub why: &'static str,
-    /// What may go wrong.
+    /// The risks of the change.
     pub hazards: &'static [&'static str],
 }
 

@@ -7,11 +7,11 @@ use mallard_trace::regions::Region;
 use mallard_trace::replay::{self, End, Plan, Scope};
 use std::cmp::Reverse;
 
-/// The most functions whose regions are played.
+/// The largest number of functions whose regions are played.
 const REGIONS_MAX: usize = 12;
-/// The most functions whose sites are played alone.
+/// The largest number of functions whose sites are played alone.
 const SITES_MAX: usize = 4;
-/// The most functions whose sites are played together.
+/// The largest number of functions whose sites are played together.
 const TOGETHER_MAX: usize = 6;
 
 /// The plans that the rules propose, those that can save most first.

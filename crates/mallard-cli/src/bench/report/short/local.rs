@@ -8,7 +8,7 @@ use crate::rows::situations::{Situation, OTHERS};
 use crate::statistics::geometric_mean;
 use crate::tables::{number, Cell, Table};
 
-/// What a program needs, the situation that measures it, and what Mallard has for it.
+/// The need of a program, the situation that measures it, and Mallard's allocator for this need.
 const NEEDS: [(&str, &str, &str); 7] = [
     ("blocks of one size, freed one by one", "Blocks of one size, freed one by one", "pool"),
     ("blocks of many sizes, freed one by one", "Many sizes, freed one by one", "multipool"),

@@ -7,8 +7,8 @@ use crate::bench::report::answer::mallocs::{CALLS, PROGRAMS_PEAK, PROGRAMS_TIME}
 use crate::rows::experiment::{Kind, Machine};
 use crate::tables::number;
 
-/// What Mallard's malloc takes in programs, what its calls take, and where it loses. A sentence is
-/// left out if its figures were not measured.
+/// Sentences about the time of programs under Mallard's malloc, the time of its calls, and its losses.
+/// A sentence is left out if its figures were not measured.
 pub fn sentences(machines: &[Machine], mallocs: &Mallocs) -> Vec<String> {
     let groups = Groups::of(machines);
     let found = [programs(mallocs), calls(mallocs), losses(&groups)];
