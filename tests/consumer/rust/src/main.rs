@@ -1,4 +1,4 @@
-//! Uses the crate as a program of somebody else does.
+//! Uses the crate as a user's program does.
 use mallard::{Arena, Key32, SlotMap};
 
 fn main() {

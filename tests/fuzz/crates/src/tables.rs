@@ -1,5 +1,5 @@
-//! Fuzzes the reading of traces: the first byte of the input chooses a file of a trace, the others
-//! take its place.
+//! Fuzzes the reading of traces: the first byte of the input chooses a file of a trace, and the other
+//! bytes replace the content of this file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
