@@ -6,22 +6,25 @@
 
 Records each program once, replays the recording under each allocator, and runs the program itself
 under the same allocators. mallard-bench prints the commands of the programs and writes their input.
-Prints a table for each program, or with --json rows of the suite `calibration`. Changes are those
-against glibc, in per cent or KiB: a negative change saves. `low` and `high` are the ends of the 95 %
-interval of a change.
+Prints a table for each program, or with --json rows of the suite `calibration`. The metrics of each
+allocator are changes against glibc, in per cent or KiB: a negative change is a saving. `low` and
+`high` are the ends of the 95 % interval of a change.
 
-    real_cpu_percent            of CPU time, as measured with the program itself
-    replayed_cpu_percent        of CPU time, as the replay says: calls and pages, without locality
-    predicted_cpu_percent       of CPU time, the interval that the replay expects of the program
-    real_peak_change_kib        of the peak RSS of the program
-    replayed_peak_change_kib    of the peak of the heap in the replay
-    real_peak_kib               the peak RSS itself, also that of glibc
-    real_cpu_seconds            of glibc alone: the CPU time of the program in reality,
-    replayed_cpu_seconds        and the CPU time that the recording says the program takes
-    real_page_faults            of glibc alone: page faults of the program in reality,
-    replayed_page_faults        and those of the replay
+    real_cpu_percent            change of the CPU time, measured with the program itself
+    replayed_cpu_percent        change of the CPU time in the replay: calls and pages, without locality
+    predicted_cpu_percent       the interval in which the replay expects the program's change
+    real_peak_change_kib        change of the peak RSS of the program
+    replayed_peak_change_kib    change of the peak of the heap in the replay
 
-A row of a change has a `verdict`, and a `why` if something is known that makes it uncertain.
+These metrics are not changes. The first has a row for each allocator, the others only for glibc:
+
+    real_peak_kib               the peak RSS of the program
+    real_cpu_seconds            the CPU time of the program
+    replayed_cpu_seconds        the CPU time of the program, as the recording has it
+    real_page_faults            the page faults of the program
+    replayed_page_faults        the page faults of the replay
+
+A row of a change has a `verdict`, and a `why` if there is a known reason why the change is uncertain.
 """
 import argparse
 import json

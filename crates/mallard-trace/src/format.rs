@@ -100,7 +100,7 @@ pub struct Header {
     pub start: u64,
     /// The time when the stream was opened, in nanoseconds since 1970.
     pub start_unix: u64,
-    /// One of [`clock`].
+    /// The clock: a constant of [`clock`].
     pub clock: u32,
     /// Process id.
     pub pid: u32,

@@ -123,9 +123,9 @@ site_row! {
     lives {
         /// The median lifetime of the freed blocks, at most 25 % too large.
         life_p50,
-        /// The 90th percentile of their lifetimes, at most 25 % too large.
+        /// The 90th percentile of the lifetimes, at most 25 % too large.
         life_p90,
-        /// The 99th percentile of their lifetimes, at most 25 % too large.
+        /// The 99th percentile of the lifetimes, at most 25 % too large.
         life_p99,
     }
     estimates {

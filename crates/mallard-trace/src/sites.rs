@@ -481,6 +481,6 @@ pub struct Finished {
     pub whole: Site,
     /// The width of the slices.
     pub width: Width,
-    /// Allocations whose site had no room and were counted for the empty call stack.
+    /// Allocations that were counted for the empty call stack, because the table of sites was full.
     pub merged: u64,
 }

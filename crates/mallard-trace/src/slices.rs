@@ -68,7 +68,7 @@ impl Slices {
 
 /// The CPU time of a program.
 pub struct CpuTime {
-    /// In nanoseconds; `None` if the stream does not have it.
+    /// The sum in nanoseconds; `None` if the stream does not have it.
     pub total_ns: Option<i64>,
     /// CPU time by slice, in nanoseconds.
     pub slices: Slices,

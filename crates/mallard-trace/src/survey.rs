@@ -78,7 +78,7 @@ pub struct Survey {
     pub timeline: Timeline,
     /// Blocks by size and lifetime.
     pub heat: Heat,
-    /// The threads with the most events, and the sums of all others.
+    /// The threads with the most events, and the sums of all other threads.
     pub threads: Vec<ThreadSums>,
     /// For each pair of threads with frees: the index in `threads` of the allocating thread, the index
     /// of the freeing thread, and the number of frees.

@@ -1,4 +1,4 @@
-//! Functions and lines are found in the program itself, and by build-id elsewhere.
+//! Functions and lines are found in the program itself, and in other files by build-id.
 
 mod support;
 

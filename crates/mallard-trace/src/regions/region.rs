@@ -3,7 +3,7 @@
 use crate::replay::End;
 use serde::{Serialize, Serializer};
 
-/// Which regions are searched for.
+/// The limits of a search for regions.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The least share of a region in the time of calls or in the bytes.
@@ -117,7 +117,7 @@ pub struct Quantiles {
     pub p50: f64,
     /// 90 % of the instances have at most this.
     pub p90: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
 }
 

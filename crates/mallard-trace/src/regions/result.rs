@@ -33,7 +33,7 @@ struct Draft {
     escaped: Escaped,
 }
 
-/// Makes the regions of what was found in the events.
+/// Makes the regions from the results of the pass over the events.
 pub(super) fn regions(
     candidates: &Candidates,
     passed: Passed,

@@ -180,7 +180,7 @@ impl Thread {
 /// The record of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Target {
-    /// One of [`allocator`].
+    /// The kind of allocator: a constant of [`allocator`].
     pub allocator: u32,
     /// Whether several threads use the same instance.
     pub is_shared: bool,

@@ -44,8 +44,8 @@ struct Play<'a> {
     expects_realloc: Vec<bool>,
 }
 
-/// Plays a file, and returns the calls of each thread. Checks that no op uses a block that is not
-/// there, or an allocator that is closed, and that the threads never wait for each other.
+/// Plays a file, and returns the calls of each thread. Checks that no op uses a missing block or a
+/// closed allocator, and that no thread waits for ever.
 pub fn play(file: &OpFile, random: &mut Random) -> Vec<Vec<Call>> {
     let (threads, targets) = (file.threads.len(), file.targets.len());
     let mut play = Play {
