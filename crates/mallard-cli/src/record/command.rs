@@ -104,9 +104,9 @@ enum Stacks {
 /// Which of the processes that a program starts are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Follow {
-    /// Processes that the program forks.
+    /// Those that it forks.
     Fork,
-    /// Processes that run another program.
+    /// Those that run another program.
     Exec,
 }
 
