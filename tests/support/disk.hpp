@@ -108,7 +108,8 @@ int open(const char* path, int flags, ...)
 {
     va_list rest;
     va_start(rest, flags);
-    unsigned const mode = (flags & O_CREAT) != 0 ? va_arg(rest, unsigned) : 0;
+    bool const creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+    unsigned const mode = creates ? va_arg(rest, unsigned) : 0;
     va_end(rest);
     if (mallard::testing::disk.hides_pagemap && std::string_view(path) == "/proc/self/pagemap") {
         errno = EACCES;
