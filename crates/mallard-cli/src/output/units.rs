@@ -16,14 +16,17 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A time of `ns` nanoseconds: `85 ns`, `1.2 ms`, `42 s`, `3 min 20 s`.
+/// A time of `ns` nanoseconds: `85 ns`, `1.2 ms`, `115 s`, and from 10 minutes on `33 min 20 s`.
 pub fn time(ns: f64) -> String {
     match ns {
         _ if ns < 1e3 => format!("{ns:.0} ns"),
         _ if ns < 1e6 => format!("{} us", short(ns / 1e3)),
         _ if ns < 1e9 => format!("{} ms", short(ns / 1e6)),
-        _ if ns < 120e9 => format!("{} s", short(ns / 1e9)),
-        _ => format!("{:.0} min {:.0} s", (ns / 60e9).floor(), ns % 60e9 / 1e9),
+        _ if ns < 600e9 => format!("{} s", short(ns / 1e9)),
+        _ => {
+            let seconds = (ns / 1e9).round();
+            format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0)
+        }
     }
 }
 
@@ -84,7 +87,9 @@ mod tests {
         assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
         assert_eq!(time(85.0), "85 ns");
         assert_eq!(time(1.25e6), "1.2 ms");
-        assert_eq!(time(200e9), "3 min 20 s");
+        assert_eq!(time(121e9), "121 s");
+        assert_eq!(time(2000e9), "33 min 20 s");
+        assert_eq!(time(659.8e9), "11 min 0 s");
         assert_eq!(count(4_600_000), "4,600,000");
         assert_eq!(count(12), "12");
         assert_eq!(about(999_999), "999,999");
