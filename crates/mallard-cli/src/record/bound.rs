@@ -45,3 +45,67 @@ fn free_ns(manifest: &Manifest, each: f64) -> f64 {
     let allocations = manifest.counts.allocations.max(1) as f64;
     manifest.totals.sites.call_ns as f64 / allocations * frees
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A manifest of 1,000 events and a CPU time of 1 ms, with some costs in ns.
+    fn manifest(calls: i64, recording: f64, per_free: f64, per_fault: f64) -> Manifest {
+        let notes = json!({"user_ns": 7e5, "system_ns": 3e5, "recording_ns_per_event": recording,
+            "ns_per_free": per_free, "minor_faults": 10.0, "ns_per_fault": per_fault});
+        let text = json!({"format": Manifest::format(), "schema": 1, "tool": "", "stream": {
+            "version": 1, "clock": 1, "clock_hz": 1, "start_unix": 0, "pid": 1, "sample_bytes": 0,
+            "records": 0, "ending": "complete"}, "losses": {}, "counts": {}, "repairs": {},
+            "totals": {}, "tables": [], "notes": notes});
+        let mut of: Manifest = serde_json::from_value(text).unwrap();
+        of.counts.events = 1000;
+        of.counts.allocations = 600;
+        of.counts.frees = 390;
+        of.counts.unknown_frees = 10;
+        of.totals.sites.call_ns = calls;
+        of
+    }
+
+    #[test]
+    fn the_shares_of_calls_and_faults_are_parts_of_the_time_without_recording() {
+        // Of 1 ms, recording takes 0.2 ms. Calls take 60 + 400 * 0.25 us, and faults 10 * 8 us.
+        let of = manifest(60_000, 200.0, 250.0, 8000.0);
+        let found = shares(&of).unwrap();
+        assert!((found.calls - 0.2).abs() < 1e-12 && (found.faults - 0.1).abs() < 1e-12);
+        assert!((bound(&of).unwrap() - 0.3).abs() < 1e-12);
+        // Where no free was timed, a free costs as much as an allocation: 60 us / 600.
+        let untimed = shares(&manifest(60_000, 200.0, 0.0, 8000.0)).unwrap();
+        assert!((untimed.calls - 0.125).abs() < 1e-12, "{untimed:?}");
+    }
+
+    #[test]
+    fn the_shares_of_calls_and_faults_never_exceed_the_whole() {
+        let costs = [0.0, 1.0, 300.0, 2_000.0, 1e5, 1e9];
+        for calls in [0, 1, 60_000, 5_000_000, 1_000_000_000_000] {
+            for (recording, per_free) in costs.iter().flat_map(|&a| costs.map(|b| (a, b))) {
+                for per_fault in costs {
+                    let of = manifest(calls, recording, per_free, per_fault);
+                    let Shares { calls, faults } = shares(&of).unwrap();
+                    let is_sane = calls >= 0.0 && faults >= 0.0 && calls + faults <= 1.0 + 1e-12;
+                    assert!(is_sane, "{calls} and {faults} of {:?}", of.notes);
+                    assert!(bound(&of).unwrap() <= 1.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn samples_and_a_run_without_cpu_time_have_no_shares() {
+        let mut of = manifest(60_000, 0.0, 1.0, 1.0);
+        of.stream.sample_bytes = 4096;
+        assert_eq!(shares(&of), None);
+        let mut of = manifest(60_000, 0.0, 1.0, 1.0);
+        of.notes.insert("user_ns".to_string(), json!(0));
+        of.notes.insert("system_ns".to_string(), json!(0));
+        assert_eq!(bound(&of), None);
+        of.notes.remove("user_ns");
+        assert_eq!(bound(&of), None);
+    }
+}
