@@ -10,6 +10,7 @@ use super::tally::Tally;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
 use crate::replay::End;
+use std::collections::HashMap;
 
 /// The most call stacks of escaped blocks that a region names.
 const ESCAPE_SITES_MAX: usize = 5;
@@ -249,7 +250,7 @@ struct Site {
 
 /// Names the functions whose blocks escape from the regions.
 fn name_escapes(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &mut [Region]) {
-    let mut names = Names { candidates, by_node: NumberMap::default(), functions: Vec::new() };
+    let mut names = Names { candidates, by_node: NumberMap::default(), numbers: HashMap::new() };
     for ends in [End::Sure, End::Drained] {
         let mut sites: Vec<Option<NumberMap<u32, Site>>> = Vec::new();
         sites.resize_with(candidates.all.len(), || None);
@@ -279,7 +280,7 @@ fn name_escapes(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all:
 struct Names<'a> {
     candidates: &'a Candidates,
     by_node: NumberMap<u32, u32>,
-    functions: Vec<String>,
+    numbers: HashMap<String, u32>,
 }
 
 impl Names<'_> {
@@ -288,12 +289,8 @@ impl Names<'_> {
         if let Some(&known) = self.by_node.get(&node) {
             return known;
         }
-        let name = self.candidates.site(node);
-        let known = self.functions.iter().position(|function| *function == name);
-        let number = known.unwrap_or_else(|| {
-            self.functions.push(name);
-            self.functions.len() - 1
-        }) as u32;
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(self.candidates.site(node)).or_insert(next);
         self.by_node.insert(node, number);
         number
     }
@@ -303,9 +300,9 @@ impl Names<'_> {
         let mut sites: Vec<(&u32, &Site)> = sites.iter().collect();
         sites.sort_by_key(|&(&number, site)| (std::cmp::Reverse(site.escaped.blocks), number));
         sites.truncate(ESCAPE_SITES_MAX);
-        let named = |(&number, site): (&u32, &Site)| EscapeSite {
+        let named = |(_, site): (&u32, &Site)| EscapeSite {
             node: site.node,
-            function: self.functions[number as usize].clone(),
+            function: self.candidates.site(site.node),
             blocks: site.escaped.blocks,
             bytes: site.escaped.bytes,
         };
