@@ -198,7 +198,7 @@ fn a_stripped_program_is_recorded() {
     let recorded = folder.record(&[], &[&stripped]);
     assert_eq!(recorded.is_whole(7).of([111, 222, 333]), [1, 1, 1]);
     let sites = folder.mallard(&["sites", "recorded"]).out();
-    assert!(sites.contains("stripped+0x"), "{sites}");
+    assert!(sites.contains("a function of stripped without symbols (+0x"), "{sites}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::card::{self, cards, Card};
 use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
 use super::{sarif, typed};
 use crate::error::Failure;
+use crate::look::frames::in_words;
 use crate::output::file::write_whole;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, plural, time};
@@ -63,7 +64,9 @@ impl Advice<'_> {
         // If nothing was decided, the card itself has the reasons.
         let is_said = evidence.forced.is_none() && card::verdict(&self.cards) == "undecided";
         if !is_said {
-            text.extend(evidence.undecided.iter().map(|what| format!("  undecided: {what}\n")));
+            text.extend(
+                evidence.undecided.iter().map(|what| format!("  undecided: {}\n", in_words(what))),
+            );
         }
         if !timing.quiet {
             text.extend(evidence.validity.iter().map(|what| format!("  note: {what}\n")));
@@ -276,11 +279,11 @@ fn wish(forced: &Forced) -> String {
         Some(played) => format!(
             "With {}, the calls and pages of the program would need {}, and {}. Locality is not \
              estimated.\n",
-            forced.name,
+            in_words(&forced.name),
             needs(&played.cpu, "CPU time of the program"),
             needs(&played.memory, "memory of the heap")
         ),
-        None => format!("{} could not be played.\n", forced.name),
+        None => format!("{} could not be played.\n", in_words(&forced.name)),
     };
     if forced.dangling == 0 {
         return text;
@@ -288,12 +291,12 @@ fn wish(forced: &Forced) -> String {
     let blocks = plural(forced.dangling, "block");
     text += &format!("A program with it would be wrong: {blocks} would be used after their end.\n");
     for site in &forced.sites {
-        let name = mallard_trace::names::short(&site.function);
+        let name = in_words(&mallard_trace::names::short(&site.function));
         let blocks = plural(site.blocks, "block");
         text += &format!("  {blocks}, {}, of {name}\n", bytes(site.bytes));
     }
     if let (true, Some(from)) = (forced.sites.is_empty(), &forced.from) {
-        text += &format!("  for example of {}\n", mallard_trace::names::short(from));
+        text += &format!("  for example of {}\n", in_words(&mallard_trace::names::short(from)));
     }
     text
 }

@@ -6,7 +6,6 @@ use super::sites::{Function, Site, State};
 use crate::look::frames;
 use crate::output::terminal::plain_table;
 use crate::output::units::{count, percent, plural};
-use mallard_trace::names::short;
 use mallard_trace::trace::FrameInfo;
 use mallard_trace::Trace;
 use serde_json::{json, Map, Value};
@@ -258,12 +257,9 @@ fn functions(all: &[Function], shown: &Shown) -> Vec<String> {
     }
     let chosen = if shown.is_full { info.clone() } else { frames::without_wrappers(&info) };
     let depth = if shown.depth == 0 { chosen.len() } else { shown.depth };
-    let name = |frame: &FrameInfo| match shown.is_full {
-        true => frame.function.to_string(),
-        false => short(frame.function),
-    };
-    let line = |frame: &FrameInfo| {
-        format!("{}  {}", name(frame), frames::place(frame)).trim_end().to_string()
+    let line = |frame: &FrameInfo| match shown.is_full {
+        true => format!("{}  {}", frame.function, frames::place(frame)).trim_end().to_string(),
+        false => frames::line(frame),
     };
     let mut lines: Vec<String> = chosen.iter().take(depth).map(line).collect();
     if chosen.len() > depth {

@@ -1,7 +1,13 @@
 //! Chooses the functions that identify a call stack.
 
-use mallard_trace::names::is_wrapper;
+use mallard_trace::names::{is_wrapper, short};
 use mallard_trace::trace::FrameInfo;
+use regex::{Captures, Regex};
+use std::sync::LazyLock;
+
+/// A place in a module: `libx.so+0x123`.
+static PLACE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"([^\s'(]+)\+(0x[0-9a-f]+)\b").expect("the pattern is right"));
 
 /// Leaves out functions that only pass an allocation on, unless all functions do.
 pub fn without_wrappers<'a>(functions: &[FrameInfo<'a>]) -> Vec<FrameInfo<'a>> {
@@ -18,6 +24,23 @@ pub fn place(frame: &FrameInfo) -> String {
         (file, Some(line)) => format!("{file}:{line}"),
         (file, None) => file.to_string(),
     }
+}
+
+/// The function and the place of a call, for a list. A function without a name has no other place.
+pub fn line(frame: &FrameInfo) -> String {
+    let name = short(frame.function);
+    let shown = in_words(&name);
+    match shown == name {
+        true => format!("{name}  {}", place(frame)).trim_end().to_string(),
+        false => shown,
+    }
+}
+
+/// A text whose functions without a name are in words: `a function of libx.so without symbols
+/// (+0x123)` instead of `libx.so+0x123`.
+pub fn in_words(text: &str) -> String {
+    let words = |of: &Captures| format!("a function of {} without symbols (+{})", &of[1], &of[2]);
+    PLACE.replace_all(text, words).into_owned()
 }
 
 /// The name of a module without the folders.
@@ -37,6 +60,23 @@ mod tests {
             module: "/bin/a",
             is_inlined: false,
         }
+    }
+
+    #[test]
+    fn a_function_without_a_name_is_said_in_words() {
+        let words = "a function of libx.so.1 without symbols (+0x1f3)";
+        assert_eq!(in_words("libx.so.1+0x1f3"), words);
+        assert_eq!(
+            in_words("AS4 in a+0x1, b+0x2: (c+0x3)"),
+            "AS4 in a function of a without symbols (+0x1), a function of b without symbols (+0x2): \
+             (a function of c without symbols (+0x3))"
+        );
+        assert_eq!(in_words(words), words);
+        for name in ["operator+", "f(int)", "a +0x1", "0x123", "x+0xyz"] {
+            assert_eq!(in_words(name), name);
+        }
+        assert_eq!(line(&FrameInfo { file: "", ..frame("libx.so.1+0x1f3") }), words);
+        assert_eq!(line(&frame("f(int)")), "f  a.cpp:3");
     }
 
     #[test]

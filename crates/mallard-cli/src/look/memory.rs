@@ -1,10 +1,9 @@
 //! The parts of the resident memory of a program, as `mallard stats` prints them.
 
-use super::frames::{place, without_wrappers};
+use super::frames::{self, without_wrappers};
 use super::stats::line;
 use crate::error::Failure;
 use crate::output::units::{bytes, count, percent, plural, time};
-use mallard_trace::names::short;
 use mallard_trace::residency::{Growing, MemorySummary, Parts};
 use mallard_trace::trace::Stacks;
 use mallard_trace::Trace;
@@ -81,13 +80,11 @@ fn rule(memory: &MemorySummary) -> &str {
 fn growing(site: &Growing, stacks: &Stacks) -> String {
     let functions = stacks.functions(site.stack);
     let shown = without_wrappers(&functions);
-    let name = shown.first().map_or("(no call stack)".to_string(), |frame| {
-        format!("{}  {}", short(frame.function), place(frame))
-    });
+    let name = shown.first().map_or("(no call stack)".to_string(), frames::line);
     format!(
         "{} in {} blocks  {}",
         bytes(site.live_bytes.max(0) as u64),
         count(site.live_allocs.max(0) as u64),
-        name.trim_end()
+        name
     )
 }

@@ -5,7 +5,6 @@ use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent};
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
-use mallard_trace::names::short;
 use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use regex::Regex;
@@ -190,18 +189,11 @@ impl Command {
         }
         let shown = if self.full { all.clone() } else { frames::without_wrappers(&all) };
         let depth = if self.depth == 0 { shown.len() } else { self.depth };
-        let name = |f: &FrameInfo| {
-            if self.full {
-                f.function.to_string()
-            } else {
-                short(f.function)
-            }
+        let line = |f: &FrameInfo| match self.full {
+            true => format!("{}  {}", f.function, frames::place(f)).trim_end().to_string(),
+            false => frames::line(f),
         };
-        let mut lines: Vec<String> = shown
-            .iter()
-            .take(depth)
-            .map(|f| format!("{}  {}", name(f), frames::place(f)).trim_end().to_string())
-            .collect();
+        let mut lines: Vec<String> = shown.iter().take(depth).map(line).collect();
         if shown.len() > depth {
             lines.push(format!("… {} more", shown.len() - depth));
         }

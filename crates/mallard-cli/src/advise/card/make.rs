@@ -6,6 +6,7 @@ use crate::advise::code::{self, Code, Library, Place};
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::Subject;
 use crate::advise::rules::{self, Rule};
+use crate::look::frames;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{Plan, Scope};
 use std::time::Duration;
@@ -46,6 +47,15 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     }
     card.why_not = words::why_not(evidence, change, region);
     card.sentence = words::sentence(evidence, &card, change, &place.function);
+    in_words(card)
+}
+
+/// The card with functions without a name in words. Commands, code and plans keep the form in which
+/// a plan selects such a function.
+fn in_words(mut card: Card) -> Card {
+    let texts = [&mut card.title, &mut card.sentence].into_iter();
+    let lists = card.evidence.iter_mut().chain(&mut card.hazards).chain(&mut card.why_not);
+    texts.chain(lists).for_each(|text| *text = frames::in_words(text));
     card
 }
 
@@ -53,7 +63,7 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
 pub fn leave(evidence: &Evidence) -> Card {
     let mut card = of_program(evidence, "leave-it");
     card.sentence = answer::leave(evidence);
-    card
+    in_words(card)
 }
 
 /// The card if the measurements do not decide.
@@ -63,7 +73,7 @@ pub fn undecided(evidence: &Evidence, reasons: Vec<String>) -> Card {
     let check = to_try(evidence).and_then(|of| answer::try_alone(evidence, of, TRIED_ALONE));
     card.check = check.map(|command| evidence.typed.measure(&command));
     card.evidence.extend(reasons);
-    card
+    in_words(card)
 }
 
 fn of_program(evidence: &Evidence, id: &str) -> Card {

@@ -4,6 +4,7 @@ use super::words::share;
 use super::{Card, Memory, Part};
 use crate::advise::code::Place;
 use crate::advise::evidence::By;
+use crate::look::frames::in_words;
 use crate::output::units::{bytes, count, percent};
 use crate::verdict::Verdict;
 
@@ -47,7 +48,7 @@ impl Card {
             None => format!("{}\n", self.title),
         };
         title
-            + &entry_if("where", self.place().map(|place| place.shown()))
+            + &entry_if("where", self.place().map(|place| in_words(&place.shown())))
             + &entry_if("what", self.strategy_words.clone())
             + &entry_if("saves", self.saves())
     }
