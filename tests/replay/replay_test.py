@@ -1,37 +1,17 @@
 #!/usr/bin/env python3
-"""Tests of mallard-replay. `replay_test.py [unittest arguments]`
+"""Tests of what mallard-replay plays and reports. `replay_test.py [unittest arguments]`
 
-The environment variable PLAYER names the player, LOGGED the malloc of preloads/logged.cpp, and MALLARD
-libmallard.so, if there is one.
+harness.py says which environment variables the tests need.
 """
 import ctypes.util
 import json
-import os
 import random
-import re
-import resource
-import subprocess
-import sys
-import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-import op_stream  # noqa: E402
-from op_stream import Stream, Target, arena, multipool, multipool_over_arena, size_max  # noqa: E402
-
-player, logged = os.environ.get("PLAYER", ""), os.environ.get("LOGGED", "")
-mallard = os.environ.get("MALLARD", "")
-spec = Path(__file__).parents[2] / "spec"
-has_tsan = b"__tsan_init" in Path(player).read_bytes()
-sanitized = has_tsan or b"__asan_init" in Path(player).read_bytes()
-environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:alloc_dealloc_mismatch=0:detect_leaks=0",
-               "TSAN_OPTIONS": "halt_on_error=1:allocator_may_return_null=1"}
-big = 200_000  # no malloc of the process itself is as large
-# The player starts once for each changed file. With a sanitizer every fifth change is tried.
-every = 5 if sanitized else 1
-without_threads = unittest.skipIf(has_tsan, "many starts of a player that has one thread")
-not_sanitized = unittest.skipIf(sanitized, "a sanitizer brings its own malloc")
+import op_stream
+from harness import PlayerTest, big, crossing, logged, mallard, not_sanitized, spec
+from op_stream import Stream, Target, arena, multipool, multipool_over_arena, size_max
 
 
 def random_stream(seed, targets, instances=20, ops=200):
@@ -71,60 +51,7 @@ def random_stream(seed, targets, instances=20, ops=200):
     return s
 
 
-def crossing(threads, blocks):
-    """Each thread allocates blocks that the next thread frees, one by one. The slots move with the blocks: the thread that frees a block uses its slot again."""
-    s = Stream()
-    all_threads = [s.thread() for _ in range(threads)]
-    for i in range(1, threads):
-        all_threads[0].start(i)
-    for block in range(blocks):
-        for i, t in enumerate(all_threads):
-            t.malloc((i - block) % threads, 48)
-            t.publish(size=block + 1)
-            t.wait((i - 1) % threads, block + 1)
-            t.free((i - 1 - block) % threads, 48)
-    return s
-
-
-class Replay(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.file = str(Path(self.folder.name) / "stream.ops")
-
-    def run_player(self, *arguments, env=None, **options):
-        done = subprocess.run([player, *map(str, arguments)], capture_output=True, text=True, timeout=250,
-                              env={**environment, **(env or {})}, **options)
-        # A sanitizer reports each call for too much memory, and goes on.
-        done.stderr = re.sub(r"^==\d+==WARNING: \w+ failed to allocate .*\n", "", done.stderr, flags=re.M)
-        return done
-
-    def play(self, stream, *options, env=None):
-        if isinstance(stream, Stream):
-            stream = stream.write(self.file)
-        done = self.run_player(*options, stream, env=env)
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        return json.loads(done.stdout)
-
-    def check_message(self, done, status, text):
-        lines = done.stderr.splitlines()
-        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
-        self.assertEqual(len(lines), 3, done.stderr)
-        self.assertTrue(lines[0].startswith("mallard-replay: "), done.stderr)
-        self.assertTrue(lines[2].startswith("  help: "), done.stderr)
-        self.assertIn(text, lines[0])
-
-    def refuse(self, stream, text):
-        self.check_message(self.run_player("--account", stream.write(self.file)), 3, text)
-
-    def log(self, stream, *options, **env):
-        """Plays with the logging malloc. Returns (name, size, align, marked bytes) of each large call."""
-        log = str(Path(self.folder.name) / "log")
-        self.play(stream, *options, env={"LD_PRELOAD": logged, "LOG": log, "LOG_FROM": str(big), **env})
-        return [(name, *map(int, rest)) for name, *rest in map(str.split, Path(log).read_text().splitlines())]
-
+class Replay(PlayerTest):
     # --- the golden file ---
 
     def test_the_golden_file_has_the_ops_of_its_page(self):
@@ -457,163 +384,6 @@ class Replay(unittest.TestCase):
         for shape in ("one_target", "alternating", "cold"):
             self.assertGreater(result[shape]["direct_ns"], 0)
             self.assertGreater(result[shape]["virtual_ns"], 0)
-
-    # --- bad input ---
-
-    def test_a_wrong_command_line_is_refused(self):
-        for arguments, text in (([], "no op stream"), (["a", "b"], "two files"), (["--what", "a"], "--what"),
-                                (["--touch", "some", "a"], "some"), (["--pace=-1", "a"], "-1"),
-                                (["--pace=fast", "a"], "fast"), (["--litter=1.5", "a"], "1.5"),
-                                (["--litter", "x", "a"], "x"), (["--touch"], "no value"),
-                                (["--no-op", "--hash", "a"], "exclude"), (["--virtual-call", "a"], "no file")):
-            self.check_message(self.run_player(*arguments), 2, text)
-        self.assertIn("usage", self.run_player("--help").stdout)
-
-    def test_a_file_that_is_no_op_stream_is_refused(self):
-        self.check_message(self.run_player(self.file), 3, "cannot open")
-        self.check_message(self.run_player(self.folder.name), 3, "is not a file")
-        for data in (b"", b"x" * 79, b"x" * 200):
-            Path(self.file).write_bytes(data)
-            self.check_message(self.run_player(self.file), 3, "op stream")
-
-    @without_threads
-    def test_a_changed_byte_is_found(self):
-        data = op_stream.golden().data()
-        for i in range(0, len(data), every):
-            changed = bytearray(data)
-            changed[i] ^= 1 << i % 8
-            Path(self.file).write_bytes(changed)
-            self.check_message(self.run_player(self.file), 3, "not a whole op stream")
-
-    @without_threads
-    def test_a_file_cut_at_any_length_is_found(self):
-        data = op_stream.golden().data()
-        for length in range(0, len(data), every):
-            Path(self.file).write_bytes(data[:length])
-            self.check_message(self.run_player(self.file), 3, "not a whole op stream")
-
-    @without_threads
-    def test_a_wrong_file_with_a_right_checksum_is_refused_or_played(self):
-        data = op_stream.golden().data()
-        for i in list(range(12, 72)) + list(range(80, len(data), every)):
-            changed = bytearray(data)
-            changed[i] ^= 1 << (i * 5 + 3) % 8
-            Path(self.file).write_bytes(op_stream.sealed(bytes(changed)))
-            done = self.run_player("--account", self.file)
-            if done.returncode == 0:
-                json.loads(done.stdout)
-            else:
-                self.check_message(done, 3, "not a whole op stream")
-
-    def test_an_op_that_cannot_be_done_is_named(self):
-        def stream(add, **options):
-            s = Stream([Target(arena, **options)])
-            add(s.thread())
-            return s
-
-        def twice(t):
-            t.malloc(0, 8)
-            t.malloc(0, 8)
-
-        def freed_twice(t):
-            t.malloc(0, 8)
-            t.free(0, 8)
-            t.free(0, 8)
-
-        def other_size(t):
-            t.malloc(0, 8)
-            t.free(0, 9)
-
-        def from_alone(t):
-            t.malloc(0, 8)
-            t.realloc_from(0, 8)
-            t.free(0, 8)
-
-        def other_block(t):
-            t.malloc(0, 8)
-            t.malloc(1, 8)
-            t.realloc_from(0, 8)
-            t.realloc(1, 16)
-
-        def to_nothing(t):
-            t.malloc(0, 8)
-            t.resize(0, 8, 0)
-
-        def after_close(t):
-            t.open(target=1)
-            t.malloc(0, 8, 4, 1)
-            t.close(target=1)
-            t.open(target=1)
-            t.free(0, 8, 4, 1)
-
-        def opened_twice(t):
-            t.open(target=1)
-            t.open(target=1)
-
-        def back(t):
-            t.publish(size=2)
-            t.publish(size=2)
-
-        for add, text in ((twice, "in use"), (freed_twice, "not in slot 0"), (other_size, "not in slot 0"),
-                          (from_alone, "no realloc after"), (other_block, "another block"),
-                          (to_nothing, "size 0"), (after_close, "not in slot 0"),
-                          (opened_twice, "cannot be opened"), (back, "position"),
-                          (lambda t: t.malloc(0, size_max), "cut"), (lambda t: t.malloc(0, 8, 4, 1), "not open"),
-                          (lambda t: t.malloc(0, 8, 4, 2), "does not exist"),
-                          (lambda t: t.malloc(0, 8, 31), "alignment"), (lambda t: t.op(13), "unknown kind"),
-                          (lambda t: t.op(31), "unknown kind"), (lambda t: t.close(target=0), "cannot be closed"),
-                          (lambda t: t.start(5), "does not exist"), (lambda t: t.start(0), "was started"),
-                          (lambda t: t.wait(7, 1), "waits for thread 7")):
-            self.refuse(stream(add), text)
-
-    def test_a_target_that_is_not_shared_has_one_thread(self):
-        s = Stream([Target(arena)])
-        a, b = s.thread(), s.thread()
-        a.open(target=1)
-        a.start(1)
-        b.malloc(0, 8, 4, 1)
-        self.refuse(s, "another thread has opened")
-
-    def test_a_stream_that_would_wait_for_ever_is_refused(self):
-        s = Stream()
-        a, b = s.thread(), s.thread()
-        a.start(1)
-        a.wait(1, 1)
-        a.publish(size=1)
-        b.wait(0, 1)
-        b.publish(size=1)
-        self.refuse(s, "which never comes")
-
-    def test_a_thread_that_nobody_starts_is_named(self):
-        s = Stream()
-        s.thread()
-        s.thread()
-        self.refuse(s, "no op starts thread 1")
-
-    def test_ops_behind_the_end_of_a_thread_are_found(self):
-        s = Stream()
-        t = s.thread()
-        t.end()
-        t.malloc(0, 8)
-        self.refuse(s, "after its `end`")
-
-    def test_a_header_with_other_counts_is_refused(self):
-        for field, text in (("calls", "calls"), ("ops", "ops"), ("slots", "slots"), ("targets", "not a whole"),
-                            ("threads", "not a whole"), ("blocks", "blocks")):
-            s = crossing(2, 10)
-            s.write(self.file, **{field: 10**9})
-            self.check_message(self.run_player(self.file), 3, text)
-
-    @not_sanitized
-    def test_a_process_without_memory_says_so(self):
-        def limited(file, bytes):
-            return self.run_player("--touch=none", file, preexec_fn=lambda: resource.setrlimit(
-                resource.RLIMIT_AS, (bytes, bytes)))
-        enough = next(mib for mib in range(4, 200) if limited(spec / "replay_format.golden", mib << 20).returncode == 0)
-        s = Stream()
-        t = s.thread()
-        t.ops = [(8 | 4 << 40 | 1 << 46, slot, 0) for slot in range(400_000)]
-        self.check_message(limited(s.write(self.file), enough << 20), 125, "the system refused")
 
 
 if __name__ == "__main__":
