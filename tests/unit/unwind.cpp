@@ -1,15 +1,11 @@
 // Tests that the walk of call stacks finds the same frames as the exception unwinder of the C++
 // runtime, which reads the same unwind tables.
-#include "../../src/os/unwind.hpp"
-
-#include <gtest/gtest.h>
+#include "unwind.hpp"
 
 #include <algorithm>
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
-#include <functional>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -17,7 +13,6 @@
 
 #include <alloca.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unwind.h>
@@ -25,80 +20,7 @@
 namespace {
 
 using namespace mallard::os;
-
-using stack = std::vector<std::uintptr_t>; // return addresses, innermost first
-
-_Unwind_Reason_Code append(_Unwind_Context* at, void* argument)
-{
-    auto& into = *static_cast<stack*>(argument);
-    int is_interrupted = 0;
-    std::uintptr_t const pc = _Unwind_GetIPInfo(at, &is_interrupted);
-    if (pc == 0)
-        return _URC_END_OF_STACK;
-    into.push_back(pc + static_cast<std::uintptr_t>(is_interrupted));
-    return _URC_NO_REASON;
-}
-
-/// A walk with its memory, and a reader that rebuilds each stack from the changes of the walks.
-struct walked {
-    std::vector<stack_frame> room;
-    stack_memory memory;
-    stack_change change{};
-    stack reader;   // outermost first
-    stack expected; // the stack that the exception unwinder found, innermost first
-
-    /// Allocates all memory here, because signal handlers use the object.
-    explicit walked(std::size_t frames = 8192) : room(frames)
-    {
-        memory.frames = room;
-        reader.reserve(frames);
-        expected.reserve(frames);
-    }
-
-    stack found() const { return {reader.rbegin(), reader.rend()}; }
-
-    void read(stack_change next)
-    {
-        change = next;
-        ASSERT_LE(change.kept, reader.size());
-        ASSERT_LE(change.fresh, fresh_frames_max);
-        reader.resize(change.kept);
-        for (auto const& frame : memory.frames.subspan(change.kept, change.fresh))
-            reader.push_back(frame.pc);
-        ASSERT_EQ(reader.size(), memory.depth);
-    }
-
-    /// Walks the stack, starting at the calling function.
-    [[gnu::noinline]] void look(stack_mode mode = stack_mode::unwound)
-    {
-        read(walk(memory, caller(), mode));
-    }
-
-    /// Walks like `look`, and compares the stack with that of the exception unwinder.
-    [[gnu::noinline]] void compare(bool is_cut = false)
-    {
-        read(walk(memory, caller()));
-        expected.clear();
-        _Unwind_Backtrace(append, &expected);
-        expected.erase(expected.begin()); // the frame of this function
-        if (!std::equal(reader.rbegin(), reader.rend(), expected.begin(), expected.end())) {
-            EXPECT_EQ(found(), expected);
-        }
-        EXPECT_EQ(change.cut, is_cut);
-        EXPECT_FALSE(change.gap);
-    }
-};
-
-/// Calls `f` at the bottom of `depth` nested calls of this function.
-[[gnu::noinline]] void deep(int depth, std::function<void()> const& f) // NOLINT(misc-no-recursion)
-{
-    int volatile left = depth;
-    if (left == 0)
-        f();
-    else
-        deep(depth - 1, f);
-    left = 0; // prevents a tail call
-}
+using namespace mallard::testing;
 
 TEST(unwind, finds_the_same_stack_as_the_exception_unwinder)
 {
@@ -194,15 +116,6 @@ TEST(unwind, works_after_longjmp)
 {
     std::memset(alloca(bytes), 1, bytes);
     w.compare();
-}
-
-/// A function with an aligned stack and a frame size that the compiler does not know.
-[[gnu::noinline]] void with_aligned_frame(walked& w, std::size_t bytes)
-{
-    alignas(64) char volatile aligned[64] = {};
-    std::memset(alloca(bytes), 1, bytes);
-    deep(2, [&] { w.compare(); });
-    aligned[1] = aligned[0];
 }
 
 TEST(unwind, knows_frames_of_any_size_and_alignment)
@@ -340,189 +253,6 @@ TEST(unwind, remembers_the_stacks_of_threads)
         w.compare();
         EXPECT_GT(w.change.kept, 0u);
     }).join();
-}
-
-// Fills a page with return addresses, saved registers and numbers in random order. The pages on
-// both sides are unreadable. Each walk must stay in the page, and end.
-TEST(unwind, never_leaves_a_damaged_stack)
-{
-    constexpr std::size_t words = 512;
-    auto* const pages = static_cast<std::uintptr_t*>(
-        ::mmap(nullptr, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(pages, MAP_FAILED);
-    auto* const page = pages + words;
-    ASSERT_EQ(::mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
-
-    walked w;
-    deep(3, [&] { with_aligned_frame(w, 100); });
-    stack const real = w.expected;
-    std::mt19937 random(1);
-    auto const choose = [&]() -> std::uintptr_t {
-        switch (random() % 8) {
-        case 0:
-            return random();
-        case 1:
-            return reinterpret_cast<std::uintptr_t>(page) + random() % 4096;
-        case 2:
-        case 3: // also outside of the page
-            return reinterpret_cast<std::uintptr_t>(pages + random() % (3 * words));
-        default:
-            return real[random() % real.size()];
-        }
-    };
-    for (int round = 0; round < 2000; ++round) {
-        std::generate(page, page + words, choose);
-        for (int i = 0; i < 20; ++i) {
-            auto const sp = reinterpret_cast<std::uintptr_t>(page + random() % (words + 1));
-            call_site const from{real[random() % real.size()], sp, choose()};
-            w.memory.forget();
-            stack_change const change =
-                walk(w.memory, from, i % 2 == 0 ? stack_mode::unwound : stack_mode::frame_pointers);
-            ASSERT_EQ(change.kept, 0u);
-            ASSERT_LE(change.fresh, words + 1);
-        }
-    }
-    ::munmap(pages, 3 * 4096);
-}
-
-// Calls `f`. This function has no unwind table.
-extern "C" void call_without_table(void (*f)(void*), void* argument);
-asm(R"(
-    .text
-    .type call_without_table, @function
-call_without_table:
-    sub $8, %rsp
-    mov %rdi, %rax
-    mov %rsi, %rdi
-    call *%rax
-    add $8, %rsp
-    ret
-    .size call_without_table, . - call_without_table
-)");
-
-TEST(unwind, stops_at_code_without_table)
-{
-    walked w;
-    auto const look = [](void* argument) {
-        auto& self = *static_cast<walked*>(argument);
-        for (bool const is_first : {true, false}) {
-            self.look();
-            EXPECT_TRUE(self.change.cut);
-            EXPECT_FALSE(self.change.gap);
-            EXPECT_LE(self.memory.depth, 3u); // up to the function without a table
-            EXPECT_EQ(self.change.kept > 0, !is_first);
-        }
-        self.memory.forget();
-    };
-    call_without_table(look, &w);
-    call_without_table(look, &w);
-    w.compare(); // the stack is complete again
-}
-
-/// Calls `f` on a new thread with a stack of `bytes` bytes.
-void on_large_stack(std::size_t bytes, std::function<void()> f)
-{
-    pthread_attr_t attributes;
-    pthread_t thread{};
-    ASSERT_EQ(::pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(::pthread_attr_setstacksize(&attributes, bytes), 0);
-    auto const run = [](void* argument) -> void* {
-        (*static_cast<std::function<void()>*>(argument))();
-        return nullptr;
-    };
-    ASSERT_EQ(::pthread_create(&thread, &attributes, run, &f), 0);
-    ::pthread_join(thread, nullptr);
-    ::pthread_attr_destroy(&attributes);
-}
-
-struct recursion {
-    walked w;
-    unsigned long frames_written = 0;
-    unsigned long gaps = 0;
-    bool must_be_whole = true;
-
-    void look(int level)
-    {
-        w.look();
-        frames_written += w.change.fresh;
-        gaps += w.change.gap ? 1 : 0;
-        EXPECT_FALSE(w.change.cut);
-        if (must_be_whole) {
-            EXPECT_GE(w.memory.depth, static_cast<unsigned>(level));
-        }
-    }
-
-    // ThreadSanitizer has room for 65,536 calls.
-    __attribute__((noinline, no_sanitize("thread"))) void
-    enter(int level, int levels) // NOLINT(misc-no-recursion)
-    {
-        if (level < 20'000 || level % 8 == 0)
-            look(level);
-        if (level < levels)
-            enter(level + 1, levels);
-        else
-            compare_innermost();
-        if (level % 8 == 0)
-            look(level);
-    }
-
-    void compare_innermost()
-    {
-        std::vector<void*> calls(70);
-        look_twice(calls);
-        stack const found = w.found();
-        for (std::size_t i = 0; i < 60; ++i)
-            ASSERT_EQ(found[i + 2], reinterpret_cast<std::uintptr_t>(calls[i]));
-    }
-
-    [[gnu::noinline]] void look_twice(std::vector<void*>& calls)
-    {
-        calls.resize(walk(calls, caller()));
-        w.look();
-        EXPECT_FALSE(calls.empty());
-    }
-};
-
-TEST(unwind, keeps_all_frames_of_8000_calls)
-{
-    on_large_stack(std::size_t{64} << 20, [] {
-        recursion r;
-        r.enter(1, 8000);
-        EXPECT_EQ(r.gaps, 0u);
-        EXPECT_LT(r.frames_written, 4u * 8000);
-        r.w.compare();
-    });
-}
-
-TEST(unwind, survives_100000_calls)
-{
-    on_large_stack(std::size_t{256} << 20, [] {
-        recursion r;
-        r.must_be_whole = false;
-        r.enter(1, 100'000);
-        EXPECT_GT(r.gaps, 0u);
-        EXPECT_LT(r.gaps, 200u);
-        EXPECT_LT(r.frames_written, 1'000'000u);
-        r.w.compare();
-        EXPECT_LT(r.w.memory.depth, 20u);
-    });
-}
-
-TEST(unwind, loses_only_frames_for_which_there_is_no_room)
-{
-    walked w(128);
-    deep(1000, [&] {
-        w.look();
-        EXPECT_TRUE(w.change.gap);
-        EXPECT_EQ(w.change.kept, 0u);
-        EXPECT_EQ(w.change.fresh, 64u);
-        deep(10, [&] { w.look(); });
-        EXPECT_FALSE(w.change.gap);
-        EXPECT_GT(w.change.kept, 60u);
-        deep(100, [&] { w.look(); });
-        EXPECT_TRUE(w.change.gap);
-    });
-    deep(20, [&] { w.compare(); });
 }
 
 TEST(unwind, follows_frame_pointers)
