@@ -1,9 +1,9 @@
 // The benchmark of the thread-policy report (report 002), as published.
 //
-// Concurrent: threads are started, and a flag on which they spin releases them. The clock stops
-// when the last thread was joined, so the figure includes the start and end of threads. The figure
-// is wall time / pairs of all threads. The pool for one thread is in every table, with its figure
-// for one thread. corrected.cpp has the corrected case.
+// Concurrent: threads are started, and a flag on which they spin releases them. The clock runs from
+// before the first start to after the last join, so the figure includes the start and end of
+// threads. The figure is wall time / pairs of all threads. Each table also has the pool without
+// locks, measured with one thread. corrected.cpp has the corrected case.
 //
 // Bulk and interleaved are the report's table for one thread, in CPU time as in the pool suite.
 #include <bench/threads/contenders.hpp>

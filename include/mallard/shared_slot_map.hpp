@@ -162,7 +162,7 @@ private:
         if (taken.data == nullptr)
             return {};
         auto* const begin = static_cast<std::byte*>(taken.data);
-        // The range starts at its first chunk.
+        // The first chunk sets the base of the range of addresses.
         std::byte* const base = base_ == nullptr ? begin : base_;
         std::size_t const end = static_cast<std::size_t>(begin + taken.bytes - base) / Stride + 2;
         if (!slots_.commit(end * sizeof(shared_slot), 1)) {

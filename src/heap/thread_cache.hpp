@@ -96,8 +96,9 @@ struct alignas(128) thread_cache {
     slab_queue queues[span_class_first] = {};
     remote_batch outbox[remote_batch_count] = {};
     deferred_frees deferred = {};
-    /// How often each list overflowed after it was last empty. For classes above
-    /// `classed_bytes_max`: the number of slices of the block that overflowed last.
+    /// For classes up to `classed_bytes_max`: how often the list overflowed after it was last
+    /// empty. For larger classes: the size in slices of the slab whose block overflowed the list
+    /// last.
     std::uint16_t overflows[class_count] = {};
     /// Bit i: list i was refilled in this decay interval. Only for classes whose blocks all have
     /// one size.

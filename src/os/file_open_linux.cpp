@@ -241,8 +241,8 @@ bool file_image::choose_header() noexcept
 }
 
 /// Completes an interrupted commit from its journal. After a complete commit both headers are
-/// equal, and nothing is left to do. If the headers differ and the journal is damaged, the pages of
-/// the journal should already be in their places. `load` then checks the digest.
+/// equal, and nothing is left to do. If the headers differ and the journal is damaged, this
+/// function assumes that all pages are in their places already. `load` verifies that by the digest.
 bool file_image::recover() noexcept
 {
     file_state const& state = now_.state;

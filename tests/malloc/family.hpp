@@ -61,7 +61,8 @@ inline std::size_t next_looked_at(std::size_t i)
     return i + (i < 4096 ? 1 : i < 1 << 20 ? 512 : 1 << 14);
 }
 
-/// Writes the bytes of a block that `holds` checks, and its last byte.
+/// Writes those bytes of a block that `holds` checks later. The last byte of the block is one of
+/// them.
 inline void fill(void* block, std::size_t bytes, unsigned seed)
 {
     auto* const p = static_cast<unsigned char*>(block);

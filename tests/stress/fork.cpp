@@ -117,7 +117,7 @@ struct one_by_one : mapped_source {
     static constexpr bool any_thread = false;
 };
 
-TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_with_large_blocks_from_a_source_for_one_thread)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_of_large_blocks_over_a_single_threaded_source)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<one_by_one>>;
     one_by_one pages;

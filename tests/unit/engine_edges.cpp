@@ -28,7 +28,7 @@ std::size_t reservation_count()
 }
 
 // On AArch64 a page may be larger than a slice of the engine.
-TEST(engine_edges, a_purge_sets_its_range_to_zero_where_it_has_only_a_part_of_a_page)
+TEST(engine_edges, a_purge_zeroes_the_parts_of_pages_at_the_ends_of_its_range)
 {
     auto const page = static_cast<std::size_t>(::getpagesize());
     std::byte* const memory = mallard::os::map(4 * page);

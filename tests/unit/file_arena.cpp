@@ -238,7 +238,7 @@ TEST(file_arena, writes_nothing_in_a_commit_without_changes)
     EXPECT_EQ(file.stats().bytes_committed, 4096U);
 }
 
-TEST(file_arena, moves_with_its_file)
+TEST(file_arena, takes_the_open_file_along_when_moved)
 {
     with_list const given;
     file_arena file;

@@ -72,7 +72,7 @@ TYPED_TEST(pool_growth, by_none_ends_after_one_chunk)
     EXPECT_EQ(pool.try_allocate(), nullptr);
 }
 
-TYPED_TEST(pool_growth, by_none_allocates_nothing_if_the_step_is_smaller_than_a_block)
+TYPED_TEST(pool_growth, of_none_allocates_nothing_if_the_first_step_is_smaller_than_a_block)
 {
     for (std::size_t const bytes : {4096, 1000, 960}) {
         typename TestFixture::template grown<growth::none(1000)> pool(bytes, 0, this->heap);

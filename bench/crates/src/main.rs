@@ -10,9 +10,9 @@ use std::process::ExitCode;
 ///
 /// Times are ns of CPU time. For several threads, ns_per_op is wall time / operations of all
 /// threads, and cpu_ns_per_op is CPU time / operations. peak_rss_kib and after_rss_kib come from a
-/// separate process for each contender: the peak, and the rest after every object and the
-/// allocator were dropped. Memory from before the contender and the harness's own arrays do not
-/// count. Handles and keys do.
+/// separate process for each contender: the peak, and what is left after every object and the
+/// allocator were dropped. Handles and keys count. The harness's own arrays, and memory that was in
+/// use before the contender started, do not count.
 #[derive(Parser)]
 #[command(name = "./x bench crates", version, max_term_width = 100)]
 struct Arguments {

@@ -26,7 +26,7 @@
 //! [`Limited`], [`Failing`], [`Traced`], [`Fallback`], [`BySize`], [`Synchronized`] and `Checked`.
 //! `trace::region` marks a part of the program for the recorder `mallard record`.
 //!
-//! Features: `std` (default), and `alloc` without it. `allocator-api2-02`, `-03`, `-04` and
+//! Features: `std` is the default; without `std`, `alloc` uses the crate alloc. `allocator-api2-02`, `-03`, `-04` and
 //! `nightly` let `Vec`, `Box` and hashbrown use these allocators. `serde` serialises keys and maps.
 //! `tracing` emits events.
 #![no_std]

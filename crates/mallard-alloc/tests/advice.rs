@@ -25,7 +25,7 @@ fn parts_of_a_call_are_in_its_allocator() {
 }
 
 #[test]
-fn structures_and_objects_are_in_a_pool() {
+fn a_structure_is_in_a_multipool_and_objects_are_in_an_object_pool() {
     let memory = mallard::Multipool::new();
     let mut structure = multipool::Structure::new(&memory);
     structure.render_document(b"value");

@@ -22,7 +22,8 @@ fn folder_with_regions() -> (Folder, Trace) {
     let mut events = Vec::new();
     for document in 0..DOCUMENTS {
         let (t, addr) = (1000 + document * 1000, 0x10_0000 + document * 0x1000);
-        // A new call of the function 0x20 keeps only the frame of its caller, 0x10.
+        // A stack has the frames that it shares with the stack before it, and new frames. Only 0x10 is
+        // shared, because each stack comes from another call of the function 0x20.
         let (kept, frames): (u16, &[u64]) =
             if document == 0 { (0, &[0x10, 0x20]) } else { (1, &[0x20]) };
         events.push(call(op::MALLOC, t, addr, 64, kept, frames));

@@ -142,7 +142,7 @@ fn losses_are_grouped_and_noise_is_no_loss() {
 }
 
 #[test]
-fn local_allocators_stand_beside_local_allocators_only() {
+fn local_allocators_are_compared_with_local_allocators_only() {
     let rows = [
         ("glibc-2.36", 10.0),
         ("jemalloc-5.3.1", 8.0),

@@ -54,7 +54,7 @@ struct Process {
 struct AtMappings {
     /// Bytes of mappings that never held a block.
     stacks: u64,
-    /// Bytes of the recorder that belong to files.
+    /// Resident bytes of the recorder that are backed by files.
     recorder: u64,
     /// Pages within large blocks that the program never touched.
     untouched: u64,

@@ -34,8 +34,8 @@ pub(crate) struct Call {
 /// A malloc maps each block larger than this directly from the system, which may take long.
 const SIZE_OF_MAPPINGS: u64 = 128 << 10;
 
-/// A longer call for a smaller block counts as this long: probably another thread had the core in
-/// the meantime.
+/// The most ns that a call counts for if its block is not mapped directly. If the call took longer,
+/// another thread probably had the core in the meantime.
 const SMALL_NS_MAX: i32 = 1_000_000;
 
 impl Call {

@@ -237,7 +237,8 @@ impl Manifest {
         Manifest::parse(&bytes, &name.to_string())
     }
 
-    /// Reads a manifest. The version comes first, since a newer manifest may have other members.
+    /// Reads a manifest. The version is read before the rest, since a newer manifest may have other
+    /// members.
     fn parse(bytes: &[u8], name: &str) -> Result<Manifest> {
         #[derive(Deserialize)]
         struct Head {

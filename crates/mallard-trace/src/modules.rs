@@ -67,7 +67,7 @@ const FRAMES_MAX: usize = 1 << 22;
 /// place, and frames at its old addresses stay as they were.
 const COPIES_MAX: usize = 1 << 20;
 
-/// Maps the code in an address space, from start to (end, offset in the file, module).
+/// The code in an address space. Key: start address. Value: (end address, offset in the file, module).
 type Space = BTreeMap<u64, (u64, u64, u32)>;
 
 /// All modules, address spaces and frames of a stream.

@@ -14,7 +14,7 @@ use crate::touched::Touched;
 
 /// The most sites. Further sites are counted together, as the site of the empty call stack.
 const SITES_MAX: usize = 1 << 19;
-/// The most sites in the list of sites that only grow.
+/// The greatest length of the list of sites whose memory only grows.
 const GROWING_MAX: usize = 100;
 /// A site with fewer live blocks is not said to grow.
 const GROWING_BLOCKS_MIN: f64 = 8.0;

@@ -4,7 +4,8 @@
 pub const SLICES: usize = 32;
 const FIRST_SLICE_NS: i64 = 1_000_000;
 
-/// The length of the slices, which doubles when the time is longer than all slices.
+/// The length of a slice of time. The length doubles when all slices together are shorter than the
+/// trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd)]
 pub struct Width(u8);
 

@@ -160,7 +160,7 @@ fn a_trace_without_events_has_no_regions() {
 }
 
 #[test]
-fn blocks_without_room_count_as_blocks_that_are_never_freed() {
+fn blocks_beyond_the_limit_count_as_never_freed() {
     let mut script = Script::new();
     documents(&mut script, 40);
     let folder = tempfile::tempdir().unwrap();

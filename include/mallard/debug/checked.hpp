@@ -19,8 +19,8 @@ struct checked_options {
     std::size_t redzone = 16;
     /// Most bytes of freed blocks that are kept, to find uses after the free.
     std::size_t quarantine = std::size_t{1} << 16;
-    /// How many calls of the call stack each allocation and free records. Needs the compiled
-    /// library if it is not 0.
+    /// How many frames of the call stack are recorded at each allocation and at each free. A number
+    /// above 0 needs the compiled library.
     std::size_t frames = 0;
     bool leaks = true;   ///< report blocks in use at the end; turn off over an arena
     bool shared = false; ///< any thread may call; each call holds a lock

@@ -77,7 +77,7 @@ impl<T: Object> Program<T> for Bulk {
     }
 }
 
-/// Repeats 50 times: makes three objects and drops them. Several of them are live at the same time.
+/// Repeats 50 times: makes three objects and drops them. Two or three of them are live at once.
 #[derive(Clone, Copy)]
 pub struct Churn {
     /// Whether `black_box` is applied to each handle. fastalloc does not do that, so the compiler

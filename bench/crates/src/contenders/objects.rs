@@ -54,8 +54,8 @@ pub trait Objects<T: Object>: Sized + 'static {
     fn give(&self, handle: Self::Handle<'_>) {
         drop(handle);
     }
-    /// Frees all objects of a pool that cannot free a single object. Requires that no handle is
-    /// left.
+    /// Frees all objects at once, if the pool cannot free objects one by one. Requires that no handle
+    /// is left.
     fn clear(&mut self) {}
 }
 

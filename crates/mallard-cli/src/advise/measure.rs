@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_glibc_are_variables_and_not_mallocs() {
+    fn settings_of_glibc_are_environment_variables_and_no_other_malloc() {
         assert_eq!(kind_of("glibc:arenas=1"), Kind::Variable);
         assert_eq!(kind_of("mimalloc"), Kind::Malloc);
         assert_eq!(kind_of("mine"), Kind::Malloc);

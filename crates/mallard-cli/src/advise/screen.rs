@@ -22,8 +22,8 @@ pub fn most(evidence: &Evidence, region: Option<usize>) -> Option<f64> {
     let cpu = evidence.program.cpu_ns?.max(1.0);
     let all_bytes = (evidence.program.totals.bytes as f64).max(1.0);
     let pages = bound.faults? * (region.bytes as f64 / all_bytes).min(1.0);
-    // Only a sample of the calls is timed, so the share of the region is limited to that of the
-    // program.
+    // The time of a region's calls is estimated from a sample, and may come out above the time of
+    // all calls of the program.
     let calls = (region.call_ns / cpu).min(bound.calls?);
     Some((calls + region.teardown_ns / cpu + pages).min(1.0))
 }

@@ -70,7 +70,7 @@ pub struct Candidate {
     pub stream: usize,
     /// Calls through an abstract base class. A replay makes none, so their cost is shown apart.
     pub virtual_calls: u64,
-    /// The name of the candidate with the same calls that is measured instead of this candidate.
+    /// Another candidate that makes the same calls, and is measured instead of this candidate: its name.
     pub measured_as: Option<String>,
     /// Whether only the malloc differs, so that `mallard try` can check the result.
     pub is_malloc: bool,

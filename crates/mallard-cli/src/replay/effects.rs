@@ -1,5 +1,5 @@
-//! Computes from plays the CPU time that the program would take with the calls of a candidate instead
-//! of its own calls.
+//! Computes how much CPU time the program would take with another allocator. The input is the CPU time
+//! of replays.
 
 use super::chosen::Chosen;
 use crate::error::Failure;

@@ -28,8 +28,8 @@ pub trait Runs {
         fresh::winners(&judged).into_iter().map(|place| alive[place]).collect()
     }
 
-    /// The subjects that must run to judge some winners: the winners, and others that their figures
-    /// need.
+    /// The subjects that must run to judge some winners: the winners, and the subjects with which the
+    /// winners are compared.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         winners.to_vec()
     }

@@ -51,7 +51,7 @@ pub(super) struct Read {
     pub peak_rss: Option<u64>,
     /// Whether heaptrack was attached to a running program.
     pub was_attached: bool,
-    /// The names of an interpreted file.
+    /// The names of functions, if heaptrack_interpret has written them into the file.
     pub known: Option<Known>,
 }
 

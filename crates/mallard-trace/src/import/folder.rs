@@ -87,7 +87,7 @@ impl Folder {
         })
     }
 
-    /// Renames on a file system that cannot rename without replacing, or exchange two names.
+    /// Renames on a file system that has neither `RENAME_NOREPLACE` nor `RENAME_EXCHANGE`.
     fn rename_plainly(self, error: rustix::io::Errno) -> Result<()> {
         use rustix::io::Errno;
         if !matches!(error, Errno::INVAL | Errno::NOSYS) {

@@ -74,7 +74,7 @@ pub struct Region {
     pub cpu_ns: Option<f64>,
     /// How long instances take, in ns.
     pub duration_ns: Quantiles,
-    /// Most bytes in use at once, of each instance.
+    /// The peak of the bytes in use: its quantiles over the instances.
     pub peak: Quantiles,
     /// Bytes allocated, of each instance.
     pub total: Quantiles,

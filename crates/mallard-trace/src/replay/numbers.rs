@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_keeps_the_other_numbers_of_its_group() {
+    fn a_thread_that_takes_one_number_reserves_the_rest_of_the_group() {
         let mut numbers = Numbers::new(10, 4);
         assert_eq!(numbers.take(0, true), taken(0, None, true));
         assert_eq!(numbers.take(1, true), taken(4, None, true));

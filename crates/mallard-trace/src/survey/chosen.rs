@@ -55,7 +55,7 @@ impl Chosen {
         Some(&mut self.sites[index as usize])
     }
 
-    /// Notes the bytes in use at all moments before the next event, which is at `t_ns`.
+    /// Notes the bytes in use at each chosen moment before the next event, which is at `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         while self.coming.last().is_some_and(|&next| next < t_ns) {

@@ -49,7 +49,7 @@ pub struct Charts {
 }
 
 impl Charts {
-    /// The charts of the machines. `calibrated` has the rows of the suite calibration, also by machine.
+    /// The charts of the machines. `calibrated` has the rows of the suite named calibration, by machine.
     pub fn of(machines: &[Machine], calibrated: &[Machine]) -> Charts {
         let mut charts = Charts::default();
         for (index, machine) in machines.iter().enumerate() {

@@ -57,8 +57,8 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
     table
 }
 
-/// Lines for the cells of the talk, and lines for allocators that threads share, which the talk does
-/// not measure.
+/// Lines for the experiments of Lakos's talk, and lines for allocators that threads share, about which
+/// the talk has no experiment.
 fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
     let is_of_talk = |e: &&&Experiment| match e.suite.as_str() {
         "lakos2" => is_cell(e),
