@@ -1,7 +1,6 @@
 #include "stream.hpp"
 
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -66,24 +65,25 @@ void stream::read(void* into, std::size_t bytes, std::uint64_t offset) const noe
 
 void stream::damaged(const char* format, ...) const noexcept
 {
-    char what[384];
     va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    fail(status_unreadable, "nothing was played, and the file is unchanged", make_again,
-         "%.100s is not a whole op stream: %s", path_, what);
+    va_start(arguments, format); // no va_end, because the process ends
+    refuse("", " is not a whole op stream", format, arguments);
 }
 
 void stream::lacks_edge(const char* format, ...) const noexcept
 {
-    char what[384];
     va_list arguments;
     va_start(arguments, format);
+    refuse("an edge is missing in ", "", format, arguments);
+}
+
+void stream::refuse(const char* before, const char* after, const char* format,
+                    va_list arguments) const noexcept
+{
+    char what[384];
     std::vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
     fail(status_unreadable, "nothing was played, and the file is unchanged", make_again,
-         "an edge is missing in %.100s: %s", path_, what);
+         "%s%.100s%s: %s", before, path_, after, what);
 }
 
 void stream::check_header(std::uint64_t bytes) const noexcept

@@ -5,6 +5,7 @@
 
 #include <mallard/trace/replay_format.h>
 
+#include <cstdarg>
 #include <mutex>
 
 namespace mallard::replay {
@@ -50,6 +51,10 @@ public:
     [[noreturn, gnu::format(printf, 2, 3)]] void lacks_edge(const char* format, ...) const noexcept;
 
 private:
+    /// Ends the process with a message: `before`, the path, `after`, and what is wrong.
+    [[noreturn, gnu::format(printf, 4, 0)]] void refuse(const char* before, const char* after,
+                                                        const char* format,
+                                                        va_list arguments) const noexcept;
     void check_header(std::uint64_t bytes) const noexcept;
     void check_threads(std::uint64_t bytes) const noexcept;
     void check_targets() const noexcept;
