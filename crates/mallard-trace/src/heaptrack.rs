@@ -11,7 +11,7 @@ mod modules;
 mod tables;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::import::{import_known, Options, Progress};
+use crate::import::{import_known, parent_of, Options, Progress};
 use crate::manifest::{lack, IMPORTED_FROM, LACKS, TIME_STEP_NS};
 use crate::stream::Reader;
 use crate::trace::Trace;
@@ -89,19 +89,7 @@ fn notes(read: &convert::Read) -> serde_json::Map<String, serde_json::Value> {
 
 /// Makes a nameless temporary file on the disk that will hold the trace.
 fn spool_beside(to: &Path) -> Result<File> {
-    let parent = match to.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    if !parent.is_dir() {
-        let folder = parent.display();
-        return Err(Error::new(
-            ErrorKind::System,
-            format!("cannot write {}: there is no folder {folder}", to.display()),
-            "nothing was written",
-            format!("mkdir -p {folder}"),
-        ));
-    }
+    let parent = parent_of(to)?;
     tempfile::tempfile_in(parent).map_err(|error| no_room(to, &error))
 }
 

@@ -14,6 +14,7 @@ use crate::stream::{Ending, Reader};
 use crate::symbols;
 use crate::tables::Tables;
 use crate::trace::Trace;
+pub(crate) use folder::parent_of;
 use folder::Folder;
 pub(crate) use known::{Known, KnownFrame};
 use reading::Reading;

@@ -19,24 +19,12 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes the folder. Fails if `to` exists and may not be replaced.
     pub fn new(to: &Path, force: bool) -> Result<Folder> {
-        let parent = match to.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
+        let parent = parent_of(to)?;
         if to.symlink_metadata().is_ok() {
             // Only a trace is ever replaced: a mistyped name must not cost a folder of the user.
             if !force || !to.join(FILE).is_file() {
                 return Err(exists(to, force));
             }
-        }
-        if !parent.is_dir() {
-            let folder = parent.display();
-            return Err(Error::new(
-                ErrorKind::System,
-                format!("cannot write {}: there is no folder {folder}", to.display()),
-                "nothing was written",
-                format!("mkdir -p {folder}"),
-            ));
         }
         let name = to.file_name().unwrap_or_default().to_string_lossy();
         let place = tempfile::Builder::new()
@@ -103,6 +91,22 @@ impl Folder {
         let _ = self.place.keep();
         Ok(())
     }
+}
+
+/// The folder in which `to` will be. Fails if there is none.
+pub(crate) fn parent_of(to: &Path) -> Result<&Path> {
+    let parent = to.parent().filter(|parent| *parent != Path::new(""));
+    let parent = parent.unwrap_or(Path::new("."));
+    if parent.is_dir() {
+        return Ok(parent);
+    }
+    let folder = parent.display();
+    Err(Error::new(
+        ErrorKind::System,
+        format!("cannot write {}: there is no folder {folder}", to.display()),
+        "nothing was written",
+        format!("mkdir -p {folder}"),
+    ))
 }
 
 fn exists(to: &Path, force: bool) -> Error {
