@@ -154,7 +154,7 @@ class Program:
 
     def really_run(self, seconds):
         load = ["--load", self.load] if self.load else []
-        return self.json_of("try", "--quiet", "--json", "--budget", f"{seconds}s", *load, *self.chosen,
+        return self.json_of("try", "--quiet", "--json", "--keep-all", "--budget", f"{seconds}s", *load, *self.chosen,
                             "--", *self.command)
 
     def measure(self, effort):

@@ -210,6 +210,32 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
 }
 
 #[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn mallocs_that_cannot_win_are_dropped_early_and_keep_what_they_showed() {
+    let trial = Trial::new(BLOCKS);
+    let losers = ["mine=./libmine.so,WRONG=slow,N=1", "mine=./libmine.so,WRONG=slow,N=2"];
+    let mut options = vec!["--budget", "8s", "-a", "glibc:arenas=1", "-a", "glibc:trim=1GiB"];
+    losers.iter().for_each(|loser| options.extend(["-a", loser]));
+    let result = trial.measured(&options, &["./program"]);
+    for name in ["mine,WRONG=slow,N=1", "mine,WRONG=slow,N=2"] {
+        let of = candidate(&result, name);
+        let runs = of["dropped_after"].as_u64().unwrap();
+        assert!(runs >= 2 && of["runs"] == runs && of["fresh"].is_null(), "{result}");
+        assert!(of["cpu"]["saving"].as_f64().unwrap() < -1.0, "{result}");
+        assert!(of["cpu"]["low"].is_f64() && of["memory"]["saving"].is_f64(), "{result}");
+    }
+    for name in ["glibc:arenas=1", "glibc:trim=1GiB"] {
+        let of = candidate(&result, name);
+        assert!(of["dropped_after"].is_null(), "{result}");
+        assert!(of["runs"].as_u64() > candidate(&result, "mine,WRONG=slow,N=1")["runs"].as_u64());
+    }
+    let arguments = [&["try"], &options[..], &["--", "./program"]].concat();
+    let text = trial.folder.mallard(&arguments).out();
+    let row = text.lines().find(|line| line.contains("mine,WRONG=slow,N=1")).unwrap();
+    assert!(row.contains("dropped after 2 runs"), "{text}");
+}
+
+#[test]
 fn a_program_that_fails_for_lack_of_a_terminal_or_of_input_is_refused() {
     let folder = Folder::new();
     let run = |options: &[&str], script: &str| {

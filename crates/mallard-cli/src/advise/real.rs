@@ -10,16 +10,16 @@ use super::measure::kind_of;
 use super::screen::{dropped, is_memory_at_stake};
 use crate::allocators::{Allocator, Wanted};
 use crate::error::Failure;
-use crate::output::units::time;
+use crate::output::units::{plural, time};
 use crate::record::find_program;
 use crate::run::refuse_unswitchable;
-use crate::trial::{base, confirm, floor};
+use crate::trial::{base, floor};
 use crate::turns::blocks::{measure, Plan};
 use crate::turns::measured::Measured;
 use crate::turns::subject::{Runner, Stop, Subject, Turn};
 use crate::turns::timing::Timing;
-use crate::verdict::fresh::{blocks_needed, Confirmed};
-use crate::verdict::{judge, margin, Judged, Judgement, Verdict, Why, BLOCKS_MIN};
+use crate::verdict::fresh::blocks_needed;
+use crate::verdict::{margin, Judgement, Verdict, Why, BLOCKS_MIN};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -194,22 +194,21 @@ fn subject(path: &Path, words: &[OsString], allocator: &Allocator) -> Subject {
 /// Replaces the results of the replay by those of the runs.
 fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
     evidence.interrupted |= measured.interrupted;
-    if measured.blocks() < BLOCKS_MIN {
+    if measured.all_blocks() < BLOCKS_MIN {
         let what = "what another malloc saves in the program itself: too few runs";
         evidence.undecided.push(what.to_string());
         return;
     }
     let min_gain = evidence.min_gain;
-    let mut cpu = judge(&measured.metric(|f| f.cpu_ns), min_gain);
-    let memory = judge(&measured.metric(|f| f.peak_rss), min_gain);
-    let confirmed = confirm(measured, &mut cpu, min_gain);
+    let (cpu, _) = measured.settle(|f| f.cpu_ns, min_gain);
+    let (memory, _) = measured.settle(|f| f.peak_rss, min_gain);
     let margin = margin(&cpu.control, min_gain);
     evidence.add_noise(&cpu.control);
     let alive = measured.alive();
-    let peak = |column: usize| measured.median(column, |f| f.peak_rss) as u64;
+    let peak = |column: usize| measured.median_of_all(column, |f| f.peak_rss) as u64;
     // A new process begins as a copy of this one. If the copy is larger than the program, the peaks are
     // those of the copy. In this case, the memory that the replay found stays.
-    let is_above_floor = measured.median(0, |f| f.peak_rss) > 1.1 * floor();
+    let is_above_floor = measured.median_of_all(0, |f| f.peak_rss) > 1.1 * floor();
     for (column, name) in chosen.iter().enumerate() {
         let known = evidence.candidates.iter().position(|of| of.name == *name);
         let known = known.map(|place| evidence.candidates.remove(place));
@@ -219,10 +218,16 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
             evidence.dropped.push(dropped(name, kind_of(name), None, why));
             continue;
         };
-        let cpu = judgement(&cpu, &confirmed, place);
+        let cpu = cpu.candidates[place].clone();
         if let Some(of) = known.as_ref().filter(|of| says_more(of, &cpu, min_gain)) {
             evidence.notes.push(too_varied(of, &cpu));
             evidence.candidates.push(of.clone());
+            continue;
+        }
+        if let Some(Why::DroppedEarly { runs }) = cpu.why {
+            let runs = plural(runs as u64, "run");
+            let why = format!("it was dropped after {runs} of the program: others saved more");
+            evidence.dropped.push(dropped(name, kind_of(name), None, why));
             continue;
         }
         let replayed = known.as_ref().filter(|_| !is_above_floor);
@@ -264,16 +269,6 @@ fn too_varied(of: &Candidate, tried: &Judgement) -> String {
          from the replay",
         of.name
     )
-}
-
-/// The judgement of fresh runs of a candidate, if there are fresh runs. Otherwise the judgement of all
-/// runs.
-fn judgement(cpu: &Judged, confirmed: &Confirmed, place: usize) -> Judgement {
-    let chosen = &cpu.candidates[place];
-    match (chosen.verdict, confirmed.get(&place)) {
-        (Verdict::Gain, Some(fresh)) => fresh.judgement.clone(),
-        _ => chosen.clone(),
-    }
 }
 
 #[cfg(test)]

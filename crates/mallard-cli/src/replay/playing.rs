@@ -44,7 +44,8 @@ impl<'a> Playing<'a> {
 
     /// Plays all subjects in turns. Returns the seed of the random order as well.
     pub fn measure(&self, timing: &Timing, chosen: &Chosen) -> Result<(Measured, u64), Failure> {
-        let plan = Plan { ignores_output: true, ..timing.plan() };
+        // Candidates share plays of the player alone, and plays vary little: all are played to the end.
+        let plan = Plan { ignores_output: true, drops: false, ..timing.plan() };
         let measured = measure(self, &chosen.base, &chosen.subjects, &plan)?;
         Ok((measured, plan.seed))
     }

@@ -23,7 +23,7 @@ use crate::turns::subject::Subject;
 use mallard_trace::Trace;
 pub use options::Conditions;
 use options::Options;
-pub use report::{confirm, floor};
+pub use report::floor;
 use report::{Report, Words};
 use serde_json::json;
 use std::ffi::OsString;
@@ -41,7 +41,8 @@ const REPLAY_PART: u32 = 4;
 ///
 /// The program is not rebuilt. It runs many times, and its output is compared with that of the
 /// first run: an allocator under which the output differs is reported. stdin is empty unless
-/// --stdin is given. CPU time includes processes that the program waits for. Peak RSS is that of
+/// --stdin is given. Mallocs that cannot win are dropped after a few runs, and the last two or three
+/// have most of the budget. CPU time includes processes that the program waits for. Peak RSS is that of
 /// the largest process. A difference counts from --min-gain on; CPU time and memory have a verdict
 /// each: gain, loss, no difference or not measurable.
 #[derive(clap::Args)]
@@ -58,6 +59,10 @@ pub struct Command {
     trace: Option<PathBuf>,
     #[command(flatten)]
     options: Options,
+    /// Gives every malloc the same number of runs. Without this option, the mallocs that cannot win are
+    /// dropped early, and the others have most of the budget.
+    #[arg(long)]
+    keep_all: bool,
     /// Lists the allocators that are known, and tells which are installed. Runs no program.
     #[arg(long)]
     list: bool,
@@ -94,7 +99,7 @@ impl Command {
         };
         let subjects: Vec<Subject> = candidates.iter().map(subject).collect();
         let mut host = Host::now();
-        let (measured, seed) = self.options.measure(&subject(&base), &subjects)?;
+        let (measured, seed) = self.options.measure(&subject(&base), &subjects, !self.keep_all)?;
         notes.extend(host.notes());
         let mut report = Report::new(subject(&base), subjects, measured, &self.options, seed);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

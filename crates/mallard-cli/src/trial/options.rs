@@ -62,11 +62,13 @@ impl Conditions {
 }
 
 impl Options {
-    /// Measures. Also returns the seed of the random order.
+    /// Measures. Also returns the seed of the random order. `drops` tells whether candidates that cannot
+    /// win are dropped early.
     pub fn measure(
         &self,
         base: &Subject,
         candidates: &[Subject],
+        drops: bool,
     ) -> Result<(Measured, u64), Failure> {
         orphans::adopt();
         let runner = Runner {
@@ -78,6 +80,7 @@ impl Options {
         let plan = Plan {
             timeout: self.timeout,
             ignores_output: self.conditions.ignore_output,
+            drops,
             ..self.timing.plan()
         };
         Ok((measure(&runner, base, candidates, &plan)?, plan.seed))

@@ -11,11 +11,11 @@ use crate::turns::blocks::shown;
 use crate::turns::measured::Measured;
 use crate::turns::subject::{Figures, Subject};
 use crate::turns::timing::status;
-use crate::turns::words::{cells, fresh_runs, lacks_fresh};
+use crate::turns::words::{cells, lacks_fresh};
 use crate::verdict::estimate::share_explained;
-use crate::verdict::fresh::{self, Confirmed, Fresh};
+use crate::verdict::fresh::{winner, Confirmed, Fresh};
 use crate::verdict::paired::Interval;
-use crate::verdict::{candidate, judge, Judged, Judgement, Verdict, BLOCKS_MIN};
+use crate::verdict::{Judged, Judgement, Verdict, Why, BLOCKS_MIN};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -23,6 +23,10 @@ use std::time::Duration;
 
 /// A shorter run is mostly the start of a process.
 const SHORT: Duration = Duration::from_millis(10);
+
+/// The columns of the table that have verdicts.
+const CPU_VERDICT: usize = 3;
+const MEMORY_VERDICT: usize = 7;
 
 /// The words that differ between reports of `mallard try` and of `mallard verify`.
 pub struct Words {
@@ -71,6 +75,8 @@ pub struct Report {
     pub measured: Measured,
     cpu: Judged,
     memory: Judged,
+    /// The judgements on CPU time by the blocks of the choice alone.
+    chosen: Judged,
     /// The results of fresh runs of the best candidates, by their indices among those that are not
     /// broken.
     confirmed: Confirmed,
@@ -100,12 +106,13 @@ impl Report {
         seed: u64,
     ) -> Report {
         let min_gain = options.timing.min_gain;
-        let mut cpu = judge(&measured.metric(|f| f.cpu_ns), min_gain);
-        let confirmed = confirm(&measured, &mut cpu, min_gain);
+        let (cpu, confirmed) = measured.settle(|f| f.cpu_ns, min_gain);
+        let (memory, _) = measured.settle(|f| f.peak_rss, min_gain);
         let mut report = Report {
             cpu,
             confirmed,
-            memory: judge(&measured.metric(|f| f.peak_rss), min_gain),
+            memory,
+            chosen: measured.judge(|f| f.cpu_ns, min_gain),
             base,
             candidates,
             measured,
@@ -126,7 +133,7 @@ impl Report {
     fn own_notes(&self, options: &Options) -> Vec<String> {
         let mut notes = Vec::new();
         let measured = &self.measured;
-        let (blocks, first) = (measured.blocks(), measured.first);
+        let (blocks, first) = (measured.all_blocks(), measured.first);
         if blocks > 0 && first < SHORT && !self.is_server {
             notes.push(format!(
                 "one run takes {}: mostly the start of a process, so give the program more work",
@@ -142,30 +149,38 @@ impl Report {
             let how = crate::turns::subject::ending(measured.status, &Default::default());
             notes.push(format!("the program ends with {how} in every run"));
         }
-        if blocks > 0 && measured.median(0, |f| f.peak_rss) < 1.1 * floor() {
+        if blocks > 0 && measured.median_of_all(0, |f| f.peak_rss) < 1.1 * floor() {
             let floor = bytes(floor() as u64);
             notes.push(format!("peaks below {floor} cannot be compared: a process begins with a copy of mallard's memory"));
         }
         if options.is_server() {
             notes.push("CPU time, wall time and page faults are those of one load".to_string());
         }
-        notes.extend(lacks_fresh(measured));
+        if measured.dropped.contains(&Some(1)) {
+            let note =
+                "the budget allowed one run of each to choose by, so another one may save more";
+            notes.push(note.to_string());
+        }
+        notes.extend(lacks_fresh(measured).filter(|_| self.winner().is_some()));
         notes
     }
 
     /// The result of the fresh runs of a candidate.
     pub fn fresh(&self, index: usize) -> Option<&Fresh> {
-        self.confirmed.get(&self.measured.alive().iter().position(|&alive| alive == index)?)
+        self.confirmed.get(&self.place(index)?)
     }
 
-    /// A line with the results of fresh runs.
+    /// A line that says which rows are from fresh runs.
     fn fresh_lines(&self) -> String {
         let alive = self.measured.alive();
-        let named = self
-            .confirmed
-            .iter()
-            .map(|(&place, fresh)| (self.candidates[alive[place]].name.as_str(), fresh));
-        fresh_runs(named, "run")
+        let name = |place: &usize| self.candidates[alive[*place]].name.as_str();
+        let names: Vec<&str> = self.confirmed.keys().map(name).collect();
+        let Some(first) = self.confirmed.values().next() else { return String::new() };
+        format!(
+            "  savings from {} of each, which had no part in the choice: {}\n",
+            plural(first.blocks as u64, "fresh run"),
+            names.join(", ")
+        )
     }
 
     /// Compares the savings with those that a replay found, and stores the shares.
@@ -173,15 +188,15 @@ impl Report {
     pub fn explain(&mut self, replayed: &Savings) {
         // The savings of the replay are shares of the CPU time in the recording, which differs from
         // that of the trial.
-        let scale = replayed.program_ns / self.measured.median(0, |f| f.cpu_ns);
-        let blocks = self.measured.metric(|f| f.cpu_ns);
-        let share = |(at, index): (usize, usize)| {
+        let scale = replayed.program_ns / self.measured.median_of_all(0, |f| f.cpu_ns);
+        let measured = &self.measured;
+        let share = |index: usize| {
             let name = &self.candidates[index].name;
-            let real = candidate(&blocks, at)?;
+            let real = measured.differences(index, |f| f.cpu_ns)?;
             let share = share_explained(replayed.of.get(name)?, scale, &real)?;
             Some((name.clone(), share))
         };
-        self.explained = self.measured.alive().into_iter().enumerate().filter_map(share).collect();
+        self.explained = self.measured.alive().into_iter().filter_map(share).collect();
     }
 
     /// One line for each malloc: the share of its real saving that a replay finds.
@@ -207,7 +222,19 @@ impl Report {
 
     /// The candidate that saves the most CPU time, by its name.
     pub fn best(&self) -> Option<String> {
-        self.best_by(|(cpu, _)| cpu).map(|(row, _)| row.subject.name.clone())
+        self.winner().map(|(row, _)| row.subject.name.clone())
+    }
+
+    /// The candidate that is named, with its judgement on CPU time.
+    pub fn winner(&self) -> Option<(Row<'_>, &Judgement)> {
+        let place = winner(&self.chosen, &self.cpu, &self.confirmed)?;
+        let row = self.rows().into_iter().find(|row| self.place(row.index) == Some(place))?;
+        Some((row, &self.cpu.candidates[place]))
+    }
+
+    /// The place of a candidate among those that are not broken.
+    fn place(&self, index: usize) -> Option<usize> {
+        self.measured.alive().iter().position(|&alive| alive == index)
     }
 
     /// The candidate with a gain that saves the most of one metric.
@@ -224,8 +251,7 @@ impl Report {
 
     /// Whether the CPU time of a candidate is not measurable so far.
     pub fn is_open(&self) -> bool {
-        let open = |judgement: &Judgement| judgement.verdict == Verdict::NotMeasurable;
-        self.measured.blocks() == 0 || self.cpu.candidates.iter().any(open)
+        self.measured.blocks() == 0 || self.cpu.candidates.iter().any(is_open)
     }
 
     /// Whether a candidate loses CPU time or memory, or breaks the program.
@@ -274,7 +300,7 @@ impl Report {
         for row in &rows {
             let Some((cpu, memory)) = row.judged else { continue };
             for (metric, judgement) in [("CPU time", cpu), ("memory", memory)] {
-                if let Some(why) = judgement.why {
+                if let Some(why) = judgement.why.filter(|_| is_open(judgement)) {
                     let names = reasons.entry((metric, why.to_string())).or_default();
                     names.push(&row.subject.name);
                 }
@@ -297,7 +323,7 @@ impl Report {
             return None;
         }
         // An interval of half the width needs four times the runs.
-        let blocks = self.measured.blocks().max(1);
+        let blocks = self.measured.all_blocks().max(1);
         let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
         let seconds = options.timing.budget.as_secs().max(1) * times as u64;
         Some(format!("the same command with --budget {seconds}s, on a quiet machine"))
@@ -318,12 +344,24 @@ impl Report {
         let control = format!("{} again", self.base.name);
         let judged = Some((&self.cpu.control, &self.memory.control));
         let mut lines = vec![self.line(&self.base.name, 0, None), self.line(&control, 1, judged)];
-        for row in self.rows() {
-            if row.broken.is_none() {
-                lines.push(self.line(&row.subject.name, row.index + 2, row.judged));
-            }
+        for row in self.rows().iter().filter(|row| row.broken.is_none()) {
+            lines.push(self.line_of(row));
         }
         plain_table(&titles, lines)
+    }
+
+    /// The line of a candidate. The cell of the verdict says whether it was dropped early.
+    fn line_of(&self, row: &Row) -> Vec<String> {
+        let mut line = self.line(&row.subject.name, row.index + 2, row.judged);
+        let Some((cpu, memory)) = row.judged else { return line };
+        let Some(runs) = self.measured.dropped[row.index] else { return line };
+        if cpu.verdict != Verdict::NotMeasurable {
+            line[CPU_VERDICT] += &format!(", {}", Why::DroppedEarly { runs });
+        }
+        if memory.verdict == Verdict::NotMeasurable {
+            line[MEMORY_VERDICT].clear();
+        }
+        line
     }
 
     fn line(
@@ -332,7 +370,7 @@ impl Report {
         column: usize,
         judged: Option<(&Judgement, &Judgement)>,
     ) -> Vec<String> {
-        let median = |figure: fn(&Figures) -> f64| self.measured.median(column, figure);
+        let median = |figure: fn(&Figures) -> f64| self.measured.median_of_all(column, figure);
         let (cpu, memory) = match judged {
             Some((cpu, memory)) => (cells(cpu, column), cells(memory, column)),
             None => (["".into(), "base".into()], ["".into(), "base".into()]),
@@ -364,6 +402,8 @@ impl Report {
             object["explained"] = json!(self.explained.get(&row.subject.name));
             object["broken"] = json!(row.broken);
             object["cpu"] = json!(row.judged.map(|(cpu, _)| cpu));
+            object["runs"] = json!(self.measured.runs(row.index));
+            object["dropped_after"] = json!(self.measured.dropped[row.index]);
             object["fresh"] = json!(self.fresh(row.index));
             object["memory"] = json!(row.judged.map(|(_, memory)| memory));
             object
@@ -375,7 +415,7 @@ impl Report {
             "program": self.words.program,
             "base": base,
             "candidates": self.rows().into_iter().map(row).collect::<Vec<_>>(),
-            "blocks": self.measured.blocks(),
+            "blocks": self.measured.all_blocks(),
             "min_gain": self.min_gain,
             "seed": self.seed,
             "bound": self.bound,
@@ -391,7 +431,7 @@ impl Report {
         let is_broken = column > 1 && self.measured.broken[column - 2].is_some();
         let median = |figure: fn(&Figures) -> f64| match is_broken {
             true => None,
-            false => Some(self.measured.median(column, figure)).filter(|m| m.is_finite()),
+            false => Some(self.measured.median_of_all(column, figure)).filter(|m| m.is_finite()),
         };
         json!({
             "name": name,
@@ -403,14 +443,14 @@ impl Report {
     }
 }
 
-/// Judges the fresh runs of the best candidates.
-pub fn confirm(measured: &Measured, cpu: &mut Judged, min_gain: f64) -> Confirmed {
-    let Some(again) = &measured.fresh else { return Confirmed::new() };
-    let alive = measured.alive();
-    let who = |index: &usize| alive.iter().position(|i| i == index);
-    let who: Option<Vec<usize>> = again.alive().iter().map(who).collect();
-    let blocks = again.metric(|f| f.cpu_ns);
-    who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &blocks, &who, min_gain))
+/// Whether a candidate has no verdict because it was dropped early.
+pub fn is_dropped(of: &Judgement) -> bool {
+    matches!(of.why, Some(Why::DroppedEarly { .. }))
+}
+
+/// Whether more runs could decide about a candidate.
+pub fn is_open(of: &Judgement) -> bool {
+    of.verdict == Verdict::NotMeasurable && !is_dropped(of)
 }
 
 /// The smallest peak that can be measured. Between fork and exec, a process has a copy of this

@@ -1,6 +1,6 @@
 //! The result of a comparison in one sentence.
 
-use super::report::Report;
+use super::report::{is_dropped, is_open, Report};
 use crate::output::units::{percent, plural};
 use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
@@ -53,8 +53,7 @@ fn pair(report: &Report) -> String {
 
 fn mallocs(report: &Report) -> String {
     let program = &report.words.name;
-    if let Some((row, cpu)) = report.best_by(|(cpu, _)| cpu) {
-        let cpu = report.fresh(row.index).map_or(cpu, |fresh| &fresh.judgement);
+    if let Some((row, cpu)) = report.winner() {
         let memory = row
             .judged
             .map_or(String::new(), |(_, memory)| format!(", and {}", needs(memory, "memory")));
@@ -66,20 +65,29 @@ fn mallocs(report: &Report) -> String {
     }
     let rows = report.rows();
     let judged: Vec<_> = rows.iter().filter_map(|row| row.judged).collect();
-    let open = judged.iter().filter(|(cpu, _)| cpu.verdict == Verdict::NotMeasurable).count();
     if judged.is_empty() {
         return format!("No other malloc runs {program} as its own does: keep it.");
     }
-    let time = if judged.iter().all(|(cpu, _)| cpu.verdict == Verdict::Loss) {
-        format!("Under every other malloc {program} needs more CPU time")
-    } else if open > 0 {
-        format!(
-            "No malloc was shown to save CPU time of {program}; not measurable yet: {open} of {}",
-            judged.len()
-        )
+    let all = judged.len();
+    let open = judged.iter().filter(|(cpu, _)| is_open(cpu)).count();
+    let kept: Vec<_> = judged.iter().filter(|(cpu, _)| !is_dropped(cpu)).collect();
+    let time = if kept.is_empty() || open > 0 {
+        let most =
+            if open > 0 { format!("; not measurable yet: {open} of {all}") } else { String::new() };
+        format!("No malloc was shown to save CPU time of {program}{most}")
+    } else if kept.iter().all(|(cpu, _)| cpu.verdict == Verdict::Loss) {
+        let which = match kept.len() == all {
+            true => "every other malloc".to_string(),
+            false => format!("the best {} of {all} other mallocs", kept.len()),
+        };
+        format!("Under {which} {program} needs more CPU time")
     } else {
-        let widest = judged.iter().map(|(cpu, _)| cpu.high.max(0.0)).fold(0.0, f64::max);
-        format!("No malloc saves CPU time of {program}: at most {}", percent(widest))
+        let widest = kept.iter().map(|(cpu, _)| cpu.high.max(0.0)).fold(0.0, f64::max);
+        let which = match kept.len() == all {
+            true => String::new(),
+            false => format!(" under the best {} of {all}", kept.len()),
+        };
+        format!("No malloc saves CPU time of {program}: at most {}{which}", percent(widest))
     };
     // Memory is worth a change if it costs no time.
     let cheap = report

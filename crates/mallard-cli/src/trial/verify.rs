@@ -34,7 +34,8 @@ impl Command {
         let before = subject("before", &self.before)?;
         let after = subject("after", &self.after)?;
         let mut host = Host::now();
-        let (measured, seed) = self.options.measure(&before, std::slice::from_ref(&after))?;
+        let (measured, seed) =
+            self.options.measure(&before, std::slice::from_ref(&after), false)?;
         let mut report = Report::new(before, vec![after], measured, &self.options, seed);
         report.words = Words {
             kind: "program",

@@ -4,6 +4,7 @@
 use super::child::Seen;
 use super::measured::Measured;
 use super::outputs;
+use super::race::{most, Standing, BLOCKS_TO_DROP};
 use super::runs::Runs;
 use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
 use crate::error::status::MALLARD_FAILED;
@@ -11,7 +12,7 @@ use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::output::units::time;
 use crate::verdict::fresh::{blocks_needed, WINNERS_MAX};
-use crate::verdict::{self, Block};
+use crate::verdict::{self, Block, Verdict};
 use fastrand::Rng;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,9 @@ const PATIENCE_MIN: Duration = Duration::from_secs(10);
 const FRESH_PART: u32 = 4;
 /// Fresh runs start only if there is time for this many blocks more than a verdict needs.
 const FRESH_SPARE: usize = 2;
+/// Where candidates are dropped early, the part of the rest of the budget that chooses: one divided by
+/// this. Fresh blocks have the other part.
+const CHOICE_PART: u32 = 2;
 
 /// How measurements are made.
 pub struct Plan {
@@ -45,6 +49,8 @@ pub struct Plan {
     pub ignores_output: bool,
     /// The least difference that counts, as a share of the base.
     pub min_gain: f64,
+    /// Whether candidates that cannot win are dropped early.
+    pub drops: bool,
     /// The seed of the random numbers.
     pub seed: u64,
     /// Shows progress; `None` if nothing is shown.
@@ -64,6 +70,8 @@ struct Measurement<'a> {
     out: Measured,
     /// The time of the last run of each column.
     took: Vec<Duration>,
+    /// Whether candidates are dropped early.
+    races: bool,
     /// The half-width of the widest interval at the last computation.
     known: Option<f64>,
 }
@@ -99,12 +107,13 @@ pub fn measure(
     let nothing = Measured::nothing(candidates.len());
     let out = Measured { status: first.status, first: first.took, ..nothing };
     let took = vec![first.took; candidates.len() + 2];
+    let (races, known) = (false, None);
     let mut measurement =
-        Measurement { runner, base, candidates, plan, rng, begin, first, out, took, known: None };
+        Measurement { runner, base, candidates, plan, rng, begin, first, out, took, races, known };
     measurement.refuse_small_budget()?;
     let all = measurement
         .warm_up()
-        .and_then(|()| measurement.blocks(FRESH_PART))
+        .and_then(|()| measurement.choose())
         .and_then(|()| measurement.fresh_blocks());
     match all {
         Ok(()) => {}
@@ -153,6 +162,70 @@ impl Measurement<'_> {
         Ok(())
     }
 
+    /// Runs the blocks that choose the candidates of the fresh blocks. Where as few candidates begin as
+    /// may have fresh blocks, none is dropped.
+    fn choose(&mut self) -> Result<(), Stop> {
+        self.races = self.plan.drops && self.out.running().len() > WINNERS_MAX;
+        match self.races {
+            true => self.race(),
+            false => self.blocks(FRESH_PART),
+        }
+    }
+
+    /// Runs blocks in which candidates are dropped early, until the differences are known well enough or
+    /// the part of the budget that chooses ends.
+    fn race(&mut self) -> Result<(), Stop> {
+        let begin = self.elapsed();
+        let rest = self.plan.budget.saturating_sub(begin);
+        let all = self.out.running().len();
+        let mut next_look = BLOCKS_GOOD;
+        while self.out.blocks() < BLOCKS_MAX {
+            self.say_rest();
+            self.block()?;
+            let done = self.out.blocks();
+            if self.out.running().is_empty() {
+                return Ok(());
+            }
+            let choice = self.time_to_choose(rest);
+            let taken = (self.elapsed() - begin).as_secs_f64() / choice.as_secs_f64().max(1e-9);
+            if done >= BLOCKS_TO_DROP {
+                self.drop_all_but(most(all, taken));
+            }
+            if done >= next_look {
+                if self.runner.is_known(&self.out) {
+                    return Ok(());
+                }
+                self.known = Some(verdict::half_width(&self.out.metric(|f| f.cpu_ns)));
+                next_look = done + (done / 4).max(3);
+            }
+            if self.elapsed() + self.block_time() > begin + choice {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of the rest of the budget that chooses. Fresh blocks of one candidate must have room; if
+    /// they have, the choice has two blocks at least.
+    fn time_to_choose(&self, rest: Duration) -> Duration {
+        let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
+        let fresh = run * 3 * (blocks_needed(1) + 1) as u32;
+        let most = rest.saturating_sub(fresh);
+        match self.out.blocks() < BLOCKS_TO_DROP {
+            true => most,
+            false => most.min(rest / CHOICE_PART),
+        }
+    }
+
+    /// Drops candidates that are clearly worse than the best, and the worst of the others if more than
+    /// `most` are running.
+    fn drop_all_but(&mut self, most: usize) {
+        let done = self.out.blocks();
+        for index in Standing::of(&self.out, self.plan.min_gain).dropped(most) {
+            self.out.dropped[index] = Some(done);
+        }
+    }
+
     /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts are
     /// possible, a part of the budget is kept to confirm a choice.
     fn blocks(&mut self, kept_part: u32) -> Result<(), Stop> {
@@ -174,7 +247,7 @@ impl Measurement<'_> {
             let compared = self.runner.compared(&self.out);
             let keeps = kept_part > 0 && compared > 1 && done >= blocks_needed(compared);
             let kept = if keeps { self.plan.budget / kept_part } else { Duration::ZERO };
-            if self.begin.elapsed() + self.block_time() + kept > self.plan.budget {
+            if self.elapsed() + self.block_time() + kept > self.plan.budget {
                 self.out.ran_out = true;
                 return Ok(());
             }
@@ -184,17 +257,20 @@ impl Measurement<'_> {
 
     /// Runs the best candidates and the base again, in blocks that had no part in the choice.
     fn fresh_blocks(&mut self) -> Result<(), Stop> {
-        let mut winners = self.runner.winners(&self.out, self.plan.min_gain);
+        let mut winners = self.winners();
         if winners.is_empty() {
             return Ok(());
         }
-        winners.truncate(WINNERS_MAX);
         while !winners.is_empty() && !self.is_affordable(&winners) {
             winners.pop();
         }
         self.out.lacks_fresh = winners.is_empty();
         if winners.is_empty() {
-            return Ok(());
+            // Without fresh blocks, further blocks of the choice may yet decide.
+            return if self.races { self.blocks(0) } else { Ok(()) };
+        }
+        if self.races {
+            self.drop_the_undecided(&winners);
         }
         let some = self.runner.needed_for(&winners);
         let fresh = Measured::nothing_of(&some, self.candidates.len());
@@ -207,18 +283,44 @@ impl Measurement<'_> {
         ended
     }
 
+    /// The candidates that should have fresh blocks, the best first.
+    fn winners(&self) -> Vec<usize> {
+        if self.races {
+            let standing = Standing::of(&self.out, self.plan.min_gain);
+            return standing.finalists(&self.out, self.plan.min_gain);
+        }
+        let mut winners = self.runner.winners(&self.out, self.plan.min_gain);
+        winners.truncate(WINNERS_MAX);
+        winners
+    }
+
+    /// Drops the candidates without a verdict that have no fresh blocks.
+    fn drop_the_undecided(&mut self, winners: &[usize]) {
+        let done = self.out.blocks();
+        let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
+        for (index, of) in self.out.alive().into_iter().zip(judged) {
+            let is_open = of.verdict == Verdict::NotMeasurable && !winners.contains(&index);
+            if is_open && self.out.dropped[index].is_none() {
+                self.out.dropped[index] = Some(done);
+            }
+        }
+    }
+
     /// Whether the rest of the budget is enough for fresh runs of some candidates.
     fn is_affordable(&self, winners: &[usize]) -> bool {
         let some = self.runner.needed_for(winners);
         let block: Duration =
             self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
-        let blocks = blocks_needed(winners.len()) + FRESH_SPARE;
-        self.begin.elapsed() + block * blocks as u32 <= self.plan.budget
+        // Without fresh blocks of one candidate, a race decides nothing.
+        let spare = if self.races && winners.len() == 1 { 0 } else { FRESH_SPARE };
+        let blocks = blocks_needed(winners.len()) + spare;
+        self.elapsed() + block * blocks as u32 <= self.plan.budget
     }
 
     /// Runs each column once, in random order.
     fn block(&mut self) -> Result<(), Stop> {
-        let mut order: Vec<usize> = (0..2).chain(self.out.alive().iter().map(|i| i + 2)).collect();
+        let mut order: Vec<usize> =
+            (0..2).chain(self.out.running().iter().map(|i| i + 2)).collect();
         self.rng.shuffle(&mut order);
         let mut figures = vec![None; self.candidates.len() + 2];
         for column in order {
@@ -235,7 +337,10 @@ impl Measurement<'_> {
             };
         }
         for (column, figures) in figures.into_iter().enumerate() {
-            self.out.columns[column].push(figures.unwrap_or_default());
+            let is_dropped = column > 1 && self.out.dropped[column - 2].is_some();
+            if !is_dropped {
+                self.out.columns[column].push(figures.unwrap_or_default());
+            }
         }
         Ok(())
     }
@@ -296,8 +401,12 @@ impl Measurement<'_> {
     }
 
     fn block_time(&self) -> Duration {
-        let alive = self.out.alive();
-        self.took[..2].iter().chain(alive.iter().map(|i| &self.took[i + 2])).sum()
+        let running = self.out.running();
+        self.took[..2].iter().chain(running.iter().map(|i| &self.took[i + 2])).sum()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.runner.elapsed(self.begin)
     }
 
     fn say(&self, text: &str) {
@@ -307,7 +416,7 @@ impl Measurement<'_> {
     }
 
     fn say_rest(&self) {
-        let rest = self.plan.budget.saturating_sub(self.begin.elapsed());
+        let rest = self.plan.budget.saturating_sub(self.elapsed());
         let known = match self.known {
             Some(width) => format!(", known within ±{:.1} %", width * 100.0),
             None => String::new(),
@@ -315,7 +424,7 @@ impl Measurement<'_> {
         self.say(&format!(
             "block {} of {} runs, at most {} left{known}",
             self.out.blocks() + 1,
-            self.out.alive().len() + 2,
+            self.out.running().len() + 2,
             shown(rest)
         ));
     }

@@ -7,6 +7,7 @@ use super::{orphans, terminal};
 use crate::error::Failure;
 use crate::verdict::fresh;
 use crate::verdict::judge;
+use std::time::{Duration, Instant};
 
 /// Runs subjects, and decides when a measurement is exact enough.
 pub trait Runs {
@@ -15,6 +16,11 @@ pub trait Runs {
 
     /// Whether the differences are known well enough.
     fn is_known(&self, measured: &Measured) -> bool;
+
+    /// The time since a moment. A simulation has a clock of its own.
+    fn elapsed(&self, since: Instant) -> Duration {
+        since.elapsed()
+    }
 
     /// The number of compared candidates, without broken ones.
     fn compared(&self, measured: &Measured) -> usize {

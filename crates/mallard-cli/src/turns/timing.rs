@@ -73,13 +73,14 @@ impl Timing {
         Ok(Runner { interrupted, ..Runner::default() })
     }
 
-    /// A measurement in which runs may differ in their output.
+    /// A measurement in which runs may differ in their output, and candidates are dropped early.
     pub fn plan(&self) -> Plan {
         Plan {
             budget: self.budget,
             timeout: None,
             ignores_output: true,
             min_gain: self.min_gain,
+            drops: true,
             seed: self.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
             progress: (!self.quiet).then(Work::begin),
         }

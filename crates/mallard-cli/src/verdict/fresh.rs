@@ -61,6 +61,40 @@ pub fn confirm(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f6
     who.iter().copied().zip(again.into_iter().map(of)).collect()
 }
 
+/// Puts the judgements on fresh blocks in the place of those in `judged`, for the candidates that have
+/// the places `who` there. Every verdict on them is from the fresh blocks alone, and Holm's correction
+/// counts only them, since the choice used no fresh block. A gain in `judged` that the fresh blocks do
+/// not show becomes not measurable. With too few fresh blocks for any verdict, `judged` stays as it is.
+pub fn settle(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64) -> Confirmed {
+    let chosen = judged.clone();
+    let confirmed = confirm(judged, fresh, who, min_gain);
+    for (&place, fresh) in &confirmed {
+        let mut judgement = fresh.judgement.clone();
+        let before = &chosen.candidates[place];
+        if before.verdict == Verdict::Gain && judgement.verdict != Verdict::Gain {
+            judgement.verdict = Verdict::NotMeasurable;
+            judgement.why = Some(Why::NotConfirmed);
+        }
+        judged.candidates[place] = judgement;
+    }
+    if !confirmed.is_empty() {
+        judged.control = judge(fresh, min_gain).control;
+    }
+    confirmed
+}
+
+/// The place of the candidate with a gain that saved the most in the blocks of the choice. One that
+/// fresh blocks confirm goes before those without fresh blocks.
+pub fn winner(chosen: &Judged, judged: &Judged, confirmed: &Confirmed) -> Option<usize> {
+    let key = |&place: &usize| (confirmed.contains_key(&place), chosen.candidates[place].saving);
+    let gains =
+        (0..judged.candidates.len()).filter(|&i| judged.candidates[i].verdict == Verdict::Gain);
+    gains.max_by(|a, b| {
+        let (a, b) = (key(a), key(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +122,33 @@ mod tests {
         assert_eq!(judged.candidates[0].verdict, Verdict::NotMeasurable);
         assert_eq!(judged.candidates[0].why, Some(Why::NotConfirmed));
         assert_eq!(judged.candidates[1].verdict, Verdict::NoDifference);
+    }
+
+    #[test]
+    fn fresh_blocks_replace_what_the_blocks_of_the_choice_showed() {
+        // Three blocks decide nothing, and eight fresh ones do.
+        let mut judged = judge(&blocks(&[0.05, -0.3, 0.2], 3), 0.02);
+        settle(&mut judged, &blocks(&[0.19, 0.01], 8), &[2, 0], 0.02);
+        let verdicts: Vec<Verdict> = judged.candidates.iter().map(|of| of.verdict).collect();
+        let expected = [Verdict::NoDifference, Verdict::NotMeasurable, Verdict::Gain];
+        assert_eq!(verdicts, expected);
+        assert!((judged.candidates[2].saving - 0.19).abs() < 1e-9);
+        assert_eq!(judged.control.verdict, Verdict::NoDifference);
+        // A gain of the choice that is none in fresh blocks is contradicted.
+        let mut judged = judge(&blocks(&[0.05, 0.0], 10), 0.02);
+        settle(&mut judged, &blocks(&[0.01], 8), &[0], 0.02);
+        assert_eq!(judged.candidates[0].why, Some(Why::NotConfirmed));
+    }
+
+    #[test]
+    fn the_winner_is_the_first_of_the_choice_that_fresh_blocks_confirm() {
+        let chosen = judge(&blocks(&[0.3, 0.2, 0.25, 0.1], 10), 0.02);
+        let mut judged = chosen.clone();
+        let confirmed = settle(&mut judged, &blocks(&[0.2, 0.0, 0.22], 8), &[1, 2, 3], 0.02);
+        assert_eq!(winner(&chosen, &judged, &confirmed), Some(1));
+        assert_eq!(winner(&chosen, &chosen, &Confirmed::new()), Some(0));
+        let none = judge(&blocks(&[0.0, -0.1], 10), 0.02);
+        assert_eq!(winner(&none, &none, &Confirmed::new()), None);
     }
 
     #[test]

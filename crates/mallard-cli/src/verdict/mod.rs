@@ -83,6 +83,11 @@ pub enum Why {
     IntervalTooWide,
     /// The candidate had a gain, but fresh runs do not show it.
     NotConfirmed,
+    /// The candidate was dropped early, because others saved more.
+    DroppedEarly {
+        /// The number of runs that it had.
+        runs: usize,
+    },
     /// The figures are of a replay, and several threads of the program allocate at the same time.
     ThreadsMeet,
 }
@@ -96,6 +101,8 @@ impl fmt::Display for Why {
             Why::ControlTooWide => f.write_str("two runs of the same program vary by as much"),
             Why::IntervalTooWide => f.write_str("more runs are needed"),
             Why::NotConfirmed => f.write_str("fresh runs do not show the gain"),
+            Why::DroppedEarly { runs: 1 } => f.write_str("dropped after 1 run"),
+            Why::DroppedEarly { runs } => write!(f, "dropped after {runs} runs"),
             Why::ThreadsMeet => f.write_str("a replay does not tell how often threads meet"),
         }
     }
@@ -188,12 +195,28 @@ pub struct Judged {
 /// The verdict must stay the same when the interval is widened by the noise that the control shows
 /// (see `Rule`); otherwise the verdict is not measurable.
 pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
-    let Some(control) = Differences::of(blocks.iter().map(|b| (b.base, b.control))) else {
+    let control = Differences::of(blocks.iter().map(|b| (b.base, b.control)));
+    let candidates = (0..columns(blocks)).map(|i| candidate(blocks, i)).collect();
+    judge_all(control, candidates, min_gain)
+}
+
+/// Judges as `judge` does. The figures are those of the base, of its control, and of each candidate in
+/// the first blocks: a candidate that was dropped early has fewer than the base.
+pub fn judge_each(base: &[f64], control: &[f64], candidates: &[Vec<f64>], min_gain: f64) -> Judged {
+    let differences = |of: &[f64]| Differences::of(base.iter().copied().zip(of.iter().copied()));
+    let candidates = candidates.iter().map(|of| differences(of)).collect();
+    judge_all(differences(control), candidates, min_gain)
+}
+
+fn judge_all(
+    control: Option<Differences>,
+    candidates: Vec<Option<Differences>>,
+    min_gain: f64,
+) -> Judged {
+    let Some(control) = control else {
         let none = Judgement::without_figure();
-        return Judged { candidates: vec![none.clone(); columns(blocks)], control: none };
+        return Judged { candidates: vec![none.clone(); candidates.len()], control: none };
     };
-    let candidates: Vec<Option<Differences>> =
-        (0..columns(blocks)).map(|i| candidate(blocks, i)).collect();
     let measured: Vec<f64> = candidates.iter().flatten().map(Differences::p).collect();
     let mut adjusted = holm(&measured).into_iter();
     let rule = Rule::new(&control, min_gain, measured.len());

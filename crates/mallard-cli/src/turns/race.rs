@@ -1,0 +1,217 @@
+//! Drops candidates early, so that the budget goes to those that may win.
+//!
+//! Successive halving (Jamieson and Talwalkar 2016): the time of the choice has rounds of equal length,
+//! and half of the candidates go on after each. Beside that, a candidate whose CPU time is clearly worse than that of the best
+//! is dropped at once, as in a race (Maron and Moore 1994). The blocks of the choice only choose: the
+//! verdict on the last candidates comes from fresh blocks.
+
+use super::measured::Measured;
+use super::subject::Figures;
+use crate::verdict::fresh::WINNERS_MAX;
+use crate::verdict::Verdict;
+
+/// The blocks after which a candidate is dropped at the earliest. Peaks of memory are known then.
+pub const BLOCKS_TO_DROP: usize = 2;
+/// The fewest candidates of a race that is still going on: a race with fewer has nothing to choose.
+const RUNNING_MIN: usize = 2;
+/// A candidate is clearly worse if the difference is this many times its standard error. A median of
+/// few figures varies by a quarter more than a mean.
+const CLEAR: f64 = 2.5 * 1.25;
+/// The median distance from the middle of a normal distribution, in standard deviations.
+const MEDIAN_DISTANCE: f64 = 0.6745;
+
+/// How many candidates go on at most, of `all`, after a share of the time of the choice.
+pub fn most(all: usize, share: f64) -> usize {
+    let rounds = (all as f64 / WINNERS_MAX as f64).log2().ceil().max(0.0);
+    let done = (share * rounds).floor().min(rounds);
+    ((all as f64 / done.exp2()).ceil() as usize).max(WINNERS_MAX)
+}
+
+/// The candidates that are running, in their order in the choice.
+pub struct Standing {
+    /// Those with the largest saving of CPU time come first.
+    pub order: Vec<usize>,
+    /// The savings of CPU time in the same order: medians over the blocks, as shares of the base.
+    savings: Vec<f64>,
+    /// The standard error of the difference between two candidates.
+    error: f64,
+    /// The candidate that saves clearly more memory than the first one, and needs not clearly more CPU
+    /// time than the base.
+    memory: Option<usize>,
+}
+
+impl Standing {
+    /// Looks at the blocks until now. `min_gain` is the least difference that counts.
+    pub fn of(measured: &Measured, min_gain: f64) -> Standing {
+        let saving = |i: usize| median_saving(measured, i, |f| f.cpu_ns);
+        let mut order = measured.running();
+        order.sort_by(|&a, &b| saving(b).total_cmp(&saving(a)));
+        let savings: Vec<f64> = order.iter().map(|&i| saving(i)).collect();
+        let error = noise(measured) * (2.0 / measured.blocks().max(1) as f64).sqrt();
+        let mut standing = Standing { order, savings, error, memory: None };
+        standing.memory = standing.saves_memory(measured, min_gain);
+        standing
+    }
+
+    fn saves_memory(&self, measured: &Measured, min_gain: f64) -> Option<usize> {
+        let saving = |i: usize| median_saving(measured, i, |f| f.peak_rss);
+        let first = saving(*self.order.first()?).max(0.0);
+        // A loss of less than the least difference counts as none.
+        let loss = min_gain.max(CLEAR * self.error);
+        let costs_no_time = |at: &usize| self.savings[*at] >= -loss;
+        let candidates = (0..self.order.len()).filter(costs_no_time).map(|at| self.order[at]);
+        let best = candidates.max_by(|&a, &b| saving(a).total_cmp(&saving(b)))?;
+        let always = (0..measured.blocks()).all(|n| saves_in(measured, best, n, min_gain));
+        (always && saving(best) > first + min_gain).then_some(best)
+    }
+
+    /// The candidates that are dropped now: those that are clearly worse than the best or than the
+    /// base, and as many of the others that at most `most` go on. The best two stay, and so does the one that
+    /// saves the most memory.
+    pub fn dropped(&self, most: usize) -> Vec<usize> {
+        let best = self.savings.first().map_or(0.0, |saving| saving.max(0.0));
+        let is_worse = |at: usize| best - self.savings[at] > CLEAR * self.error;
+        let goes_on = |at: usize| at < RUNNING_MIN || (at < most && !is_worse(at));
+        let all = self.order.iter().enumerate();
+        let dropped = all.filter(|(at, i)| !goes_on(*at) && self.memory != Some(**i));
+        dropped.map(|(_, &i)| i).collect()
+    }
+
+    /// The candidates that run again in fresh blocks, the best first: those on which the blocks of the
+    /// choice have not decided that they have no gain, and last the one that saves memory.
+    pub fn finalists(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
+        let alive = measured.alive();
+        let [cpu, memory] = [(|f| f.cpu_ns) as fn(&Figures) -> f64, |f| f.peak_rss]
+            .map(|figure| measured.judge(figure, min_gain).candidates);
+        let place = |i: usize| alive.iter().position(|&other| other == i);
+        let is_open = |i: &usize| {
+            let verdict = place(*i).map(|at| cpu[at].verdict);
+            matches!(verdict, Some(Verdict::Gain | Verdict::NotMeasurable))
+        };
+        let lacks_memory =
+            |i: &usize| place(*i).is_some_and(|at| memory[at].verdict != Verdict::Gain);
+        let mut finalists: Vec<usize> = self.order.iter().copied().filter(is_open).collect();
+        finalists.truncate(WINNERS_MAX);
+        let memory = self.memory.filter(|i| is_open(i) || lacks_memory(i));
+        finalists.extend(memory.filter(|i| !finalists.contains(i)));
+        finalists
+    }
+}
+
+/// The mean of both runs of the base in a block.
+fn base(measured: &Measured, block: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
+    (figure(&measured.columns[0][block]) + figure(&measured.columns[1][block])) / 2.0
+}
+
+/// The median saving of a candidate, as a share of the base. Minus infinity if there is none.
+fn median_saving(measured: &Measured, index: usize, figure: fn(&Figures) -> f64) -> f64 {
+    let saving = |n: usize| {
+        let base = base(measured, n, figure);
+        1.0 - figure(&measured.columns[index + 2][n]) / base
+    };
+    let savings = (0..measured.blocks()).map(saving).filter(|saving| saving.is_finite());
+    median(savings.collect()).unwrap_or(f64::NEG_INFINITY)
+}
+
+/// Whether a candidate saves memory in one block, compared with both runs of the base.
+fn saves_in(measured: &Measured, index: usize, block: usize, min_gain: f64) -> bool {
+    let peak = |column: usize| measured.columns[column][block].peak_rss;
+    peak(index + 2) <= peak(0).min(peak(1)) * (1.0 - min_gain)
+}
+
+/// The standard deviation of one run, as a share, of all that is running together. Each column adds
+/// how its CPU time changes from one block to the next, less what all columns change. So two blocks of
+/// ten candidates tell how much runs vary.
+fn noise(measured: &Measured) -> f64 {
+    let columns: Vec<usize> =
+        [0, 1].into_iter().chain(measured.running().into_iter().map(|i| i + 2)).collect();
+    let mut distances = Vec::new();
+    for n in 1..measured.blocks() {
+        let cpu = |column: usize, block: usize| measured.columns[column][block].cpu_ns.ln();
+        let changes = columns.iter().map(|&column| cpu(column, n) - cpu(column, n - 1));
+        let changes: Vec<f64> = changes.filter(|change| change.is_finite()).collect();
+        let Some(middle) = median(changes.clone()) else { continue };
+        distances.extend(changes.iter().map(|change| (change - middle).abs()));
+    }
+    // A change is the difference of two runs. One block tells nothing about noise.
+    median(distances).map_or(f64::INFINITY, |of| of / MEDIAN_DISTANCE / 2f64.sqrt())
+}
+
+fn median(mut of: Vec<f64>) -> Option<f64> {
+    of.sort_by(f64::total_cmp);
+    Some((of[of.len().checked_sub(1)? / 2] + of[of.len() / 2]) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks with the CPU times and the peaks of the base, its control, and candidates.
+    fn measured(blocks: &[&[f64]], peaks: &[f64]) -> Measured {
+        let mut measured = Measured::nothing(peaks.len() - 2);
+        for block in blocks {
+            for (column, (&cpu_ns, &peak_rss)) in block.iter().zip(peaks).enumerate() {
+                let figures = Figures { cpu_ns, peak_rss, ..Figures::default() };
+                measured.columns[column].push(figures);
+            }
+        }
+        measured
+    }
+
+    #[test]
+    fn half_of_the_candidates_go_on_after_each_round() {
+        assert_eq!(
+            [0.0, 0.49, 0.5, 0.99, 1.0, 3.0].map(|share| most(10, share)),
+            [10, 10, 5, 5, 3, 3]
+        );
+        assert_eq!([0.0, 0.5, 0.7, 1.0].map(|share| most(16, share)), [16, 8, 4, 3]);
+        assert_eq!([0.0, 0.9].map(|share| most(3, share)), [3, 3]);
+        assert_eq!([0.0, 0.9].map(|share| most(2, share)), [3, 3]);
+    }
+
+    #[test]
+    fn what_is_clearly_worse_than_the_best_is_dropped_and_two_stay() {
+        let blocks: [&[f64]; 2] = [
+            &[100.0, 101.0, 90.0, 99.0, 70.0, 95.0, 120.0],
+            &[101.0, 100.0, 91.0, 101.0, 70.5, 96.0, 121.0],
+        ];
+        let standing = Standing::of(&measured(&blocks, &[50.0; 7]), 0.02);
+        assert_eq!(standing.order, [2, 0, 3, 1, 4]);
+        assert_eq!(standing.dropped(5), [3, 1, 4]);
+        // Runs that vary as much as candidates differ drop none, but half can be asked for.
+        let noisy: [&[f64]; 2] =
+            [&[100.0, 120.0, 90.0, 130.0, 95.0, 125.0], &[125.0, 95.0, 118.0, 90.0, 128.0, 92.0]];
+        let standing = Standing::of(&measured(&noisy, &[50.0; 6]), 0.02);
+        assert!(standing.dropped(4).is_empty());
+        assert_eq!(standing.dropped(3).len(), 1);
+    }
+
+    #[test]
+    fn what_is_clearly_worse_than_the_base_is_dropped() {
+        let blocks: [&[f64]; 2] =
+            [&[100.0, 101.0, 140.0, 150.0, 160.0], &[101.0, 100.0, 141.0, 151.0, 160.0]];
+        assert_eq!(Standing::of(&measured(&blocks, &[50.0; 5]), 0.02).dropped(3), [2]);
+    }
+
+    #[test]
+    fn what_saves_memory_stays_if_it_costs_no_time() {
+        let blocks: [&[f64]; 2] =
+            [&[100.0, 101.0, 80.0, 81.0, 100.0, 130.0], &[101.0, 100.0, 81.0, 80.0, 101.0, 131.0]];
+        let of = |peaks: &[f64]| Standing::of(&measured(&blocks, peaks), 0.02).dropped(4);
+        assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 50.0]), [2, 3]);
+        assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 40.0, 50.0]), [3]);
+        assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 40.0]), [2, 3]);
+        // The best in time saves as much memory.
+        assert_eq!(of(&[50.0, 50.0, 40.0, 40.0, 40.0, 50.0]), [2, 3]);
+        // One run of the base needs as little.
+        assert_eq!(of(&[50.0, 40.0, 50.0, 50.0, 40.0, 50.0]), [2, 3]);
+    }
+
+    #[test]
+    fn one_block_tells_nothing_about_noise() {
+        let standing =
+            Standing::of(&measured(&[&[100.0, 101.0, 50.0, 99.0, 200.0]], &[50.0; 5]), 0.02);
+        assert_eq!(standing.order, [0, 1, 2]);
+        assert!(standing.dropped(3).is_empty());
+    }
+}
