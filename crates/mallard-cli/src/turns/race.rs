@@ -1,9 +1,9 @@
 //! Drops candidates early, so that the budget goes to those that may win.
 //!
 //! Successive halving (Jamieson and Talwalkar 2016): the time of the choice has rounds of equal length,
-//! and half of the candidates go on after each. Beside that, a candidate whose CPU time is clearly worse than that of the best
-//! is dropped at once, as in a race (Maron and Moore 1994). The blocks of the choice only choose: the
-//! verdict on the last candidates comes from fresh blocks.
+//! and half of the candidates go on after each. In addition, a candidate whose CPU time is clearly worse
+//! than that of the best is dropped at once, as in a race (Maron and Moore 1994). The blocks of the choice
+//! only choose: the verdict on the last candidates comes from fresh blocks.
 
 use super::measured::Measured;
 use super::subject::Figures;
@@ -66,8 +66,8 @@ impl Standing {
     }
 
     /// The candidates that are dropped now: those that are clearly worse than the best or than the
-    /// base, and as many of the others that at most `most` go on. The best two stay, and so does the one that
-    /// saves the most memory.
+    /// base, and as many of the others that at most `most` go on. The best two stay, and so does the
+    /// candidate that saves the most memory.
     pub fn dropped(&self, most: usize) -> Vec<usize> {
         let best = self.savings.first().map_or(0.0, |saving| saving.max(0.0));
         let is_worse = |at: usize| best - self.savings[at] > CLEAR * self.error;
