@@ -104,7 +104,7 @@ impl Group {
         })
     }
 
-    /// The block that begins with this row, if any.
+    /// The number and the data of the block that this row allocates; `None` if the row allocates none.
     fn begin(&self, row: usize) -> Option<(i64, Begin)> {
         let (op, alloc) = (self.op[row], self.alloc[row]);
         let is_new = alloc >= 0 && !is_free(op) && Some(alloc) != self.old_alloc[row];
@@ -122,8 +122,8 @@ impl Group {
         })
     }
 
-    /// The block that ends with this row, if any: by a free, or by a realloc that moves or frees
-    /// the block.
+    /// The number and the end of the block that this row ends, by a free, or by a realloc that moves or
+    /// frees the block. `None` if the row ends no block.
     fn end(&self, row: usize) -> Option<(i64, End)> {
         let (alloc, old) = (self.alloc[row], self.old_alloc[row].filter(|&old| old >= 0));
         let ended = match old {

@@ -16,12 +16,12 @@ pub struct Block {
     pub size: u64,
     /// The thread of the allocation.
     pub thread: u32,
-    /// The site that counts the block.
+    /// The index of the block's site.
     pub site: u32,
 }
 
 impl Block {
-    /// The data of the block that its site counts when the block ends.
+    /// What the site of the block must know when the block ends.
     #[inline]
     pub fn ended(&self) -> Ended {
         Ended { site: self.site, id: self.id, addr: self.addr, size: self.size }

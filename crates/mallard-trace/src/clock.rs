@@ -2,8 +2,9 @@
 
 use crate::format::{self, Header};
 
-/// Converts by the straight line through the last two checkpoints. Before the first checkpoint, the
-/// slope follows from the frequency in the header.
+/// A checkpoint is one moment in ticks and in nanoseconds. The last two checkpoints define a straight
+/// line, by which times are converted. Before the first checkpoint, the slope follows from the frequency
+/// in the header.
 #[derive(Debug, Clone)]
 pub struct Clock {
     /// A point of the line.
@@ -32,7 +33,7 @@ impl Clock {
         }
     }
 
-    /// Takes the two readings of a checkpoint. Readings that do not grow are ignored.
+    /// Adds the checkpoint of tick `t`, which is at `ns`. It is ignored unless both numbers have grown.
     pub fn checkpoint(&mut self, t: u64, ns: u64) {
         let (last_t, last_ns) = self.last;
         if t > last_t && ns > last_ns {

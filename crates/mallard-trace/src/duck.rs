@@ -8,7 +8,7 @@ pub use crate::explanations::{explain, Explanation, EXPLANATIONS};
 use crate::slices::SLICES;
 use serde::{Deserialize, Serialize};
 
-/// The least number of observations of a measure. With fewer, there is no value: "too few".
+/// A measure has a value only with at least this many observations. Otherwise it says "too few".
 pub const OBSERVATIONS_MIN: i64 = 1000;
 /// Size of a page, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
@@ -108,7 +108,7 @@ pub(crate) fn entropy(counts: &[f64]) -> f64 {
 /// The pages that blocks touch.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
-    /// Number of pages by how many of their bytes are in blocks, in steps of 64 bytes.
+    /// Numbers of pages. The index tells how many bytes of such a page are in blocks, in steps of 64.
     steps: Vec<f64>,
     /// Bytes of all blocks.
     bytes: f64,
@@ -154,8 +154,8 @@ pub fn locality(n: i64, pages: &Pages) -> Estimate {
     Estimate::of(n, value(pages.bytes, pages.pages), pages.repetitions(value))
 }
 
-/// F: 1 - pages that the bytes fill / pages touched, as docs/decisions/0025 defines it. `n` counts
-/// the blocks.
+/// F: 1 - (pages that the bytes would fill / pages touched); see docs/decisions/0025. `n` counts the
+/// blocks.
 pub fn fragmentability(n: i64, pages: &Pages) -> Estimate {
     if n < OBSERVATIONS_MIN || pages.pages == 0.0 {
         return Estimate::none(n);
@@ -173,8 +173,8 @@ pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: 
     if n < OBSERVATIONS_MIN || all <= 0.0 {
         return Estimate::none(n);
     }
-    // Each block counts 0, 1, 2, ... times in a repetition. So the variance of the bytes at the peak is
-    // the sum of the squared sizes; likewise for the other blocks.
+    // A bootstrap resample has each block 0, 1, 2, ... times, with variance 1. So the variance of the
+    // bytes at the peak is the sum of the squared sizes. The same holds for all other blocks.
     let (rest, rest_squares) = ((all - peak).max(0.0), (all_squares - peak_squares).max(0.0));
     let mut random = Random::new(n as u64);
     let repeat = |_| {
@@ -238,8 +238,8 @@ impl Random {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// A random number of the Poisson distribution. Above a mean of 30, approximated by the normal
-    /// distribution.
+    /// A random number of the Poisson distribution. For means above 30, the normal distribution replaces
+    /// it.
     fn poisson(&mut self, mean: f64) -> f64 {
         if mean > 30.0 {
             return (mean + mean.sqrt() * self.normal()).round().max(0.0);

@@ -221,7 +221,7 @@ impl Record {
         }
     }
 
-    /// The part of a region's name that the record of a mark holds: 16 bytes, filled with 0.
+    /// The part of a region's name in the record of a mark: 16 bytes, the rest of them 0.
     pub fn name_part(&self) -> [u8; NAME_PART] {
         let mut part = [0; NAME_PART];
         part[..8].copy_from_slice(&self.addr.to_ne_bytes());
@@ -230,7 +230,8 @@ impl Record {
         part
     }
 
-    /// The records of a mark: `op` is [`op::REGION_BEGIN`] or [`op::REGION_END`].
+    /// Returns the records of a mark, each with a part of the name. `op` is [`op::REGION_BEGIN`] or
+    /// [`op::REGION_END`].
     pub fn mark(op: u8, t: u64, name: &str) -> Vec<Record> {
         let parts = name.as_bytes().chunks(NAME_PART);
         let parts = if name.is_empty() { vec![&[][..]] } else { parts.collect() };

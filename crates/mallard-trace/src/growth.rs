@@ -9,14 +9,14 @@ pub const WINDOWS: usize = 8;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Levels {
     at: [f32; SLICES],
-    /// The number of slices, from the first, whose level is known.
+    /// How many slices have a known level. They are the first ones.
     known: u8,
     width: Width,
 }
 
 impl Levels {
-    /// Records that the live bytes were `live` until a change in `slice`. `width` is the current
-    /// width of slices.
+    /// Records that the live bytes were `live` at the ends of all slices before `slice`, where they
+    /// change. `width` is the current width of slices.
     #[inline]
     pub fn note(&mut self, width: Width, slice: usize, live: f64) {
         if self.width != width {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_those_at_the_ends_of_slices_however_wide() {
+    fn a_level_is_the_live_bytes_at_the_end_of_a_slice_of_any_width() {
         let (mut width, mut levels) = (Width::default(), Levels::default());
         for ms in 0..100i64 {
             let slice = width.slice(ms * 1_000_000);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_grows_only_if_it_does_so_to_the_end() {
+    fn a_site_grows_only_if_it_grows_until_the_end() {
         assert!(only_grows(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]));
         assert!(only_grows(&[0.0, 2.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0]));
         let filled_at_the_start = [8.0; 8];

@@ -7,21 +7,21 @@ use crate::occupancy::{Heap, Occupancy};
 use crate::rounding::Rounding;
 use std::collections::BTreeMap;
 
-/// A mapping of a process with resident bytes that belong to no file.
+/// A mapping of a process, and how much of it is resident and backed by no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapped {
     /// The first address.
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
-    /// Resident bytes that belong to no file. 0 if the mapping is gone.
+    /// Resident bytes that are backed by no file. 0 if the mapping is gone.
     pub anonymous: u64,
 }
 
-/// The mappings of a process that have changed, as the system reported them at a moment.
+/// What the system reported about the mappings of a process at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MappedChange {
-    /// Resident bytes of the recorder that belong to files.
+    /// Resident bytes of the recorder that are backed by files.
     pub recorder: u64,
     /// The mappings that have changed since the previous reading.
     pub mappings: Vec<Mapped>,
@@ -52,11 +52,11 @@ struct Process {
 /// mappings.
 #[derive(Clone, Copy, Default)]
 struct AtMappings {
-    /// Bytes of mappings that never held a block.
+    /// Resident bytes of mappings that never held a block.
     stacks: u64,
     /// Resident bytes of the recorder that are backed by files.
     recorder: u64,
-    /// Pages within large blocks that the program never touched.
+    /// Number of pages within large blocks that the program never touched.
     untouched: u64,
 }
 
@@ -87,8 +87,8 @@ impl Process {
         self.at_mappings = Some(now);
     }
 
-    /// Divides `rss` resident bytes into parts. `anonymous` of the bytes belong to no file: these bytes
-    /// are in stacks or in heaps.
+    /// Divides `rss` resident bytes into parts. `anonymous` of the bytes are backed by no file: they are
+    /// in stacks or in heaps. `None` before the mappings were read.
     fn parts(&self, rss: u64, anonymous: u64) -> Option<Parts> {
         let at_mappings = self.at_mappings?;
         let anonymous = anonymous.min(rss);
@@ -118,7 +118,7 @@ pub(crate) struct Heaps {
     /// The processes, by the index of their table of blocks. Tables of traced allocators have no
     /// process.
     processes: Vec<Option<Box<Process>>>,
-    /// The resident memory that was announced for later samples, by the number of the sample.
+    /// What the system reported for samples that are still to come, by the number of the sample.
     announced: NumberMap<u64, Resident>,
     rounding: Rounding,
     is_whole: bool,

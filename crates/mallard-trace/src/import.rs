@@ -41,11 +41,11 @@ pub struct Options {
 /// Progress of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// This number of records of the stream was read.
+    /// How many records of the stream have been read.
     Records(u64),
-    /// The functions of this number of addresses are being looked up.
+    /// How many addresses there are. Their functions are being looked up.
     Symbols(usize),
-    /// The numbers of this number of sites are being computed.
+    /// How many sites there are. Their figures are being computed.
     Sites(usize),
 }
 

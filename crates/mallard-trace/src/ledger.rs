@@ -113,7 +113,7 @@ pub struct Counts {
     /// Frees of unknown blocks in a process made by fork: the parent allocated the block before the
     /// fork.
     pub inherited_frees: u64,
-    /// Blocks whose address was allocated again, though no free is in the stream.
+    /// Blocks whose free is missing in the stream: the address was allocated again.
     pub missed_frees: u64,
     /// Calls of realloc without their first or second record.
     pub broken_reallocs: u64,
@@ -161,8 +161,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// If `has_addresses` is false, the addresses of the calls only tell blocks apart, and the rows have
-    /// no addresses.
+    /// Makes a ledger without events. If `has_addresses` is false, the addresses of the calls only tell
+    /// blocks apart, and the rows have no addresses.
     pub fn new(clock: Clock, sample_bytes: u64, tables: Tables, has_addresses: bool) -> Self {
         Ledger {
             clock,

@@ -23,13 +23,13 @@ pub(crate) const TIME_STEP_NS: &str = "time_step_ns";
 pub mod lack {
     /// One thread stands for all threads of the program.
     pub const THREADS: &str = "threads";
-    /// All events of 10 ms have the same time.
+    /// Times are exact to 10 ms only.
     pub const TIMES: &str = "lifetimes finer than 10 ms";
     /// No free has a call stack.
     pub const FREE_STACKS: &str = "call stacks of frees";
     /// No event has an address. A free counts as a free of the latest block of its size and call stack.
     pub const ADDRESSES: &str = "addresses of blocks";
-    /// The recorder was attached to a running program.
+    /// Earlier blocks are missing, because the recorder was attached to a running program.
     pub const BEGINNING: &str = "blocks from before the recorder was attached";
 }
 
@@ -98,7 +98,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Events missing in all.
+    /// The number of missing events, for whatever cause.
     pub fn all(&self) -> u64 {
         self.full + self.nested + self.write + self.unknown
     }
@@ -198,7 +198,7 @@ impl Manifest {
         !self.lacks().contains(&what)
     }
 
-    /// The step of the times in nanoseconds: 1, or more if the trace was imported.
+    /// The resolution of the times in nanoseconds: 1, or more if the trace was imported.
     pub fn time_step_ns(&self) -> i64 {
         let step = self.notes.get(TIME_STEP_NS).and_then(serde_json::Value::as_i64);
         step.filter(|&step| step > 0).unwrap_or(1)

@@ -112,7 +112,7 @@ pub struct Growing {
     pub live_bytes: i64,
     /// Blocks in use at the end.
     pub live_allocs: i64,
-    /// The fewest bytes in use in the first eighth of the run.
+    /// The least number of bytes in use during the first eighth of the run.
     pub first_bytes: i64,
 }
 
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_part_is_the_cause_and_growth_makes_a_leak_of_what_is_used() {
+    fn the_largest_part_is_the_cause_and_is_a_leak_if_half_of_it_grows() {
         let summary = |mean: Parts, growing_bytes| {
             let mut summary =
                 MemorySummary { moments: 1, growing_bytes, growing_sites: 1, ..Default::default() };

@@ -58,13 +58,14 @@ pub enum Frame {
     },
 }
 
-/// The most mappings. Further mappings are ignored, so that a damaged stream cannot take all memory.
+/// The greatest number of mappings. Further mappings are ignored, so that a damaged stream cannot take
+/// all memory.
 const MAPPINGS_MAX: usize = 1 << 16;
-/// The most frames. All further addresses share one frame, so that a damaged stream cannot take all
-/// memory.
+/// The greatest number of frames. All further addresses share one frame, so that a damaged stream cannot
+/// take all memory.
 const FRAMES_MAX: usize = 1 << 22;
-/// The most mappings that are copied when address spaces are split. After that, a space is changed in
-/// place, and frames at its old addresses stay as they were.
+/// How many mappings may be copied in all when address spaces are split. Further spaces are changed in
+/// place, and known frames in them keep their old module.
 const COPIES_MAX: usize = 1 << 20;
 
 /// The code in an address space. Key: start address. Value: (end address, offset in the file, module).

@@ -1,7 +1,6 @@
 //! Names of functions: which of them only pass an allocation on, and how they are shortened.
 
-/// Functions that only pass an allocation on. They are left out in what people read; a trace keeps
-/// them.
+/// Functions that only pass an allocation on. Lists for people leave them out; a trace keeps them.
 const WRAPPERS: [&str; 22] = [
     "operator new",
     "operator delete",
@@ -175,7 +174,7 @@ fn is_word(text: &str, word: &str) -> bool {
     before.is_some_and(|last| last.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
 }
 
-/// The position after the parenthesis that closes the first parenthesis.
+/// The position after the parenthesis that closes the first `(`. `None` if none closes it.
 fn matching(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {

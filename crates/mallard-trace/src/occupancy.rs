@@ -5,7 +5,7 @@ use crate::hash::NumberMap;
 use crate::rounding::Rounding;
 use std::collections::BTreeMap;
 
-/// The pages of a group, which covers 256 KiB of addresses.
+/// The number of pages in a group. A group covers 256 KiB of addresses.
 const PAGES: u64 = 64;
 /// A block with at least this many whole pages is large: its whole pages are stored as a range.
 const LARGE_PAGES_MIN: u64 = PAGES;
@@ -39,7 +39,7 @@ impl Bytes {
 /// Sums over pages with live blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
-    /// Number of pages with live blocks that no single block fills.
+    /// Number of pages that have live blocks, but are not filled by a single block.
     shared: u64,
     /// The bytes of live blocks on the shared pages.
     bytes: Bytes,

@@ -5,7 +5,7 @@ use crate::format::SIZE_MAX;
 use crate::tables::{Column, Pieces, Table, Values};
 use std::sync::mpsc::{sync_channel, SyncSender};
 
-/// Columns that may be left out.
+/// Which columns are read, among those that may be left out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted {
     /// Whether the trace has several processes.

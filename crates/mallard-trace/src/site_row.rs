@@ -91,7 +91,7 @@ site_row! {
         live_allocs,
         /// Bytes of the blocks that were never freed.
         live_bytes,
-        /// The most bytes of the site that were in use at once.
+        /// The peak of the site's bytes in use.
         peak_bytes,
         /// Blocks in use at the moment of `peak_bytes`.
         peak_allocs,

@@ -12,7 +12,8 @@ use crate::memory::{Growing, MemorySummary};
 use crate::slices::{Slices, Width};
 use crate::touched::Touched;
 
-/// The most sites. Further sites are counted together, as the site of the empty call stack.
+/// The greatest number of sites. Further sites are counted together, as the site of the empty call
+/// stack.
 const SITES_MAX: usize = 1 << 19;
 /// The greatest length of the list of sites whose memory only grows.
 const GROWING_MAX: usize = 100;
@@ -26,13 +27,13 @@ const NO_SITE: u32 = u32::MAX;
 #[derive(Debug, Clone, Default)]
 #[repr(C)] // the fields that each event changes come first, on few cache lines
 pub struct Site {
-    /// The peak of the whole program that `at_peak_bytes` belongs to.
+    /// The number of the program's peak to which `at_peak_bytes` belongs.
     epoch: u64,
     /// Bytes in use.
     pub live_bytes: f64,
     /// Blocks in use.
     pub live_allocs: f64,
-    /// The most bytes that were in use at once.
+    /// The peak of the bytes in use.
     pub peak_bytes: f64,
     /// Sums of the squares of block sizes: in use, at the peak, and of all blocks.
     pub squares: (f64, f64, f64),
@@ -54,8 +55,8 @@ pub struct Site {
     pub peak_t: i64,
     /// The number of the first block that was allocated after the moment of `peak_bytes`.
     peak_next: i64,
-    /// The pages of blocks that have ended since the site reached its peak of `touched_at` bytes, at
-    /// which they were in use.
+    /// The pages of blocks that were in use when the site had its peak of `touched_at` bytes, and that
+    /// have ended since then.
     touched: Touched,
     /// The value of `peak_bytes` for which `touched` was collected.
     touched_at: f64,
@@ -108,7 +109,8 @@ impl Site {
         }
     }
 
-    /// Must be called for each block that ends after the last peak, and for each block that never ends.
+    /// Adds the pages of a block to the pages of the peak, if the block was in use then. Must be called
+    /// for each block when it ends, or after the last event.
     #[inline]
     fn end_block(&mut self, block: &Ended) {
         if block.id < self.peak_next && self.peak_allocs >= OBSERVATIONS_MIN as f64 {
@@ -116,7 +118,7 @@ impl Site {
         }
     }
 
-    /// The pages of the last peak.
+    /// The pages of the last peak. Removes the pages of an earlier, lower peak.
     fn touched_now(&mut self) -> &mut Touched {
         if self.touched_at != self.peak_bytes {
             self.touched_at = self.peak_bytes;
@@ -131,7 +133,8 @@ impl Site {
         self.touched_now().pages()
     }
 
-    /// How the site grows. `None` if its live bytes also shrink, or if it has only few blocks.
+    /// The row of the site in the list of growing sites. `None` if its live bytes also shrink, or if it
+    /// has only few blocks.
     fn growth(&self) -> Option<Growing> {
         let windows = self.levels.windows().filter(growth::only_grows)?;
         let (blocks, bytes) = (self.live_allocs + self.left.0, self.live_bytes + self.left.1);
@@ -330,7 +333,7 @@ impl Sites {
         let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
         let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
-        // The level of this slice is that before the end of the process.
+        // The level of this slice is the live bytes before the process ended.
         site.levels.note(self.width, slice + 1, site.live_bytes);
         for site in [site, &mut self.whole] {
             site.end_block(block);
@@ -342,7 +345,7 @@ impl Sites {
         }
     }
 
-    /// Takes note of a block that is in use at the end of the stream.
+    /// Adds a block that is in use at the end of the stream to the pages of the peak.
     pub fn remain(&mut self, block: &Ended) {
         self.sites[block.site as usize].end_block(block);
         self.whole.end_block(block);

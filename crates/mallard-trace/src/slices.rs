@@ -10,7 +10,7 @@ const FIRST_SLICE_NS: i64 = 1_000_000;
 pub struct Width(u8);
 
 impl Width {
-    /// The slice of a time. Doubles the width as often as necessary.
+    /// The index of the slice in which a time lies. Doubles the width until there is one.
     #[inline]
     pub fn slice(&mut self, ns: i64) -> usize {
         let unit = ns.max(0) / FIRST_SLICE_NS;

@@ -33,7 +33,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Makes a tree of the root alone, which grows to `nodes_max` nodes.
+    /// Makes a tree of the root alone, which may grow to `nodes_max` nodes.
     pub fn new(nodes_max: usize) -> Self {
         Tree {
             nodes: vec![Node { parent: ROOT, frame: FRAME_CUT, last_child: ROOT }],
@@ -46,8 +46,8 @@ impl Tree {
 
     /// Returns the node below `parent` for `frame`. If the tree is full, returns `parent`.
     ///
-    /// Most calls ask for the last child that was found. This child costs one cache miss, and the hash
-    /// table costs three. The next call needs the same bytes.
+    /// Most calls ask for the child that was found last. To check that child costs one cache miss, for
+    /// its node, which the next call reads anyway. A look-up in the hash table costs three.
     #[inline]
     pub fn child(&mut self, parent: u32, frame: u32) -> u32 {
         let last = self.nodes[parent as usize].last_child;
@@ -63,7 +63,7 @@ impl Tree {
         node
     }
 
-    /// Whether `node` is the node below `parent` for `frame`. The root is below no node.
+    /// Whether `node` is the node below `parent` for `frame`: never for the root.
     #[inline]
     fn is(&self, node: u32, parent: u32, frame: u32) -> bool {
         let found = &self.nodes[node as usize];

@@ -29,13 +29,13 @@ pub struct Options {
     /// The chosen sites, as nodes of the table `stacks`: at most [`SITES_MAX`]. They get figures of
     /// their own.
     pub sites: Vec<u32>,
-    /// The most moments in the timeline.
+    /// The greatest number of moments in the timeline.
     pub moments: usize,
-    /// The most moments of the bytes in use of each chosen site.
+    /// The greatest number of moments at which the bytes in use of each chosen site are noted.
     pub site_moments: usize,
-    /// The most moments in the address map.
+    /// The greatest number of moments in the address map.
     pub map_moments: usize,
-    /// The most cells in the address map.
+    /// The greatest number of cells in the address map.
     pub cells: usize,
     /// Limits of the walk over the events.
     pub limits: Limits,
@@ -54,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// The most chosen sites.
+/// The greatest number of chosen sites.
 pub const SITES_MAX: usize = 300;
 
 /// The figures of one chosen site.
@@ -112,7 +112,7 @@ struct Surveyor {
     peak: Peak,
 }
 
-/// The peak of the bytes in use, as the manifest tells it.
+/// The peak of the bytes in use, from the manifest.
 struct Peak {
     t_ns: i64,
     bytes: i64,
@@ -120,7 +120,7 @@ struct Peak {
 }
 
 impl Peak {
-    /// Whether the peak was reached with the last event, given that the next event is at `t_ns`.
+    /// Whether the bytes in use are at their peak now, before the next event, which is at `t_ns`.
     #[inline]
     fn was_reached(&self, t_ns: i64, live: f64) -> bool {
         !self.is_over

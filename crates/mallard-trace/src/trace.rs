@@ -17,7 +17,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Opens the trace in a folder. Reads the manifest alone.
+    /// Opens the trace in a folder. Reads only the manifest.
     pub fn open(folder: &Path) -> Result<Trace> {
         let (folder, manifest) = (folder.to_path_buf(), Manifest::read(folder)?);
         Ok(Trace { folder, manifest, is_redacted: false })

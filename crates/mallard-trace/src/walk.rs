@@ -83,7 +83,7 @@ pub trait Visitor {
 /// Limits of a walk.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The most blocks in use that are followed.
+    /// The greatest number of blocks in use that are followed.
     pub blocks: usize,
 }
 

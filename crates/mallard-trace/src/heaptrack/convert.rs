@@ -11,11 +11,11 @@ use std::io;
 
 /// The newest version of the format that this module reads.
 pub(super) const VERSION_MAX: u64 = 3;
-/// The time of the start of the program on the clock of the stream.
+/// When the program starts, on the clock of the stream.
 const START: u64 = STEP_NS;
-/// Bytes of events that are written together.
+/// Events are written together when they have this many bytes.
 const PIECE_BYTES: usize = 1 << 16;
-/// The most events between two checkpoints.
+/// The greatest number of events between two checkpoints.
 const EVENTS_MAX: u64 = 1 << 18;
 /// The deepest call stack that a record can have.
 const DEPTH_MAX: usize = u16::MAX as usize;
@@ -47,7 +47,7 @@ pub(super) struct Read {
     pub writer: String,
     /// The command line of the recorded program.
     pub command: Option<String>,
-    /// The most resident memory in bytes.
+    /// The peak of the resident memory, in bytes.
     pub peak_rss: Option<u64>,
     /// Whether heaptrack was attached to a running program.
     pub was_attached: bool,

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_file_that_is_gone_lie_in_it_as_in_memory() {
+    fn offsets_in_a_missing_file_are_distances_in_memory() {
         let parts = parts("/no such file", &mut Numbers(b" 1000 0 10 200 30 400 0")).unwrap();
         let text = |text: &str| text.to_string();
         assert_eq!(
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_come_from_the_file_if_it_is_there() {
+    fn offsets_come_from_the_file_if_it_exists() {
         let this = std::env::current_exe().unwrap();
         let this = this.to_str().unwrap();
         let disk = on_disk(this).unwrap();

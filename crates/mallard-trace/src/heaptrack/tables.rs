@@ -6,10 +6,11 @@ use crate::modules::Module;
 use crate::symbols::Function;
 use std::collections::HashMap;
 
-/// The most bytes of all strings together. The limit keeps a damaged file from using up all memory.
+/// The greatest number of bytes in all strings together. The limit keeps a damaged file from using up
+/// all memory.
 const STRING_BYTES_MAX: usize = 1 << 28;
-/// The most pieces of code, call stacks and kinds of blocks, so that a damaged file cannot use up all
-/// memory. The limit for blocks in use is eight times as large.
+/// The greatest number of pieces of code, of call stacks, and of kinds of blocks, so that a damaged file
+/// cannot use up all memory. The limit for blocks in use is eight times as large.
 const NUMBERS_MAX: usize = 1 << 24;
 
 fn too_many(what: &str) -> Fault {
@@ -194,7 +195,8 @@ pub(super) struct Kinds {
     /// For each kind: the size, the call stack, and 1 + the slot of the latest block in use (0: no
     /// block).
     kinds: Vec<(u64, u64, u32)>,
-    /// For each slot: 1 + the slot below that slot in its list (0: no slot).
+    /// For each slot: 1 + the next slot (0: no slot) in the list of its kind, or in the list of free
+    /// slots.
     below: Vec<u32>,
     /// 1 + the latest free slot (0: no slot).
     free: u32,

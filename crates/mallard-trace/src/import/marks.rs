@@ -3,7 +3,7 @@
 use crate::format::{is_mark, op, Record, NAME_PART};
 use std::collections::HashMap;
 
-/// The most names. Marks with further names are left out.
+/// The greatest number of different names. Marks with further names are left out.
 const NAMES_MAX: usize = 1 << 16;
 /// The longest name, so that a damaged stream cannot take all memory.
 const NAME_BYTES_MAX: usize = 4096;
@@ -29,7 +29,7 @@ struct Partial {
 #[derive(Default)]
 pub(super) struct Marks {
     partial: Option<Partial>,
-    /// The call stack that stands for each name.
+    /// For each name, the node of the tree of call stacks that stands for it.
     nodes: HashMap<String, u32>,
 }
 
@@ -54,7 +54,8 @@ impl Marks {
         Some(Mark { op: partial.op, t: partial.t, name })
     }
 
-    /// The call stack that stands for a name. `None` if there are too many names.
+    /// The node of the tree of call stacks that stands for a name. `new` makes the node of a new name.
+    /// `None` if there are too many names.
     pub fn node(&mut self, name: &str, new: impl FnOnce(&str) -> u32) -> Option<u32> {
         if let Some(&node) = self.nodes.get(name) {
             return Some(node);

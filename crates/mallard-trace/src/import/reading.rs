@@ -23,11 +23,11 @@ use std::io::Read;
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
 
-/// The most events that are held back, 48 bytes each.
+/// The greatest number of events that are held back until they can be sorted, 48 bytes each.
 const HELD_MAX: usize = 1 << 21;
-/// The most nodes in the tree of call stacks, 19 to 24 bytes each.
+/// The greatest number of nodes in the tree of call stacks, 19 to 24 bytes each.
 const NODES_MAX: usize = 1 << 24;
-/// The most threads and processes, so that a damaged stream cannot take all memory.
+/// The greatest number of threads, and of processes, so that a damaged stream cannot take all memory.
 const NUMBERS_MAX: usize = 1 << 20;
 /// Number of events between two reports of progress.
 const STEP: u64 = 1 << 19;
@@ -36,10 +36,10 @@ const STEP: u64 = 1 << 19;
 const BATCH: usize = 1 << 13;
 const BATCHES: usize = 16;
 
-/// The owner of a table of blocks.
+/// The allocator that a table of blocks belongs to.
 #[derive(PartialEq, Eq, Hash)]
 enum Owner {
-    /// malloc of a process.
+    /// The malloc of a process.
     Process(u32),
     /// A traced allocator.
     Allocator(u32),
@@ -290,7 +290,7 @@ impl Reading {
         self.ledger.send(Message::Thread { thread: index, tid, process, is_forked });
     }
 
-    /// The index of the blocks of an owner.
+    /// The index of an allocator's table of blocks.
     fn table(&mut self, owner: Owner) -> u32 {
         let next = self.tables.len() as u32;
         *self.tables.entry(owner).or_insert(next)
@@ -360,8 +360,8 @@ impl Reading {
         self.hold(Call { t, addr: 0, what, dur: 0, node: 0, thread: 0, table, fresh: 0 });
     }
 
-    /// Handles a call of malloc's family. Updates the call stack of the thread here, in the order
-    /// of the stream, which for each thread is the order of its events.
+    /// Handles a call of malloc's family. The call stack of the thread is updated here, before events
+    /// are sorted: the stream has the events of one thread in their order.
     fn family(&mut self, event: &Event) {
         let record = &event.record;
         let Some(index) = self.current_thread() else { return };
@@ -574,7 +574,8 @@ impl Reading {
         })
     }
 
-    /// The CPU time of all threads or of all processes, whichever is more.
+    /// The CPU time of all threads, or of all processes if that is more; `None` if the stream has
+    /// neither.
     fn cpu_total(&self) -> Option<i64> {
         let of_threads =
             self.threads.iter().filter_map(|thread| thread.cpu_ns).reduce(u64::saturating_add);

@@ -136,15 +136,15 @@ impl ReadStream {
         tables.write(&MEMORY, columns);
     }
 
-    /// When the memory of a process ends, and the number of that process: `process` itself at its end,
-    /// and its parent if `process` began by `exec`.
+    /// The processes whose memory `process` ends, and when: `process` itself at its end, and its parent
+    /// if `process` began by `exec`.
     fn ends(&self, process: &Process) -> impl Iterator<Item = (i64, u32)> {
         let own = process.t1.map(|t| (self.clock.ns(t), process.number));
         let before = process.parent.filter(|_| process.begins == "exec");
         own.into_iter().chain(before.map(|before| (self.clock.ns(process.t0), before)))
     }
 
-    /// Sums up where the memory was.
+    /// Sums up the parts of the resident memory over time.
     pub fn memory(&self) -> MemorySummary {
         let mut sums = Sums::default();
         let mut ends: Vec<(i64, u32)> = self.processes.iter().flat_map(|p| self.ends(p)).collect();
@@ -200,7 +200,7 @@ pub(super) fn frames(tables: &mut Tables, modules: &[Module], frames: &[Frame], 
     );
 }
 
-/// Writes the table of sites. There are fewer sites than a row group has rows.
+/// Writes the table of sites. A row group has room for all sites.
 pub(super) fn sites(tables: &mut Tables, rows: &[SiteRow]) {
     tables.write(&SITES, site_row::columns(rows));
 }

@@ -8,7 +8,7 @@ use crate::names::{forms, is_wrapper, short};
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::HashMap;
 
-/// The most candidates. If there are more, the candidates with the smallest shares are left out.
+/// The greatest number of candidates. If there are more, those with the smallest shares are left out.
 const CANDIDATES_MAX: usize = 400;
 
 /// A function that may be a region.
@@ -19,10 +19,12 @@ pub(super) struct Candidate {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub module: String,
-    /// Among the outermost calls of the function, the call stack with the most bytes.
+    /// A call stack that ends with the function, without an outer call of it: the one with the most
+    /// bytes.
     pub node: u32,
     pub depth: u16,
-    /// Time in calls, and bytes, below the function in the whole trace.
+    /// The time in malloc and free below the function, and the bytes allocated there, in the whole
+    /// trace.
     pub call_ns: f64,
     pub bytes: f64,
 }
@@ -56,7 +58,8 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Chooses the functions that hold a share of the time in calls or of the bytes.
+    /// Chooses the functions with at least `least_share` of the time in malloc and free, or of the
+    /// bytes.
     pub fn find(trace: &Trace, least_share: f64) -> Result<Candidates> {
         let stacks = trace.stacks()?;
         let weights = Weights::read(trace, &stacks)?;
@@ -116,7 +119,7 @@ impl Candidates {
         Ok(candidates)
     }
 
-    /// The result if no event is read.
+    /// The result for a trace whose events are not read: the totals and `notes`, but no region.
     pub fn without_regions(&self, notes: Vec<String>) -> Regions {
         let (total_call_ns, total_bytes) = (self.total_call_ns, self.total_bytes);
         Regions { all: Vec::new(), total_call_ns, total_bytes, notes }
@@ -246,7 +249,7 @@ impl Weight {
     }
 }
 
-/// The weight below a function, and the call stack of its outermost call with the most bytes.
+/// The weight below a function, and the call stack that [`Candidate::node`] describes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     weight: Weight,
@@ -254,7 +257,7 @@ struct Sum {
     heaviest: f64,
 }
 
-/// The weight of each node of the tree of call stacks, with all nodes below.
+/// For each node of the tree of call stacks, the sum of its weight and the weights of all nodes below.
 struct Weights {
     below: Vec<Weight>,
     total: Weight,
@@ -287,7 +290,7 @@ impl Weights {
         Ok(Weights { below, total })
     }
 
-    /// Adds up what lies below each function. A function that calls itself counts once.
+    /// Adds up the weights below each function. If a function calls itself, a weight counts once.
     fn by_function(&self, stacks: &Stacks, functions: &Functions) -> Vec<Sum> {
         let mut sums = vec![Sum::default(); functions.names.len()];
         let mut depth = vec![0u32; functions.names.len()];
@@ -363,8 +366,8 @@ impl Children {
 /// The functions of a trace, by their full names, and the frames of each.
 struct Functions {
     names: Vec<String>,
-    /// Whether a function may be a region: see `is_kind`. Places without a name are candidates only if
-    /// no function with a name is.
+    /// Whether a function may be a region: see `is_kind`. Functions without a name are candidates only
+    /// if no function with a name is one.
     is_usable: Vec<Option<bool>>,
     /// For each frame, the functions whose full names select the frame in a plan.
     of_frame: Vec<Vec<u32>>,

@@ -1,7 +1,7 @@
 //! The instances that end when their last block is freed, on one thread.
 //!
 //! A block belongs to the open instance of each candidate on its call stack, and none of these instances
-//! can end before the block. So the call stack of a block names its instances.
+//! can end before the block. So the call stack of a block tells which instances the block belongs to.
 
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};

@@ -23,20 +23,20 @@ impl Escaped {
 /// The escaped blocks of each candidate and call stack.
 #[derive(Default)]
 pub(super) struct Escapes {
-    /// Escaped blocks by call stack and by the number of outer candidates from which the blocks have not
-    /// escaped.
+    /// Blocks that have escaped from all candidates on their call stack but the `n` outermost. Key: the
+    /// call stack and `n`.
     from: NumberMap<u64, Escaped>,
-    /// Escaped blocks by call stack and candidate, if the blocks have escaped from an outer candidate,
-    /// but not from an inner one.
+    /// All other escaped blocks: they have not escaped from some inner candidate. Key: the call stack
+    /// and a candidate from which they have escaped.
     odd: NumberMap<u64, Escaped>,
 }
 
-/// The number of low bits of a key that are not the call stack.
+/// The call stack begins at this bit of a key.
 const SHIFT: u32 = 16;
 
 impl Escapes {
-    /// Counts a block that was allocated on a call stack below the candidates in `list`. The instances
-    /// of `owners` still have the block.
+    /// Counts a block that was allocated on a call stack below the candidates in `list`. The block has
+    /// not escaped from the candidates in `owners`, since their instances are still open.
     #[inline]
     pub fn add(&mut self, node: u32, list: &[u16], owners: &[u16], size: u64, is_foreign: bool) {
         if owners.len() == list.len() {

@@ -43,7 +43,7 @@ pub(super) struct Marked {
     pub escaped_of: NumberMap<u32, Escaped>,
 }
 
-/// The most regions. The marks of further regions are left out.
+/// The greatest number of regions. The marks of further regions are left out.
 const REGIONS_MAX: usize = 4096;
 
 /// All marked regions.
@@ -54,7 +54,7 @@ pub(super) struct Exact {
     threads: NumberMap<u32, Thread>,
     /// The blocks in use. Their `node` is a number of `places`.
     live: Live,
-    /// Lists of regions with a call stack inside of them.
+    /// Pairs of a list of open regions and the call stack of an allocation in them, each pair once.
     places: Vec<(Vec<u16>, u32)>,
     by_place: HashMap<(Vec<u16>, u32), u32>,
     limits: Limits,

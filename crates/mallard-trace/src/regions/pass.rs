@@ -19,8 +19,8 @@ use crate::rows::{read_ahead, Row, Wanted};
 use crate::tables::schema::EVENTS;
 use crate::trace::Trace;
 
-/// The most entries of `Passed::sizes`, each for a list of candidates and a size. After that, sizes are
-/// rounded up to size classes.
+/// The greatest number of entries in `Passed::sizes`, each for a list of candidates and a size. Beyond
+/// that, sizes are rounded up to size classes.
 const SIZES_MAX: usize = 1 << 20;
 
 /// What was allocated below the candidates of one list.
@@ -56,7 +56,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// The key of `sizes`.
+    /// Packs a list of candidates and a size into a key of `sizes`.
     fn key(list: u32, size: u64) -> u64 {
         u64::from(list) << 40 | size
     }

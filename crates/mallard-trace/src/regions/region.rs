@@ -8,11 +8,11 @@ use serde::{Serialize, Serializer};
 pub struct Limits {
     /// The least share of a region in the time of calls or in the bytes.
     pub least_share: f64,
-    /// The most regions that are returned.
+    /// The greatest number of regions that are returned.
     pub regions: usize,
-    /// The most sampled instances in `Region::lanes`.
+    /// The greatest number of sampled instances in `Region::lanes`.
     pub lanes: usize,
-    /// The most blocks in use that are followed. Blocks beyond that count as never freed.
+    /// The greatest number of blocks in use that are followed. Blocks beyond that count as never freed.
     pub blocks: usize,
 }
 
@@ -72,11 +72,11 @@ pub struct Region {
     pub call_ns: f64,
     /// CPU time of the threads during their instances in ns; `None` if it is unknown.
     pub cpu_ns: Option<f64>,
-    /// How long instances take, in ns.
+    /// How long an instance takes, in ns: quantiles over the instances.
     pub duration_ns: Quantiles,
     /// The peak of the bytes in use: its quantiles over the instances.
     pub peak: Quantiles,
-    /// Bytes allocated, of each instance.
+    /// The bytes that an instance allocates: their quantiles over the instances.
     pub total: Quantiles,
     /// U of the instances: bytes at the peak / bytes allocated.
     pub utilisation: f64,
@@ -96,8 +96,9 @@ pub struct Region {
     pub foreign_frees: u64,
     /// The sites with the most escaped blocks: at most five.
     pub escape_sites: Vec<EscapeSite>,
-    /// The most time that wink-out can save in frees and destructors, in ns: the sum over all instances
-    /// of the time from the first to the last of the final frees, without the work of the recorder.
+    /// An upper limit of the time that wink-out can save in frees and destructors, in ns: the sum over
+    /// all instances of the time from the first to the last of the final frees, without the work of the
+    /// recorder.
     pub teardown_ns: f64,
     /// The number of final frees of all instances: wink-out would leave these frees out.
     pub final_frees: u64,
@@ -105,7 +106,7 @@ pub struct Region {
     pub lanes: Vec<Lane>,
 }
 
-/// The word of a plan for an end.
+/// Writes an end as the word that a plan uses for it.
 fn word<S: Serializer>(end: &End, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(end.word())
 }
@@ -115,7 +116,7 @@ fn word<S: Serializer>(end: &End, serializer: S) -> Result<S::Ok, S::Error> {
 pub struct Quantiles {
     /// The median.
     pub p50: f64,
-    /// 90 % of the instances have at most this.
+    /// The 90th percentile.
     pub p90: f64,
     /// The largest value.
     pub max: f64,
@@ -149,6 +150,6 @@ pub struct Lane {
     pub bytes: u64,
     /// Blocks that outlive the instance.
     pub escapes: u64,
-    /// The final run of frees, in ns.
+    /// The time of the final frees, in ns: see [`Region::teardown_ns`].
     pub teardown_ns: f64,
 }

@@ -12,7 +12,7 @@ use crate::manifest::Manifest;
 use crate::replay::End;
 use std::collections::HashMap;
 
-/// The most call stacks of escaped blocks that a region names.
+/// The greatest number of call stacks of escaped blocks that a region names.
 const ESCAPE_SITES_MAX: usize = 5;
 /// The least number of instances that shows what a region always does.
 const INSTANCES_MIN: u64 = 30;
@@ -47,8 +47,7 @@ pub(super) fn regions(
     for (candidate, sum) in sums.iter().enumerate() {
         let draft = |ends, escaped| Draft { candidate, ends, escaped };
         drafts.push(draft(End::Sure, sum.sure));
-        // If a block has certainly outlived a call of the function, its drained instances do not match
-        // its calls.
+        // If a block has certainly outlived a call of the function, drained instances differ from calls.
         let is_left = sum.sure.blocks > sum.drained.blocks;
         let (sure, drained) = (&passed.sure[candidate], &passed.drained[candidate]);
         if !is_left && !near(sure.instances as f64, drained.instances as f64) {
@@ -120,7 +119,7 @@ fn add_up(candidates: &Candidates, passed: &Passed) -> Vec<Sums> {
     sums
 }
 
-/// Whether two numbers differ by little.
+/// Whether two numbers differ by at most [`NEAR`].
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= NEAR * a.max(b)
 }
@@ -310,7 +309,7 @@ impl Names<'_> {
     }
 }
 
-/// Returns the reasons why the regions of a trace are less certain, as sentences.
+/// Returns what makes the regions of a trace uncertain, as sentences.
 pub(super) fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |count: u64, text: String| notes.extend(Some(text).filter(|_| count > 0));

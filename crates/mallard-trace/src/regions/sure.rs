@@ -47,7 +47,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Handles the call stack of an event: passes the instances that it ends to `ended`.
+    /// Handles the call stack of an event, and passes the instances that the event ends to `ended`.
     #[inline]
     pub fn step(
         &mut self,
@@ -78,7 +78,8 @@ impl Opened {
         }
     }
 
-    /// The first instance that is over, if all after it are over too.
+    /// The index of the first instance that is over, if all instances after it are over too; otherwise
+    /// `None`.
     #[inline]
     fn first_over(&self, list: &[u16], same: usize, kept_on: usize) -> Option<usize> {
         let open = &self.candidates;
@@ -121,7 +122,7 @@ impl Opened {
         let live = self.bytes - self.offsets.remove(index);
         let peak = self.peaks.remove(index).max(live);
         let run = if open.run_after == self.changes { open.run } else { Run::default() };
-        // Inner instances are still open only if this instance ends before them.
+        // Instances inside of this one may outlast it. Their frees and growth count here too.
         let inner = self.open[index..].iter();
         let (freed, grown) = inner.fold((open.freed, open.grown), |(freed, grown), inner| {
             (freed + inner.freed, grown + inner.grown)

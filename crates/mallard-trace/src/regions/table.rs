@@ -91,7 +91,7 @@ fn columns(all: &[Region]) -> Vec<Column> {
     columns
 }
 
-/// Three columns.
+/// The columns of the median, the 90th percentile and the maximum of a number.
 fn quantiles(all: &[Region], of: fn(&Region) -> Quantiles) -> [Column; 3] {
     let which: [fn(Quantiles) -> f64; 3] = [|q| q.p50, |q| q.p90, |q| q.max];
     which.map(|which| Column::f64(all.iter().map(|region| which(of(region)))))

@@ -4,10 +4,10 @@ use super::instance::Ended;
 use super::region::{Lane, Quantiles};
 use crate::hash::NumberMap;
 
-/// The most instances of a candidate whose peak, total and duration are kept for quantiles. If there are
-/// more instances, this many are chosen at random.
+/// The greatest number of instances of a candidate from which quantiles of peak, total and duration are
+/// computed. If there are more instances, this many are chosen at random.
 const SAMPLES_MAX: usize = 2048;
-/// Instances with different allocations are counted up to this number.
+/// The greatest number of different sequences of sizes that are counted for a candidate.
 pub(super) const INPUTS_MAX: usize = 1000;
 
 /// The cost of the recorder and of the system, in nanoseconds.
@@ -70,8 +70,8 @@ impl Tally {
         }
     }
 
-    /// The place of the latest instance in a list that holds `most` instances, chosen so that each
-    /// instance has the same chance to be in it.
+    /// Where to put the latest instance in a random sample of at most `most` instances; `None` if it is
+    /// not chosen. Each instance has the same chance to be in the sample.
     fn place(&mut self, most: usize) -> Option<usize> {
         if self.instances <= most as u64 {
             return Some(self.instances as usize - 1);
@@ -119,8 +119,9 @@ fn put<T>(list: &mut Vec<T>, place: usize, value: T) {
     }
 }
 
-/// The most time that wink-out can save at the end of an instance: from the first to the last of its
-/// final frees, but not more than the CPU time of the thread, and without the work of the recorder.
+/// An upper limit of the time that wink-out can save at the end of an instance: from the first to the
+/// last of its final frees, but not more than the CPU time of the thread, and without the work of the
+/// recorder.
 fn teardown(of: &Ended, costs: &Costs) -> f64 {
     let run = &of.run;
     if run.own == 0 {

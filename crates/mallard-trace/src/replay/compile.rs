@@ -1,8 +1,8 @@
 //! Compiles a trace: turns its events into ops, in the order of the recording.
 //!
-//! One pass over the events. Memory: some MiB of events, the blocks in use, the slots
-//! that are free, at most 64 KiB for each thread, and what the plan needs of the call stacks. The ops
-//! wait in a temporary file.
+//! One pass over the events makes all ops, which wait in a temporary file. Memory: some MiB of events,
+//! the blocks in use, the free slots, at most 64 KiB for each thread, and what the plan needs to know
+//! about each call stack.
 //!
 //! `calls` turns each call into ops, `marks` follows the marks of the program, and `refusals` has the
 //! errors.

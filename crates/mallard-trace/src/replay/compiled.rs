@@ -21,15 +21,15 @@ pub struct Compiled {
     pub slots: u64,
     /// Number of targets, including the malloc of the process.
     pub targets: u32,
-    /// Most requested bytes in use at once.
+    /// The peak of the requested bytes in use.
     pub live_peak: u64,
-    /// Most blocks in use at once.
+    /// The greatest number of blocks in use at once.
     pub blocks_peak: u64,
     /// Calls that a program with this plan would make through an abstract base.
     pub virtual_calls: u64,
     /// The edges between threads: waits, and starts of threads.
     pub edges: u64,
-    /// What the rules of the plan apply to, in their order.
+    /// What each rule of the plan applies to, in the order of the plan.
     pub rules: Vec<RuleResult>,
     /// Why the replay may differ from the recorded program.
     pub validity: Vec<Validity>,
@@ -56,11 +56,11 @@ pub struct RuleResult {
     pub escape_from: Option<String>,
     /// Frees that the op stream does not have, because of wink-out.
     pub winked_out: u64,
-    /// Most bytes in use at once, over the instances.
+    /// The peak of the bytes in use of an instance: its distribution over the instances.
     pub peaks: Spread,
-    /// Bytes allocated, over the instances.
+    /// The bytes that an instance allocates: their distribution over the instances.
     pub totals: Spread,
-    /// Targets that the rule has.
+    /// Number of targets that the rule has.
     pub targets: u32,
     /// Whether several threads use the same instance.
     pub is_shared: bool,

@@ -144,9 +144,9 @@ pub struct Sums {
     pub slots: u64,
     /// How many ops all threads have together.
     pub ops: u64,
-    /// Most requested bytes in use at once, in the recorded order.
+    /// The peak of the requested bytes in use, in the recorded order.
     pub live_peak: u64,
-    /// Most blocks in use at once, in the recorded order.
+    /// The greatest number of blocks in use at once, in the recorded order.
     pub blocks_peak: u64,
     /// How many of the ops call an allocator.
     pub calls: u64,

@@ -1,9 +1,9 @@
 //! Keeps threads of a replay from running far ahead of the others.
 //!
-//! The queues and barriers of a program are unseen. Without them, a thread that only allocates would run
-//! ahead of the thread that frees, and the replay would have more blocks in use than the program. So the
-//! recording is cut into steps, and a thread begins a step only when all other threads have reached the
-//! end of the step before the previous one.
+//! A recording does not show the queues and barriers of the program. Without them, a thread that only
+//! allocates would run ahead of the thread that frees, and the replay would have more blocks in use than
+//! the program. So the recording is cut into steps, and a thread begins a step only when all other
+//! threads have reached the end of the step before the previous one.
 //!
 //! Waits cost time that the program did not take. So steps are measured in bytes: a byte that another
 //! thread frees counts in full, and an allocated byte as an eighth. Steps are long if no blocks cross

@@ -253,7 +253,7 @@ impl fmt::Display for Scope {
 }
 
 impl End {
-    /// The word of a plan for this end.
+    /// The word for this end in a plan.
     pub fn word(self) -> &'static str {
         match self {
             End::Exact => "exact",

@@ -9,7 +9,7 @@ use super::strategy::Allocator;
 use crate::error::Result;
 use crate::hash::NumberMap;
 
-/// A block without a rule, or a rule without an instance.
+/// The number in place of an instance, for a block without a rule or a rule without an instance.
 pub(super) const NO_INSTANCE: u32 = u32::MAX;
 /// How many closed targets of other threads a rule leaves idle before the rule uses such a target again.
 const SPARE_TARGETS: usize = 64;
@@ -212,7 +212,7 @@ impl Regions {
         instance.is_some_and(|instance| self.rules[instance.rule].rule.strategy.winks_out())
     }
 
-    /// Whether an instance is over. Blocks of it that are in use have outlived it.
+    /// Whether an instance is over. If so, its blocks that are still in use have outlived the instance.
     #[inline]
     pub fn has_ended(&self, instance: u32) -> bool {
         self.instances.get(instance as usize).is_some_and(|instance| instance.has_ended)
@@ -267,13 +267,14 @@ impl Regions {
         result.escape_from.get_or_insert_with(function);
     }
 
-    /// Whether a block that is in use at the end of the recording has outlived its instance.
+    /// Whether an instance belongs to a region. If so, its blocks that are in use at the end of the
+    /// recording have outlived the instance.
     pub fn is_of_region(&self, instance: u32) -> bool {
         let instance = self.instances.get(instance as usize);
         instance.is_some_and(|instance| self.rules[instance.rule].is_region())
     }
 
-    /// Counts a free. `is_call` says whether the op stream has it.
+    /// Counts a free. `is_call` says whether the op stream has the free.
     pub fn count_free(&mut self, instance: u32, is_call: bool) {
         let Some(of) = self.instances.get(instance as usize) else { return };
         if is_call {
@@ -283,15 +284,14 @@ impl Regions {
         }
     }
 
-    /// Holds a free back until the instance allocates again or ends. Wink-out replaces only the
-    /// frees at the end of a structure, which have no allocation between them. The blocks that a
-    /// structure frees earlier are freed under wink-out too.
+    /// Holds a free back until the instance allocates again or ends. Wink-out replaces only the frees at
+    /// the end of a structure, which have no allocation between them. Earlier frees of a structure stay
+    /// in the op stream.
     pub fn hold(&mut self, instance: u32, free: Held) {
         self.instances[instance as usize].held.push(free);
     }
 
-    /// Adds the frees of an instance that were held back, because the instance is about to
-    /// allocate.
+    /// Adds the frees that were held back for an instance, because the instance is about to allocate.
     #[inline]
     pub fn resume(&mut self, instance: u32, emitter: &mut Emitter, slots: &mut Numbers) {
         let held = self.instances.get_mut(instance as usize).map(|of| &mut of.held);

@@ -18,7 +18,7 @@ pub(super) struct Selection {
     /// The rule of each node.
     rules: Vec<u16>,
     depths: Vec<u16>,
-    /// Whether the stack belongs to a call that starts a thread.
+    /// For each node, whether the call stack belongs to a call that starts a thread.
     starts: Vec<bool>,
     /// The rule for unknown call stacks and for all nodes that have no other rule.
     everything: Option<usize>,
@@ -132,8 +132,8 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
 
 /// The rules of a plan for each frame.
 struct Frames {
-    /// The rule for the innermost function that allocates itself. `None` if all functions of the
-    /// frame only pass an allocation on, or have no name.
+    /// For each frame, the rule of its innermost function that does more than pass an allocation on.
+    /// `None` if all functions of the frame only pass an allocation on, or have no name.
     sites: Vec<Option<u16>>,
     /// Pairs of a frame and a rule: the function of the rule's region is in the frame.
     regions: Vec<(u32, u16)>,
@@ -191,7 +191,7 @@ struct Names<'a> {
     regions: Vec<(u16, &'a str)>,
     /// The rules whose functions were found.
     found: BTreeSet<u16>,
-    /// The forms of each function that was looked up.
+    /// For each function that was looked up, the forms in which a plan may write its name.
     known: HashMap<String, [String; 3]>,
 }
 

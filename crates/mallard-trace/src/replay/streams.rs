@@ -24,7 +24,7 @@ struct Stream {
     chunks: Vec<u64>,
     /// Number of ops.
     ops: u64,
-    /// A bit for each op: whether the thread publishes its position after it.
+    /// A bit for each op: whether the thread publishes its position after the op.
     published: Vec<u64>,
     publishes: u64,
 }

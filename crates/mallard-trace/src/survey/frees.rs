@@ -5,7 +5,7 @@ use crate::tables::schema::THREADS;
 use crate::trace::Trace;
 use crate::walk::Block;
 
-/// The most entries for threads in a survey, including the entry for all other threads.
+/// The greatest number of entries for threads in a survey, including the entry for all other threads.
 pub const THREADS_MAX: usize = 64;
 
 /// The numbers of one thread, or of all unlisted threads together.

@@ -1,4 +1,5 @@
-//! Maps where in memory the blocks are at some moments.
+//! Maps where in memory the blocks are at some moments. Bytes in use are counted in granules of memory.
+//! A cell of the map consists of whole granules.
 
 use crate::hash::NumberMap;
 
@@ -6,9 +7,9 @@ use crate::hash::NumberMap;
 const SHIFT_MIN: u32 = 8;
 /// The size of the largest granules, as a power of two. Two of them cover all addresses.
 const SHIFT_MAX: u32 = 63;
-/// The most granules. When there are more, the size of granules doubles.
+/// The greatest number of granules. When there are more, the size of granules doubles.
 const GRANULES_MAX: usize = 8192;
-/// The most untouched cells between two cells of the same range.
+/// The greatest number of cells without blocks between two cells of one range.
 const GAP_MAX: u64 = 8;
 
 /// How full each cell of memory was with live blocks, at some moments.

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 /// Rows of a row group. Each call of [`Tables::write`] passes this number of rows; only the last call
 /// may pass fewer.
 pub const GROUP_ROWS: usize = 1 << 20;
-/// The most row groups in one file of a table that is a folder of files.
+/// The greatest number of row groups in one file of a table that is a folder of files.
 const PART_GROUPS: usize = 64;
 
 /// The readers for which tables are written.
