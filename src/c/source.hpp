@@ -34,9 +34,9 @@ public:
     chunk try_take(layout l) noexcept;
     void give(chunk c) noexcept;
 
-    /// Takes the memory of the handle. Must be called before any chunk is taken. From then on the
-    /// source treats the bytes of a buffer behind the handle as the whole buffer, so that the
-    /// buffer is complete again when all chunks are returned.
+    /// Takes the memory of the handle. Must be called before any chunk is taken. If the source is a
+    /// buffer, chunks come from the bytes behind the handle, and the buffer is complete again when
+    /// all chunks are returned.
     chunk try_take_handle(layout l) noexcept;
     void give_handle(chunk c) noexcept;
 

@@ -55,7 +55,7 @@ void advise_pages(reservation const& r, std::size_t from, std::size_t to) noexce
         os::advise_huge(r.address_of(from), (to - from) * slice_bytes, !is_first);
 }
 
-/// Bytes of address space of a reservation whose slices have `bytes` bytes.
+/// The address space of a reservation, in bytes: its arrays, and `bytes` bytes of slices.
 std::size_t whole_bytes(std::size_t bytes) noexcept
 {
     return arrays_bytes(bytes / slice_bytes) + bytes;

@@ -68,25 +68,25 @@ struct stack_memory {
 /// (src/record/ring.hpp).
 constexpr std::uint32_t fresh_frames_max = 2044;
 
-/// How the stack of a thread differs from its last stack. All fields have 32 bits: a compiler would
-/// assemble a register of smaller fields in memory.
+/// How the stack of a thread differs from its last stack. All fields have 32 bits, because a
+/// compiler would pass smaller fields through memory.
 struct stack_change {
     std::uint32_t kept;  ///< number of outermost frames that have not changed
     std::uint32_t fresh; ///< number of inner frames after them: memory.frames[kept, kept + fresh)
     std::uint32_t cut;   ///< 1: outer frames are missing (code without unwind table, damaged stack)
-    std::uint32_t gap; ///< 1: frames outside of the fresh ones are missing (the stack is too deep)
+    std::uint32_t gap;   ///< 1: callers of the fresh frames are missing (the stack is too deep)
 };
 
 /// Walks the stack from `from` outwards until a frame and all outer frames are the same as in the
 /// last stack. Stores the current stack in `memory`. Each thread needs its own `stack_memory`.
 ///
 /// If the stack has too many frames for `memory.frames`, or more than `fresh_frames_max` fresh
-/// ones, frames outside of the innermost fresh ones are lost, and `gap` is 1.
+/// ones, only the innermost fresh frames are stored, and `gap` is 1.
 stack_change walk(stack_memory& memory, call_site from,
                   stack_mode mode = stack_mode::unwound) noexcept;
 
-/// Writes the return addresses of the frames outside of `from`, innermost first, and returns their
-/// number. Does not use or change a last stack.
+/// Writes the return addresses of the callers of the frame `from`, innermost first, and returns
+/// their number. Does not use or change a last stack.
 std::size_t walk(std::span<void*> into, call_site from) noexcept;
 
 /// Clears the cache of unwind rules and the list of known modules. Must be called after dlclose,

@@ -29,8 +29,8 @@ namespace {
 
 constexpr std::uintptr_t page_bytes = 4096;
 
-/// Unless a program asks for the address, Linux maps nothing else within this distance below the
-/// end of the main thread's stack.
+/// Linux maps nothing else within this distance below the end of the main thread's stack, unless a
+/// program asks for an address there.
 constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
 
 // --- memory that may be read
@@ -339,8 +339,9 @@ struct cursor {
     }
 };
 
-/// The number of outermost frames that may be unchanged: all frames, or the frames outside of the
-/// innermost frame whose return address is no longer in its slot on the stack.
+/// The number of outermost frames that may be unchanged. Finds the innermost frame whose return
+/// address is no longer in its slot on the stack: only its callers may be unchanged. If there is no
+/// such frame, all may be.
 std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
 {
     for (std::size_t i = frames.size(); i > 0; --i)
@@ -359,8 +360,8 @@ struct remembering_walk {
     std::uint32_t kept = memory.depth; // frames[0, kept) may be callers of the current frame
     std::uint32_t fresh = 0;           // number of frames inside of the current one
 
-    /// Whether the current frame and all outer frames are unchanged. Each call excludes old frames
-    /// for good, so all calls of a walk together compare each old frame once.
+    /// Whether the current frame and all outer frames are unchanged. A frame of the last stack that
+    /// differs is excluded from later calls, so a walk compares each old frame once.
     [[gnu::always_inline]] bool is_met() noexcept
     {
         while (kept > 0 && memory.frames[kept - 1].slot < at.slot)

@@ -47,9 +47,9 @@ template <class Real>
     return block;
 }
 
-/// Calls `real`, which frees, and adds the duration of the call to a sum in the ring. Durations
-/// above about a millisecond are cut: another thread had the core. If the process forks during the
-/// call, the child may have no ring.
+/// Calls `real`, which frees, and adds the duration of the call to a sum in the ring. A call counts
+/// for at most `ticks_max`, about a millisecond: if it took longer, another thread probably had the
+/// core. If the process forks during the call, the child may have no ring.
 template <class Real>
 [[gnu::cold, gnu::noinline]] void time_free(Real real) noexcept
 {

@@ -9,7 +9,7 @@ namespace mallard::record {
 
 namespace {
 
-/// The most characters of a name: a mark must fit into a segment.
+/// The greatest number of bytes of a name: a mark must fit into a segment.
 constexpr std::size_t name_bytes_max = 240;
 
 void mark(unsigned op, const char* name) noexcept

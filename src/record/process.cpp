@@ -121,7 +121,8 @@ void begin_process(const char* how, std::uint32_t before) noexcept
 /// Replaces the ring by private pages in a child whose fork interrupted a call of malloc's family.
 /// The child finishes that call, and must not write to the segment of the parent. Without
 /// `follows_fork`, the child has not even inherited the ring. Does nothing if the child takes a
-/// segment of its own: with `follows_fork`, unless the fork interrupted `append`.
+/// segment of its own before it writes. With `follows_fork` the child does so, unless the fork
+/// interrupted `append`.
 void protect_ring_of_parent() noexcept
 {
     activity const now = this_thread.now.load(std::memory_order_relaxed);

@@ -9,7 +9,7 @@ namespace mallard::replay {
 struct check_result {
     static constexpr std::size_t samples = 4096;
 
-    std::size_t threads_peak = 0;   ///< most threads alive at once, in the order of the walk
+    std::size_t threads_peak = 0;   ///< peak of the live threads, in the order of the walk
     std::uint64_t allocations = 0;  ///< ops that allocate a block
     std::uint64_t sizes[samples]{}; ///< sizes of allocations, each with the same probability
 
@@ -30,11 +30,11 @@ struct check_result {
 /// The ops are visited in one order, so a missing edge between threads may not be found.
 void check(stream const& of, windows& memory, check_result& result) noexcept;
 
-/// Finds missing edges between threads: checks a stream once more for each thread, in an order in
+/// Finds missing edges between threads. Checks a stream once more for each thread, in an order in
 /// which that thread comes last. `check` must have accepted the stream before. Ends the process if
-/// an op cannot be played in such an order, or if an op follows another op of its slot than in the
-/// usual order. This finds every missing edge: if an op needs an edge from thread T and the stream
-/// lacks the edge, then the op is visited before the op of T in the order in which T comes last.
+/// an op cannot be played in such an order, or if the previous op of its slot is not the same as in
+/// the usual order. This finds every missing edge: if an op needs an edge from thread T and the
+/// stream lacks the edge, then the order in which T comes last has the op before the op of T.
 /// Returns the number of orders.
 std::size_t check_edges(stream const& of, windows& memory) noexcept;
 

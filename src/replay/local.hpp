@@ -80,8 +80,8 @@ private:
 
     enum class kind { closed, is_arena, is_multipool, is_sized_multipool, is_layered };
 
-    /// The growth of an arena: the default, but with the size of the first chunk that the plan
-    /// gives.
+    /// The growth of an arena: the default, except that a plan may give the size of the first
+    /// chunk.
     growth arena_growth() const noexcept
     {
         growth rule = arena_options{}.grow;

@@ -31,8 +31,8 @@ struct alignas(64) playing_thread {
 /// and `off_wall_max` from the wall time.
 struct play_result {
     process_use used{};
-    time_off off{};                 ///< of all threads
-    std::uint64_t off_wall_max = 0; ///< the most wall time that one thread was off
+    time_off off{};                 ///< the sum over all threads
+    std::uint64_t off_wall_max = 0; ///< the longest wall time that one thread was off
     std::uint64_t start_rss_kib = 0;
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0;

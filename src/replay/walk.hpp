@@ -44,7 +44,7 @@ public:
             report_deadlock();
     }
 
-    std::size_t live_peak() const noexcept { return live_peak_; } ///< most threads at once
+    std::size_t live_peak() const noexcept { return live_peak_; } ///< peak of the live threads
     /// Bytes of the table of threads.
     std::size_t bytes() const noexcept { return threads_.bytes(); }
 
