@@ -28,7 +28,7 @@ struct growth {
     std::size_t num = 2;                                         ///< next = last * num / den + add
     std::size_t den = 1;                                         ///< see `num`
     std::size_t add = 0;                                         ///< see `num`
-    std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< most bytes of all memory held
+    std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< limit of all bytes held
 
     /// A rule with a single step of `bytes` bytes.
     static constexpr growth none(std::size_t bytes) noexcept
@@ -172,7 +172,7 @@ public:
         last_ = 0;
     }
 
-    /// The most bytes that the allocator may hold at once.
+    /// The limit of the bytes that the allocator may hold at once.
     constexpr std::size_t limit() const noexcept { return rule_.bounds().limit; }
     /// Whether the rule has a limit.
     constexpr bool is_limited() const noexcept

@@ -45,7 +45,7 @@ struct heap_options {
 
 /// Statistics of a heap.
 struct heap_statistics : statistics {
-    std::size_t bytes_taken_max = 0; ///< the most bytes ever taken at once
+    std::size_t bytes_taken_max = 0; ///< the largest `bytes_taken` so far
     std::size_t large_blocks = 0;    ///< blocks with memory of their own, outside chunks
 };
 

@@ -21,8 +21,8 @@ struct call_counts {
     std::size_t failures = 0;        ///< allocations that failed
     std::size_t bytes_allocated = 0; ///< bytes of all allocations
     std::size_t bytes_freed = 0;     ///< bytes of all frees
-    std::size_t blocks_peak = 0;     ///< most blocks in use at once
-    /// Most bytes in use at once, perhaps at another moment than `blocks_peak`.
+    std::size_t blocks_peak = 0;     ///< peak of the blocks in use
+    /// Peak of the bytes in use, perhaps at another moment than `blocks_peak`.
     std::size_t bytes_peak = 0;
 
     /// Blocks in use. Negative if a `counting_scope` counts more frees than allocations, because
@@ -231,7 +231,7 @@ template <sync Threads>
 concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 
 /// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and the
-/// most blocks and bytes in use at once. (The `stats` of an allocator cost nothing, but have no
+/// peaks of blocks and bytes in use. (The `stats` of an allocator cost nothing, but have no
 /// totals and no peaks.) Adds 15 instructions to an allocation and 2 to a free
 /// (`tests/hot_path/hot_path.cpp`).
 ///

@@ -5,10 +5,10 @@
 
 namespace mallard {
 
-/// The most bytes and blocks that may be in use at once. A member without a value means no limit.
+/// Limits of the bytes and blocks in use at once. A member without a value means no limit.
 struct budget {
-    std::size_t bytes = std::numeric_limits<std::size_t>::max();  ///< most in use at once
-    std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< most in use at once
+    std::size_t bytes = std::numeric_limits<std::size_t>::max();  ///< limit of bytes in use
+    std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< limit of blocks in use
 };
 
 /// A limit of bytes or of blocks, and the amount that is left. With `Shared`, several threads may

@@ -17,7 +17,7 @@ struct checked_options {
     /// Filled bytes before and after a block. Before a block, their number is rounded up to a
     /// multiple of the block's alignment, and of 8.
     std::size_t redzone = 16;
-    /// Most bytes of freed blocks that are kept, to find uses after the free.
+    /// Limit of the bytes of freed blocks that are kept, to find uses after the free.
     std::size_t quarantine = std::size_t{1} << 16;
     /// How many frames of the call stack are recorded at each allocation and at each free. A number
     /// above 0 needs the compiled library.

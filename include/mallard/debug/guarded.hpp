@@ -55,8 +55,8 @@ enum class guard_at {
 struct guarded_options {
     guard_at side = guard_at::end; ///< which end of a block is next to the inaccessible page
     std::size_t one_in = 1;        ///< guards one in `one_in` allocations, at random
-    std::size_t quarantine = std::size_t{1} << 28; ///< most address space of freed blocks, in bytes
-    std::size_t blocks_max = 16384; ///< guarded blocks in use at once; each has two mappings
+    std::size_t quarantine = std::size_t{1} << 28; ///< limit of freed address space, in bytes
+    std::size_t blocks_max = 16384; ///< limit of guarded blocks in use; each has two mappings
     std::size_t reserve_bytes = std::size_t{1} << 34; ///< address space of all guarded blocks
     std::size_t frames = 0; ///< calls recorded at each guarded allocation and free
     bool shared = false; ///< whether several threads may call, if the wrapped allocator allows it

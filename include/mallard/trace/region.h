@@ -12,12 +12,12 @@
  *     mallard::region const marked("convert");
  *
  * A trace of `mallard record` then has the exact begin and end of each instance of the region. Call
- * stacks alone do not tell them. To use them, write `region = "convert"` and `ends = "exact"` in a
+ * stacks alone do not show both. To use marks, write `region = "convert"` and `ends = "exact"` in a
  * plan. In a program that is not recorded, a mark only tests a pointer, and needs no library.
  *
  * Marks nest, separately on each thread. The end of a region also ends the regions inside of it. So
  * after a longjmp out of regions, the end of an outer region ends the regions that were left. A
- * name is cut to 240 characters.
+ * name is cut to 240 bytes.
  */
 #ifndef MALLARD_REGION_H
 #define MALLARD_REGION_H

@@ -35,8 +35,8 @@ typedef struct mallard_replay_header {
     uint32_t targets;       /**< how many targets there are, target 0 included; at least 1 */
     uint64_t slots;         /**< how many slots there are; the ops need not use all */
     uint64_t ops;           /**< how many ops all threads have together */
-    uint64_t live_peak;     /**< most requested bytes in use at once, in the recorded order */
-    uint64_t blocks_peak;   /**< most blocks in use at once, in the recorded order */
+    uint64_t live_peak;     /**< peak of the requested bytes in use, in the recorded order */
+    uint64_t blocks_peak;   /**< peak of the blocks in use, in the recorded order */
     uint64_t calls;         /**< how many of the ops call an allocator */
     uint64_t checksum;      /**< of all other bytes of the file: see mallard_replay_mix */
 } mallard_replay_header;

@@ -145,8 +145,8 @@ private:
 template <header_shape Header>
 class masked_chunks {
 public:
-    /// `wish`: the bytes of a chunk, if a chunk of that size holds enough blocks. `limit`: the most
-    /// bytes of all chunks together.
+    /// `wish`: the bytes of a chunk, if a chunk of that size holds enough blocks. `limit`: the
+    /// limit of the bytes of all chunks together.
     constexpr masked_chunks(slot_shape shape, std::size_t wish, std::size_t limit) noexcept
         : shape_(shape), align_(chunk_bytes(wish, limit))
     {

@@ -214,8 +214,8 @@ public:
     }
 
 private:
-    // The most slots whose bits are cleared at once: 512 bytes of bits, so that no allocation takes
-    // long.
+    // The greatest number of slots whose bits are cleared at once: 512 bytes of bits, so that no
+    // allocation takes long.
     static constexpr std::size_t fresh_slots_max = 4096;
 
     /// Makes the next fresh slots of `c` the bump range. Requires that `c` has fresh slots.
