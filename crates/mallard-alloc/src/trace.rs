@@ -12,7 +12,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// The most characters of a name that the recorder keeps.
+/// The number of bytes to which the recorder cuts a name.
 const NAME_MAX: usize = 240;
 
 /// Marks that this thread enters the region `name`. The region ends when the result is dropped, also

@@ -24,9 +24,9 @@ pub struct CallCounts {
     pub bytes_allocated: usize,
     /// Bytes freed since the start.
     pub bytes_freed: usize,
-    /// The most blocks in use at any time.
+    /// The peak of the blocks in use.
     pub blocks_peak: usize,
-    /// The most bytes in use at any time, perhaps at another time than `blocks_peak`.
+    /// The peak of the bytes in use, perhaps at another time than `blocks_peak`.
     pub bytes_peak: usize,
 }
 

@@ -150,7 +150,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         Self { inner, name, handler, leaks: true, quarantine_max: 1 << 16, records }
     }
 
-    /// Sets the most bytes of freed blocks that stay in quarantine.
+    /// Limits the bytes of freed blocks that stay in quarantine.
     pub const fn quarantine(mut self, bytes: usize) -> Self {
         self.quarantine_max = bytes;
         self

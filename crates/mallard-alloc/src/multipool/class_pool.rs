@@ -118,7 +118,7 @@ impl ClassPool {
     /// Takes one more chunk from the source, and adds it at the end of the list.
     fn grow<S: Source>(&self, source: &S) -> Option<()> {
         let shape = self.shape;
-        // The most padding before the first block.
+        // The greatest padding before the first block.
         let skipped = shape.align.saturating_sub(Chunk::ALIGN);
         let least = Chunk::HEADER_BYTES + skipped + shape.bytes;
         let least = Layout::from_size_align(least, Chunk::ALIGN).ok()?;

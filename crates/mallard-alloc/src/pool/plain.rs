@@ -18,7 +18,7 @@ type Block = NonNull<u8>;
 /// pool --case '^burst/'`.
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MAX: usize = 1024;
-/// The most bytes of blocks that a magazine may hold.
+/// The limit of the bytes of all blocks in a magazine.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
 /// A pool without its source, which each call passes as an argument.
@@ -49,8 +49,9 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// The most entries of the magazine of a pool with this limit. The array takes at most a 64th of
-/// the limit. The limit of a pool with a fixed number of blocks includes its first array.
+/// The greatest number of entries of the magazine in a pool with this limit. The array takes at
+/// most a 64th of the limit. The limit of a pool with a fixed number of blocks includes its first
+/// array.
 fn entries_max(shape: &SlotShape, limit: usize) -> usize {
     let included = if shape.most == usize::MAX { 0 } else { ENTRIES_FIRST };
     let most = shape.most.min(included.max(limit / (64 * size_of::<Block>())));

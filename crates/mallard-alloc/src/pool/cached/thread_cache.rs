@@ -19,7 +19,7 @@ type Entry = AtomicPtr<u8>;
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MIN: usize = 2;
 const ENTRIES_MAX: usize = 1024;
-/// The most bytes of blocks that a magazine may hold.
+/// The limit of the bytes of all blocks in a magazine.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
 /// The cache of one thread: a magazine (a stack of free blocks), and the chunks that the cache
