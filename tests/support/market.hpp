@@ -75,7 +75,7 @@ private:
 struct demand {
     bool batches = true;
     std::size_t largest = 0;        ///< bytes of the largest pooled block of a multipool
-    std::size_t large_one_in = 100; ///< one of this number of allocations is too large for a pool
+    std::size_t large_one_in = 100; ///< one in this number of allocations is too large for a pool
     bool may_fail = false;
 };
 

@@ -40,7 +40,7 @@ private:
     std::size_t bytes_ = 0, peak_ = 0;
 };
 
-/// The limits for a test of blocks of `bytes`: some have room for a few blocks, others do not
+/// The limits for a test of blocks of `block` bytes: some have room for a few blocks, others do not
 /// depend on the block size.
 std::vector<std::size_t> limits_for(std::size_t block)
 {

@@ -178,7 +178,7 @@ fn what_the_program_prints_is_no_part_of_the_json() {
     // Without --json, stdout has the program's output and the advice.
     let ran = folder.mallard(&["advise", "--budget", "10s", "--", "./program"]);
     assert!(ran.out().starts_with("{\n"), "{}", ran.out());
-    // The last line stands alone.
+    // The last line is a sentence, after an empty line.
     let out = ran.out();
     let lines: Vec<&str> = out.lines().collect();
     let [.., next, empty, sentence] = lines[..] else { panic!("{out}") };
@@ -207,7 +207,7 @@ fn reviewers_get_the_cards_beside_the_code() {
     }
 }
 
-/// The cards that ask to drop memory at once.
+/// The number of cards that advise wink-out: freeing memory without running destructors.
 fn wink_outs(advice: &Value) -> usize {
     let names = ["AS4", "AS6", "AS8", "AS10", "AS12", "AS14"];
     let strategy = |card: &Value| card["strategy"].as_str().unwrap_or_default().to_string();
@@ -221,7 +221,7 @@ fn no_memory_is_dropped_at_once_without_a_second_recording() {
     let advice = advised(&program(PARSER), &["--budget", "10s", "--no-try"]);
     assert_eq!(advice["run"]["recordings"], 1, "{advice}");
     assert_eq!(wink_outs(&advice), 0, "{advice}");
-    // If the plan has a gain, somebody reads why it is not advised.
+    // If AS4 has a gain, the cards say why AS4 is not advised.
     let least = advice["min_gain"].as_f64().unwrap();
     let saves = |row: &Value| row["saving"].as_f64().is_some_and(|saving| saving >= least);
     let gains = |row: &Value| row["name"] == "AS4" && row["verdict"] == "gain" && saves(row);
@@ -274,7 +274,7 @@ fn a_wish_names_the_blocks_that_would_dangle() {
     let text = folder.mallard(&[&wish[..], &["--force", "AS4"]].concat()).out();
     assert!(text.contains("A program with it would be wrong: 1 block would be used"), "{text}");
     assert!(text.contains("  1 block, 110 B, of make_name"), "{text}");
-    // Without wink-out, nothing dangles.
+    // AS3 has no wink-out, so no block is used after its end.
     let text = folder.mallard(&[&wish[..], &["--force", "AS3"]].concat()).out();
     assert!(text.contains("With AS3 in load_config") && !text.contains("wrong"), "{text}");
 }

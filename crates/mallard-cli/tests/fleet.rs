@@ -237,7 +237,7 @@ fn every_documented_query_has_the_same_rows_on_duckdb_and_on_spark() {
 }
 
 /// Whether two values are equal. DuckDB writes a sum of integers, which has 128 bits, as a text. Sums
-/// of doubles differ in their last digits, because engines add in another order.
+/// of doubles differ in their last digits, because engines add in other orders.
 fn are_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {

@@ -23,10 +23,10 @@ fn recorded(name: &str, compiler: &[&str]) -> (Folder, Trace) {
     (folder, trace)
 }
 
-/// Two distances for each moment, as shares of the resident memory: from the sum of the parts to the
-/// resident memory, and from the live part to the live bytes of all sites. The programs write to all
-/// memory that they allocate, so the live part tells whether blocks and pages were read at the same
-/// time.
+/// For each moment, how far the sum of the parts is from the resident memory, and how far the live
+/// part is from the live bytes of all sites: both as shares of the resident memory. The programs
+/// write to all memory that they allocate, so the live part tells whether blocks and pages were
+/// read at the same time.
 fn distances(trace: &Trace) -> Vec<(f64, f64)> {
     let samples = trace.table(&SAMPLES).unwrap();
     let column = |name| samples.i64s(name).unwrap();

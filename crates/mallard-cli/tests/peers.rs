@@ -79,8 +79,8 @@ fn tool(name: &str) -> PathBuf {
     PathBuf::from(std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set")))
 }
 
-/// The sums of a column for each innermost function that does more than pass an allocation on, the
-/// largest first.
+/// The sums of a column by function, the largest first. The function of a call stack is the
+/// innermost one that does more than pass an allocation on.
 fn functions(folder: &Folder, column: &str) -> Vec<(String, i64)> {
     let mut sums: HashMap<String, i64> = HashMap::new();
     for line in folder.mallard(&["sites", "recorded", "--json", "--top", "0"]).out().lines() {

@@ -513,7 +513,7 @@ fn a_server_is_measured_while_a_load_uses_it() {
     let once = measured(&["--budget", "12s"]);
     assert!(once["base"]["cpu_ns"].as_f64().unwrap() > 0.0, "{once}");
     assert!(once["candidates"][0]["broken"].is_null(), "{once}");
-    // With several loads, each load's figure has only a part of the server's start.
+    // The server starts once for all loads, so each load's figure has a part of the start only.
     let repeated = measured(&["--budget", "20s", "--for", "500ms"]);
     assert!(
         repeated["base"]["cpu_ns"].as_f64() < once["base"]["cpu_ns"].as_f64(),
@@ -536,7 +536,7 @@ fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
         .unwrap();
     let runs = || fs::read_to_string(folder.path("pids")).unwrap_or_default().lines().count();
     let begin = Instant::now();
-    // Wait for three runs without measuring, and three whole blocks.
+    // Wait for three runs that are not measured, and three whole blocks of three runs.
     while runs() < 3 + 3 * 3 + 1 {
         assert!(begin.elapsed() < Duration::from_secs(60), "{} runs", runs());
         std::thread::sleep(Duration::from_millis(5));

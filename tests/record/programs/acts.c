@@ -116,8 +116,8 @@ static void act_quick_exit(const char* unused)
     _exit(7);
 }
 
-/* With preloads/forks.c: each call forks, and the child returns from the call and exits. A free in
- * 64 is timed. */
+/* With preloads/forks.c: each call forks, and the child returns from the call and exits. One free
+ * in 64 is timed. */
 static void act_forks_in_calls(const char* unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-// Functions whose blocks end with them, and functions whose blocks do not. Each marks its calls, so
-// that a trace has the truth beside what call stacks tell.
+// Functions whose blocks are freed before they return, and functions whose blocks outlive the call.
+// Each marks its calls, so that a trace has the true regions beside those found in call stacks.
 #include "../../../../include/mallard/trace/region.h"
 
 #include <cstdio>
