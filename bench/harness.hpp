@@ -71,8 +71,8 @@ struct entrant {
     /// Starts the process that measures memory. If this is empty, the harness calls `start_child`
     /// instead.
     std::function<pending_result()> start_alone = nullptr;
-    /// The reason why figures are NaN. If empty, the figures are cycles, whose length is unknown on
-    /// this machine.
+    /// The reason for figures that are NaN. If empty, the figures are cycles, and the reason is
+    /// that the length of a cycle is unknown on this machine.
     std::string why_unknown = {};
 };
 

@@ -62,7 +62,7 @@ class Replay:
         return trace
 
     def functions(self, trace):
-        """The functions on call stacks, from the innermost to the outermost of each."""
+        """Yields the functions of each call stack, the innermost first."""
         sites = run([self.mallard, "sites", trace, "--json", "--top", "100000"])
         for line in sites.splitlines():
             yield [frame["function"] for frame in json.loads(line)["functions"]]
@@ -96,7 +96,7 @@ def verdict(row):
 
 
 def outermost(stacks, pattern):
-    """The function on most call stacks whose name matches, the outermost one of each stack."""
+    """Takes the outermost function of each call stack whose name matches; returns the most frequent one."""
     found = {}
     for stack in stacks:
         names = [name for name in stack if re.search(pattern, name)]

@@ -26,7 +26,7 @@ FACTOR, SPARE_KIB = 1.2, 64 * 1024
 
 
 def bound(program_kib, in_use_kib):
-    """Returns the most memory that a replay may take, in KiB."""
+    """Returns the upper limit of the memory that a replay may take, in KiB."""
     return FACTOR * max(program_kib, in_use_kib) + SPARE_KIB
 
 
@@ -37,7 +37,7 @@ def in_use(ops):
 
 
 class Launcher:
-    """Starts commands through mallard-bench-launch, which is small: a child's peak begins at its
+    """Starts commands through mallard-bench-launch, which is small, because a child's peak begins at its
     parent's."""
 
     def __init__(self, bench):

@@ -7,10 +7,10 @@
 // is written. In the row "tiny" a malloc and a free are one operation each, and the start of the
 // threads is timed. In all other rows a malloc and its free are one operation.
 //
-// Corrected: processes and threads stay, and the measured time is more than a second in total. The
-// rows have the spread of the rounds. The cost for a thread and the cost for all threads are
-// separate figures. Every row has page faults, the peak, and the memory that is held when all
-// blocks are free.
+// Corrected: the same processes and threads serve all rounds, and the measured time is more than a
+// second in total. The rows have the spread of the rounds. The cost for a thread and the cost for
+// all threads are separate figures. Every row has page faults, the peak, and the memory that is
+// held when all blocks are free.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {

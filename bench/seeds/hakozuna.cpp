@@ -8,9 +8,10 @@
 // thread through a vector with a lock. The receiving thread empties the vector every 32 steps.
 // There are ten processes.
 //
-// Corrected matrix: threads stay. Blocks are sent through rings of the benchmark. The measured time
-// is more than a second in total. Some further rows have 64 live blocks in each thread. Other rows
-// have 2 threads, because most machines have fewer than 16 processors.
+// Corrected matrix: the same threads serve all rounds. Blocks are sent through rings of the
+// benchmark. The measured time is more than a second in total. Some further rows have 64 live
+// blocks in each thread. Other rows have 2 threads, because most machines have fewer than 16
+// processors.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {

@@ -4,9 +4,9 @@
 // and a flag releases them. The clock stops when the last thread was joined. Each thread does
 // 1,000,000 allocations and frees. The pool for one thread is in the same table, with one thread.
 //
-// Corrected: threads exist before the clock starts, and stay. They run for 40 ms in each round, and
-// for more than a second in total. The operations of each thread are counted. Further rows have 64
-// live blocks. Each thread has its own pool if the pool is for one thread.
+// Corrected: threads exist before the clock starts, and serve all rounds. They run for 40 ms in
+// each round, and for more than a second in total. The operations of each thread are counted.
+// Further rows have 64 live blocks. Each thread has its own pool if the pool is for one thread.
 #include <bench/seeds/contenders.hpp>
 #include <bench/threads/pairs.hpp>
 #include <bench/threads/report002.hpp>

@@ -1,5 +1,5 @@
-// Measures threads that exist before the clock starts, and stay. Each thread allocates and frees
-// blocks for a while, and its operations are counted.
+// Measures threads that exist before the clock starts, and serve all rounds. Each thread allocates
+// and frees blocks for a while, and its operations are counted.
 #pragma once
 
 #include <bench/bulk.hpp>

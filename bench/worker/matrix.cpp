@@ -101,9 +101,9 @@ private:
     std::atomic<std::size_t> sent_ = 0;
 };
 
-// The corrected matrix: threads stay, and run for a fixed time. Blocks are sent to other threads
-// through rings of the benchmark. If all rings are full, a thread yields instead of freeing the
-// block itself, so that the share of remote frees is as specified.
+// The corrected matrix: the same threads serve all rounds, and run for a fixed time. Blocks are
+// sent to other threads through rings of the benchmark. If all rings are full, a thread yields
+// instead of freeing the block itself, so that the share of remote frees is as specified.
 //
 // Each thread has `count` live blocks, and each step replaces a random one. If `count` is 0, the
 // thread frees each block at once.
@@ -267,7 +267,7 @@ struct working_sets {
 };
 
 // Runs steps on the blocks of each thread. If the task specifies `times`, new threads are started
-// for that number of steps. Otherwise the threads stay.
+// for that number of steps. Otherwise the same threads serve all rounds.
 round_function mixed(task const& t, effort how)
 {
     auto const sets = std::make_shared<working_sets>(t, how);

@@ -43,8 +43,8 @@ private:
         random_numbers random(thread + 1);
         auto const cross = static_cast<crossing>(task_.variant);
         table<void*>* mine = &tables_[thread];
-        // Continues with the table that this thread had at the end of the last round. That may be
-        // the table of another thread, because a third thread may have the table of this thread.
+        // Continues with the table that this thread had at the end of the last round. Threads
+        // exchange tables, so this may be the first table of another thread.
         mine = owned_[thread] == nullptr ? mine : owned_[thread];
         std::size_t done = 0;
         do {

@@ -33,7 +33,8 @@ impl Clock {
         }
     }
 
-    /// Adds the checkpoint of tick `t`, which is at `ns`. It is ignored unless both numbers have grown.
+    /// Adds a checkpoint: tick `t` is at `ns` nanoseconds. A checkpoint is ignored unless both numbers
+    /// have grown.
     pub fn checkpoint(&mut self, t: u64, ns: u64) {
         let (last_t, last_ns) = self.last;
         if t > last_t && ns > last_ns {

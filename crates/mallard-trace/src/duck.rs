@@ -238,8 +238,7 @@ impl Random {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// A random number of the Poisson distribution. For means above 30, the normal distribution replaces
-    /// it.
+    /// A random number of the Poisson distribution. Means above 30 use the normal distribution.
     fn poisson(&mut self, mean: f64) -> f64 {
         if mean > 30.0 {
             return (mean + mean.sqrt() * self.normal()).round().max(0.0);

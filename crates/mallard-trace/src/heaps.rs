@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mapping_is_a_heap_or_a_stack_and_the_rest_are_files() {
+    fn mappings_are_heaps_or_stacks_and_other_memory_is_of_files() {
         let mut heaps = Heaps::new(true);
         heaps.add(0, 0x10010, 4000);
         let mappings = [mapped(0x10000, 0x20000, 0x3000), mapped(0x7f000, 0x80000, 0x1000)];
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_samples_or_without_mappings_has_no_parts() {
+    fn a_sampled_stream_and_one_without_mappings_have_no_parts() {
         let mut heaps = Heaps::new(false);
         heaps.add(0, 0x10010, 4000);
         heaps.announce(0, resident(0xa000, 0x4000, &[]));

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_in_place_of_another_ends_it() {
+    fn a_module_at_the_addresses_of_another_ends_that_mapping() {
         let mut modules = spaces();
         let old = modules.frame(1, 0x1800);
         assert!(modules.module(1, 0x1800, "2800 0 cd /bin/b", 5));

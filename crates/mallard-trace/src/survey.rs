@@ -26,8 +26,8 @@ use timeline::Highest;
 /// The settings of a survey.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The chosen sites, as nodes of the table `stacks`: at most [`SITES_MAX`]. They get figures of
-    /// their own.
+    /// The chosen sites, as nodes of the table `stacks`: at most [`SITES_MAX`]. Each has a
+    /// [`SiteSurvey`].
     pub sites: Vec<u32>,
     /// The greatest number of moments in the timeline.
     pub moments: usize,

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_touches_its_first_and_last_page_and_has_those_between() {
+    fn first_and_last_pages_are_listed_and_pages_between_are_counted() {
         let touched = |addr, size| {
             let mut touched = Touched::default();
             touched.add(addr, size);

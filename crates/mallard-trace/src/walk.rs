@@ -31,8 +31,8 @@ pub struct Block {
     pub size: u64,
     /// The call stack of the allocation: a node of the table `stacks`, or 0 if it is unknown.
     pub node: u32,
-    /// The thread of the allocation, as a row of the table `threads`. A larger number in a damaged
-    /// trace that lacks the thread.
+    /// The thread of the allocation, as a row of the table `threads`. The number is beyond all rows if a
+    /// damaged trace lacks the thread.
     pub thread: u32,
     /// How many blocks of the program this block stands for: 1, unless the trace is sampled or not
     /// all blocks are followed.

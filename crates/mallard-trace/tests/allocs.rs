@@ -8,7 +8,7 @@ use support::blocks::program;
 use support::trace_of;
 
 #[test]
-fn the_derived_table_of_blocks_is_that_of_the_model() {
+fn the_derived_blocks_equal_the_blocks_of_the_model() {
     for seed in 0..60 {
         let (stream, expected) = program(seed);
         let (_folder, trace) = trace_of(&stream);

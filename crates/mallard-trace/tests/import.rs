@@ -60,7 +60,7 @@ fn a_realloc_has_the_new_frames_of_both_of_its_records() {
     assert_eq!(trace.table(&EVENTS).unwrap().i64s("fresh").unwrap(), [3, 2]);
 }
 
-/// The blocks that the table `events` tells of, in the order of their numbers.
+/// The blocks in the table `events`, in the order of their numbers.
 fn blocks_of(trace: &Trace) -> Vec<Block> {
     let events = trace.table(&EVENTS).unwrap();
     let column = |name| events.i64s(name).unwrap();
@@ -220,7 +220,7 @@ fn frees_that_are_missing_or_too_many_are_counted() {
 }
 
 #[test]
-fn the_pages_of_a_peak_are_those_of_the_highest_one() {
+fn the_pages_at_the_peak_are_those_of_the_highest_peak() {
     const PAGE: u64 = 4096;
     let mut stream = StreamOf::new();
     let mut events = Vec::new();
@@ -329,7 +329,7 @@ fn a_trace_is_replaced_only_with_force() {
     let (stream, _) = program(3);
     let trace = import_in(folder.path(), &stream, &options(true)).unwrap();
     assert!(trace.manifest().counts.events > 20);
-    // Something else of that name is never replaced.
+    // A folder of that name that is no trace is never replaced.
     let place = folder.path().join("a.mallard");
     std::fs::remove_dir_all(&place).unwrap();
     std::fs::create_dir(&place).unwrap();
@@ -353,7 +353,7 @@ fn a_place_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn damaged_newer_and_foreign_traces_are_told_apart() {
+fn damaged_newer_and_foreign_traces_have_different_errors() {
     let (folder, trace) = trace_of(&golden());
     let manifest = trace.folder().join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
@@ -414,7 +414,7 @@ fn changed_streams_are_safe_to_import() {
 }
 
 #[test]
-fn a_stream_of_many_processes_and_mappings_takes_no_time_and_memory_for_each_pair() {
+fn the_cost_of_an_import_is_not_processes_times_mappings() {
     const COUNT: u32 = 20_000;
     let mut stream = StreamOf::new();
     for number in 1..=COUNT {

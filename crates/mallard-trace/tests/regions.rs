@@ -28,7 +28,7 @@ fn region(regions: &Regions, function: &str, ends: End) -> Region {
         .clone()
 }
 
-/// Adds `count` calls of `parse_document`, which frees all its blocks. Between the calls, `main`
+/// Adds `count` calls of `parse_document`, each of which frees all its blocks. Between the calls, `main`
 /// allocates.
 fn documents(script: &mut Script, count: u64) {
     for document in 0..count {
@@ -72,7 +72,7 @@ fn a_block_that_outlives_the_function_escapes_and_its_site_is_named() {
 }
 
 #[test]
-fn a_loop_without_events_between_the_calls_has_drained_instances_alone() {
+fn a_loop_without_events_between_its_calls_has_drained_instances_only() {
     let mut script = Script::new();
     for document in 0..50 {
         let at = 0x10_0000 + 0x1000 * document;
@@ -128,7 +128,7 @@ fn a_function_that_calls_itself_has_an_instance_for_the_outermost_call() {
 }
 
 #[test]
-fn places_without_names_are_regions_only_if_nothing_has_a_name() {
+fn unnamed_functions_are_regions_only_if_no_function_has_a_name() {
     let mut script = Script::new();
     let inside = &["main", "libx.so+0x77"];
     for call in 0..40 {
@@ -172,7 +172,7 @@ fn blocks_beyond_the_limit_count_as_never_freed() {
 }
 
 #[test]
-fn marks_tell_calls_apart_that_call_stacks_do_not() {
+fn marks_separate_calls_that_look_like_one_on_call_stacks() {
     let mut script = Script::new();
     script.malloc(1, 0x10, 8, MAIN);
     for token in 0..40u64 {
@@ -194,7 +194,7 @@ fn marks_tell_calls_apart_that_call_stacks_do_not() {
 }
 
 #[test]
-fn a_region_that_is_left_by_a_jump_ends_with_the_next_outer_one() {
+fn a_marked_region_left_by_a_jump_ends_with_its_outer_region() {
     let mut script = Script::new();
     script.malloc(1, 0x10, 8, MAIN);
     for request in 0..40u64 {

@@ -42,7 +42,7 @@ fn the_constants_are_those_of_the_header_for_c() {
 }
 
 #[test]
-fn calls_are_the_ones_that_the_program_made() {
+fn an_op_stream_has_the_calls_of_the_program() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 24, MAIN).event(0, op::CALLOC, 0x20, 100, MAIN);
     script.align = 6;
@@ -145,7 +145,7 @@ fn a_block_of_another_thread_is_used_after_a_wait() {
 }
 
 #[test]
-fn a_wait_that_others_imply_is_left_out() {
+fn a_wait_that_earlier_waits_imply_is_left_out() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, CREATE).malloc(1, 0x11, 1, WORKER).malloc(2, 0x12, 1, WORKER);
     script.malloc(0, 0xa0, 7, MAIN).malloc(0, 0xb0, 8, MAIN);
@@ -273,7 +273,7 @@ fn wink_out_drops_the_frees_after_the_last_allocation_and_closes_at_the_end() {
 }
 
 #[test]
-fn a_sure_end_is_an_event_outside_or_another_call() {
+fn a_sure_region_ends_at_an_event_outside_or_in_another_call() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, PARSE).free(0, 0x10, PARSE);
     // The frame of main moves: main calls parse_document again.
@@ -408,7 +408,7 @@ fn a_call_stack_comes_before_a_site_and_a_site_before_a_region() {
 }
 
 #[test]
-fn a_thread_waits_for_the_others_before_it_runs_ahead() {
+fn a_thread_that_would_run_ahead_waits_for_the_others() {
     let mut script = Script::new();
     for turn in 0..4 {
         script.malloc(0, 0x10 + turn, 8 << 20, MAIN);

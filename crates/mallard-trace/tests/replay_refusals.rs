@@ -121,7 +121,7 @@ fn with_manifest(trace: &Trace, change: impl Fn(&mut Manifest)) -> Trace {
 }
 
 #[test]
-fn what_a_trace_lacks_is_said() {
+fn what_a_trace_lacks_is_in_the_validity_of_its_replay() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, MAIN).free(0, 0x70, MAIN).realloc(0, 0x80, 0x90, 5, MAIN);

@@ -23,7 +23,8 @@ struct Model {
     had: BTreeSet<u64>,
     /// The mappings: from the start to the end and the anonymous bytes.
     maps: BTreeMap<u64, (u64, u64)>,
-    /// Bytes of mappings without blocks, and pages without bytes, at the last report of the mappings.
+    /// At the last report of the mappings: bytes of mappings without blocks, and untouched pages of
+    /// blocks.
     stacks: u64,
     untouched: u64,
     is_mapped: bool,
@@ -267,7 +268,7 @@ fn a_process_that_has_ended_has_no_memory_and_a_forked_one_is_left_out() {
 }
 
 #[test]
-fn a_trace_that_does_not_tell_has_no_parts() {
+fn a_trace_without_mappings_has_no_parts() {
     let mut stream = StreamOf::new();
     stream.piece(0, &[call(op::MALLOC, 1001, 0x100, 8, 0, &[0x10])]);
     stream.text(op::MEMORY, 1010, 0, 0, 0, "rss=8192 anonymous=4096");

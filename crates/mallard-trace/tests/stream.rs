@@ -191,7 +191,7 @@ fn a_compressed_stream_is_good_up_to_the_last_flush_before_the_writer_was_killed
 }
 
 #[test]
-fn each_unreadable_file_is_told_apart() {
+fn each_kind_of_unreadable_file_has_its_own_error() {
     let changed = |at: usize, to: u8| {
         let mut bytes = golden();
         bytes[at] = to;
@@ -235,7 +235,7 @@ fn a_longer_header_is_skipped() {
 }
 
 #[test]
-fn an_end_that_counts_other_records_is_damage() {
+fn an_end_with_a_wrong_count_of_records_is_damage() {
     let mut bytes = golden();
     let at = bytes.len() - 24;
     bytes[at] ^= 1;

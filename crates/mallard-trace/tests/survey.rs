@@ -148,7 +148,7 @@ fn frees_are_counted_by_pairs_of_threads() {
 }
 
 #[test]
-fn chosen_sites_have_their_bytes_in_use_at_equal_distances() {
+fn bytes_in_use_of_chosen_sites_are_noted_at_equal_intervals() {
     for seed in 0..20 {
         let Lives { stream, lives, times, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
@@ -211,7 +211,7 @@ fn the_address_map_shows_how_full_memory_was_at_each_moment() {
 }
 
 #[test]
-fn more_blocks_in_use_than_the_limit_are_estimated_from_a_part() {
+fn blocks_beyond_the_limit_are_estimated_from_a_part_of_the_blocks() {
     let mut stream = StreamOf::new();
     let mut t = 1000;
     let mut malloc = |count: u64, size: u64, base: u64| -> Vec<Vec<u8>> {
@@ -254,7 +254,7 @@ fn a_trace_without_events_and_one_with_a_single_event_are_surveyed() {
 }
 
 #[test]
-fn a_process_that_ends_takes_its_blocks_along_unless_it_is_the_only_one() {
+fn blocks_end_with_their_process_unless_it_is_the_only_one() {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
     stream.thread(1, 1);
@@ -312,7 +312,7 @@ fn a_block_whose_address_is_allocated_again_has_ended() {
 }
 
 #[test]
-fn more_threads_than_have_room_are_summed_up() {
+fn threads_beyond_the_limit_are_summed_up() {
     let mut stream = StreamOf::new();
     for thread in 0..100u64 {
         let addr = 0x1000 * (thread + 1);

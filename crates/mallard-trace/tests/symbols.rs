@@ -135,7 +135,7 @@ fn compressed_debug_information_is_read() {
 }
 
 #[test]
-fn the_symbols_that_a_stripped_program_has_inside_are_read() {
+fn the_embedded_symbols_of_a_stripped_program_are_read() {
     let folder = tempfile::tempdir().unwrap();
     // As Fedora packages programs: a file of symbols, compressed by xz, is a section.
     let script =

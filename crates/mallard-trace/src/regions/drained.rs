@@ -27,7 +27,7 @@ pub(super) struct Draining {
 }
 
 impl Draining {
-    /// Adds a block below the candidates in `list`.
+    /// Adds a block whose call stack has the candidates in `list`.
     #[inline]
     pub fn allocate(&mut self, list: &[u16], size: u64, now: i64, clock: &mut Clock) {
         for &candidate in list {
@@ -50,8 +50,8 @@ impl Draining {
         }
     }
 
-    /// Counts the free of a block below the candidates in `list`. Passes the instances that it ends to
-    /// `ended`.
+    /// Counts the free of a block whose call stack has the candidates in `list`. Passes the instances
+    /// that the free ends to `ended`.
     #[inline]
     pub fn free(
         &mut self,
@@ -76,7 +76,7 @@ impl Draining {
         }
     }
 
-    /// Counts a realloc of a block below the candidates in `list`.
+    /// Counts a realloc of a block whose call stack has the candidates in `list`.
     pub fn resize(&mut self, list: &[u16], from: u64, to: u64) {
         for &candidate in list {
             let Some(slot) = self.slots.get_mut(usize::from(candidate)) else { continue };

@@ -35,8 +35,8 @@ pub(super) struct Escapes {
 const SHIFT: u32 = 16;
 
 impl Escapes {
-    /// Counts a block that was allocated on a call stack below the candidates in `list`. The block has
-    /// not escaped from the candidates in `owners`, since their instances are still open.
+    /// Counts a block whose call stack `node` has the candidates in `list`. The block has not escaped
+    /// from the candidates in `owners`, since their instances are still open.
     #[inline]
     pub fn add(&mut self, node: u32, list: &[u16], owners: &[u16], size: u64, is_foreign: bool) {
         if owners.len() == list.len() {

@@ -36,7 +36,7 @@ pub(super) struct Opened {
     /// For each instance, `bytes` minus its bytes in use.
     offsets: Vec<i64>,
     peaks: Vec<i64>,
-    /// Blocks and bytes that the thread has allocated below candidates.
+    /// Blocks and bytes that the thread has allocated with any candidate on the call stack.
     blocks: u32,
     bytes: i64,
     signature: Signature,
@@ -157,7 +157,7 @@ impl Opened {
         self.last_t = now;
     }
 
-    /// Adds a block that is allocated below the candidates in `list`. Returns its number.
+    /// Adds a block whose call stack has the candidates in `list`. Returns the number of the block.
     #[inline]
     pub fn allocate(&mut self, list: &[u16], size: u64, now: i64, clock: &mut Clock) -> u32 {
         if self.candidates != list {
@@ -195,15 +195,15 @@ impl Opened {
         }
     }
 
-    /// The candidates whose open instances have the block with the number `serial`.
+    /// The candidates of the open instances to which the block with the number `serial` belongs.
     #[inline]
     pub fn owners(&self, serial: u32) -> &[u16] {
         let count = self.begins.iter().rposition(|&begin| begin <= serial).map_or(0, |at| at + 1);
         &self.candidates[..count]
     }
 
-    /// Counts a free of a block that the first `owners` instances have. `by_thread` says whether the
-    /// thread of the block frees.
+    /// Counts a free of a block that belongs to the first `owners` instances. `by_thread` says whether
+    /// the thread that allocated the block frees it.
     #[inline]
     pub fn free(&mut self, owners: usize, size: u64, now: i64, by_thread: bool, clock: &mut Clock) {
         self.shrink(owners, size as i64);
@@ -227,7 +227,7 @@ impl Opened {
         }
     }
 
-    /// Counts a realloc of a block that the first `owners` instances have.
+    /// Counts a realloc of a block that belongs to the first `owners` instances.
     pub fn resize(&mut self, owners: usize, from: u64, to: u64) {
         let growth = to as i64 - from as i64;
         self.shrink(owners, -growth);

@@ -16,8 +16,8 @@ pub(super) fn binary(module: &Module, folders: &[PathBuf]) -> Option<PathBuf> {
     places.find(|place| has_build_id(place, &module.build_id))
 }
 
-/// The file with the debug information of a module, if it is separate. `link` is the name that the
-/// module gives for it.
+/// The separate file with the debug information of a module; `None` if none is found. `link` is the name
+/// that the module states for the file.
 pub(super) fn separate(
     module: &Module,
     link: Option<&str>,

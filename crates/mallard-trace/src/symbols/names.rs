@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// The largest size of a file of symbols inside of another file. Such files are small.
 const SYMBOLS_BYTES_MAX: u64 = 1 << 28;
-/// The limit of the memory that unpacking such a file may take, in KiB.
+/// The limit of the memory for unpacking a file of symbols, in KiB.
 const XZ_MEMORY_KIB: u32 = 1 << 17;
 
 /// An open file with code.

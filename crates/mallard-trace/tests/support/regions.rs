@@ -218,7 +218,7 @@ pub struct Instance {
     live: HashMap<u64, u64>,
     sizes: Vec<u64>,
     pub peak: u64,
-    /// Bytes allocated before the end, and in all: blocks may grow later.
+    /// Bytes allocated before the instance ends, and in all: blocks may grow after the end.
     pub total: u64,
     pub bytes: u64,
     pub escapes: u64,

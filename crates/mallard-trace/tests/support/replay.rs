@@ -41,7 +41,7 @@ pub struct Script {
     pub t: u64,
     stacks: HashMap<u32, Vec<u64>>,
     process: u32,
-    /// How many outer frames the next event keeps at most.
+    /// The next event shares at most this many outer frames with the previous event of its thread.
     keeps: usize,
     pub align: u8,
     pub flags: u16,
@@ -67,7 +67,8 @@ impl Script {
         self
     }
 
-    /// Makes the next event part of a new call: the event keeps at most `frames` outer frames.
+    /// Makes the next event part of a new call: the event shares at most `frames` outer frames with the
+    /// previous event of its thread.
     pub fn keeps(&mut self, frames: usize) -> &mut Self {
         self.keeps = frames;
         self
