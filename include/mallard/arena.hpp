@@ -427,7 +427,7 @@ private:
     }
 
     // Needs no test for an arena without a chunk: cursor and end are both null, so nothing fits.
-    // Needs no test for an overflow of `align_up`: a block so large fits in no chunk.
+    // Needs no test for an overflow of `align_up`: a block that causes one fits in no chunk.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {

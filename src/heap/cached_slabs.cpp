@@ -28,7 +28,7 @@ slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, spa
     return s;
 }
 
-/// Counts blocks that were added to the list. If the list now exceeds its limit, raises the limit:
+/// Counts blocks that were added to the list. Raises the limit if the list now exceeds it, because
 /// free blocks take no more memory in the list than in their slab.
 void count_added(free_list& l, std::size_t count) noexcept
 {

@@ -58,10 +58,9 @@ private:
     enum : unsigned { soft_met = 1, hard_met = 2 };
 
     std::atomic<std::size_t> held_{0};
-    /// A charge calls `charge_above` if the held bytes exceed `low_`: the smaller of the two
-    /// limits, or 0 after a report of the soft limit. With 0, every charge calls `charge_above`.
-    /// The first of these charges that finds the held bytes below three quarters of the soft limit
-    /// resets `low_`.
+    /// The smaller of the two limits, or 0 after a report of the soft limit. A charge calls
+    /// `charge_above` if the held bytes exceed `low_`. So with 0, every charge calls it, and the
+    /// first that finds the held bytes below three quarters of the soft limit resets `low_`.
     std::atomic<std::size_t> low_{~std::size_t{0}};
     std::atomic<unsigned> pending_{0};
     std::atomic<std::size_t> soft_{~std::size_t{0}};

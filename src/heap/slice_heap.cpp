@@ -273,9 +273,9 @@ bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices)
            raise_commit_limit(in, slices - there, usage_.committed) == os::growth::made;
 }
 
-/// The largest number of slices that may be dirty: a quarter of the used slices, at least 4 MiB,
-/// plus `bonus_`. A second bound is the number by which the used slices have fallen from their
-/// maximum, but at least 4 MiB. While memory is short, the result is 4 MiB.
+/// The largest number of slices that may be dirty: the smaller of two bounds. One is a quarter of
+/// the used slices, at least 4 MiB, plus `bonus_`. The other is the number of slices by which the
+/// use has fallen from its maximum, at least 4 MiB. While memory is short, the result is 4 MiB.
 std::size_t slice_heap::dirty_max() const noexcept
 {
     if (short_)

@@ -56,8 +56,8 @@ bool calls_malloc(const void* function) noexcept
             mallard_trace_pack(bytes, align_log2, 0, mallard_trace_from_new | flags);
 }
 
-// These functions return the size or the alignment among the further arguments of an operator; 0 if
-// there is none.
+// These functions return the size or the alignment that an operator gets after its first argument;
+// 0 if there is none.
 
 constexpr std::size_t bytes_of() noexcept
 {

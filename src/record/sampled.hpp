@@ -59,7 +59,7 @@ private:
 
 extern constinit sampled_blocks sampled;
 
-/// Whether one of the bytes is chosen. Counts the bytes.
+/// Counts the bytes of an allocation, and returns whether sampling chooses one of them.
 bool is_chosen(thread_state& t, std::size_t bytes) noexcept;
 
 /// Whether the event of a new block is to be recorded. With sampling, remembers such a block.

@@ -1,4 +1,4 @@
-// Counts the memory of the local targets of a plan, without timing (level L0).
+// Counts the memory of the local allocators of a plan, without timing (level L0).
 #pragma once
 
 #include "local.hpp"

@@ -1,4 +1,4 @@
-// Checks before a play that an op stream can be played.
+// Checks an op stream before it is played.
 #pragma once
 
 #include "stream.hpp"

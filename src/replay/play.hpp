@@ -58,7 +58,7 @@ using loop_function = void (*)(play&, playing_thread&) noexcept;
 /// The loop for these options.
 loop_function loop_for(options const& chosen) noexcept;
 
-/// A play of a stream, which `check` has found playable.
+/// Plays a stream. Requires that `check` has accepted the stream.
 class play {
 public:
     play(stream const& of, windows& memory, options const& chosen) noexcept;

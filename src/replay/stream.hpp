@@ -12,7 +12,7 @@ namespace mallard::replay {
 
 using op = mallard_replay_op;
 
-/// Ops of target 0 have a `handler_of` below this number.
+/// `handler_of` is below this number for ops of target 0, which is malloc.
 constexpr std::uint64_t handlers_of_malloc = 32;
 
 /// The kind and the target of an op as one number.
@@ -67,8 +67,8 @@ private:
     table<mallard_replay_target> targets_;
 };
 
-/// The kind of the op behind the last op of a window. No file has this kind. With it, the loop of a
-/// player needs no test for the end of the window.
+/// The kind of the op behind the last op of a window. No file has this kind. This op saves the loop
+/// of a thread a test for the end of the window.
 constexpr unsigned window_end = 31;
 
 /// Memory into which ops of one thread are read. The page after it serves as the block of all
