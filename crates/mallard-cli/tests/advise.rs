@@ -95,7 +95,7 @@ fn a_program_that_hardly_allocates_is_left_alone_with_the_bound_that_proves_it()
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_region_is_found_and_played_beside_mallocs() {
+fn a_region_is_found_and_replayed_beside_mallocs() {
     let advice = advised(&program(PARSER), &["--budget", "20s"]);
     let regions = advice["regions"].as_array().unwrap();
     let is_it = |region: &&Value| region["shown"] == "parse_document";
@@ -261,7 +261,7 @@ fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_wish_names_the_blocks_that_would_dangle() {
+fn a_forced_strategy_names_the_blocks_that_would_dangle() {
     let replayed = Replayed::new(DOCUMENTS);
     let wish = ["advise", "recorded", "--budget", "10s", "--region", "load_config"];
     let folder = &replayed.folder;
@@ -281,7 +281,7 @@ fn a_wish_names_the_blocks_that_would_dangle() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_region_that_is_none_is_refused() {
+fn a_function_that_is_no_region_is_refused() {
     let replayed = Replayed::new(DOCUMENTS);
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse"]);
     ran.refuses(3, "no region of the trace is the function parse");

@@ -46,7 +46,7 @@ fn texts(list: &Value) -> String {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn of_samples_only_the_program_itself_can_be_measured() {
+fn a_sampled_recording_is_not_replayed() {
     let sampled = Replayed::recorded(BLOCKS, &["--sample", "4096"]);
     let advice = advice(&sampled.folder, &["recorded", "--budget", "5s", "--no-try"]);
     assert!(texts(&advice["validity"]).contains("samples"), "{advice}");
@@ -272,7 +272,7 @@ fn functions_without_symbols_are_named_by_module_and_offset() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn stdin_and_setup_hold_for_each_run() {
+fn stdin_and_setup_are_used_for_each_run() {
     let folder = Folder::new();
     std::fs::write(folder.path("in"), "7\n").unwrap();
     let source = r#"

@@ -101,7 +101,7 @@ fn a_damaged_trace_is_not_added() {
 }
 
 #[test]
-fn of_two_exports_at_once_of_one_run_one_succeeds_and_of_two_runs_both() {
+fn two_exports_at_once_both_succeed_unless_they_add_the_same_run() {
     let folder = orders();
     let start = |run: &str| {
         let words =

@@ -103,7 +103,7 @@ fn the_parts_are_what_the_program_did() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_recording_of_samples_and_a_short_one_say_that_they_do_not_tell() {
+fn a_sampled_recording_says_that_it_cannot_tell_where_the_memory_is() {
     let folder = Folder::new();
     let perl = ["--", "perl", "-e", "my @a = map { 'x' x 100 } 1..50000"];
     let ran = folder.mallard(&[&["record", "-o", "some", "--sample", "16KiB"], &perl[..]].concat());

@@ -203,7 +203,7 @@ fn a_trace_without_events_and_one_with_a_single_event_make_a_page() {
 }
 
 #[test]
-fn losses_samples_and_the_end_of_a_cut_stream_are_said() {
+fn lost_events_sampling_and_a_cut_stream_are_mentioned() {
     let mut stream = StreamOf::new();
     stream.piece(1, &[call(op::FREE, 1001, 0x1000, 0, 0, &[0x10])]);
     stream.record(op::LOST, 1002, mallard_trace::format::loss::FULL, 0);

@@ -129,7 +129,7 @@ fn all_strategies_are_rows_of_one_table() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_heap_peak_of_a_replay_is_near_the_most_bytes_in_use() {
+fn the_heap_peak_of_a_replay_is_near_the_peak_of_the_bytes_in_use() {
     let replayed = Replayed::new(KEEPS);
     let peak = |options: &[&str]| {
         let result = replayed.json(&[&["--allocator", "glibc:arenas=1"], options].concat());
@@ -203,7 +203,7 @@ fn wink_out_takes_as_much_memory_as_frees_do() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_plan_gives_a_region_a_site_and_a_call_stack_to_allocators() {
+fn a_plan_chooses_allocators_for_a_region_a_site_and_a_call_stack() {
     let replayed = Replayed::new(DOCUMENTS);
     let config = replayed.stack_of(&["make_name", "load_config"]);
     let rules = "[[rule]]\nsite = \"make_name\"\nstrategy = \"AS7\"\n";
@@ -249,7 +249,7 @@ fn an_allocator_that_crashes_in_the_replay_leaves_the_others_their_figures() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_best_of_several_is_played_again_with_the_player_of_its_stream() {
+fn the_best_of_several_is_replayed_again_with_the_player_of_its_stream() {
     let replayed = Replayed::new(DOCUMENTS);
     compile_own_malloc(&replayed.folder, "libmine.so", &[]);
     let words = ["replay", "recorded", "--json", "--budget", "20s", "-a", "glibc"];

@@ -92,7 +92,7 @@ fn the_advice_of_a_trace_is_in_its_report_with_the_regions_of_the_advice() {
 }
 
 #[test]
-fn an_advice_that_is_damaged_or_newer_is_a_note_and_the_page_is_made() {
+fn damaged_or_newer_advice_becomes_a_note_on_the_page() {
     let (folder, trace) = folder_with_regions();
     for (text, why) in [
         ("{\"version\": 1, \"cards\"", "it is no JSON"),

@@ -90,7 +90,7 @@ fn a_malloc_that_most_machines_did_not_measure_is_left_out() {
 }
 
 #[test]
-fn a_mean_of_fewer_programs_than_others_is_no_figure() {
+fn a_mean_over_fewer_programs_than_the_others_is_not_shown() {
     let mut rows = programs();
     rows.extend(program(ZEN, "git", &[("glibc-2.36", 1.0, 9.0), ("mallard/malloc", 1.0, 9.0)]));
     let (_, text) = page(&rows);
