@@ -104,7 +104,7 @@ fn clock() -> Check {
     }
 }
 
-/// Whether a program can open the ring of its parent.
+/// Whether a program can open the ring: the memory that it shares with mallard.
 fn processes() -> Check {
     let own = format!("/proc/{}/fd", std::process::id());
     if Path::new(&own).exists() {

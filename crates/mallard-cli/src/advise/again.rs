@@ -1,7 +1,7 @@
 //! Compares a second recording of the program before wink-out is advised. A region that ends
 //! differently in another run must not lose its blocks at its end. The second recording comes from the
-//! user (`--again`), or the program is recorded again if the budget allows it. Without it, no card asks
-//! for wink-out.
+//! user (`--again`), or the program is recorded again if the budget allows it. Without a second
+//! recording, no card asks for wink-out.
 
 use super::budget::{whole_seconds, Budget};
 use super::evidence::{Candidate, Evidence, Kind};
@@ -23,10 +23,10 @@ use std::time::Duration;
 /// each event.
 const TIMES: f64 = 2.0;
 const NS_PER_EVENT: f64 = 3000.0;
-/// How much the instances of two recordings may differ, as a share.
+/// The greatest difference between the numbers of instances in two recordings, as a share.
 const DIFFERENCE_MAX: f64 = 0.01;
 
-/// The program, and how it runs.
+/// The program to record again, and how it runs.
 pub struct Again<'a> {
     /// The command line.
     pub words: &'a [OsString],
@@ -51,7 +51,7 @@ pub fn time_needed(evidence: &Evidence) -> Duration {
     Duration::from_nanos(ns as u64)
 }
 
-/// Whether a plan with wink-out saves enough.
+/// Whether any plan with wink-out saves enough.
 fn is_worth_it(evidence: &Evidence) -> bool {
     let min_gain = evidence.min_gain;
     let is_open =
@@ -81,7 +81,7 @@ pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<
     }
     let needed = time_needed(evidence);
     if needed > budget.left() {
-        // Twice the time of the recording is added, because plays use a part of the budget.
+        // Adds twice the time of the recording, because a larger budget also allows more replays.
         let enough = whole_seconds(budget.all() + needed * 2);
         let why =
             format!("the budget was too small for one: --budget {}s is enough", enough.as_secs());

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct Evidence {
     /// The program and its run.
     pub program: Program,
-    /// The most that any allocator could save.
+    /// The upper limit of what any allocator could save.
     pub bound: Bound,
     /// The resident memory.
     pub memory: Memory,
@@ -44,10 +44,10 @@ pub struct Evidence {
     pub notes: Vec<String>,
     /// The questions that are not decided, each with a reason.
     pub undecided: Vec<String>,
-    /// How much two runs of the same program differ, as a share. `None` up to the least gain. With more
-    /// noise, this machine cannot measure a difference as small as the least gain.
+    /// How much two runs of the same program differ, as a share, if more than the least gain: this
+    /// machine then cannot measure a difference as small as the least gain. Otherwise `None`.
     pub noise: Option<f64>,
-    /// A budget that is enough to decide what the smaller one of this run left undecided.
+    /// A budget that is enough to decide what this run left undecided.
     pub enough: Option<Duration>,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
@@ -71,7 +71,7 @@ pub struct Forced {
     pub sites: Vec<EscapeSite>,
     /// A function that allocates such a block.
     pub from: Option<String>,
-    /// The savings that plays showed. `None` if the strategy could not be played.
+    /// The savings that replays showed. `None` if the strategy could not be replayed.
     pub played: Option<Played>,
 }
 
@@ -94,7 +94,7 @@ pub struct Program {
     pub wall_ns: f64,
     /// Threads in all.
     pub threads: u64,
-    /// The most threads at once.
+    /// The greatest number of threads at once.
     pub threads_at_once: u64,
     /// Processors of this machine.
     pub cores: u64,
@@ -106,28 +106,29 @@ pub struct Program {
     pub calls: u64,
 }
 
-/// The most that any allocator could save, as shares of the CPU time. `None` if a share is unknown.
+/// The upper limits of what any allocator could save, as shares of the CPU time. `None` if a share is
+/// unknown. Effects of locality are not included.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Bound {
     /// Calls, page faults and teardown together, at most 1.
     pub share: Option<f64>,
     /// Calls of malloc's family.
     pub calls: Option<f64>,
-    /// Page faults, at most as many as blocks can have caused.
+    /// The page faults that blocks can have caused.
     pub faults: Option<f64>,
-    /// Frees at the ends of a region's instances, with the destructors that call them: the share that
-    /// wink-out skips. The largest region counts. No member includes locality.
+    /// Frees at the ends of a region's instances, with the destructors that call them: wink-out skips
+    /// both. Only the region with the largest share counts.
     pub teardown: Option<f64>,
 }
 
 /// The memory of the program. All figures are bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// Most resident bytes; 0 if they are unknown.
+    /// The peak of the resident bytes; 0 if it is unknown.
     pub peak_rss: u64,
     /// The parts of the resident memory, and the growing sites.
     pub summary: MemorySummary,
-    /// Most bytes in use at once.
+    /// The peak of the bytes in use.
     pub live_peak: u64,
     /// Bytes that were never freed.
     pub leaked: u64,
@@ -226,8 +227,8 @@ pub struct Candidate {
     pub site: Option<usize>,
     /// The strongest evidence on the CPU time of the candidate.
     pub by: By,
-    /// The saving of CPU time, with the verdict. Runs of the program count before a replay, and fresh
-    /// plays of a replay count before its other plays.
+    /// The saving of CPU time, with the verdict. From runs of the program if there are any, otherwise
+    /// from fresh plays (see `verdict::fresh`), otherwise from the other plays.
     pub cpu: Judgement,
     /// The interval in which the saving of the program is expected, locality included. If the program
     /// itself ran, this is the interval of `cpu`.
@@ -244,12 +245,12 @@ pub struct Candidate {
     pub pages: Option<Judgement>,
     /// The saving of memory: of the heap by replay, of the resident memory by runs of the program.
     pub memory: Judgement,
-    /// Most bytes of the heap, or of resident memory, before and after.
+    /// The peak of the heap, or of the resident memory, before and after the change.
     pub peak_bytes: (u64, u64),
     /// The saving of memory after the last call, by replay. A malloc may keep this memory, or fail to
     /// return it because of fragmentation. `None` if the candidate was not replayed.
     pub memory_at_end: Option<Judgement>,
-    /// Bytes of the heap after the last call, before and after.
+    /// Bytes of the heap after the last call, before and after the change.
     pub end_bytes: (u64, u64),
     /// The exact account of the local allocators. `None` without local allocators.
     pub account: Option<Account>,
@@ -291,7 +292,7 @@ impl Candidate {
     }
 
     /// The saving of memory after the last call if this saving is a gain, otherwise the saving at the
-    /// peak. The bytes before and after the change follow.
+    /// peak. Also returns the bytes before and after the change.
     pub fn memory_saving(&self) -> (&Judgement, (u64, u64)) {
         match &self.memory_at_end {
             Some(at_end) if at_end.verdict == Verdict::Gain => (at_end, self.end_bytes),
@@ -318,9 +319,9 @@ pub struct Account {
     pub instances: u64,
     /// Blocks that the local allocators served.
     pub blocks: u64,
-    /// Most bytes of these blocks in use at once, in an instance.
+    /// The peak of these blocks' bytes in use, in one instance.
     pub in_use_peak: u64,
-    /// Most bytes that the local allocators hold.
+    /// The peak of the bytes that the local allocators hold.
     pub held_peak: u64,
     /// Blocks that outlive their instance.
     pub escapes: u64,

@@ -15,7 +15,7 @@ use crate::verdict::margin;
 use mallard_trace::Trace;
 use std::time::Duration;
 
-/// The most candidates that are measured together.
+/// The greatest number of candidates that are measured together.
 const MEASURED_MAX: usize = 8;
 /// The largest shares of the remaining budget for single plays, and for compiling plans.
 const PILOT_SHARE: f64 = 0.2;
@@ -24,7 +24,7 @@ const ACCOUNT_SHARE: f64 = 0.3;
 /// it does not run.
 const SHARE_BEFORE_RUNS: f64 = 0.6;
 const SHARE_ALONE: f64 = 0.9;
-/// The part of a measurement that comes before the fresh plays.
+/// The part of a measurement that comes before the fresh plays (see `verdict::fresh`).
 const FIRST_PART: f64 = 0.75;
 /// The fewest blocks of runs that the budget must allow: with fewer, intervals are too wide.
 const BLOCKS: usize = 10;
@@ -244,8 +244,8 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// The number of columns in a block of runs: the base, its control and the player alone, then one
-    /// play for each entry, and for each plan also the player alone.
+    /// The number of plays in a block: the base, its control and the player alone, then one play for
+    /// each entry, and for each plan also the player alone.
     fn columns(entries: &[&Entry]) -> usize {
         3 + entries.iter().map(|e| if e.kind == Kind::Strategy { 2 } else { 1 }).sum::<usize>()
     }
@@ -428,7 +428,7 @@ fn account_of(accounted: &Accounted) -> Account {
 }
 
 /// Why a plan takes too much memory to be played. `None` if the plan can be played. `live_peak` is the
-/// most bytes that the program had in use.
+/// peak of the program's bytes in use.
 fn blow_up(account: &Account, live_peak: u64) -> Option<String> {
     let limit = (live_peak as f64 * BLOW_UP) as u64;
     (account.held_peak > limit.max(BLOW_UP_BYTES)).then(|| {

@@ -1,10 +1,10 @@
 //! `mallard advise`: which allocator to use, where, what the program gains, and the proof.
 //!
 //! `evidence` has the types for everything that is known of a program. `gather` reads the trace,
-//! `screen` drops candidates that cannot have a gain, `measure` plays the others, `real` runs the
-//! program itself under promising mallocs, and `again` records the program a second time before
-//! wink-out is advised. `force` plays a strategy that the user asks for. `budget` limits the time of
-//! these steps.
+//! `screen` drops candidates that cannot have a gain, and `measure` plays the others: a play is one
+//! replay of the trace. `real` runs the program itself under promising mallocs, and `again` records the
+//! program a second time before wink-out is advised. `force` plays a strategy that the user asks for.
+//! `budget` limits the time of these steps.
 //!
 //! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
 //! change. `show` prints the result, and `sarif` writes cards for tools of code review. `typed` repeats

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// The most mallocs that are tried.
+/// The greatest number of mallocs that are tried.
 const TRIED_MAX: usize = 3;
 /// The share of the remaining budget for runs. The rest is for cards and files.
 const SHARE: f64 = 0.95;
@@ -103,8 +103,8 @@ fn time_once(runs: &Runs, budget: &Budget) -> Result<Duration, Stop> {
     Ok(runs.runner.run_once(&subject(&path, runs.words, &own), turn)?.took)
 }
 
-/// The number of blocks of runs in a trial of some mallocs: one to warm up, those for a verdict, and
-/// fresh ones.
+/// The number of blocks of runs that a trial of some mallocs needs: one to warm up, some for a verdict,
+/// and as many fresh blocks if there are several mallocs.
 fn blocks(count: usize) -> usize {
     let fresh = if count > 1 { blocks_needed(count) } else { 0 };
     1 + blocks_needed(count) + fresh

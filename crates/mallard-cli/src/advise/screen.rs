@@ -1,5 +1,5 @@
-//! Drops candidates that cannot have a gain, before anything is played. The trace tells the most that a
-//! candidate can save.
+//! Drops candidates that cannot have a gain, before anything is played. The trace tells the upper limit
+//! of what a candidate can save.
 
 use super::evidence::{Dropped, Evidence, Kind};
 use crate::output::units::percent;
@@ -11,8 +11,8 @@ const HELD_SHARE: f64 = 0.15;
 /// The malloc must also hold at least this many bytes in addition to live blocks.
 const HELD_BYTES: i64 = 8 << 20;
 
-/// The most that a region, or the whole program, can save, as a share of the CPU time. `None` if the
-/// share is unknown.
+/// The upper limit of the saving in a region, or in the whole program, as a share of the CPU time.
+/// `None` if the share is unknown.
 pub fn most(evidence: &Evidence, region: Option<usize>) -> Option<f64> {
     let bound = &evidence.bound;
     let Some(region) = region else {

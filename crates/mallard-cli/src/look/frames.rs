@@ -26,7 +26,8 @@ pub fn place(frame: &FrameInfo) -> String {
     }
 }
 
-/// The function and the place of a call, for a list. A function without a name has no other place.
+/// The function and the place of a call, for a list. For a function without a name, the place is
+/// already in the name.
 pub fn line(frame: &FrameInfo) -> String {
     let name = short(frame.function);
     let shown = in_words(&name);

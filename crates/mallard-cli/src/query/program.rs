@@ -58,8 +58,8 @@ fn in_checkout() -> Option<PathBuf> {
     Some(program.ancestors().nth(3)?.join("tools/duckdb/bin/duckdb"))
 }
 
-/// The program that the script of the package `duckdb-cli` starts. Without the script, Python does not
-/// start, and the status tells whether a signal ended DuckDB.
+/// The program behind the Python script of the package `duckdb-cli`. Another file is returned as it is.
+/// Started without the script, DuckDB needs no Python, and its status tells whether a signal ended it.
 fn behind(path: PathBuf) -> PathBuf {
     let path = path.canonicalize().unwrap_or(path);
     let mut begin = [0; 2];

@@ -27,7 +27,7 @@ pub struct Session<'a> {
     /// A folder for data that do not fit into memory.
     pub scratch: &'a Path,
     pub format: Format,
-    /// The most bytes of memory that DuckDB may take.
+    /// The limit of DuckDB's memory in bytes.
     pub memory: Option<u64>,
     /// Whether the SQL can access only files in the folders of the views.
     pub is_locked: bool,

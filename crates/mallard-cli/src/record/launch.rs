@@ -26,7 +26,7 @@ pub struct Ended {
     /// CPU time of the program and of the processes that it waited for, in nanoseconds.
     pub user_ns: u64,
     pub system_ns: u64,
-    /// The most resident bytes.
+    /// The peak of the resident bytes.
     pub peak_rss: u64,
     /// Page faults without and with reading from disk.
     pub minor_faults: u64,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A run with less CPU time than this is too short to show small differences.
 const SHORT_RUN_NS: f64 = 50e6;
-/// Up to this noise, a card proposes a larger least gain.
+/// With less noise than this, a card proposes a larger least gain.
 const NOISE_TO_ACCEPT: f64 = 0.1;
 
 /// Why nothing should be changed, in a sentence that stands alone.
@@ -64,8 +64,8 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     format!("It is not decided whether {name} should change its allocator: {why}.")
 }
 
-/// The most that any allocator can save, as the end of a sentence. A bound near the whole CPU time
-/// tells nothing, so the text is empty.
+/// The upper limit of what any allocator can save, as the end of a sentence. Empty if the limit is near
+/// the whole CPU time, because such a limit tells nothing.
 fn most(share: f64) -> String {
     match share < BOUND_MAX {
         true => format!("; all its work on memory takes at most {}", percent(share)),
@@ -129,7 +129,7 @@ pub fn unsettled(of: &Candidate) -> String {
     }
 }
 
-/// The wink-outs that save enough, and that only a second recording is missing for.
+/// A sentence for each wink-out that saves enough, and lacks only a second recording.
 pub fn need_recording(evidence: &Evidence) -> Vec<String> {
     let why = choose::no_second_recording(evidence).unwrap_or_default();
     let line = |of: &Candidate| {

@@ -10,13 +10,13 @@ use crate::verdict::Verdict;
 use mallard_trace::names::short;
 use std::cmp::Reverse;
 
-/// The fewest recordings that must agree before a card drops a region's memory at once.
+/// The number of recordings that must agree before a card advises to drop a region's memory at once.
 const RECORDINGS_MIN: u32 = 2;
-/// The most cards.
+/// The greatest number of cards.
 const CARDS_MAX: usize = 5;
 /// Savings that differ by less than this share of the remaining time count as equal.
 const LEVEL: f64 = 0.03;
-/// Memory of less than this multiple of the least memory counts as equal.
+/// A change that needs less than this multiple of the least memory counts as equal in memory.
 const MUCH_MEMORY: f64 = 1.1;
 
 /// A change that may get a card.
@@ -98,8 +98,8 @@ pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> 
         _ => return vec!["nothing is known of its blocks".to_string()],
     };
     let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
-    // A plan for several sites has the name of the first site. The other sites meet conditions of their
-    // own.
+    // A plan for several sites has the name of the first site. That site alone need not meet all
+    // conditions.
     let mut reasons: Vec<String> =
         failed.filter_map(|condition| condition.failure(evidence, &subject)).collect();
     if !rule.applies(evidence, &subject) && reasons.is_empty() && !is_for_many(of) {
@@ -160,8 +160,8 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
 }
 
 /// The change whose card comes first. Among changes that save about as much as the best, the order is:
-/// acceptable memory, least work, no skipped destructor, largest saving. If destructors take much of
-/// the time, a change that skips them does not come later for that.
+/// acceptable memory, least work, no skipped destructor, largest saving. Skipped destructors do not
+/// count if they take much of the time.
 fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.saving).max_by(f64::total_cmp)?;
     let is_level = |change: &&Change| 1.0 - change.saving <= (1.0 - most) * (1.0 + LEVEL);

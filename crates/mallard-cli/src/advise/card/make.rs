@@ -50,8 +50,8 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     in_words(card)
 }
 
-/// The card with functions without a name in words. Commands, code and plans keep the form in which
-/// a plan selects such a function.
+/// Describes functions without a name in words. Commands, code and plans keep the form in which a plan
+/// selects such a function.
 fn in_words(mut card: Card) -> Card {
     let texts = [&mut card.title, &mut card.sentence].into_iter();
     let lists = card.evidence.iter_mut().chain(&mut card.hazards).chain(&mut card.why_not);

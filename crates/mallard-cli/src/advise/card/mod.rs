@@ -102,7 +102,7 @@ pub struct RegionPart {
     pub escape_sites: Vec<EscapeSite>,
     /// Blocks that another thread frees.
     pub foreign_frees: u64,
-    /// The median of the most bytes in use in an instance.
+    /// The peak of the bytes in use in an instance: the median over the instances.
     pub peak_p50: f64,
     /// The median of the bytes that an instance allocates.
     pub total_p50: f64,
@@ -131,7 +131,7 @@ pub struct SitePart {
     pub blocks: i64,
     /// Bytes of the blocks.
     pub bytes: i64,
-    /// Most bytes in use at once.
+    /// The peak of the bytes in use.
     pub peak_bytes: i64,
     /// Bytes in use at the end.
     pub live_bytes: i64,
@@ -181,9 +181,9 @@ pub struct Expected {
 /// The change of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// Most bytes before the change: of the heap by replay, of the program by runs.
+    /// The peak before the change: of the heap in a replay, of the resident memory in runs.
     pub before_bytes: u64,
-    /// Most bytes after the change.
+    /// The peak after the change.
     pub after_bytes: u64,
     /// The saving, as a share.
     pub saving: f64,

@@ -17,7 +17,7 @@ use mallard_trace::replay::{self, Allocator, Scope, Strategy};
 
 /// How many alternatives a card names.
 pub const ALTERNATIVES_MAX: usize = 3;
-/// A bound from this share of the CPU time on is not shown.
+/// A bound of at least this share of the CPU time is not shown.
 pub const BOUND_MAX: f64 = 0.9;
 /// How many functions of a call stack a card names.
 const STACK_MAX: usize = 5;
@@ -155,7 +155,7 @@ fn threads(evidence: &Evidence) -> Option<String> {
     })
 }
 
-/// The most that any allocator can save.
+/// The upper limit of what any allocator can save.
 pub fn bounds(evidence: &Evidence) -> Vec<String> {
     let bound = &evidence.bound;
     let mut all = Vec::new();
@@ -260,8 +260,8 @@ fn no_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     Some(format!("no wink-out: {why}"))
 }
 
-/// Why a wink-out that the rules allow is not advised: a second recording is missing, or no play
-/// measured the wink-out. `None` if the wink-out was measured.
+/// Why a wink-out that the rules allow is not advised: a second recording is missing, or the wink-out
+/// was not replayed. `None` if the wink-out was measured.
 fn unmeasured_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     if evidence.not_again.is_some() {
         return choose::no_second_recording(evidence);
@@ -332,7 +332,7 @@ pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String)
     }
 }
 
-/// The same command with a copy of the program that was made before the change: `./app.before data`.
+/// `command` for a copy of the program from before the change: `./app.before data`.
 fn before(command: &str) -> String {
     match command.split_once(' ') {
         Some((program, rest)) if !program.contains(['\'', '"', '=']) => {

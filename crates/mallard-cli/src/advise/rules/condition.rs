@@ -7,9 +7,10 @@ use crate::verdict::Verdict;
 use mallard_trace::names::short;
 use mallard_trace::regions::Region;
 
-/// The most memory that a change for CPU time may need, as a multiple of the memory before.
+/// The upper limit of the memory that a change for CPU time needs, as a multiple of the memory before.
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
-/// The multiple of the memory before from which on a card leaves the choice to the user.
+/// If a change needs at least this multiple of the memory before, its card leaves the choice to the
+/// user.
 pub const MEMORY_TRADE: f64 = 1.1;
 /// Smaller differences of memory do not count, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;
@@ -160,8 +161,8 @@ impl Condition {
         }
     }
 
-    /// Why a condition fails that keeps the program from using blocks after their end. `None` for all
-    /// other conditions.
+    /// Why a safety condition fails. Such a condition keeps the program from using blocks after their
+    /// end. `None` for all other conditions.
     pub fn failure(self, evidence: &Evidence, subject: &Subject) -> Option<String> {
         Some(match (self, subject) {
             (WholeRun, _) => match evidence.validity.first() {

@@ -11,7 +11,7 @@ use mallard_trace::trace::FrameInfo;
 use mallard_trace::{SiteRow, Trace};
 use std::collections::HashMap;
 
-/// The most call stacks in one packet. Perfetto limits the size of packets.
+/// The greatest number of call stacks in one packet. Perfetto limits the size of packets.
 const PACKET_STACKS: usize = 2000;
 
 /// Writes the heap at the peak and at the end. A site is a sum over all processes, so all sites are
@@ -86,8 +86,8 @@ struct Tables<'a> {
     strings: HashMap<Vec<u8>, u64>,
     /// The mapping of each module. The key `None` has the mapping for frames without a module.
     mappings: HashMap<Option<usize>, u64>,
-    /// The frames in the file, by the frame of the trace and the place of the function in that frame,
-    /// counted from the outermost function.
+    /// The ids of the frames in the file. Key: the frame of the trace, and the index of a function in
+    /// that frame, counted from the outermost function.
     frames: HashMap<(Option<u32>, usize), u64>,
 }
 

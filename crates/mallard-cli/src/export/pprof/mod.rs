@@ -78,10 +78,10 @@ struct Builder<'a> {
     mappings: Mappings,
     profile: Profile,
     strings: HashMap<Cow<'a, str>, i64>,
-    /// The location for a frame and the number of its functions that are kept. Wrappers may be left
-    /// out.
+    /// The ids of the locations. Key: a frame, and how many of its functions are kept, because wrappers
+    /// may be left out.
     locations: HashMap<(Option<u32>, usize), u64>,
-    /// The function for a pair of a name, as in the trace, and a file.
+    /// The ids of the functions. Key: the name as in the trace, and the file.
     functions: HashMap<(&'a str, &'a str), u64>,
 }
 

@@ -1,4 +1,5 @@
-//! The decision tables at the end of the talk, with the figures that were measured for each cell.
+//! The decision tables at the end of J. Lakos's talk on local allocators, with the figures that were
+//! measured for each cell.
 
 use super::range_of_times;
 use crate::rows::cases::is_cell;

@@ -10,7 +10,8 @@ use crate::verdict::unpaired::{verdict, Bounds};
 use crate::verdict::Verdict;
 use std::collections::BTreeMap;
 
-/// Won, tied and lost cells, and Mallard's share of the peer's figure by family of cases.
+/// The numbers of won, tied and lost cells. Each of `shares` is a family of cases, and Mallard's figure
+/// as a share of the peer's.
 #[derive(Default)]
 struct Score {
     won: usize,
@@ -72,8 +73,8 @@ pub fn by_peer(machine: &Machine) -> Table {
     table
 }
 
-/// The table with a line for each suite. It compares Mallard with the best peer of the kind in each
-/// cell.
+/// The table with a line for each suite. In each cell, Mallard is compared with the best peer of the
+/// same kind.
 pub fn by_suite(machine: &Machine) -> Table {
     let columns = COLUMNS.into_iter().chain(["measured"]);
     let mut table = Table::new("Against the best peer of its kind, cell by cell", &["suite"])

@@ -13,8 +13,8 @@ fn of_part<'a>(all: &[&'a Experiment], part: &str) -> Vec<&'a Experiment> {
     all.iter().filter(|e| e.part(0) == part).copied().collect()
 }
 
-/// The table of AS1 and the best local strategy, with the talk's figures and ours. It also has the
-/// number of cells in which ours gains less, and the reason.
+/// The table of AS1 and the best local strategy, with the talk's figures and ours. The table also says
+/// in how many cells our gain is lower than the talk's, and why.
 pub fn by_structure(experiments: &[&Experiment], published: &Published) -> Option<Table> {
     let all = deciding(experiments);
     let columns = [

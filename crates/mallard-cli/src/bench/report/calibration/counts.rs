@@ -7,11 +7,11 @@ use crate::verdict::Verdict;
 const SIGN_PERCENT: f64 = 2.0;
 /// A real change of CPU time above this many per cent must be called a gain or a loss.
 const CALL_PERCENT: f64 = 5.0;
-/// A replay may miss a peak by this share of it, or by this many KiB.
+/// A replay may miss a peak by this share of the peak, or by this many KiB.
 const PEAK_SHARE: f64 = 0.05;
 const PEAK_KIB: f64 = 2048.0;
 
-/// A question about pairs.
+/// A question about a pair of a program and an allocator: did the replay predict the measurement?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     Sign,

@@ -268,7 +268,8 @@ fn peaks(pair: &Pair) -> Option<String> {
     Some(format!("peak memory changes by {real} MiB to {peak}, in the replay by {replayed}"))
 }
 
-/// A text that says that the recorded program and the real one differ in CPU time by a tenth or more.
+/// A text for a program whose CPU time in the recording differs from its real CPU time by more than a
+/// tenth. Otherwise `None`.
 fn recorded_otherwise(program: &Program) -> Option<String> {
     let (real, recorded) = (program.cpu_seconds?, program.recorded_cpu_seconds?);
     let share = recorded / real;
@@ -277,8 +278,8 @@ fn recorded_otherwise(program: &Program) -> Option<String> {
     })
 }
 
-/// A text that says that the replay under glibc has at least one and a half times the page faults of
-/// the whole program.
+/// A text for a program whose replay under glibc has more than one and a half times the page faults of
+/// the whole program. Otherwise `None`.
 fn faults_otherwise(program: &Program) -> Option<String> {
     let (real, replayed) = (program.faults?, program.replayed_faults?);
     (replayed > 1.5 * real).then(|| {
