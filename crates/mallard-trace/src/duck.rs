@@ -189,8 +189,9 @@ pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: 
     Estimate::of(n, (peak / all).min(1.0), (0..REPETITIONS).map(repeat).collect())
 }
 
-/// C: the mean number of other threads inside a call, divided by the number of other threads. `sum` adds
-/// up the number of other threads inside a call over `n` calls; `squares` adds up its square.
+/// C: the mean number of other threads inside a call, divided by the number of other threads. `sum` and
+/// `squares` are sums over `n` calls: of the number of other threads that were inside a call, and of its
+/// square.
 pub fn contention(n: i64, sum: f64, squares: f64, threads: usize) -> Estimate {
     if n < OBSERVATIONS_MIN {
         return Estimate::none(n);

@@ -42,7 +42,7 @@ pub(crate) struct Resident {
 /// The heap and the mappings of one process.
 struct Process {
     occupancy: Occupancy,
-    /// The mappings: from the first address of each to its end and its resident bytes.
+    /// The mappings. Key: first address. Value: (end address, resident bytes that no file backs).
     mappings: BTreeMap<u64, (u64, u64)>,
     /// The sums from the last reading of the mappings. `None` before the first reading.
     at_mappings: Option<AtMappings>,

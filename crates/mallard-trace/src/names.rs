@@ -26,7 +26,7 @@ const WRAPPERS: [&str; 22] = [
     "g_malloc",
 ];
 
-/// Functions of standard libraries that no user can change.
+/// Beginnings of the names of functions in standard libraries, which no user can change.
 const STANDARD: [&str; 9] = [
     "std::",
     "__gnu_cxx::",
@@ -54,7 +54,7 @@ const STARTS: [&str; 11] = [
     "clone3",
 ];
 
-/// Libraries of the system that no user can change, by the beginnings of the names of their files.
+/// Beginnings of the file names of system libraries, which no user can change.
 const SYSTEM_LIBRARIES: [&str; 10] = [
     "libc.so",
     "libc-2.",

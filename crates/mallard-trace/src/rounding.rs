@@ -24,7 +24,8 @@ const CLASS_BYTES_MAX: u64 = 32 << 10;
 const GLIBC_MAPPED_MIN: u64 = 128 << 10;
 
 impl Rounding {
-    /// The rule of the malloc in a file. `None` unless the name belongs to a malloc with size classes.
+    /// The rule of the malloc in a file. `None` unless the name of the file belongs to a malloc with
+    /// size classes.
     pub fn of_module(path: &str) -> Option<Rounding> {
         let file = path.rsplit('/').next().unwrap_or_default();
         WITH_CLASSES.iter().any(|name| file.contains(name)).then_some(Rounding::Classes)

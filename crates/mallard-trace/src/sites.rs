@@ -35,7 +35,7 @@ pub struct Site {
     pub live_allocs: f64,
     /// The peak of the bytes in use.
     pub peak_bytes: f64,
-    /// Sums of the squares of block sizes: in use, at the peak, and of all blocks.
+    /// Sums of squared block sizes: of the blocks in use, of the blocks at the peak, and of all blocks.
     pub squares: (f64, f64, f64),
     /// Calls that were recorded: the number of observations.
     pub recorded: i64,
@@ -434,8 +434,8 @@ impl Sites {
                 *high = site.size_range.1.max(*high);
             }
         }
-        // The recorder times one call in N of each thread. So it timed only one in N of the calls
-        // that overlap a timed call.
+        // The recorder times one call in N of each thread. So only one in N of the calls that overlap a
+        // timed call was timed itself.
         let calls_per_timed = whole.allocs / whole.timed.max(1) as f64;
         for site in self.sites.iter_mut().chain([&mut *whole]) {
             site.call_ns = (site.call_ns as f64 * calls_per_timed) as i64;

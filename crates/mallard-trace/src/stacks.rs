@@ -93,7 +93,7 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// How often a node was asked for after the tree was full.
+    /// How often a new node was refused, because the tree was full.
     pub fn refused(&self) -> u64 {
         self.refused
     }

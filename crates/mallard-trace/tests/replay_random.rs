@@ -127,7 +127,7 @@ impl Program {
     }
 }
 
-/// Compiles a program and plays it some times. Calls `check` with the calls of each play.
+/// Compiles a program and plays the op stream five times. Compares the calls with those of the model.
 fn check(program: Program, plan: &Plan, options: &Options, random: &mut Random) -> Compiled {
     let folder = tempfile::tempdir().unwrap();
     let Program { script, calls, live_peak, blocks_peak, .. } = program;

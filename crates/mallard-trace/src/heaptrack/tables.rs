@@ -42,7 +42,7 @@ impl Numbers<'_> {
         self.next()?.ok_or_else(|| Fault::Line("the line has too few numbers".to_string()))
     }
 
-    /// The next string. In newer files (`is_sized`), its length precedes it.
+    /// The next string. In newer files (`is_sized`), the length of the string precedes the string.
     pub fn text(&mut self, is_sized: bool) -> Result<String, Fault> {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if !is_sized {

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder that becomes a trace when `finish` renames it. Before that, dropping this value removes
-/// it.
+/// A folder that becomes a trace when `finish` renames it. Before that, dropping this value removes the
+/// folder.
 pub(super) struct Folder {
     place: TempDir,
     to: PathBuf,
@@ -93,7 +93,7 @@ impl Folder {
     }
 }
 
-/// The folder in which `to` will be. Fails if there is none.
+/// The folder in which `to` will be. Fails if there is no such folder.
 pub(crate) fn parent_of(to: &Path) -> Result<&Path> {
     let parent = to.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));

@@ -21,7 +21,8 @@ pub(crate) struct KnownFrame {
 }
 
 impl Known {
-    /// Replaces each frame of the stream by the frame of `self` that it stands for.
+    /// Replaces each frame of the stream by the frame of `self` to which its address refers, if there is
+    /// one.
     pub(super) fn resolve(self, frames: Vec<Frame>) -> (Vec<Module>, Vec<Frame>, Symbols) {
         let mut functions = Vec::new();
         let mut resolved = Vec::new();

@@ -426,8 +426,8 @@ impl Reading {
         }
     }
 
-    /// Handles a call of a traced allocator. Its record has the number of the allocator instead of
-    /// a call stack.
+    /// Handles a call of a traced allocator. The record has the number of the allocator instead of a
+    /// call stack.
     fn traced(&mut self, record: &Record) {
         let Some(thread) = self.current_thread() else { return };
         let (table, node) = self.allocator(record.stack);

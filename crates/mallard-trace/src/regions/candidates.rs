@@ -29,7 +29,7 @@ pub(super) struct Candidate {
     pub bytes: f64,
 }
 
-/// Where a candidate is entered: a call stack whose innermost frame is the first frame of a candidate.
+/// A call stack that enters a candidate: the innermost frame is the candidate's, and no outer frame is.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     /// The depth of the call stack, and how many candidates are on it.
@@ -146,7 +146,7 @@ impl Candidates {
         }
     }
 
-    /// Notes where candidates are entered. `frames` has the candidates of each frame.
+    /// Finds the call stacks that enter candidates. `frames` has the candidates of each frame.
     fn add_nodes(&mut self, frames: &NumberMap<u32, Vec<u16>>) {
         let mut known: NumberMap<u64, u32> = NumberMap::default();
         self.nodes.reserve(self.stacks.nodes().len());
@@ -166,7 +166,8 @@ impl Candidates {
         }
     }
 
-    /// Adds an entry of a candidate inside of another entry. Candidates of one frame share the depth.
+    /// Adds the entry of a candidate that is called inside of the entry `outer`. If a frame has several
+    /// candidates, their entries have the same depth.
     fn enter(
         &mut self,
         outer: u32,

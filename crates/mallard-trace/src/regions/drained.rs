@@ -6,7 +6,7 @@
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};
 
-/// The open instance of a candidate, if it has blocks in use.
+/// The open instance of a candidate. While no block of the candidate is in use, no instance is open.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     live_blocks: u64,

@@ -1,7 +1,7 @@
 //! The regions that the program marks itself: instances with exact ends.
 //!
-//! A program without marks costs nothing here. The blocks of marked regions are followed apart from those
-//! of the candidates, since any allocation may be inside of a mark.
+//! A program without marks costs nothing here. The blocks of marked regions are followed apart from
+//! those of the candidates, since any allocation may be inside of a marked region.
 
 use super::clocks::Clock;
 use super::escapes::Escaped;
@@ -52,7 +52,7 @@ pub(super) struct Exact {
     pub not_followed: u64,
     numbers: NumberMap<u32, u16>,
     threads: NumberMap<u32, Thread>,
-    /// The blocks in use. Their `node` is a number of `places`.
+    /// The blocks in use. The `node` of such a block is an index in `places`.
     live: Live,
     /// Pairs of a list of open regions and the call stack of an allocation in them, each pair once.
     places: Vec<(Vec<u16>, u32)>,

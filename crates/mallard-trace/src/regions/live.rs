@@ -56,7 +56,7 @@ impl Live {
         Live { blocks: NumberMap::default(), limit }
     }
 
-    /// Adds a block. Returns whether there was room for it.
+    /// Adds a block. Returns whether there was room for the block.
     #[inline]
     pub fn insert(&mut self, id: i64, block: Block) -> bool {
         if self.blocks.len() >= self.limit || block.thread >= THREADS_MAX {

@@ -19,7 +19,7 @@ const INSTANCES_MIN: u64 = 30;
 /// Regions are near-duplicates if their numbers differ by at most this share.
 const NEAR: f64 = 0.02;
 
-/// Sums that do not depend on the kind of end.
+/// The sums of a candidate: what was allocated, and what escaped with sure and with drained ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     list: ListSum,

@@ -239,7 +239,7 @@ impl Opened {
 }
 
 impl Open {
-    /// The frees since the last change of the thread.
+    /// The frees since the last allocation or realloc of the thread.
     #[inline]
     fn run_since(&mut self, changes: u64) -> &mut Run {
         if self.run_after != changes {

@@ -10,7 +10,7 @@ const SAMPLES_MAX: usize = 2048;
 /// The greatest number of different sequences of sizes that are counted for a candidate.
 pub(super) const INPUTS_MAX: usize = 1000;
 
-/// The cost of the recorder and of the system, in nanoseconds.
+/// The ns that recording an event takes, and the ns of a free.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Costs {
     pub recording_ns: f64,

@@ -62,7 +62,7 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
         proc: process.others > 0,
         stack: needs_stacks,
         fresh: compiler.selection.has_sure_ends(),
-        // The address tells a free of null from a free of an unknown block.
+        // Without addresses, a free of null looks like a free of an unknown block.
         addr: counts.null_frees > 0,
         details: true,
     };

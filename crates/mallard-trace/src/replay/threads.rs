@@ -75,9 +75,9 @@ pub(super) struct ThreadState {
     pub creator: Option<usize>,
     /// When the thread ended, if that is known.
     pub t1: Option<i64>,
-    /// The end of its last call, in nanoseconds.
+    /// The end of the thread's last call, in nanoseconds.
     pub end_of_call: i64,
-    /// The row of its latest event inside a call that starts a thread.
+    /// The row of the thread's latest event inside a call that starts a thread.
     pub starts_at: Option<u64>,
     /// Events that are still to come.
     pub events_left: u64,

@@ -2,7 +2,7 @@
 
 use crate::walk::Block;
 
-/// The largest size of each column but the last, with the name of the column.
+/// The largest size of each column except the last.
 const SIZE_BOUNDS: [u64; 14] = [
     16,
     32,

@@ -1,5 +1,6 @@
 //! Checks that hold for any bytes: a reader returns the content, or an error of three lines, and does
-//! not panic. The tests run them on a few thousand changed files, `./x fuzz` for as long as you like.
+//! not panic. The tests check a few thousand changed files; `./x fuzz` checks files for as long as you
+//! like.
 #![allow(dead_code)] // Each file that includes this module uses a part.
 
 use mallard_trace::error::{Error, Result};

@@ -11,7 +11,7 @@ pub const SITES: [u64; 6] = [0x1010, 0x1020, 0x1030, 0x1040, 0x1050, 0x1060];
 /// The history of one block.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// The index in `SITES` of the function that allocated it.
+    /// The index in `SITES` of the function that allocated the block.
     pub site: usize,
     pub thread: usize,
     pub addr: u64,
