@@ -96,8 +96,8 @@ private:
     std::uint64_t hash_ = 0;
 };
 
-/// The allocator of `--no-op`: every block is the same page, one page for each thread. A play with
-/// it measures only the player itself, and its writes to a page in the cache.
+/// The allocator of `--no-op`: every block is the same page, one page for each thread. A replay
+/// with it measures only the player itself, and its writes to a page in the cache.
 class no_calls {
 public:
     no_calls(play& of, playing_thread& self) noexcept

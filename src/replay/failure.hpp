@@ -12,7 +12,7 @@ enum status : int {
 
 /// Writes a message of three lines to standard error and ends the process with the status `with`.
 /// The first line, what happened, is made from `format` as by printf; then come the state of things
-/// and what to type next. Allocates nothing, so that a play that fails can call it.
+/// and what to type next. Allocates nothing, so that a replay that fails can call it.
 [[noreturn, gnu::format(printf, 4, 5)]] void fail(status with, const char* state, const char* help,
                                                   const char* format, ...) noexcept;
 

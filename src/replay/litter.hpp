@@ -1,4 +1,4 @@
-// Fills the heap with blocks and gaps before a play begins.
+// Fills the heap with blocks and gaps before a replay begins.
 #pragma once
 
 #include "check.hpp"

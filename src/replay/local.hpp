@@ -13,8 +13,8 @@ namespace mallard::replay {
 
 /// A heap whose chunks begin at a multiple of a cache line. If blocks are aligned to more than 16
 /// bytes, the number of blocks that fit into a chunk depends on the address of the chunk. With this
-/// heap, local allocators take the same chunks in every play and under every malloc, as long as no
-/// block is aligned to more than a cache line.
+/// heap, local allocators take the same chunks in every replay and under every malloc, as long as
+/// no block is aligned to more than a cache line.
 class line_heap {
 public:
     static constexpr bool any_thread = true;
@@ -63,7 +63,7 @@ public:
         });
     }
 
-    /// What the target has taken from the heap since the start of the play.
+    /// What the target has taken from the heap since the start of the replay.
     call_counts counts() const noexcept { return heap_.counts(); }
     /// The target in the file.
     mallard_replay_target const& description() const noexcept { return description_; }

@@ -1,4 +1,4 @@
-// The loop in which a thread of a play does its ops.
+// The loop in which a thread of a replay does its ops.
 #pragma once
 
 #include "calls.hpp"
@@ -122,8 +122,8 @@ private:
     /// Counts a free of an empty slot.
     [[gnu::noinline, gnu::cold]] void free_nothing() noexcept { ++self_.empty_frees; }
 
-    /// Calls realloc. If no `realloc_from` came before this op, there is no old block: an address
-    /// in the slot is then that of a block whose free was dropped. If realloc fails, the old block
+    /// Calls realloc. If no `realloc_from` came before this op, there is no old block: the slot is
+    /// empty, or has the address of a block whose free was dropped. If realloc fails, the old block
     /// stays.
     [[gnu::noinline]] void reallocate(op const& o) noexcept
     {

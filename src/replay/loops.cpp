@@ -1,4 +1,4 @@
-// Chooses the loop for the options of a play.
+// Chooses the loop for the options of a replay.
 #include "loop.hpp"
 
 namespace mallard::replay {

@@ -1,4 +1,4 @@
-// What a play costs: clocks, faults, and memory.
+// What a replay costs: clocks, faults, and memory.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ inline std::uint64_t now(clockid_t clock) noexcept
            static_cast<std::uint64_t>(at.tv_nsec);
 }
 
-/// Time that is not part of a play: a thread reads its next ops, joins threads that have ended, or
-/// prepares a thread that it starts.
+/// Time that is not part of a replay: a thread reads its next ops, joins threads that have ended,
+/// or prepares a thread that it starts.
 struct time_off {
     std::uint64_t wall_ns = 0;
     std::uint64_t cpu_ns = 0;

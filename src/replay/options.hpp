@@ -18,7 +18,7 @@ enum class mode {
     no_op,        ///< the same with an allocator that does nothing
     hash,         ///< makes the calls, and hashes those of each thread
     account,      ///< counts the memory of the local targets, on one thread
-    check,        ///< looks for missing edges, and plays nothing
+    check,        ///< looks for missing edges, and makes no calls
     virtual_call, ///< measures virtual calls; there is no file
 };
 

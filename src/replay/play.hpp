@@ -11,7 +11,7 @@
 
 namespace mallard::replay {
 
-/// What one thread of a play has and counts.
+/// What one thread of a replay has and counts.
 struct alignas(64) playing_thread {
     class play* of = nullptr;
     std::uint32_t number = 0;
@@ -26,9 +26,9 @@ struct alignas(64) playing_thread {
     std::uint64_t hash = 0;         ///< of the calls, with mode::hash
 };
 
-/// What a play has measured. `used` includes the time that does not belong to the play, as when a
-/// thread reads its next ops. The report subtracts the `off` time of all threads from the CPU time,
-/// and `off_wall_max` from the wall time.
+/// What a replay has measured. `used` includes the time that does not belong to the replay, as when
+/// a thread reads its next ops. The report subtracts the `off` time of all threads from the CPU
+/// time, and `off_wall_max` from the wall time.
 struct play_result {
     process_use used{};
     time_off off{};                 ///< the sum over all threads
@@ -58,7 +58,7 @@ using loop_function = void (*)(play&, playing_thread&) noexcept;
 /// The loop for these options.
 loop_function loop_for(options const& chosen) noexcept;
 
-/// Plays a stream. Requires that `check` has accepted the stream.
+/// Replays a stream. Requires that `check` has accepted the stream.
 class play {
 public:
     play(stream const& of, windows& memory, options const& chosen) noexcept;
@@ -66,7 +66,7 @@ public:
     play(play const&) = delete;
     play& operator=(play const&) = delete;
 
-    /// Plays all threads to their ends, and measures.
+    /// Runs all threads to their ends, and measures.
     play_result run() noexcept;
 
     local_targets const& targets() const noexcept { return targets_; } ///< the local targets

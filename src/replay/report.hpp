@@ -8,7 +8,7 @@
 
 namespace mallard::replay {
 
-/// Prints what a play has measured.
+/// Prints what a replay has measured.
 void print(stream const& of, options const& chosen, play const& played, play_result const& result,
            litter_left const& litter) noexcept;
 

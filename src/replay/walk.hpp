@@ -1,4 +1,4 @@
-// Visits all ops of an op stream on one thread, in an order that the threads of a play could
+// Visits all ops of an op stream on one thread, in an order that the threads of a replay could
 // follow.
 #pragma once
 
@@ -14,12 +14,13 @@ namespace mallard::replay {
 ///
 /// One thread may come last: it goes on only while all other threads wait, and only until another
 /// one can go on. If such a walk visits an op of that thread before an op of another thread, then
-/// the edges force every play to do these two ops in that order.
+/// the edges (the waits of one thread for another) force every replay to do these two ops in that
+/// order.
 ///
 /// The walk ends the process if a thread ends early, is not started exactly once, or waits for
-/// ever. If the walk of a stream reaches the end, no play of the stream can deadlock: the walk is a
-/// linear order of all ops in which each publish precedes its waits, so in a play the thread with
-/// the earliest op of that order can always go on.
+/// ever. If the walk of a stream reaches the end, no replay of the stream can deadlock: the walk is
+/// a linear order of all ops in which each publish precedes its waits, so in a replay the thread
+/// with the earliest op of that order can always go on.
 class walk {
 public:
     static constexpr std::uint32_t none = UINT32_MAX; ///< no thread

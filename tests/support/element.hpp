@@ -13,7 +13,7 @@ namespace mallard::testing {
 class element {
 public:
     static inline std::size_t live = 0;
-    /// The construction from now on that throws: 1 is the next one, 0 means none.
+    /// Which construction from now on throws: 1 is the next one, 0 means none.
     static inline std::size_t throw_in = 0;
 
     explicit element(std::uint64_t number) : number_(number)

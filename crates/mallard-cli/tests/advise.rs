@@ -301,7 +301,7 @@ fn an_interrupted_run_keeps_and_shows_what_was_found() {
     command.env("TMPDIR", &temporary);
     command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    // Op streams are compiled into a temporary folder. When the folder exists, plays have begun.
+    // Op streams are compiled into a temporary folder. When the folder exists, replays have begun.
     let begin = Instant::now();
     while fs::read_dir(&temporary).unwrap().next().is_none() {
         assert!(begin.elapsed() < Duration::from_secs(60), "no op stream was compiled");
