@@ -116,7 +116,7 @@ table<double> latencies(fresh_state<C>& s)
     return ns;
 }
 
-/// Returns a percentile. Partitions the values around it.
+/// Returns a percentile, and partitions the values around the percentile.
 inline double select_percentile(table<double>& values, double fraction)
 {
     auto const count = static_cast<double>(values.size());

@@ -77,7 +77,8 @@ struct life {
     batch timed;
 };
 
-/// If `largest` is 0, all blocks have 32 bytes.
+/// Measures the life of an allocator with `count` blocks. The blocks have mixed sizes up to
+/// `largest`, or 32 bytes if `largest` is 0.
 experiment lives(effort how, std::size_t count, std::size_t largest, const char* name,
                  const char* what)
 {

@@ -1,6 +1,6 @@
 // The allocators of the strategies in J. Lakos's talk on local allocators, for every library that
-// has them. Each class is constructed from a `budget`. It has an allocator for containers and
-// single blocks, and it can free all memory at once.
+// has them. Each class is constructed from a `budget`, has an allocator for containers and single
+// blocks, and can free all memory at once.
 #pragma once
 
 #include <bench/barrier.hpp>

@@ -115,7 +115,7 @@ experiment corrected(lists const& l, std::vector<std::string> const& names, hist
                        "build, move and destroy one",
         figures, players_of(who::all), "locality",
         {l.elements, l.size, h.moves(l), h.stages, h.walks, h.looks, 0, accesses});
-    // Three rounds, but only one in a short run or with more than 2^21 elements.
+    // Runs three rounds, but only one in a short run or with more than 2^21 elements.
     e.rounds = 3;
     e.once = how.is_smoke() || how.is_brief() || l.elements > std::size_t{1} << 21;
     e.in_brief = false;

@@ -24,7 +24,7 @@ constexpr std::size_t steps_of_a_thread = 20 * places;
 constexpr std::size_t bytes_min = 8;
 constexpr std::size_t bytes_max = 1000;
 
-/// What a thread hands to the next one.
+/// What a thread that ends hands to the next thread.
 struct work {
     random_numbers random;
     std::size_t steps_left;

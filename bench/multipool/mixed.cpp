@@ -35,7 +35,7 @@ struct hold_state {
     batch timed;
 };
 
-/// If `largest` is 0, all blocks have 32 bytes.
+/// Measures 1,000 blocks of mixed sizes up to `largest`, or of 32 bytes if `largest` is 0.
 experiment hold(effort how, std::size_t largest, const char* name, const char* sizes)
 {
     return {.asks = std::string("1,000 blocks of ") + sizes +

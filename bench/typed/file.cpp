@@ -1,5 +1,5 @@
-// Measures memory in a file. Such memory outlives the process. The cases are opening and committing
-// it.
+// Measures memory in a file. Such memory outlives the process. The cases open and commit such
+// memory.
 #include <bench/clock.hpp>
 #include <bench/typed/contenders.hpp>
 

@@ -7,7 +7,7 @@ use crate::format::{self, Header};
 /// in the header.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    /// A point of the line.
+    /// A point of the line: `t` in ticks is `ns` in nanoseconds.
     t: u64,
     ns: f64,
     /// Nanoseconds per tick.

@@ -9,7 +9,7 @@ pub const WINDOWS: usize = 8;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Levels {
     at: [f32; SLICES],
-    /// How many slices have a known level. They are the first ones.
+    /// How many slices have a known level, counted from the first slice.
     known: u8,
     width: Width,
 }

@@ -15,7 +15,7 @@ pub const FILE: &str = "manifest.json";
 /// The version of the tables. A reader refuses newer versions.
 pub const SCHEMA: u32 = 1;
 const FORMAT: &str = "mallard trace";
-/// The notes of an imported trace.
+/// Keys of notes that only an imported trace has.
 pub(crate) const IMPORTED_FROM: &str = "imported_from";
 pub(crate) const LACKS: &str = "lacks";
 pub(crate) const TIME_STEP_NS: &str = "time_step_ns";

@@ -15,7 +15,7 @@ pub struct TimedCall {
     pub end: u64,
     /// The thread that called.
     pub thread: u32,
-    /// The site that counts the call.
+    /// The index of the site that counts the call.
     pub site: u32,
 }
 

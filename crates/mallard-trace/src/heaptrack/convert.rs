@@ -41,7 +41,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// The information of a file apart from its events.
+/// What a file of heaptrack says apart from its events.
 pub(super) struct Read {
     /// The program that wrote the file, with its version.
     pub writer: String,

@@ -105,7 +105,7 @@ pub(super) struct Reading {
     repairs: Repairs,
 }
 
-/// Sends messages to the thread of the ledger, and calls in batches.
+/// Sends messages to the thread of the ledger. Collects calls, and sends them in batches.
 struct Mailbox {
     messages: SyncSender<Message>,
     batch: Vec<Call>,

@@ -19,7 +19,7 @@ pub(super) struct Candidate {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub module: String,
-    /// A call stack that ends with the function, without an outer call of it: the one with the most
+    /// Among the call stacks that end with an outermost call of the function, the one with the most
     /// bytes.
     pub node: u32,
     pub depth: u16,

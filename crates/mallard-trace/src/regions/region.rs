@@ -54,15 +54,15 @@ pub struct Region {
     /// What ends an instance.
     #[serde(serialize_with = "word")]
     pub ends: End,
-    /// Instances.
+    /// Number of instances.
     pub instances: u64,
-    /// Instances whose end was not seen.
+    /// Number of instances whose end was not seen.
     pub unfinished: u64,
-    /// Threads that have instances.
+    /// Number of threads that have instances.
     pub threads: u32,
     /// The number of different sequences of sizes that instances allocate, counted up to 1000.
     pub inputs: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
@@ -144,7 +144,7 @@ pub struct Lane {
     pub t0: i64,
     /// The last event of the instance.
     pub t1: i64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,

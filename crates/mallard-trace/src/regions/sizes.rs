@@ -64,7 +64,7 @@ pub(super) fn of_one(sizes: &NumberMap<u64, u64>) -> Sizes {
     counts.finish()
 }
 
-/// The sizes of all candidates.
+/// The sizes of the blocks of each candidate, in the order of the candidates.
 pub(super) fn of(candidates: &Candidates, sizes: &NumberMap<u64, u64>) -> Vec<Sizes> {
     let mut sorted: Vec<(u64, u32, u64)> = Vec::with_capacity(sizes.len());
     for (&key, &count) in sizes {

@@ -214,7 +214,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Starts the threads whose recorded start is not after `now`.
+    /// Starts the threads whose recorded start is at or before `now`.
     #[inline]
     fn start_threads(&mut self, now: i64) -> Result<()> {
         while let Some(&thread) = self.coming.front() {

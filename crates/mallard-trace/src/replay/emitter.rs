@@ -58,7 +58,7 @@ impl Emitter {
         self.streams.position(thread)
     }
 
-    /// Adds a call. Returns the position of the thread after it.
+    /// Adds a call. Returns the position of the thread after the call.
     #[inline]
     pub fn call(&mut self, thread: usize, op: Op) -> u64 {
         self.calls += 1;

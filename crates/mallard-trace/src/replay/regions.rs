@@ -40,7 +40,7 @@ struct Instance {
     rule: usize,
     /// The thread that runs the region; thread 0 for rules without a region.
     owner: usize,
-    /// The target, 0 for the malloc of the process, and its number in `RuleState::numbers`.
+    /// The target (0: the malloc of the process), and the number of the target in `RuleState::numbers`.
     target: u16,
     number: u32,
     live_blocks: u64,

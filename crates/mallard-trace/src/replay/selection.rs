@@ -215,7 +215,7 @@ impl<'a> Names<'a> {
         &self.known[function]
     }
 
-    /// The rule for the site of a function, or `NONE`.
+    /// The rule whose site is this function, or `NONE`.
     fn site(&mut self, function: &str, plan: &str) -> Result<u16> {
         let sites = self.sites.clone();
         let forms = self.forms(function);
@@ -230,7 +230,7 @@ impl<'a> Names<'a> {
         Ok(first.map_or(NONE, |&(rule, _)| rule))
     }
 
-    /// The rules for the region of a function.
+    /// The rules whose region is this function.
     fn regions(&mut self, function: &str) -> impl Iterator<Item = u16> {
         let regions = self.regions.clone();
         let forms = self.forms(function);
@@ -328,7 +328,8 @@ impl<'a> Tree<'a> {
         });
     }
 
-    /// Notes in which regions a node is. Returns the rule of the region that began last.
+    /// Stores for each region where the call stack `node` entered the region. Returns the rule of the
+    /// region that began last.
     fn enter_regions(&mut self, node: usize, parent: usize, frame: usize, is_root: bool) -> u16 {
         let (mut last, mut rule) = (0, NONE);
         for (number, entries) in &mut self.entries {

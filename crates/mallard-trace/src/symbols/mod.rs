@@ -26,7 +26,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The word in the table `modules`.
+    /// The word for this source in the table `modules`.
     pub fn as_str(self) -> &'static str {
         match self {
             Source::Dwarf => "dwarf",
@@ -64,7 +64,7 @@ pub struct Row<'a> {
     pub frame: u32,
     /// The module.
     pub module: Option<u32>,
-    /// The return address as an offset in the file of the module, or as it is.
+    /// The return address as an offset in the file of the module. Without a module, the address itself.
     pub offset: Option<u64>,
     /// The function.
     pub function: Cow<'a, str>,

@@ -242,8 +242,8 @@ fn typed<T: DataType>(
     Ok(Column { values: wrap(values), present: is_optional.then_some(present) })
 }
 
-/// A file of a table. All reads say where they begin, so that threads can read columns at the same
-/// time.
+/// A file of a table. Each read states its offset, so that several threads can read columns of one file
+/// at the same time.
 struct Source(Arc<File>);
 
 impl Length for Source {

@@ -63,12 +63,13 @@ struct Job {
 }
 
 impl Tables {
-    /// Starts the thread. The folder exists.
+    /// Starts the background thread. The folder must exist.
     pub fn new(folder: &Path) -> Self {
         Tables::with_style(folder, Style::Small)
     }
 
-    /// Starts the thread, with files for the readers of `style`.
+    /// Starts the background thread, which writes files for the readers of `style`. The folder must
+    /// exist.
     pub fn with_style(folder: &Path, style: Style) -> Self {
         let (jobs, inbox) = sync_channel(1);
         let folder = folder.to_path_buf();
