@@ -257,7 +257,8 @@ pub struct Candidate {
 }
 
 impl Evidence {
-    /// Notes how much two measurements of the base differ. The larger difference counts.
+    /// Notes how much two measurements of the base differ, if this keeps a difference of the least gain
+    /// from being measured. Of several such differences, the largest counts.
     pub fn add_noise(&mut self, control: &Judgement) {
         let has_figures = !matches!(control.why, Some(Why::TooFewBlocks { .. } | Why::NoFigure));
         if control.verdict == Verdict::NotMeasurable && has_figures {

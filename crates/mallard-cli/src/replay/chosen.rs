@@ -18,15 +18,15 @@ pub struct Stream {
     pub compiled: Compiled,
     /// The exact memory of its local allocators.
     pub account: Account,
-    /// The subject that plays the stream under an allocator that does nothing. Its time is the time of
-    /// the player.
+    /// The index in `Chosen::subjects` of the play under an allocator that does nothing. The time of
+    /// this play is the time of the player itself.
     pub no_op: usize,
 }
 
 /// The memory that local allocators hold, in an exact account (level L0).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Account {
-    /// The most requested bytes in use at once, of malloc and the local allocators together.
+    /// The peak of the requested bytes in use, of malloc and the local allocators together.
     pub requested_peak_bytes: u64,
     /// The local allocators.
     pub counted: Counted,
@@ -35,7 +35,7 @@ pub struct Account {
 /// Bytes that local allocators take from malloc.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Counted {
-    /// The most bytes held at once.
+    /// The peak of the bytes held.
     pub peak_bytes: u64,
     /// The bytes for each rule of the plan.
     pub rules: Vec<CountedRule>,
@@ -46,13 +46,13 @@ pub struct Counted {
 pub struct CountedRule {
     /// The number of the rule, from 1.
     pub rule: usize,
-    /// The most bytes that the rule holds at once.
+    /// The peak of the bytes held for this rule.
     pub peak_bytes: u64,
     /// Chunks that were taken.
     pub chunks: u64,
 }
 
-/// The used figures of the first play.
+/// The figures of the first play that are used.
 #[derive(Deserialize)]
 struct First {
     minor_faults: f64,
@@ -64,11 +64,12 @@ struct First {
 pub struct Candidate {
     /// The name in tables.
     pub name: String,
-    /// The subject that is measured for this row; `None` if it is the base.
+    /// The index in `Chosen::subjects` of the play that is measured for this row. `None` for the base.
     pub measured: Option<usize>,
     /// The op stream.
     pub stream: usize,
-    /// Calls through an abstract base class. A replay makes none, so their cost is shown apart.
+    /// Calls through an abstract base class. A replay makes no virtual calls, so their cost is shown
+    /// apart.
     pub virtual_calls: u64,
     /// Another candidate that makes the same calls, and is measured instead of this candidate: its name.
     pub measured_as: Option<String>,
@@ -94,8 +95,8 @@ pub struct Chosen {
     /// The resident memory of the player under the malloc of the base, before the first op and without
     /// the player's own tables. All further memory of a play is the heap of its malloc.
     pub start_kib: f64,
-    /// The cost of a virtual call on this machine in ns: the least and the most of several shapes.
-    /// `None` if no candidate has virtual calls.
+    /// The cost of a virtual call on this machine in ns: the smallest and the largest figure of several
+    /// patterns of calls. `None` if no candidate has virtual calls.
     pub virtual_ns: Option<(f64, f64)>,
 }
 

@@ -14,10 +14,10 @@ use mallard_trace::Trace;
 pub struct Program {
     /// CPU time of the program without the recorder, in ns. `None` if the trace does not have it.
     pub cpu_ns: Option<f64>,
-    /// The least and the most that `cpu_ns` may be, as shares of `cpu_ns`.
+    /// The lower and the upper limit of the true CPU time, as multiples of `cpu_ns`.
     pub cpu_range: (f64, f64),
-    /// The most threads that can have run at once: those that existed at once, but at most as many as
-    /// the recording machine had processors.
+    /// The greatest number of threads that can have run at once. Limited by the number of threads that
+    /// existed at once, and by the processors of the recording machine.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
@@ -100,7 +100,7 @@ pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     (all > 0.0).then(|| (without(most), without(likely), without(least)))
 }
 
-/// The most threads that existed at once, in one process or in all.
+/// The greatest number of threads that existed at once, in one process or in all.
 pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Failure> {
     let table = trace.table(&THREADS)?;
     let (procs, starts, ends) = (table.i64s("proc")?, table.i64s("t0")?, table.i64s("t1")?);
@@ -121,23 +121,23 @@ pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Fai
     Ok(usize::try_from(counts.max().unwrap_or(1)).unwrap_or(1).max(1))
 }
 
-/// The plays of all candidates as blocks for verdicts. Blocks of CPU time describe the whole program,
-/// blocks of memory the heap.
+/// The plays of all candidates as blocks for verdicts. Blocks of CPU time describe the whole program.
+/// Blocks of memory describe the heap.
 pub struct Effects {
-    /// CPU time of the program, with the calls of each candidate instead of its own.
+    /// CPU time of the program if each candidate served the program's calls.
     pub cpu: Vec<Block>,
     /// The part of the CPU time in the kernel, mostly for new pages.
     pub pages: Vec<Block>,
     /// The part of the CPU time outside of the kernel: the work of the allocator.
     pub allocator: Vec<Block>,
-    /// Most bytes of the heap in memory.
+    /// The peak of the heap's resident bytes.
     pub memory: Vec<Block>,
-    /// Bytes of the heap in memory after the last call.
+    /// The heap's resident bytes after the last call.
     pub memory_at_end: Vec<Block>,
     /// The candidates in the blocks above: those that are not broken, as indices in
     /// `Chosen::candidates`.
     pub alive: Vec<usize>,
-    /// The CPU time of the program, of which savings are shares.
+    /// The CPU time of the program. Savings are shares of this time.
     pub program_ns: f64,
 }
 

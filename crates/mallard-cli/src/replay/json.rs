@@ -71,7 +71,7 @@ impl Report<'_> {
         object
     }
 
-    /// The medians of a column, with the names that they have in JSON.
+    /// The medians of a column (see `turns`) as JSON.
     fn figures(&self, name: &str, column: usize, stream: usize) -> Value {
         let median = |f: fn(&Figures) -> f64| {
             Some(self.measured.median(column, f)).filter(|m| m.is_finite())

@@ -1,7 +1,8 @@
 //! `mallard replay`: what another allocator would change for a recorded program.
 //!
 //! `chosen` makes op streams of the trace, one for each plan, and lists what is compared. `player`
-//! finds and runs the program that plays op streams, `playing` measures plays in turns, and `effects`
+//! finds and runs the player, which makes the calls of an op stream. One run of the player is a play:
+//! `playing` measures plays in turns (see `turns` for subjects, blocks and columns), and `effects`
 //! computes the CPU time of the program from the plays. `report` shows the result, with `text` and
 //! `json`. `write` writes an op stream instead. `plays` is the entry for other commands, which add
 //! candidates one by one.

@@ -44,7 +44,7 @@ impl<'a> Playing<'a> {
 
     /// Plays all subjects in turns. Returns the seed of the random order as well.
     pub fn measure(&self, timing: &Timing, chosen: &Chosen) -> Result<(Measured, u64), Failure> {
-        // Candidates share plays of the player alone, and plays vary little: all are played to the end.
+        // No candidate is dropped early: plays vary little, and candidates share plays of the player.
         let plan = Plan { ignores_output: true, drops: false, ..timing.plan() };
         let measured = measure(self, &chosen.base, &chosen.subjects, &plan)?;
         Ok((measured, plan.seed))

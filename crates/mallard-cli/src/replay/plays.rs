@@ -35,7 +35,7 @@ pub struct Plays<'a> {
 pub struct Accounted {
     /// The blocks to which the first rule of the plan applies.
     pub rule: RuleResult,
-    /// Most bytes that the local allocators hold.
+    /// The peak of the bytes that the local allocators hold.
     pub held_peak: u64,
     /// Notes for the reader of this plan.
     pub notes: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Played {
     pub memory_at_end: Judgement,
     /// The interval in which the saving of the program is expected, locality included.
     pub expected: Option<(f64, f64)>,
-    /// The most bytes of the heap, under the base and under the candidate.
+    /// The peak of the heap's bytes, under the base and under the candidate.
     pub peak_bytes: (u64, u64),
     /// Bytes of the heap after the last call, under the base and under the candidate.
     pub end_bytes: (u64, u64),
@@ -107,7 +107,7 @@ impl<'a> Plays<'a> {
         Ok((number, Accounted { rule, held_peak, notes }))
     }
 
-    /// The most bytes that the program had in use at once.
+    /// The peak of the program's bytes in use.
     pub fn live_peak(&self) -> u64 {
         self.choosing.out.streams[0].compiled.live_peak
     }
@@ -166,7 +166,7 @@ impl<'a> Plays<'a> {
 
 /// The results of single plays.
 pub struct Pilot {
-    /// The saving of CPU time and the most bytes of the heap, in the order of the candidates.
+    /// The saving of CPU time and the peak of the heap's bytes, in the order of the candidates.
     pub savings: Vec<Option<(f64, f64)>>,
     /// The mean time of a play.
     pub play: Duration,

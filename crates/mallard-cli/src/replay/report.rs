@@ -15,7 +15,7 @@ use crate::verdict::{candidate, judge, Judged, Judgement, BLOCKS_MIN};
 use mallard_trace::Trace;
 use std::process::ExitCode;
 
-/// The share of a real saving that a replay finds, least and most. Measured with perl, python3 and git
+/// The smallest and the largest share of a real saving that a replay found, with perl, python3 and git
 /// under mimalloc, jemalloc and tcmalloc.
 const EXPLAINED: (f64, f64) = (0.4, 1.1);
 /// How much locality alone can change, as a share of the program's CPU time.

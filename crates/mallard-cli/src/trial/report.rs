@@ -75,7 +75,7 @@ pub struct Report {
     pub measured: Measured,
     cpu: Judged,
     memory: Judged,
-    /// The judgements on CPU time by the blocks of the choice alone.
+    /// The judgements on CPU time by the blocks of the choice alone (see `turns`).
     chosen: Judged,
     /// The results of fresh runs of the best candidates, by their indices among those that are not
     /// broken.
@@ -225,7 +225,8 @@ impl Report {
         self.winner().map(|(row, _)| row.subject.name.clone())
     }
 
-    /// The candidate that is named, with its judgement on CPU time.
+    /// The candidate that the result names as the best, with its judgement on CPU time. `None` if no
+    /// candidate has a gain.
     pub fn winner(&self) -> Option<(Row<'_>, &Judgement)> {
         let place = winner(&self.chosen, &self.cpu, &self.confirmed)?;
         let row = self.rows().into_iter().find(|row| self.place(row.index) == Some(place))?;
@@ -426,7 +427,7 @@ impl Report {
         })
     }
 
-    /// The medians of a column.
+    /// The medians of a column (see `turns`) as JSON.
     fn figures(&self, name: &str, column: usize) -> Value {
         let is_broken = column > 1 && self.measured.broken[column - 2].is_some();
         let median = |figure: fn(&Figures) -> f64| match is_broken {

@@ -1,5 +1,4 @@
-//! Runs subjects (programs under an allocator) in turns. Each block has one run of each subject, in
-//! random order.
+//! Runs the blocks of a measurement in turns.
 
 use super::child::Seen;
 use super::measured::Measured;
@@ -34,8 +33,8 @@ const PATIENCE_MIN: Duration = Duration::from_secs(10);
 const FRESH_PART: u32 = 4;
 /// Fresh runs start only if there is time for this many blocks more than a verdict needs.
 const FRESH_SPARE: usize = 2;
-/// Where candidates are dropped early, the part of the rest of the budget that chooses: one divided by
-/// this. Fresh blocks have the other part.
+/// If candidates are dropped early, the blocks of the choice have the remaining budget divided by this
+/// number. Fresh blocks have the rest.
 const CHOICE_PART: u32 = 2;
 
 /// How measurements are made.
@@ -162,8 +161,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Runs the blocks that choose the candidates of the fresh blocks. Where as few candidates begin as
-    /// may have fresh blocks, none is dropped.
+    /// Runs the blocks of the choice. No candidate is dropped early if all of them may have fresh
+    /// blocks.
     fn choose(&mut self) -> Result<(), Stop> {
         self.races = self.plan.drops && self.out.running().len() > WINNERS_MAX;
         match self.races {
@@ -173,7 +172,7 @@ impl Measurement<'_> {
     }
 
     /// Runs blocks in which candidates are dropped early, until the differences are known well enough or
-    /// the part of the budget that chooses ends.
+    /// the time of the choice is over.
     fn race(&mut self) -> Result<(), Stop> {
         let begin = self.elapsed();
         let rest = self.plan.budget.saturating_sub(begin);
@@ -205,8 +204,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// The part of the rest of the budget that chooses. Fresh blocks of one candidate must have room; if
-    /// they have, the choice has two blocks at least.
+    /// The time of the choice: `rest` divided by `CHOICE_PART`, or more for the first blocks. In any
+    /// case, fresh blocks of one candidate must still have time.
     fn time_to_choose(&self, rest: Duration) -> Duration {
         let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
         let fresh = run * 3 * (blocks_needed(1) + 1) as u32;
@@ -227,7 +226,7 @@ impl Measurement<'_> {
     }
 
     /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts are
-    /// possible, a part of the budget is kept to confirm a choice.
+    /// possible, keeps the budget divided by `kept_part` for fresh blocks, or nothing if it is 0.
     fn blocks(&mut self, kept_part: u32) -> Result<(), Stop> {
         let mut next_look = BLOCKS_GOOD;
         while self.out.blocks() < BLOCKS_MAX {
@@ -294,7 +293,7 @@ impl Measurement<'_> {
         winners
     }
 
-    /// Drops the candidates without a verdict that have no fresh blocks.
+    /// Marks the candidates as dropped that have neither a verdict nor fresh blocks.
     fn drop_the_undecided(&mut self, winners: &[usize]) {
         let done = self.out.blocks();
         let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
@@ -311,7 +310,7 @@ impl Measurement<'_> {
         let some = self.runner.needed_for(winners);
         let block: Duration =
             self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
-        // Without fresh blocks of one candidate, a race decides nothing.
+        // A race cannot decide without fresh blocks, so one candidate needs no spare time for them.
         let spare = if self.races && winners.len() == 1 { 0 } else { FRESH_SPARE };
         let blocks = blocks_needed(winners.len()) + spare;
         self.elapsed() + block * blocks as u32 <= self.plan.budget

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 const KEPT_BYTES: usize = 1 << 20;
 /// The number of bytes at the end of stderr that are kept, for messages.
 const ERRORS_BYTES: usize = 4096;
-/// The time for which a process is watched for its library.
+/// How long the memory of a process is searched for the library of its allocator.
 const WATCH: Duration = Duration::from_millis(500);
 
 /// What to start, and how.

@@ -13,8 +13,8 @@ const LEFT_OUT: &str = "it did not run again";
 /// All measured figures.
 #[derive(Default)]
 pub struct Measured {
-    /// The runs of each column in whole blocks: the base, the base again, and each candidate. The
-    /// column of a dropped candidate has only the first blocks.
+    /// The runs of each column in complete blocks. The columns are the base, its control, and each
+    /// candidate. The column of a dropped candidate has only the first blocks.
     pub columns: Vec<Vec<Figures>>,
     /// For each candidate, the reason why it was left out. `None` if it was not left out.
     pub broken: Vec<Option<String>>,
@@ -62,12 +62,12 @@ impl Measured {
         self.fresh = Some(Box::new(fresh));
     }
 
-    /// The number of whole blocks.
+    /// The number of complete blocks.
     pub fn blocks(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// The number of runs of the base, with the fresh blocks.
+    /// The number of complete blocks, fresh blocks included.
     pub fn all_blocks(&self) -> usize {
         self.blocks() + self.fresh.as_ref().map_or(0, |fresh| fresh.blocks())
     }
@@ -93,7 +93,7 @@ impl Measured {
         (0..self.blocks()).map(block).collect()
     }
 
-    /// The differences of one candidate from the base in all its blocks, with the fresh ones.
+    /// The differences of one candidate from the base in all its blocks, fresh blocks included.
     #[cfg(feature = "recordings")]
     pub fn differences(&self, index: usize, figure: fn(&Figures) -> f64) -> Option<Differences> {
         let fresh = self.fresh.as_deref().filter(|fresh| fresh.broken[index].is_none());
@@ -112,8 +112,8 @@ impl Measured {
         judge_each(&column(0), &column(1), &candidates, min_gain)
     }
 
-    /// Judges one figure, and puts what fresh blocks show in the place of what the blocks of the choice
-    /// showed. The places in the result are those in `alive`.
+    /// Judges one figure. For candidates with fresh blocks, the fresh blocks replace the blocks of the
+    /// choice. Candidates have the places that they have in `alive`.
     pub fn settle(&self, figure: fn(&Figures) -> f64, min_gain: f64) -> (Judged, Confirmed) {
         let mut judged = self.judge(figure, min_gain);
         let alive = self.alive();
@@ -133,7 +133,7 @@ impl Measured {
         (judged, settled)
     }
 
-    /// The number of measured runs of a candidate, with the fresh ones.
+    /// The number of measured runs of a candidate, fresh runs included.
     pub fn runs(&self, index: usize) -> usize {
         let fresh = self.fresh.as_ref().filter(|fresh| fresh.broken[index].is_none());
         let own = self.columns[index + 2].len();
@@ -147,7 +147,7 @@ impl Measured {
         median(self.columns[column].iter().chain(fresh.into_iter().flatten()).map(figure))
     }
 
-    /// The median of one figure in a column.
+    /// The median of one figure in a column, without fresh blocks.
     pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         median(self.columns[column].iter().map(figure))
     }

@@ -1,10 +1,13 @@
 //! Runs programs in turns, and measures each run.
 //!
-//! `child` is one process, and `subject` one run of a program. `blocks` runs subjects in turns, through
-//! the trait in `runs`. `race` drops candidates early that cannot win. `measured` is the result.
-//! `terminal` recognises programs that need a terminal or input, and `orphans` those that leave
-//! processes running. `timing` has the options of all commands that measure, `host` finds what disturbs
-//! measurements on this machine, and `words` shows judgements.
+//! A subject is a program in an environment, for example under one malloc. A block has one run of each
+//! column, in random order: the base, the base again as its control, and each candidate. The blocks of
+//! the choice find the best candidates, and fresh blocks measure these again (see `verdict::fresh`).
+//!
+//! `child` is one process, and `subject` one run. `blocks` runs subjects in turns, through the trait in
+//! `runs`. `race` drops candidates early that cannot win. `measured` is the result. `terminal` and
+//! `orphans` recognise programs that need a terminal or input, or leave processes running. `timing` has
+//! options, `host` finds what disturbs measurements on this machine, and `words` shows judgements.
 
 pub mod blocks;
 mod child;

@@ -33,7 +33,7 @@ pub fn names(program: Pid, grace: Duration) -> Vec<String> {
 }
 
 /// Kills all processes that a program left running, and the processes that these leave. A process of
-/// another user may not be killed, and runs on.
+/// another user cannot be killed, and runs on.
 pub fn kill_all(program: Pid) {
     let end =
         |process: &Pid| kill(*process, Signal::SIGKILL).is_ok() && waitpid(*process, None).is_ok();

@@ -10,9 +10,9 @@ use super::subject::Figures;
 use crate::verdict::fresh::WINNERS_MAX;
 use crate::verdict::Verdict;
 
-/// The blocks after which a candidate is dropped at the earliest. Peaks of memory are known then.
+/// No candidate is dropped before this many blocks, which show the peaks of memory.
 pub const BLOCKS_TO_DROP: usize = 2;
-/// The fewest candidates of a race that is still going on: a race with fewer has nothing to choose.
+/// A race drops no candidate if this many or fewer are left, because it must have a choice.
 const RUNNING_MIN: usize = 2;
 /// A candidate is clearly worse if the difference is this many times its standard error. A median of
 /// few figures varies by a quarter more than a mean.
@@ -20,7 +20,7 @@ const CLEAR: f64 = 2.5 * 1.25;
 /// The median distance from the middle of a normal distribution, in standard deviations.
 const MEDIAN_DISTANCE: f64 = 0.6745;
 
-/// How many candidates go on at most, of `all`, after a share of the time of the choice.
+/// The greatest number of candidates, of `all`, that go on after `share` of the time of the choice.
 pub fn most(all: usize, share: f64) -> usize {
     let rounds = (all as f64 / WINNERS_MAX as f64).log2().ceil().max(0.0);
     let done = (share * rounds).floor().min(rounds);
@@ -29,19 +29,19 @@ pub fn most(all: usize, share: f64) -> usize {
 
 /// The candidates that are running, in their order in the choice.
 pub struct Standing {
-    /// Those with the largest saving of CPU time come first.
+    /// The indices of the candidates. The largest saving of CPU time comes first.
     pub order: Vec<usize>,
     /// The savings of CPU time in the same order: medians over the blocks, as shares of the base.
     savings: Vec<f64>,
     /// The standard error of the difference between two candidates.
     error: f64,
-    /// The candidate that saves clearly more memory than the first one, and needs not clearly more CPU
-    /// time than the base.
+    /// The candidate that saves clearly more memory than the first one, and does not need clearly more
+    /// CPU time than the base.
     memory: Option<usize>,
 }
 
 impl Standing {
-    /// Looks at the blocks until now. `min_gain` is the least difference that counts.
+    /// Orders the candidates by the blocks so far. `min_gain` is the least difference that counts.
     pub fn of(measured: &Measured, min_gain: f64) -> Standing {
         let saving = |i: usize| median_saving(measured, i, |f| f.cpu_ns);
         let mut order = measured.running();
@@ -56,7 +56,7 @@ impl Standing {
     fn saves_memory(&self, measured: &Measured, min_gain: f64) -> Option<usize> {
         let saving = |i: usize| median_saving(measured, i, |f| f.peak_rss);
         let first = saving(*self.order.first()?).max(0.0);
-        // A loss of less than the least difference counts as none.
+        // A loss of less than the least difference that counts is ignored.
         let loss = min_gain.max(CLEAR * self.error);
         let costs_no_time = |at: &usize| self.savings[*at] >= -loss;
         let candidates = (0..self.order.len()).filter(costs_no_time).map(|at| self.order[at]);
@@ -66,8 +66,8 @@ impl Standing {
     }
 
     /// The candidates that are dropped now: those that are clearly worse than the best or than the
-    /// base, and as many of the others that at most `most` go on. The best two stay, and so does the
-    /// candidate that saves the most memory.
+    /// base, and all that are not among the first `most`. The best two stay, and so does the candidate
+    /// that saves the most memory.
     pub fn dropped(&self, most: usize) -> Vec<usize> {
         let best = self.savings.first().map_or(0.0, |saving| saving.max(0.0));
         let is_worse = |at: usize| best - self.savings[at] > CLEAR * self.error;
@@ -77,8 +77,8 @@ impl Standing {
         dropped.map(|(_, &i)| i).collect()
     }
 
-    /// The candidates that run again in fresh blocks, the best first: those on which the blocks of the
-    /// choice have not decided that they have no gain, and last the one that saves memory.
+    /// The candidates that run again in fresh blocks, the best first: those that may have a gain, as far
+    /// as the blocks of the choice show, and last the candidate that saves memory.
     pub fn finalists(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
         let alive = measured.alive();
         let [cpu, memory] = [(|f| f.cpu_ns) as fn(&Figures) -> f64, |f| f.peak_rss]
@@ -103,7 +103,7 @@ fn base(measured: &Measured, block: usize, figure: impl Fn(&Figures) -> f64) -> 
     (figure(&measured.columns[0][block]) + figure(&measured.columns[1][block])) / 2.0
 }
 
-/// The median saving of a candidate, as a share of the base. Minus infinity if there is none.
+/// The median saving of a candidate, as a share of the base. Minus infinity if no block has a saving.
 fn median_saving(measured: &Measured, index: usize, figure: fn(&Figures) -> f64) -> f64 {
     let saving = |n: usize| {
         let base = base(measured, n, figure);
@@ -119,9 +119,9 @@ fn saves_in(measured: &Measured, index: usize, block: usize, min_gain: f64) -> b
     peak(index + 2) <= peak(0).min(peak(1)) * (1.0 - min_gain)
 }
 
-/// The standard deviation of one run, as a share, of all that is running together. Each column adds
-/// how its CPU time changes from one block to the next, less what all columns change. So two blocks of
-/// ten candidates tell how much runs vary.
+/// The standard deviation of the CPU time of one run, as a share, estimated from all running columns.
+/// Each column adds the change of its CPU time from one block to the next, minus the median change of
+/// all columns. So two blocks of ten candidates already tell how much runs vary.
 fn noise(measured: &Measured) -> f64 {
     let columns: Vec<usize> =
         [0, 1].into_iter().chain(measured.running().into_iter().map(|i| i + 2)).collect();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clearly_worse_than_the_best_is_dropped_and_two_stay() {
+    fn candidates_clearly_worse_than_the_best_are_dropped_and_two_stay() {
         let blocks: [&[f64]; 2] = [
             &[100.0, 101.0, 90.0, 99.0, 70.0, 95.0, 120.0],
             &[101.0, 100.0, 91.0, 101.0, 70.5, 96.0, 121.0],
@@ -178,7 +178,7 @@ mod tests {
         let standing = Standing::of(&measured(&blocks, &[50.0; 7]), 0.02);
         assert_eq!(standing.order, [2, 0, 3, 1, 4]);
         assert_eq!(standing.dropped(5), [3, 1, 4]);
-        // Runs that vary as much as candidates differ drop none, but half can be asked for.
+        // If runs vary as much as candidates differ, none is clearly worse. `most` still drops some.
         let noisy: [&[f64]; 2] =
             [&[100.0, 120.0, 90.0, 130.0, 95.0, 125.0], &[125.0, 95.0, 118.0, 90.0, 128.0, 92.0]];
         let standing = Standing::of(&measured(&noisy, &[50.0; 6]), 0.02);
@@ -187,23 +187,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clearly_worse_than_the_base_is_dropped() {
+    fn candidates_clearly_worse_than_the_base_are_dropped() {
         let blocks: [&[f64]; 2] =
             [&[100.0, 101.0, 140.0, 150.0, 160.0], &[101.0, 100.0, 141.0, 151.0, 160.0]];
         assert_eq!(Standing::of(&measured(&blocks, &[50.0; 5]), 0.02).dropped(3), [2]);
     }
 
     #[test]
-    fn what_saves_memory_stays_if_it_costs_no_time() {
+    fn a_candidate_that_saves_memory_stays_if_it_costs_no_time() {
         let blocks: [&[f64]; 2] =
             [&[100.0, 101.0, 80.0, 81.0, 100.0, 130.0], &[101.0, 100.0, 81.0, 80.0, 101.0, 131.0]];
         let of = |peaks: &[f64]| Standing::of(&measured(&blocks, peaks), 0.02).dropped(4);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 50.0]), [2, 3]);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 40.0, 50.0]), [3]);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 40.0]), [2, 3]);
-        // The best in time saves as much memory.
+        // The candidate that saves the most time saves as much memory.
         assert_eq!(of(&[50.0, 50.0, 40.0, 40.0, 40.0, 50.0]), [2, 3]);
-        // One run of the base needs as little.
+        // One of the two runs of the base needs as little memory.
         assert_eq!(of(&[50.0, 40.0, 50.0, 50.0, 40.0, 50.0]), [2, 3]);
     }
 

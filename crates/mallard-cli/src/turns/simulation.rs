@@ -173,14 +173,14 @@ fn saving(cpu: f64) -> Truth {
     Truth { cpu, memory: 0.0 }
 }
 
-/// Ten candidates as the list of `mallard try` has them: one saves 10 %, two a little less, most
-/// change nothing, and two have a loss.
+/// Ten candidates as `mallard try` may have: one saves 10 %, two save less, five change nothing, and two
+/// have a loss.
 fn ten() -> Vec<Truth> {
     [0.0, 0.06, 0.1, 0.05, 0.0, 0.0, 0.0, -0.15, -0.05, 0.0].map(saving).to_vec()
 }
 
-/// How often of 100 trials: the best is named, another one with a gain, one without a gain, no gain is
-/// called, and nothing is decided. Last the mean seconds.
+/// The percentages of the results: the best candidate is named, another candidate with a gain is named,
+/// one without a gain is named, no gain is found, nothing is decided. Last, the mean time in seconds.
 fn count(of: Trial, truths: &[Truth], rounds: u64) -> [f64; 6] {
     let best = truths.iter().map(|t| t.cpu).fold(0.0, f64::max);
     let mut counts = [0.0; 6];
@@ -248,7 +248,7 @@ fn the_saving_of_the_winner_is_not_exaggerated() {
         sum += cpu.saving;
         within += is_within(cpu);
         all += 1;
-        // One candidate that nobody chose, in as many blocks.
+        // For comparison: a single candidate, which was not chosen, in as many blocks.
         let blocks = outcome.measured.fresh.map_or(0, |fresh| fresh.blocks());
         let budget = (blocks as f64 * 2.9 + 3.0) * 1e-9 * RUN_NS;
         let alone = trial(Trial { budget, ..of }, &[saving(0.1)], 1000 + seed);
@@ -267,7 +267,7 @@ fn the_last_candidates_have_most_of_the_runs() {
     let outcome = trial(of, &ten(), 1);
     let measured = &outcome.measured;
     assert_eq!(outcome.winner, Some(2));
-    // The one with a loss of 15 % goes at once, and its interval is that of the runs that it had.
+    // The candidate with a loss of 15 % is dropped at once, and has an interval from its two runs.
     assert_eq!((measured.dropped[7], measured.runs(7)), (Some(2), 2));
     let lost = &outcome.cpu.candidates[7];
     assert_eq!(lost.why, Some(Why::DroppedEarly { runs: 2 }));

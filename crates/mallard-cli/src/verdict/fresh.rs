@@ -61,8 +61,8 @@ pub fn confirm(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f6
     who.iter().copied().zip(again.into_iter().map(of)).collect()
 }
 
-/// Puts the judgements on fresh blocks in the place of those in `judged`, for the candidates that have
-/// the places `who` there. Every verdict on them is from the fresh blocks alone, and Holm's correction
+/// Replaces judgements in `judged` by those on fresh blocks. `who` has the places in `judged` of the
+/// candidates with fresh blocks. Their verdicts come from the fresh blocks alone, and Holm's correction
 /// counts only them, since the choice used no fresh block. A gain in `judged` that the fresh blocks do
 /// not show becomes not measurable. With too few fresh blocks for any verdict, `judged` stays as it is.
 pub fn settle(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64) -> Confirmed {
@@ -83,8 +83,8 @@ pub fn settle(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64
     confirmed
 }
 
-/// The place of the candidate with a gain that saved the most in the blocks of the choice. One that
-/// fresh blocks confirm goes before those without fresh blocks.
+/// The place of the best candidate with a gain. `None` if no candidate has a gain. Candidates with fresh
+/// blocks come first, and among them the one that saved the most in the blocks of the choice.
 pub fn winner(chosen: &Judged, judged: &Judged, confirmed: &Confirmed) -> Option<usize> {
     let key = |&place: &usize| (confirmed.contains_key(&place), chosen.candidates[place].saving);
     let gains =

@@ -35,7 +35,7 @@ fn each_sample_gives_the_card_of_its_rule() {
 }
 
 #[test]
-fn what_saves_most_comes_first_and_each_function_has_one_card() {
+fn the_largest_saving_comes_first_and_each_function_has_one_card() {
     let mut evidence = sample::document();
     evidence.candidates.extend(sample::malloc("mimalloc", Kind::Malloc).candidates);
     let rules: Vec<&str> = cards(&evidence).iter().map(|card| card.rule).collect();

@@ -22,11 +22,11 @@ function icicleBoxes(width) {
     let at = left;
     for (const child of tree.below(node, weight)) {
       const own = all[node] > 0 ? (room * all[child]) / all[node] : 0;
-      if (own < LEAST) break; // All further ones are narrower.
+      if (own < LEAST) break; // All further frames are narrower.
       inside.push([child, at, own, row + 1]);
       at += own;
     }
-    open.push(...inside.reverse()); // The first one is popped next.
+    open.push(...inside.reverse()); // The first frame is popped next.
   }
   return boxes;
 }

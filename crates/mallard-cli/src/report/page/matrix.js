@@ -20,7 +20,7 @@ const pointOf = (row) => ({
 
 const changeName = (row) => row.label ?? row.name ?? "";
 
-// The name beside a point: without the region if all points have the same.
+// The name beside a point: without the region if all points have the same region.
 function pointName(row) {
   const places = new Set(measuredChanges().filter((one) => one.kind === "strategy").map(changeName).map((name) => name.replace(/^\S+/, "")));
   return places.size > 1 ? changeName(row) : row.name ?? "";

@@ -45,7 +45,7 @@ fn is_malloc(contender: &str) -> bool {
     like(contender) == Some(Like::Malloc)
 }
 
-/// The least and the most of some factors, in words: `0.88 to 0.93`.
+/// The smallest and the largest of some factors, in words: `0.88 to 0.93`.
 fn from_to(factors: impl IntoIterator<Item = f64>) -> Option<String> {
     let range = crate::statistics::Range::of(factors)?;
     let (least, most) = (crate::tables::number(range.least), crate::tables::number(range.most));
