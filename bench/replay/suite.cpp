@@ -102,7 +102,7 @@ private:
     double share_;
 };
 
-/// Plays a stream in a separate process and stores the figures of the play in `out`.
+/// Replays a stream in a separate process, and stores the figures of the replay in `out`.
 void play(op_stream& stream, preload const& with, bool does_nothing, std::span<double> out)
 {
     words all{player()};
@@ -193,7 +193,7 @@ experiment compiling(workload const& w, double share, effort how)
     return e;
 }
 
-/// The programs whose recordings are compiled and played.
+/// The programs whose recordings are compiled and replayed.
 std::vector<workload> recorded_programs()
 {
     std::vector<workload> all = workloads();

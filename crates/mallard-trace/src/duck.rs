@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn utilisation_is_the_peak_of_all() {
+    fn utilisation_is_bytes_at_the_peak_per_byte_allocated() {
         assert_holds(utilisation(1000, 100.0, 400.0, 100.0, 400.0), 0.25);
         assert_holds(utilisation(1000, 400.0, 400.0, 400.0, 400.0), 1.0);
     }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_buckets() {
+    fn a_quantile_is_the_bucket_that_reaches_the_share() {
         let mut histogram = Histogram::default();
         for number in 1..=100 {
             histogram.add(number, 1.0);

@@ -19,7 +19,7 @@ const FORMAT: &str = "mallard trace";
 pub(crate) const IMPORTED_FROM: &str = "imported_from";
 pub(crate) const LACKS: &str = "lacks";
 pub(crate) const TIME_STEP_NS: &str = "time_step_ns";
-/// The things that a trace may lack, by the names that [`Manifest::lacks`] returns.
+/// The names of what a trace may lack, as [`Manifest::lacks`] returns them.
 pub mod lack {
     /// One thread stands for all threads of the program.
     pub const THREADS: &str = "threads";

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_double_when_the_time_is_longer_than_all() {
+    fn slices_double_when_the_run_is_longer_than_all_of_them() {
         let (mut width, mut slices) = (Width::default(), Slices::default());
         for ms in 0..100 {
             let slice = width.slice(ms * FIRST_SLICE_NS);

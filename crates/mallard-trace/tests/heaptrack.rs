@@ -184,7 +184,7 @@ fn a_trace_says_what_its_file_lacks() {
 }
 
 #[test]
-fn functions_that_were_inlined_files_and_modules_have_their_names() {
+fn inlined_functions_files_and_modules_keep_their_names() {
     let text = "v 10400 3\ns 6 /bin/a\ns 5 outer\ns 5 inner\ns 3 a.c\ns 7 nameles\n\
                 i 1234 1 3 4 a 2 4 14\ni 99 1\nt 1 0\nt 2 1\na 8 1\n+ 0\na 9 2\n+ 1\n";
     let (_folder, trace) = trace_of(text);

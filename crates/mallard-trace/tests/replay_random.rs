@@ -224,7 +224,7 @@ fn plans_with_regions_and_sites_make_the_calls_of_the_program() {
 }
 
 #[test]
-fn escapes_are_left_out_if_the_caller_insists() {
+fn frees_of_escaped_blocks_are_left_out_if_the_caller_insists() {
     for seed in 0..40 {
         let (program, mut random) = program(seed, 1 + seed as usize % 4, 800);
         let end = ["drained", "sure"][random.below(2)];

@@ -228,7 +228,7 @@ impl Candidates {
         self.lists.len()
     }
 
-    /// The function that allocates on a call stack, without functions that pass an allocation on.
+    /// The innermost function on a call stack that does more than pass an allocation on.
     pub fn site(&self, node: u32) -> String {
         let functions = self.stacks.functions(node as i32);
         let own = functions.iter().find(|info| !is_wrapper(info.function));

@@ -1,9 +1,9 @@
 //! Hands out the numbers of slots and targets, and uses returned numbers again.
 //!
 //! A thread takes the number that it gave back last. This needs no wait, because the thread itself has
-//! ended the previous use of the number. The numbers that other threads gave back are taken only if
-//! there are more of them than `spare`, the oldest first, and after a wait for the thread that gave the
-//! number back. So at any time
+//! ended the previous use of the number. The numbers that other threads gave back are taken, the oldest
+//! first, only if there are more of them than `spare`. Before the use, the thread waits for the thread
+//! that gave the number back. So at any time
 //!
 //! ```text
 //! numbers  <=  numbers in use  +  spare  +  1

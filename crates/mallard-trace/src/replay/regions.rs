@@ -61,7 +61,7 @@ struct Instance {
 pub(super) struct Held {
     /// The thread that frees.
     pub by: usize,
-    /// The thread that wrote the slot last, and its position after that.
+    /// The thread that wrote the slot last, and the position of that thread after the write.
     pub writer: usize,
     pub at: u64,
     pub op: Op,
@@ -73,12 +73,12 @@ pub(super) struct Regions {
     plan: String,
     rules: Vec<RuleState>,
     instances: Vec<Instance>,
-    /// Instances that are over, whose places can be used again.
+    /// Indices of instances that are over. New instances use these indices again.
     free: Vec<u32>,
     /// For each thread, the current instance of each rule.
     current: Vec<Vec<u32>>,
     targets: Vec<format::Target>,
-    /// Frees that wink-out has left out, whose slots are not given back yet.
+    /// Frees that wink-out has left out. Their slots are not given back yet.
     left_out: Vec<Held>,
 }
 

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_the_one_of_the_talk() {
+    fn the_table_of_strategies_is_the_one_of_the_talk() {
         let numbers = |chosen: &dyn Fn(Strategy) -> bool| -> Vec<usize> {
             Strategy::all().filter(|&s| chosen(s)).map(Strategy::number).collect()
         };

@@ -53,7 +53,7 @@ impl fmt::Display for Validity {
     }
 }
 
-/// Counts of things that the compiler found in a trace or a plan, and that an op stream cannot express.
+/// Counts of what the compiler found in a trace or a plan, but cannot express in an op stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Oddities {
     pub unknown_blocks: u64,

@@ -57,7 +57,7 @@ pub struct Field {
 /// A table.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
-    /// The name of the table, of its file or of the folder of its files.
+    /// The name of the table. Its file, or the folder of its files, has the same name.
     pub name: &'static str,
     /// Whether the table is a folder of files of at most 64 Mi rows each.
     pub has_parts: bool,

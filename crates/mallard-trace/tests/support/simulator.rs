@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 /// A call: the thread, and how many calls the thread made before.
 pub type CallId = (usize, usize);
 
-/// What a call does, in a model or in a play.
+/// What a call does, in a model or in a simulated replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub op: u8,
@@ -29,7 +29,7 @@ struct Block {
     align: u8,
 }
 
-/// The state of a play.
+/// The state of a simulated replay.
 struct Play<'a> {
     file: &'a OpFile,
     slots: HashMap<u32, Block>,
