@@ -55,7 +55,7 @@ impl Clock {
         (self.ns + ticks as f64 * self.slope) as i64
     }
 
-    /// A duration in nanoseconds.
+    /// Converts a duration to nanoseconds.
     #[inline]
     pub fn duration_ns(&self, ticks: u32) -> i32 {
         (f64::from(ticks) * self.ns_per_tick) as i32

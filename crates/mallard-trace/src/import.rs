@@ -41,11 +41,11 @@ pub struct Options {
 /// Progress of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// How many records of the stream have been read.
+    /// This many records of the stream have been read.
     Records(u64),
-    /// How many addresses there are. Their functions are being looked up.
+    /// Functions are being looked up for this many addresses.
     Symbols(usize),
-    /// How many sites there are. Their figures are being computed.
+    /// Figures are being computed for this many sites.
     Sites(usize),
 }
 

@@ -106,8 +106,8 @@ pub(crate) fn has_name(function: &str) -> bool {
     !function.contains("+0x")
 }
 
-/// Returns the forms in which a plan may write a function: in full, as `mallard sites` shows it,
-/// and without result and arguments.
+/// Returns the forms in which a plan may write a function: the full name, the name that `mallard sites`
+/// shows, and the name without result and arguments.
 pub(crate) fn forms(function: &str) -> [String; 3] {
     let shown = short(function);
     let plain = shown.replace("<…>", "");

@@ -146,7 +146,7 @@ fn unnamed_functions_are_regions_only_if_no_function_has_a_name() {
 }
 
 #[test]
-fn a_trace_of_samples_has_no_regions_and_a_note() {
+fn a_sampled_trace_has_a_note_instead_of_regions() {
     let mut script = Script::with(&Header { sample_bytes: 1000, ..support::header() });
     documents(&mut script, 40);
     let regions = found(script);

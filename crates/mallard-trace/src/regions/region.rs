@@ -88,7 +88,7 @@ pub struct Region {
     pub one_size_share: f64,
     /// Blocks that outlive their instance, including blocks that are never freed.
     pub escapes: u64,
-    /// Bytes of these blocks.
+    /// Bytes of the blocks that escape.
     pub escape_bytes: u64,
     /// How many of the escaped blocks another thread freed.
     pub foreign_escapes: u64,
@@ -131,7 +131,7 @@ pub struct EscapeSite {
     pub function: String,
     /// Blocks that escape.
     pub blocks: u64,
-    /// Bytes of these blocks.
+    /// Bytes of the blocks that escape.
     pub bytes: u64,
 }
 

@@ -122,7 +122,8 @@ impl Opened {
         let live = self.bytes - self.offsets.remove(index);
         let peak = self.peaks.remove(index).max(live);
         let run = if open.run_after == self.changes { open.run } else { Run::default() };
-        // Instances inside of this one may outlast it. Their frees and growth count here too.
+        // Inner instances may outlast this instance. The frees and growth of inner instances count here
+        // too.
         let inner = self.open[index..].iter();
         let (freed, grown) = inner.fold((open.freed, open.grown), |(freed, grown), inner| {
             (freed + inner.freed, grown + inner.grown)

@@ -46,7 +46,7 @@ pub struct RuleResult {
     pub unfinished: u64,
     /// Blocks that the rule allocates.
     pub blocks: u64,
-    /// Bytes of these blocks, including growth by realloc.
+    /// Bytes of the blocks that the rule allocates, including growth by realloc.
     pub bytes: u64,
     /// Blocks that outlived their instance, including blocks that were never freed.
     pub escapes: u64,

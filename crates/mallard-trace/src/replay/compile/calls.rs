@@ -226,7 +226,7 @@ impl Compiler<'_> {
         self.insert(row.old_alloc, Block { at, writer: thread as u32, ..block })
     }
 
-    /// Adds the `realloc_from` of a realloc, and returns the second op, which has the kind `kind`.
+    /// Adds the first op of a realloc, `realloc_from`. Returns the second op, which has the kind `kind`.
     fn realloc_ops(&mut self, row: &Row, thread: usize, block: &Block, kind: u8, size: u64) -> Op {
         let gap = self.begin_call(row, thread);
         self.emitter.wait_for(thread, block.writer as usize, block.at);
