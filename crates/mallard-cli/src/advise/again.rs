@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_second_recording_counts_only_where_wink_out_saves_enough() {
+    fn a_missing_second_recording_is_noted_only_if_wink_out_saves_enough() {
         let mut evidence = Evidence { recordings: 1, ..sample::document() };
         leave_out(&mut evidence, "--no-try was given".to_string());
         assert_eq!(evidence.not_again.as_deref(), Some("--no-try was given"));

@@ -23,7 +23,8 @@ pub struct Evidence {
     pub bound: Bound,
     /// The resident memory.
     pub memory: Memory,
-    /// The largest sites, those with the most call time first. Growing sites are among them.
+    /// The largest sites by several properties, and the growing sites. The site with the most time in
+    /// calls comes first.
     pub sites: Vec<Site>,
     /// Regions, as the trace has them.
     pub regions: Vec<Region>,

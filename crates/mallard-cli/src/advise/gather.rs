@@ -170,8 +170,8 @@ fn bound(manifest: &Manifest, regions: &[Region], cpu_ns: Option<f64>) -> Bound 
     }
 }
 
-/// The largest share of the page faults that blocks can have caused: one for each block, and one for
-/// each page that a block is long. Code, stacks and the start of the process cause the others.
+/// The upper limit of the share of page faults that blocks caused: one fault for each block, and one for
+/// each page of its length. Code, stacks and the start of the process cause other faults.
 fn faults_of_blocks(manifest: &Manifest) -> f64 {
     let totals = &manifest.totals.sites;
     let pages = totals.bytes.max(0) as f64 / PAGE_BYTES as f64 + totals.allocs.max(0) as f64;

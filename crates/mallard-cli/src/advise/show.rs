@@ -96,7 +96,7 @@ impl Advice<'_> {
         )
     }
 
-    /// A note that the program itself was not run. Empty if it was.
+    /// A note that the program itself was not run again. Empty if the program can run.
     fn not_again(&self) -> String {
         match &self.evidence.program.cannot_run {
             Some(why) => format!("  note: the program was not run again: {why}\n"),

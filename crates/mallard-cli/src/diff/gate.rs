@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_one_of_the_number_before() {
+    fn a_share_is_relative_to_the_number_before() {
         assert!(passes("peak<+5%", 100, 104) && !passes("peak<+5%", 100, 105));
         assert!(passes("peak<=+5%", 100, 105) && !passes("peak<=+5%", 100, 106));
         assert!(passes("peak<-5%", 100, 94) && !passes("peak<-5%", 100, 96));

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_without_a_name_is_said_in_words() {
+    fn a_function_without_a_name_is_described_in_words() {
         let words = "a function of libx.so.1 without symbols (+0x1f3)";
         assert_eq!(in_words("libx.so.1+0x1f3"), words);
         assert_eq!(

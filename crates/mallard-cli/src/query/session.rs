@@ -41,8 +41,8 @@ impl Session<'_> {
             Some(_) => self.batch(),
             None => self.shell(),
         };
-        // SIGINT is caught and not passed on: the terminal sends it to DuckDB as well, whose shell
-        // then stops only the query.
+        // SIGINT is caught and not passed on. The terminal also sends it to DuckDB, and the shell of
+        // DuckDB then stops only the query.
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|e| self.no_start(&e))?;
         let mut child = command.spawn().map_err(|e| self.no_start(&e))?;
         let process = Pid::from_raw(child.id() as i32);

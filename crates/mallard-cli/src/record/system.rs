@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_are_told_once_until_they_change() {
+    fn mappings_are_reported_once_until_they_change() {
         let mut sampler = Sampler::new(std::process::id());
         let first = sampler.memory().unwrap();
         let mapped = first.mapped.clone().unwrap();

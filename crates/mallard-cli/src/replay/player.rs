@@ -91,9 +91,9 @@ impl Manner {
         self.touch.word()
     }
 
-    /// Decides what is written to new blocks, if the user leaves that open. `of_program` are the
-    /// page faults of the program, `replayed` those of a play that writes to all pages. Returns a
-    /// note if nothing is to be written.
+    /// Decides what is written to new blocks, if the user leaves that open. `of_program` is the number
+    /// of page faults of the program, and `replayed` the number in a play that writes to all pages.
+    /// Returns a note if nothing is to be written.
     ///
     /// A program that allocates large buffers and writes to a part of them has fewer page faults than
     /// a replay that writes to all pages.

@@ -118,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_regions_and_what_is_null_are_taken_out() {
+    fn regions_and_null_members_are_taken_out() {
         let text = json!({"version": 1, "verdict": "leave", "cards": [{"title": "a", "how": null}],
             "matrix": [{"name": "AS4", "low": null}], "regions": [{"shown": "f"}], "sites": [1]});
         let advice = Advice::of(&text.to_string());
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn many_changes_are_cut_and_that_is_said() {
+    fn many_changes_are_cut_and_a_note_says_so() {
         let matrix: Vec<_> = (0..500).map(|n| json!({"name": n})).collect();
         let advice = Advice::of(&json!({"version": 1, "matrix": matrix}).to_string());
         assert_eq!(advice.shown.unwrap()["matrix"].as_array().unwrap().len(), CHANGES_MAX);

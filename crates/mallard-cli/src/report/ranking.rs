@@ -1,4 +1,4 @@
-//! Orders sites by how much they matter, and adds up those that matter least.
+//! Orders sites by how much they matter, and adds up the sites that matter least.
 
 use mallard_trace::SiteRow;
 use std::cmp::Reverse;
@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 /// The largest number of single sites.
 pub const SITES_MAX: usize = 100_000;
 
-/// The sites of a trace, those that matter most first.
+/// The sites of a trace. The site that matters most comes first.
 pub struct Ranked {
     /// The sites that are kept, in order.
     pub kept: Vec<SiteRow>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Whether a name is that of a file with an object. Every other name means a trace.
+/// Whether a file has the object of a report, by its name. Every other name means a trace.
 pub fn is_object(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "json")
 }

@@ -156,7 +156,7 @@ pub struct Machine {
     /// The part of the name that distinguishes the machine: the processor, the processor and its
     /// caches, or the whole name.
     pub title: String,
-    /// The common name, such as Zen 3. The title, if the machine has none.
+    /// The common name, such as Zen 3. If there is no common name, the title.
     pub common: String,
     /// The evidence for the common name.
     pub known_by: String,

@@ -77,8 +77,8 @@ pub struct Report {
     memory: Judged,
     /// The judgements on CPU time by the blocks of the choice alone (see `turns`).
     chosen: Judged,
-    /// The results of fresh runs of the best candidates, by their indices among those that are not
-    /// broken.
+    /// The results of fresh runs of the best candidates. Key: the place of the candidate among the
+    /// candidates that are not broken.
     confirmed: Confirmed,
     /// The least difference that counts, as a share of the base.
     pub min_gain: f64,
@@ -183,11 +183,11 @@ impl Report {
         )
     }
 
-    /// Compares the savings with those that a replay found, and stores the shares.
+    /// Stores which shares of the measured savings a replay found.
     #[cfg(feature = "recordings")]
     pub fn explain(&mut self, replayed: &Savings) {
-        // The savings of the replay are shares of the CPU time in the recording, which differs from
-        // that of the trial.
+        // The savings of the replay are shares of the CPU time in the recording. The CPU time in the
+        // trial differs.
         let scale = replayed.program_ns / self.measured.median_of_all(0, |f| f.cpu_ns);
         let measured = &self.measured;
         let share = |index: usize| {
@@ -233,7 +233,7 @@ impl Report {
         Some((row, &self.cpu.candidates[place]))
     }
 
-    /// The place of a candidate among those that are not broken.
+    /// The place of a candidate among the candidates that are not broken. `None` if it is broken.
     fn place(&self, index: usize) -> Option<usize> {
         self.measured.alive().iter().position(|&alive| alive == index)
     }

@@ -265,7 +265,7 @@ impl Measurement<'_> {
         }
         self.out.lacks_fresh = winners.is_empty();
         if winners.is_empty() {
-            // Without fresh blocks, further blocks of the choice may yet decide.
+            // Without fresh blocks, further blocks of the choice may still decide.
             return if self.races { self.blocks(0) } else { Ok(()) };
         }
         if self.races {

@@ -1,4 +1,4 @@
-//! Drops candidates early, so that the budget goes to those that may win.
+//! Drops candidates early, so that the candidates that may win have most of the budget.
 //!
 //! Successive halving (Jamieson and Talwalkar 2016): the time of the choice has rounds of equal length,
 //! and half of the candidates go on after each. In addition, a candidate whose CPU time is clearly worse

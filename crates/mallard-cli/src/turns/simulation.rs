@@ -304,7 +304,7 @@ fn none_of_three_candidates_is_dropped() {
     let outcome = trial(of, &[saving(-0.3)], 1);
     assert_eq!(outcome.cpu.candidates[0].verdict, Verdict::Loss);
     assert!(outcome.measured.fresh.is_none() && outcome.measured.dropped[0].is_none());
-    // Of three, none is dropped, however much it loses.
+    // None of three candidates is dropped, however large its loss is.
     let of = Trial { budget: 40.0, ..of };
     let three = trial(of, &[saving(-0.3), saving(-0.5), saving(0.1)], 1);
     let verdicts: Vec<Verdict> = three.cpu.candidates.iter().map(|of| of.verdict).collect();

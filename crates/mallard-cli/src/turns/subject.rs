@@ -206,7 +206,7 @@ impl Runner {
         }
         self.alive(&mut server)?;
         let ended = terminate(&mut server)?;
-        // The first load includes the start of the program. With several loads, only the others count.
+        // The first load includes the start of the program. Of several loads, the first does not count.
         let wall = if count > 1 {
             (last - begin) * count as u32 / (count as u32 - 1)
         } else {

@@ -20,7 +20,7 @@ pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     [format!("{saved} ({low} to {high})"), verdict]
 }
 
-/// A line with the results of fresh runs of the best candidates. Empty if there are none.
+/// A line with the results of fresh runs of the best candidates. Empty without fresh runs.
 pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &str) -> String {
     let all: Vec<_> = named.collect();
     let Some((_, first)) = all.first() else { return String::new() };

@@ -24,7 +24,7 @@ pub struct Fresh {
     pub judgement: Judgement,
 }
 
-/// The candidates with a gain, those that save the most first. Empty if there was only one candidate,
+/// The candidates with a gain. The largest saving comes first. Empty if there was only one candidate,
 /// because then nothing was chosen.
 pub fn winners(judged: &Judged) -> Vec<usize> {
     let all = &judged.candidates;
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn fresh_blocks_replace_what_the_blocks_of_the_choice_showed() {
-        // Three blocks decide nothing, and eight fresh ones do.
+        // Three blocks decide nothing, but eight fresh blocks do.
         let mut judged = judge(&blocks(&[0.05, -0.3, 0.2], 3), 0.02);
         settle(&mut judged, &blocks(&[0.19, 0.01], 8), &[2, 0], 0.02);
         let verdicts: Vec<Verdict> = judged.candidates.iter().map(|of| of.verdict).collect();
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(verdicts, expected);
         assert!((judged.candidates[2].saving - 0.19).abs() < 1e-9);
         assert_eq!(judged.control.verdict, Verdict::NoDifference);
-        // A gain of the choice that is none in fresh blocks is contradicted.
+        // Fresh blocks contradict a gain of the choice.
         let mut judged = judge(&blocks(&[0.05, 0.0], 10), 0.02);
         settle(&mut judged, &blocks(&[0.01], 8), &[0], 0.02);
         assert_eq!(judged.candidates[0].why, Some(Why::NotConfirmed));

@@ -143,8 +143,8 @@ pub struct Judgement {
     pub low: f64,
     /// The upper end of the 95 % interval of the median.
     pub high: f64,
-    /// The probability that chance alone makes such a difference. It is multiplied for the number of
-    /// candidates, by Holm's method.
+    /// The probability that chance alone makes such a difference, corrected for the number of
+    /// candidates by Holm's method.
     pub p: f64,
     /// The verdict.
     pub verdict: Verdict,
@@ -200,8 +200,8 @@ pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
     judge_all(control, candidates, min_gain)
 }
 
-/// Judges as `judge` does. The figures are those of the base, of its control, and of each candidate in
-/// the first blocks: a candidate that was dropped early has fewer than the base.
+/// Judges as `judge` does. Each list has one figure for each block. The list of a candidate that was
+/// dropped early ends with the last block of this candidate.
 pub fn judge_each(base: &[f64], control: &[f64], candidates: &[Vec<f64>], min_gain: f64) -> Judged {
     let differences = |of: &[f64]| Differences::of(base.iter().copied().zip(of.iter().copied()));
     let candidates = candidates.iter().map(|of| differences(of)).collect();
@@ -246,7 +246,8 @@ pub fn half_width(blocks: &[Block]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The distance by which noise moves both ends of an interval outwards. Two runs of the base show it.
+/// The distance by which noise moves both ends of an interval outwards, computed from the difference
+/// between two runs of the base.
 pub fn margin(control: &Judgement, min_gain: f64) -> f64 {
     let Judgement { saving, low, high, .. } = *control;
     widening(&Interval { saving, low, high }, min_gain)
@@ -269,8 +270,8 @@ fn columns(blocks: &[Block]) -> usize {
     blocks.iter().map(|b| b.candidates.len()).max().unwrap_or(0)
 }
 
-/// Corrects probabilities for the number of tests (Holm 1979): the smallest is multiplied by the
-/// number of tests, the next by one less, and none becomes smaller than the one before.
+/// Corrects probabilities for the number of tests n (Holm 1979). The smallest is multiplied by n, the
+/// next by n - 1, and so on. No result is smaller than the result before it.
 fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));

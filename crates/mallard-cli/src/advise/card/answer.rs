@@ -1,5 +1,5 @@
-//! The sentences of two kinds of cards that change nothing: to leave the allocator as it is, and that
-//! the measurements do not decide.
+//! The sentences of the two kinds of cards that change nothing: one says to leave the allocator as it
+//! is, the other says that the measurements do not decide.
 
 use super::choose;
 use super::words::{judged, too_large, ALTERNATIVES_MAX, BOUND_MAX};

@@ -251,8 +251,8 @@ fn open(evidence: &Evidence) -> Vec<String> {
     reasons
 }
 
-/// The malloc or setting that more runs of the program should decide about: the one that saves most
-/// among those that seem to save enough.
+/// The malloc or setting that seems to save the most, if measurements do not decide about it. More runs
+/// of the program may decide. `None` if no undecided malloc or setting seems to save enough.
 pub fn to_try(evidence: &Evidence) -> Option<&Candidate> {
     let whole = unsettled(evidence).filter(|of| of.kind != Kind::Strategy);
     let promising = whole.filter(|of| of.cpu.saving >= evidence.min_gain);

@@ -1,7 +1,7 @@
 //! Cards: what a reader should do, where, what the change saves, and how to check the change.
 //!
 //! `choose` decides which changes get a card, and in which order. `words` writes the sentences, and
-//! `answer` writes those of cards that change nothing. `text` lays a card out for the terminal. JSON
+//! `answer` those of cards that change nothing. `text` lays a card out for the terminal. JSON
 //! has the members of [`Card`] as keys.
 
 mod answer;

@@ -61,7 +61,7 @@ fn a_leak_is_named_by_the_function_of_the_program() {
 }
 
 #[test]
-fn of_equal_savings_the_one_with_destructors_comes_first_unless_they_take_time() {
+fn of_equal_savings_a_change_that_runs_destructors_comes_first_unless_they_take_time() {
     let mut evidence = sample::document();
     evidence.candidates[1].cpu = sample::judged(0.305, Verdict::Gain);
     evidence.regions[0].teardown_ns = 1e6;
@@ -71,7 +71,7 @@ fn of_equal_savings_the_one_with_destructors_comes_first_unless_they_take_time()
 }
 
 #[test]
-fn of_equal_savings_the_one_with_less_work_comes_first() {
+fn of_equal_savings_the_change_with_less_work_comes_first() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     let setting = sample::malloc("glibc:trim=1GiB", Kind::Variable).candidates;
     evidence.candidates.extend(setting);
@@ -389,7 +389,7 @@ fn the_code_is_for_the_library_that_allocates() {
 }
 
 #[test]
-fn two_functions_of_which_one_calls_the_other_have_one_card() {
+fn a_function_and_its_caller_have_one_card() {
     let mut evidence = sample::document();
     let outer = Region { function: "run".into(), shown: "run".into(), ..sample::region() };
     evidence.regions.push(outer);

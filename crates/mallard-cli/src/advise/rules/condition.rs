@@ -37,7 +37,7 @@ pub enum Subject<'a> {
 pub enum Condition {
     /// The trace shows the whole run.
     WholeRun,
-    /// No block is freed by another thread than the one that allocated it.
+    /// No thread frees a block that another thread has allocated.
     NoForeignFrees,
     /// No block outlives its instance, whatever ends the instances.
     NoEscapes,
@@ -276,7 +276,7 @@ pub fn finished(of: &Region) -> u64 {
     of.instances.saturating_sub(of.unfinished)
 }
 
-/// The regions of the same function. Each has another kind of end.
+/// The regions of the function of a region. They differ in what ends their instances.
 fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a Region> {
     let same = move |twin: &&Region| twin.function == of.function;
     evidence.regions.iter().filter(same).chain([of])

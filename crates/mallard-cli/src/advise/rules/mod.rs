@@ -99,7 +99,7 @@ pub struct Rule {
     pub action: Action,
     /// The parts of a program to which the rule is applied.
     pub about: About,
-    /// The number of the strategy that is played; 0 if none is.
+    /// The number of the strategy that is played; 0 for a rule without a strategy.
     pub strategy: usize,
     /// The conditions that must all hold.
     pub when: &'static [Condition],

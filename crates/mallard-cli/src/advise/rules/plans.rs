@@ -14,7 +14,7 @@ const SITES_MAX: usize = 4;
 /// The largest number of functions whose sites are played together.
 const TOGETHER_MAX: usize = 6;
 
-/// The plans that the rules propose, those that can save most first.
+/// The plans that the rules propose: first plans for regions, then plans for sites.
 pub fn plans(evidence: &Evidence) -> Vec<Proposal> {
     let mut all = regions(evidence);
     all.extend(sites(evidence));
@@ -26,7 +26,7 @@ fn rules(about: About) -> impl Iterator<Item = &'static Rule> {
     ALL.iter().filter(move |rule| rule.about == about && rule.strategy > 0)
 }
 
-/// Plans for regions, those with the most time in calls and frees first.
+/// Plans for regions. The region with the most time in calls and frees comes first.
 fn regions(evidence: &Evidence) -> Vec<Proposal> {
     let mut functions: Vec<&str> = Vec::new();
     let mut places: Vec<usize> = (0..evidence.regions.len()).collect();
@@ -54,8 +54,8 @@ fn regions(evidence: &Evidence) -> Vec<Proposal> {
     with_plans.take(REGIONS_MAX).flatten().collect()
 }
 
-/// Chooses among the regions of a function to which a rule applies: the one with the most instances.
-/// These regions differ in what ends their instances.
+/// Of the regions of a function (`twins`) to which a rule applies, chooses the region with the most
+/// instances. The regions differ in what ends their instances.
 fn best_of(evidence: &Evidence, rule: &Rule, twins: &[usize]) -> Option<usize> {
     let applies =
         |&place: &usize| rule.applies(evidence, &Subject::Region(&evidence.regions[place]));

@@ -21,7 +21,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn a_packed_text_is_smaller_and_comes_back() {
+    fn a_packed_text_is_smaller_and_unpacks_to_the_same_text() {
         let text = "<td>1.00</td>".repeat(1000) + "\u{d7} <b>";
         let packed = packed(&text);
         assert!(packed.len() < 200, "{}", packed.len());

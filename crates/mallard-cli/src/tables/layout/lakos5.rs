@@ -44,7 +44,7 @@ fn conditions(table: Table, all: &[&Experiment]) -> Table {
             let clean = figure("clean").and_then(|r| r.median);
             let cells = columns.iter().map(|column| {
                 let row = figure(column);
-                // The ratio of the figure to that of the same contender in a clean heap.
+                // Divides the figure by the figure of the same contender in a clean heap.
                 let kept = clean.zip(row.and_then(|r| r.median)).and_then(|(c, m)| ratio(c, m));
                 let mut cell = Cell::of(row).shaded(kept);
                 cell.ratio = kept.map_or(String::new(), times);

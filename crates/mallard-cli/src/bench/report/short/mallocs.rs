@@ -27,7 +27,7 @@ impl<'a> Mallocs<'a> {
     }
 
     /// The mallocs that were measured on at least half of the machines. Of several versions of a
-    /// library, the one that takes the least time is shown.
+    /// library, only the version that takes the least time is shown.
     fn choose(&self) -> Vec<String> {
         let column = self.lead();
         let measured = self.machines_with(column).count();
