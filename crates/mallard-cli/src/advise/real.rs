@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_decide_nothing_leave_what_the_replay_has_ruled_out() {
+    fn a_candidate_that_a_replay_rules_out_stays_ruled_out_if_runs_decide_nothing() {
         let open = judged(0.05, Verdict::NotMeasurable);
         let says = |of: Candidate, tried: &Judgement| says_more(&of, tried, 0.02);
         let ruled_out = || replayed("a", 0.011, Verdict::NoDifference, None);

@@ -65,7 +65,7 @@ pub fn named(library: &Path) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Finds a library as the dynamic linker does.
+/// Finds a library by its name: in the cache of the dynamic linker, or in the usual folders.
 fn in_system(name: &str) -> Option<PathBuf> {
     let cached = cache().iter().find(|(known, _)| known == name).map(|(_, path)| path.clone());
     let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();

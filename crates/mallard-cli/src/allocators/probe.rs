@@ -69,7 +69,7 @@ pub fn is_of_libc(library: &Path) -> bool {
     name.starts_with("libc.so") || name.starts_with("libc-")
 }
 
-/// The library whose malloc a program calls in the user's environment.
+/// The library whose malloc a program calls in the user's environment. `None` if the probe fails.
 pub fn malloc_as_started() -> Option<PathBuf> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| run(|_| {}).ok().map(|answer| answer.0)).clone()

@@ -19,7 +19,7 @@ pub fn bound(manifest: &Manifest) -> Option<f64> {
     shares(manifest).map(|shares| (shares.calls + shares.faults).min(1.0))
 }
 
-/// The two parts of [`bound`].
+/// The two parts of [`bound`]. `None` in the same cases.
 pub fn shares(manifest: &Manifest) -> Option<Shares> {
     let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
     let cpu_ns = note("user_ns")? + note("system_ns")?;

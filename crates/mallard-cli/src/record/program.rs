@@ -128,8 +128,8 @@ fn is_for_this_machine(data: &[u8]) -> bool {
     data.get(4) == Some(&elf::ELFCLASS64) && data.get(18..20) == Some(&machine().to_le_bytes()[..])
 }
 
-/// A warning about a program with its own memory management, which calls malloc for only a part of its
-/// memory.
+/// A warning about an interpreter with its own memory management, recognised by its file name. Such a
+/// program calls malloc for only a part of its memory.
 fn hint(path: &Path) -> Option<Finding> {
     let name = path.file_name()?.to_string_lossy();
     if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {

@@ -82,14 +82,15 @@ fn others(trace: &Trace, process: i32) -> Result<f64, Failure> {
 }
 
 /// The CPU time that recording adds to a program, as a multiple of the time that the recorder measures
-/// in its own code: least, likely and most. The multiple is not 1, because the recorder evicts data of
-/// the program from the caches, and measures only a part of the calls. In 12 programs on two
+/// in its own code: lower limit, likely value and upper limit. The recorder also evicts data of the
+/// program from the caches, and measures only a part of the calls. In 12 programs on two
 /// processors, the multiple was 0.45 to 1.93, with a median of 1.2.
 const RECORDING: (f64, f64, f64) = (0.5, 1.2, 1.9);
 /// The largest share of the CPU time that is ascribed to recording.
 const RECORDING_MAX: f64 = 0.9;
 
-/// The CPU time of the program without the time of recording, in ns: least, likely and most.
+/// The CPU time of the program without the time of recording, in ns: lower limit, likely value and upper
+/// limit. `None` if the trace does not have it.
 pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     let manifest = trace.manifest();
     let note = |name: &str| manifest.notes.get(name).and_then(|value| value.as_f64());

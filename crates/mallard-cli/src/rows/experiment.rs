@@ -101,7 +101,8 @@ impl Experiment {
         self.best(|r| is_local(&r.contender))
     }
 
-    /// The factor by which a contender is better than the baseline.
+    /// The figure of the baseline divided by the figure of a contender: above 1 if the contender is
+    /// better.
     pub fn gain(&self, row: &Row) -> Option<f64> {
         ratio(self.baseline()?.median?, row.median?)
     }

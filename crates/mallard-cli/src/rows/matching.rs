@@ -189,8 +189,8 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     groups.into_iter().filter_map(chosen).collect()
 }
 
-/// Mallard's contender with the lowest cost over all cases, measured relative to the best contender
-/// in each case. Only contenders that have figures for most cases count.
+/// Mallard's contender with the lowest mean cost, relative to the best contender of each case. A
+/// contender needs figures for at least 4/5 as many cases as the contender with the most cases.
 pub fn choice(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Option<String> {
     let names = contenders(all);
     let names: Vec<&String> =

@@ -220,7 +220,7 @@ impl Report {
         self.candidates.iter().enumerate().map(row).collect()
     }
 
-    /// The candidate that saves the most CPU time, by its name.
+    /// The name of the winner.
     pub fn best(&self) -> Option<String> {
         self.winner().map(|(row, _)| row.subject.name.clone())
     }

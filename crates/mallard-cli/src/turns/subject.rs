@@ -167,8 +167,8 @@ impl Runner {
         Ok(run)
     }
 
-    /// The time in which processes that a program leaves running must end. A server with a load may
-    /// leave some, because its load is another child of this process.
+    /// The time in which processes that a program leaves running must end. `None` if they may run on:
+    /// beside a server, the load is another child of this process.
     fn grace(&self, turn: Turn) -> Option<Duration> {
         let grace = if turn.watches { orphans::GRACE } else { Duration::ZERO };
         (self.ends_orphans && self.load.is_none()).then_some(grace)

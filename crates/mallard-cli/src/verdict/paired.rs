@@ -88,9 +88,9 @@ impl Differences {
     /// The probability that a difference as large as this one, in either direction, comes from
     /// chance: a sign-flip test over the sum of signed ranks.
     ///
-    /// If base and candidate are the same, either figure of a block could have been the other's, so
-    /// all 2^n choices of signs are equally likely. The share of choices that give a sum as far from
-    /// the middle is counted exactly. Ranks limit what one disturbed run can do to the sum.
+    /// If base and candidate are the same, the two figures of a block can be exchanged, so all 2^n
+    /// choices of signs are equally likely. The share of choices whose sum is at least as far from the
+    /// middle is counted exactly. Ranks limit what one disturbed run can do to the sum.
     pub fn p(&self) -> f64 {
         let (ranks, observed) = signed_ranks(&self.signed);
         let total: usize = ranks.iter().sum();

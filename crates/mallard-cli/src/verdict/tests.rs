@@ -54,8 +54,8 @@ fn the_sign_flip_test_equals_a_count_of_all_signs() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..60 {
         let n = 1 + round % 10;
-        // Whole numbers give zeros and equal sizes. The figures are from 64 to 128, a power of two
-        // apart, so that shares of the larger figure keep the ties.
+        // Whole numbers give zeros and equal sizes. The larger figure of each pair is 128, a power of
+        // two: shares of 128 are exact, so equal sizes stay equal.
         let signed: Vec<f64> = (0..n).map(|_| f64::from(random.i32(-4..6))).collect();
         let pair = |d: &f64| if *d > 0.0 { (128.0, 128.0 - d) } else { (128.0 + d, 128.0) };
         let found = Differences::of(signed.iter().map(pair)).unwrap().p();
@@ -196,7 +196,7 @@ fn a_control_that_differs_hides_differences_of_its_own_size() {
 }
 
 #[test]
-fn the_control_turns_no_difference_into_no_gain() {
+fn a_biased_control_does_not_turn_no_difference_into_a_gain() {
     // The interval of 1 % to 1.6 %, widened by 0.7 %, is above 0 and reaches beyond 2 %.
     let savings = [1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.0, 1.6];
     assert_eq!(first(&blocks(&savings)).verdict, Verdict::NoDifference);

@@ -139,7 +139,8 @@ pub fn need_recording(evidence: &Evidence) -> Vec<String> {
     evidence.candidates.iter().filter(needs).map(line).collect()
 }
 
-/// The command that measures one malloc alone, for longer.
+/// The command that measures one malloc alone, for longer. `None` if the command line of the program is
+/// unknown.
 pub fn try_alone(evidence: &Evidence, of: &Candidate, budget: Duration) -> Option<String> {
     let command = evidence.program.command.as_deref()?;
     let seconds = budget.as_secs().max(1);

@@ -124,7 +124,8 @@ pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> 
     reasons
 }
 
-/// Why no memory may be dropped at once: no second recording shows that no block outlives its call.
+/// Why no memory may be dropped at once, if the second recording is missing. Only two recordings show
+/// that no block outlives its call.
 pub fn no_second_recording(evidence: &Evidence) -> Option<String> {
     (evidence.recordings < RECORDINGS_MIN).then(|| match &evidence.not_again {
         Some(why) => format!("it needs a second recording, and {why}"),

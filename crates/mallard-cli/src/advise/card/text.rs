@@ -64,7 +64,7 @@ impl Card {
         text
     }
 
-    /// Where the change is made.
+    /// The place of the change: its region, or else its site. `None` for the whole program.
     pub fn place(&self) -> Option<Place> {
         let region = self.region.as_ref().map(|of| (&of.shown, &of.file, of.line));
         let site = self.site.as_ref().map(|of| (&of.shown, &of.file, of.line));
@@ -94,7 +94,7 @@ impl Card {
         Some(format!("{} of the CPU time, {by}{likely}", part(&total)))
     }
 
-    /// The saving in three parts.
+    /// The saving in three parts. `None` if it was not measured in parts.
     fn parts(&self) -> Option<String> {
         let (allocator, pages) = (self.saving.allocator?, self.saving.pages?);
         let locality = match (self.saving.locality, self.saving.measured_by) {

@@ -55,7 +55,7 @@ pub fn title(rule: &Rule, function: &str, of: Option<&Candidate>, action: Action
     }
 }
 
-/// The variables of a setting, as a shell needs them.
+/// The variables of a setting, as a shell needs them. `None` for a malloc without variables.
 fn variables(name: &str) -> Option<String> {
     let entry = allocators::list().iter().find(|entry| entry.name == name)?;
     Some(entry.environment.clone()).filter(|variables| !variables.is_empty())
@@ -96,7 +96,8 @@ pub fn evidence(
     all
 }
 
-/// The functions of a call stack, from the first function of the program outwards.
+/// The functions of a call stack, from the innermost function of the program outwards. `None` if there
+/// is only one.
 fn stack(of: &Site) -> Option<String> {
     let own = of.stack.iter().position(|name| *name == of.owner.shown).unwrap_or(0);
     let shown: Vec<&str> = of.stack[own.min(of.stack.len())..].iter().map(String::as_str).collect();
@@ -105,7 +106,7 @@ fn stack(of: &Site) -> Option<String> {
     (named.len() > 1).then(|| format!("call stack: {}{more}", named.join(" from ")))
 }
 
-/// The functions of a plan for several sites.
+/// The functions of a plan for several sites. `None` for any other plan.
 fn together(of: &Candidate) -> Option<String> {
     let rules = &of.plan.as_ref()?.rules;
     let name = |rule: &replay::Rule| match &rule.scope {
@@ -141,7 +142,8 @@ fn weight(evidence: &Evidence, of: &Region) -> String {
     )
 }
 
-/// The property C (contention): how threads of the program meet in the allocator.
+/// The property C (contention): how threads of the program meet in the allocator. `None` for a program
+/// that never has two threads at once.
 fn threads(evidence: &Evidence) -> Option<String> {
     let totals = &evidence.program.totals;
     let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;
@@ -250,7 +252,7 @@ pub fn too_large(of: &Candidate) -> Option<String> {
     is_too_large(of).then(|| format!("needs {} instead of {}", bytes(after), bytes(before)))
 }
 
-/// Why the memory of a region is not dropped at once.
+/// Why the memory of a region is not dropped at once. `None` if no reason is known.
 fn no_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     let rule = rules::rule("wink-out-arena")?;
     let subject = Subject::Region(region);

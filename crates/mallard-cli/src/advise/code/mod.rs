@@ -157,7 +157,7 @@ fn fill(text: &str, place: &Place) -> String {
 }
 
 impl Code {
-    /// The text that the terminal shows, with its language. JSON has the texts of all languages.
+    /// The text that the terminal shows, with a title. JSON has the texts of all languages.
     pub fn for_language(&self, language: Language) -> Option<(&'static str, &str)> {
         let cpp = self.cpp_mallard.as_deref().map(|text| ("C++ with Mallard", text));
         match language {

@@ -92,14 +92,14 @@ fn fail_region(condition: Condition, of: &mut Region) {
 }
 
 #[test]
-fn each_rule_fires_on_evidence_made_for_it() {
+fn each_rule_applies_to_evidence_made_for_it() {
     for rule in &RULES {
         assert!(applies(rule, &made_for(rule)), "{}", rule.id);
     }
 }
 
 #[test]
-fn no_rule_fires_one_step_below_a_condition() {
+fn no_rule_applies_if_a_condition_just_fails() {
     for rule in &RULES {
         for &condition in rule.when {
             let mut evidence = made_for(rule);
@@ -110,7 +110,7 @@ fn no_rule_fires_one_step_below_a_condition() {
 }
 
 #[test]
-fn a_block_that_escapes_another_kind_of_end_forbids_a_wink_out() {
+fn a_block_that_escapes_a_region_with_another_end_forbids_a_wink_out() {
     let mut evidence = sample::document();
     let twin = Region { escapes: 1, ends: End::Drained, ..sample::region() };
     evidence.regions.push(twin);

@@ -1,6 +1,6 @@
 //! Benchmark II: heat maps by subsystem size and iterations. There are maps without local
-//! allocators, with them, and of the ratio of the two. Other tables show the effect of shuffling on
-//! locality.
+//! allocators, maps with local allocators, and maps of the ratio. Other tables show the effect of
+//! shuffling on locality.
 
 use super::strategies::text_of;
 use super::{by_case, general, slices, Slice};
@@ -46,8 +46,8 @@ fn map_name(e: &Experiment) -> String {
     name.trim_end_matches(", ").to_string()
 }
 
-/// The maps without local allocators, with them, and of the ratio of the two. Then a map of the
-/// ratio for each other contender.
+/// The maps without local allocators, with local allocators, and of the ratio. Then a map of the ratio
+/// for each other contender.
 fn maps(slice: &Slice, name: &str, all: &[&Experiment], published: &Published) -> Vec<Table> {
     let base = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
     let Some(base) = base else { return Vec::new() };

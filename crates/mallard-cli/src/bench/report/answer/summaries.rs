@@ -75,7 +75,7 @@ fn share_line(all: &[&Experiment], contender: &str, published: &Published) -> Ve
     ]
 }
 
-/// Benchmark V: the factor by which each contender is slower in a fragmented heap than in a clean heap.
+/// Benchmark V: the time of each contender in a fragmented heap, divided by its time in a clean heap.
 pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     let all = deciding(experiments);
     let names = contenders(&all);

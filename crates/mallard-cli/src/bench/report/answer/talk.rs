@@ -85,7 +85,7 @@ fn why(own: &[&Experiment], part: &str, published: &Published) -> String {
     text
 }
 
-/// The strategies of each data structure, the best first.
+/// The table of the strategies for each data structure. The best strategy comes first.
 pub fn ranking(experiments: &[&Experiment]) -> Option<Table> {
     let all = deciding(experiments);
     let locals: Vec<String> = contenders(&all).into_iter().filter(|c| is_local(c)).collect();

@@ -251,7 +251,8 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
     }
 }
 
-/// A text that says that the real and the predicted interval overlap, or how far apart they are.
+/// A text that says that the real and the predicted interval overlap, or how far the real median is
+/// outside of the predicted interval.
 fn reaches(pair: &Pair) -> Option<String> {
     let (real, (low, high)) = (pair.real.as_ref()?, pair.predicted?);
     let apart = (real.median - high).max(low - real.median);

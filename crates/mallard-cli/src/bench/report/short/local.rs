@@ -28,7 +28,8 @@ const PMR: [(u32, &str, &str); 2] = [
 /// The number of peers that a cell names.
 const PEERS: usize = 2;
 
-/// The table with a line for each need, and the peers that are ahead the most or behind the least.
+/// The table with a line for each need. A cell names the peers with the lowest figures relative to
+/// Mallard's allocator.
 pub fn table(machines: &[Machine]) -> Option<Table> {
     let of_need = |title: &str| OTHERS.iter().find(|s| s.title == title);
     let has = |m: &&Machine| NEEDS.iter().any(|n| of_need(n.1).is_some_and(|s| m.has(s.suite)));
@@ -81,7 +82,8 @@ fn of_strategy(machine: &Machine, number: u32) -> Option<Compared<'_>> {
     Some((ours, all))
 }
 
-/// The peers of the same kind that have most of the cases: `0.96 boost-pool 1.74, 0.81 others`.
+/// Mallard's figure relative to the best peers of the same kind: `0.96 boost-pool 1.74, 0.81 others`. A
+/// peer needs figures for half of the cases.
 fn peers(all: &[&Experiment], ours: &str) -> String {
     let is_peer =
         |c: &String| !c.starts_with("mallard/") && !c.starts_with("glibc") && like(c) == like(ours);

@@ -69,7 +69,7 @@ impl<'a> Mallocs<'a> {
         self.machines.iter().filter_map(|(_, all)| factor(all, contender, column)).collect()
     }
 
-    /// The mean over the machines.
+    /// The geometric mean over the machines that have a figure.
     pub fn mean(&self, contender: &str, column: usize) -> Option<f64> {
         geometric_mean(self.factors(contender, column))
     }
@@ -113,7 +113,8 @@ impl<'a> Mallocs<'a> {
         Some(table.without_empty_columns()).filter(|t| !t.is_empty())
     }
 
-    /// Each program on the machine that measured the most: `time / peak memory` of each malloc.
+    /// The table of single programs, on the machine that measured the most programs. A cell has `time /
+    /// peak memory` of a malloc.
     pub fn each_program(&self) -> Option<(&'a Machine, Table)> {
         let count = |all: &[Means]| all.iter().filter(|m| m.whole(PROGRAMS_TIME).is_some()).count();
         let measured = self.machines_with(PROGRAMS_TIME);
