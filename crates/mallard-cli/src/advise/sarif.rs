@@ -138,7 +138,8 @@ fn descriptor(rule: &super::rules::Rule) -> Descriptor {
     }
 }
 
-/// A leak is a fault of the program, but another allocator is an opportunity.
+/// The kind and the level of a result. A leak is a fault of the program, and so a warning. A change of
+/// the allocator is an opportunity, and so a note.
 fn kind_and_level(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Fix => ("fail", "warning"),

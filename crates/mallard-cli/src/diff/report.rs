@@ -105,7 +105,8 @@ impl Difference {
         }
     }
 
-    /// The call stacks to list: those whose number changed, new ones and gone ones.
+    /// The call stacks to list: new, gone, or with a changed number. Also returns how many there are,
+    /// the call stacks beyond `shown.top` included.
     fn listed(&self, shown: &Shown) -> (Vec<&Site>, usize) {
         let is_changed =
             |site: &&Site| site.state != State::Both || site.change().get(shown.sort) != 0;

@@ -68,8 +68,8 @@ impl Calls {
         }
     }
 
-    /// The module of a frame, as a row of the table `modules`, and the offset in the file of the
-    /// module.
+    /// The module of a frame as a row number of the table `modules`, and the offset of the frame in the
+    /// module's file.
     pub fn place_of(&self, frame: u32) -> (Option<usize>, Option<u64>) {
         self.stacks.place_of(frame)
     }

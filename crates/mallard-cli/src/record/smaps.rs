@@ -18,7 +18,7 @@ pub struct Smaps {
     pub pss: u64,
     /// Bytes in huge pages.
     pub huge: u64,
-    /// Resident bytes of the recorder that belong to files: the ring, and code of its library.
+    /// Resident bytes of the recorder that are backed by files: the ring, and code of its library.
     pub recorder: u64,
     /// The mappings that have anonymous memory.
     pub mappings: Vec<Mapping>,

@@ -32,7 +32,7 @@ pub struct Memory {
 /// The mappings of a process, as changes since the last reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapped {
-    /// Resident bytes of the recorder that belong to files.
+    /// Resident bytes of the recorder that are backed by files.
     pub recorder: u64,
     /// Mappings whose anonymous bytes have changed. 0 bytes mean that the mapping is gone.
     pub changes: Vec<Mapping>,

@@ -41,7 +41,7 @@ impl Report<'_> {
         text
     }
 
-    /// The cost of virtual calls, which no row of the table contains.
+    /// The cost of virtual calls, which no row of the table contains. Empty without virtual calls.
     pub(super) fn virtual_calls(&self) -> String {
         let Some((least, most)) = self.chosen.virtual_ns else { return String::new() };
         let mut text = String::new();

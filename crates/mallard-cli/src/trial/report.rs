@@ -170,7 +170,7 @@ impl Report {
         self.confirmed.get(&self.place(index)?)
     }
 
-    /// A line that says which rows are from fresh runs.
+    /// A line that says which rows are from fresh runs. Empty without fresh runs.
     fn fresh_lines(&self) -> String {
         let alive = self.measured.alive();
         let name = |place: &usize| self.candidates[alive[*place]].name.as_str();

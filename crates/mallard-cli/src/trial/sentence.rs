@@ -103,7 +103,7 @@ fn mallocs(report: &Report) -> String {
     }
 }
 
-/// A sentence with the bound that a recording tells.
+/// A sentence with the bound of a recording. Empty without a recording.
 fn bound(report: &Report) -> String {
     match report.bound {
         Some(share) => format!(

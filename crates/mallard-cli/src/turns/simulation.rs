@@ -147,7 +147,8 @@ fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
     Outcome { measured, cpu, memory, winner, is_open, seconds }
 }
 
-/// The judgements of a trial, as reports make them.
+/// The judgements of a trial, as reports make them: on CPU time by the choice alone, on CPU time, and on
+/// memory. Also returns the results of the fresh blocks.
 fn judged(of: Trial, measured: &Measured) -> (Judged, Judged, Judged, Confirmed) {
     if of.drops {
         let (cpu, confirmed) = measured.settle(|f| f.cpu_ns, MIN_GAIN);

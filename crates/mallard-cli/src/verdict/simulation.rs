@@ -182,7 +182,8 @@ fn a_change_of_five_per_cent_is_called_and_never_reversed() {
     }
 }
 
-/// Measures candidates, and the best of them again in fresh blocks.
+/// Measures candidates, and the best of them again in fresh blocks. Returns the judgements before and
+/// after the fresh blocks, and the results of the fresh blocks.
 fn choose(
     random: &mut fastrand::Rng,
     noise: Noise,

@@ -49,8 +49,8 @@ impl Mappings {
         self.parts.push(part);
     }
 
-    /// Finds the mapping and the address for an offset in the file of a module. The mapping is 0 if no
-    /// mapping contains the offset.
+    /// Returns the id of the mapping and the address for an offset in the file of a module. If no
+    /// mapping contains the offset, returns 0 and the offset.
     pub fn find(&mut self, module: usize, offset: u64) -> (u64, u64) {
         let parts = self.of_module.get(&module).map_or(&[][..], Vec::as_slice);
         let inside = parts.iter().find_map(|&index| {

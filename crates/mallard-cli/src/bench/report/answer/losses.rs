@@ -30,7 +30,7 @@ impl Loss<'_> {
     }
 }
 
-/// All losses, and the number of comparisons. Both rows of a comparison have a cost.
+/// All losses, the largest first within a suite and kind. Also returns the number of comparisons.
 fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     let mut losses = Vec::new();
     let mut compared = 0;

@@ -116,7 +116,7 @@ impl<'a> Groups<'a> {
         self.0.iter().find(|((_, k, s), _)| *s == suite && *k == kind).map(|(_, group)| group)
     }
 
-    /// The figures compared and lost in suites that are not about malloc.
+    /// The numbers of compared and of lost figures, in suites that are not about malloc.
     pub fn local(&self) -> (usize, usize) {
         let local = self.0.iter().filter(|((place, _, _), _)| *place > 2);
         local.fold((0, 0), |sum, (_, g)| (sum.0 + g.compared, sum.1 + g.lost()))
