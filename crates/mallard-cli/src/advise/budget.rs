@@ -46,8 +46,7 @@ impl Budget {
         self.runner.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Shows a step of the work and the remaining time, until the result is dropped. `None` if nothing
-    /// is shown.
+    /// Shows a step and the remaining time, until the result is dropped. `None` if nothing is shown.
     pub fn step(&self, what: &str) -> Option<Work> {
         let work = (!self.is_quiet).then(Work::begin)?;
         work.say(&format!("{what}, {} left", time(self.left().as_nanos() as f64)));

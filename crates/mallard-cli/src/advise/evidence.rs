@@ -23,8 +23,7 @@ pub struct Evidence {
     pub bound: Bound,
     /// The resident memory.
     pub memory: Memory,
-    /// The largest sites by several properties, and the growing sites. The site with the most time in
-    /// calls comes first.
+    /// The largest sites by several properties, and the growing sites, in the order of call time.
     pub sites: Vec<Site>,
     /// Regions, as the trace has them.
     pub regions: Vec<Region>,

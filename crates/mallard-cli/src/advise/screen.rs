@@ -11,8 +11,7 @@ const HELD_SHARE: f64 = 0.15;
 /// The malloc must also hold at least this many bytes in addition to live blocks.
 const HELD_BYTES: i64 = 8 << 20;
 
-/// The upper limit of the saving in a region, or in the whole program, as a share of the CPU time.
-/// `None` if the share is unknown.
+/// The upper limit of the saving in a region, or in the whole program. `None` if it is unknown.
 pub fn most(evidence: &Evidence, region: Option<usize>) -> Option<f64> {
     let bound = &evidence.bound;
     let Some(region) = region else {

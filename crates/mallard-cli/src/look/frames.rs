@@ -26,8 +26,7 @@ pub fn place(frame: &FrameInfo) -> String {
     }
 }
 
-/// The function and the place of a call, for a list. For a function without a name, the place is
-/// already in the name.
+/// The function and the place of a call, for a list. A function without a name is shown by its place.
 pub fn line(frame: &FrameInfo) -> String {
     let name = short(frame.function);
     let shown = in_words(&name);

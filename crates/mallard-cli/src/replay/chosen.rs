@@ -68,8 +68,7 @@ pub struct Candidate {
     pub measured: Option<usize>,
     /// The op stream.
     pub stream: usize,
-    /// Calls through an abstract base class. A replay makes no virtual calls, so their cost is shown
-    /// apart.
+    /// Calls through an abstract base class. A replay makes no such calls: their cost is shown apart.
     pub virtual_calls: u64,
     /// Another candidate that makes the same calls, and is measured instead of this candidate: its name.
     pub measured_as: Option<String>,

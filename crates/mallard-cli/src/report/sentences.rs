@@ -117,8 +117,7 @@ fn lifetimes(whole: &SiteRow) -> String {
     }
 }
 
-/// A sentence on the upper limit of the CPU time that any allocator could save. Empty if the limit is
-/// unknown.
+/// A sentence on the upper limit of what any allocator could save. Empty if the limit is unknown.
 pub fn limit(gathered: &Gathered) -> String {
     bound(gathered.trace.manifest()).map_or(String::new(), |share| {
         format!(

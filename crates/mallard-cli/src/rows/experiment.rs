@@ -101,8 +101,7 @@ impl Experiment {
         self.best(|r| is_local(&r.contender))
     }
 
-    /// The figure of the baseline divided by the figure of a contender: above 1 if the contender is
-    /// better.
+    /// The figure of the baseline divided by that of a contender: above 1 if the contender is better.
     pub fn gain(&self, row: &Row) -> Option<f64> {
         ratio(self.baseline()?.median?, row.median?)
     }

@@ -77,8 +77,7 @@ pub struct Report {
     memory: Judged,
     /// The judgements on CPU time by the blocks of the choice alone (see `turns`).
     chosen: Judged,
-    /// The results of fresh runs of the best candidates. Key: the place of the candidate among the
-    /// candidates that are not broken.
+    /// The results of fresh runs of the best candidates. Key: the place in `Measured::alive`.
     confirmed: Confirmed,
     /// The least difference that counts, as a share of the base.
     pub min_gain: f64,
@@ -186,8 +185,7 @@ impl Report {
     /// Stores which shares of the measured savings a replay found.
     #[cfg(feature = "recordings")]
     pub fn explain(&mut self, replayed: &Savings) {
-        // The savings of the replay are shares of the CPU time in the recording. The CPU time in the
-        // trial differs.
+        // The savings of the replay are shares of another CPU time: the CPU time in the recording.
         let scale = replayed.program_ns / self.measured.median_of_all(0, |f| f.cpu_ns);
         let measured = &self.measured;
         let share = |index: usize| {

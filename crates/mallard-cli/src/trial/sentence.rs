@@ -103,7 +103,7 @@ fn mallocs(report: &Report) -> String {
     }
 }
 
-/// A sentence with the bound of a recording. Empty without a recording.
+/// A sentence with the bound of a recording. Empty if no bound is known.
 fn bound(report: &Report) -> String {
     match report.bound {
         Some(share) => format!(

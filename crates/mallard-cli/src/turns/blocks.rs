@@ -161,8 +161,7 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Runs the blocks of the choice. No candidate is dropped early if all of them may have fresh
-    /// blocks.
+    /// Runs the blocks of the choice. Drops no candidate early if all may have fresh blocks.
     fn choose(&mut self) -> Result<(), Stop> {
         self.races = self.plan.drops && self.out.running().len() > WINNERS_MAX;
         match self.races {

@@ -174,8 +174,7 @@ fn saving(cpu: f64) -> Truth {
     Truth { cpu, memory: 0.0 }
 }
 
-/// Ten candidates as `mallard try` may have: one saves 10 %, two save less, five change nothing, and two
-/// have a loss.
+/// Ten candidates: one saves 10 %, two save less, five change nothing, and two have a loss.
 fn ten() -> Vec<Truth> {
     [0.0, 0.06, 0.1, 0.05, 0.0, 0.0, 0.0, -0.15, -0.05, 0.0].map(saving).to_vec()
 }

@@ -246,8 +246,7 @@ pub fn half_width(blocks: &[Block]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The distance by which noise moves both ends of an interval outwards, computed from the difference
-/// between two runs of the base.
+/// The distance by which noise moves both ends of an interval outwards, computed from the control.
 pub fn margin(control: &Judgement, min_gain: f64) -> f64 {
     let Judgement { saving, low, high, .. } = *control;
     widening(&Interval { saving, low, high }, min_gain)

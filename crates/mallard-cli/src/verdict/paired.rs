@@ -147,9 +147,8 @@ fn middle(below: f64, above: f64) -> f64 {
     }
 }
 
-/// Ranks the differences that are not 0 by size. Returns the doubled ranks, and the sum of the doubled
-/// ranks of positive differences. Differences of equal size share the mean of their ranks, and the
-/// double of the mean is a whole number.
+/// Ranks the differences that are not 0 by size. Returns the doubled ranks, and their sum for positive
+/// differences. Equal sizes share the mean of their ranks; the doubled mean is a whole number.
 fn signed_ranks(signed: &[f64]) -> (Vec<usize>, usize) {
     let mut by_size: Vec<f64> = signed.iter().copied().filter(|d| *d != 0.0).collect();
     by_size.sort_by(|a, b| a.abs().total_cmp(&b.abs()));

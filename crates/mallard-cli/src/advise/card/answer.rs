@@ -139,8 +139,7 @@ pub fn need_recording(evidence: &Evidence) -> Vec<String> {
     evidence.candidates.iter().filter(needs).map(line).collect()
 }
 
-/// The command that measures one malloc alone, for longer. `None` if the command line of the program is
-/// unknown.
+/// The command that measures one malloc alone, for longer. `None` if the program cannot be named.
 pub fn try_alone(evidence: &Evidence, of: &Candidate, budget: Duration) -> Option<String> {
     let command = evidence.program.command.as_deref()?;
     let seconds = budget.as_secs().max(1);

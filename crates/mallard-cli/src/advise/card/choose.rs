@@ -98,8 +98,7 @@ pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> 
         _ => return vec!["nothing is known of its blocks".to_string()],
     };
     let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
-    // A plan for several sites has the name of the first site. That site alone need not meet all
-    // conditions.
+    // A plan for several sites has the name of the first site, which need not meet all conditions.
     let mut reasons: Vec<String> =
         failed.filter_map(|condition| condition.failure(evidence, &subject)).collect();
     if !rule.applies(evidence, &subject) && reasons.is_empty() && !is_for_many(of) {
@@ -124,8 +123,7 @@ pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> 
     reasons
 }
 
-/// Why no memory may be dropped at once, if the second recording is missing. Only two recordings show
-/// that no block outlives its call.
+/// Why no memory may be dropped at once. `None` if there is a second recording.
 pub fn no_second_recording(evidence: &Evidence) -> Option<String> {
     (evidence.recordings < RECORDINGS_MIN).then(|| match &evidence.not_again {
         Some(why) => format!("it needs a second recording, and {why}"),

@@ -96,8 +96,7 @@ pub fn evidence(
     all
 }
 
-/// The functions of a call stack, from the innermost function of the program outwards. `None` if there
-/// is only one.
+/// The functions of a call stack, outwards from the innermost of the program. `None` for a single one.
 fn stack(of: &Site) -> Option<String> {
     let own = of.stack.iter().position(|name| *name == of.owner.shown).unwrap_or(0);
     let shown: Vec<&str> = of.stack[own.min(of.stack.len())..].iter().map(String::as_str).collect();
@@ -142,8 +141,7 @@ fn weight(evidence: &Evidence, of: &Region) -> String {
     )
 }
 
-/// The property C (contention): how threads of the program meet in the allocator. `None` for a program
-/// that never has two threads at once.
+/// The property C (contention): how threads meet in the allocator. `None` if threads never run at once.
 fn threads(evidence: &Evidence) -> Option<String> {
     let totals = &evidence.program.totals;
     let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;

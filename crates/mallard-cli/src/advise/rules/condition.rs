@@ -9,8 +9,7 @@ use mallard_trace::regions::Region;
 
 /// The upper limit of the memory that a change for CPU time needs, as a multiple of the memory before.
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
-/// If a change needs at least this multiple of the memory before, its card leaves the choice to the
-/// user.
+/// If a change needs at least this multiple of the memory before, the user has to choose.
 pub const MEMORY_TRADE: f64 = 1.1;
 /// Smaller differences of memory do not count, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;

@@ -54,8 +54,8 @@ fn regions(evidence: &Evidence) -> Vec<Proposal> {
     with_plans.take(REGIONS_MAX).flatten().collect()
 }
 
-/// Of the regions of a function (`twins`) to which a rule applies, chooses the region with the most
-/// instances. The regions differ in what ends their instances.
+/// The region with the most instances to which a rule applies, among the regions of one function:
+/// `twins`, which differ in what ends their instances.
 fn best_of(evidence: &Evidence, rule: &Rule, twins: &[usize]) -> Option<usize> {
     let applies =
         |&place: &usize| rule.applies(evidence, &Subject::Region(&evidence.regions[place]));

@@ -46,8 +46,7 @@ fn map_name(e: &Experiment) -> String {
     name.trim_end_matches(", ").to_string()
 }
 
-/// The maps without local allocators, with local allocators, and of the ratio. Then a map of the ratio
-/// for each other contender.
+/// The maps without and with local allocators, and maps of the ratio for each contender.
 fn maps(slice: &Slice, name: &str, all: &[&Experiment], published: &Published) -> Vec<Table> {
     let base = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
     let Some(base) = base else { return Vec::new() };

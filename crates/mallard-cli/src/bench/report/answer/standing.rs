@@ -73,8 +73,7 @@ pub fn by_peer(machine: &Machine) -> Table {
     table
 }
 
-/// The table with a line for each suite. In each cell, Mallard is compared with the best peer of the
-/// same kind.
+/// The table with a line for each suite. Cells compare Mallard with the best peer of the same kind.
 pub fn by_suite(machine: &Machine) -> Table {
     let columns = COLUMNS.into_iter().chain(["measured"]);
     let mut table = Table::new("Against the best peer of its kind, cell by cell", &["suite"])

@@ -251,8 +251,7 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
     }
 }
 
-/// A text that says that the real and the predicted interval overlap, or how far the real median is
-/// outside of the predicted interval.
+/// A text that says that both intervals overlap, or how far the real median is from the prediction.
 fn reaches(pair: &Pair) -> Option<String> {
     let (real, (low, high)) = (pair.real.as_ref()?, pair.predicted?);
     let apart = (real.median - high).max(low - real.median);
@@ -269,8 +268,7 @@ fn peaks(pair: &Pair) -> Option<String> {
     Some(format!("peak memory changes by {real} MiB to {peak}, in the replay by {replayed}"))
 }
 
-/// A text for a program whose CPU time in the recording differs from its real CPU time by more than a
-/// tenth. Otherwise `None`.
+/// A text if the CPU time in the recording differs from the real CPU time by more than a tenth.
 fn recorded_otherwise(program: &Program) -> Option<String> {
     let (real, recorded) = (program.cpu_seconds?, program.recorded_cpu_seconds?);
     let share = recorded / real;
@@ -279,8 +277,7 @@ fn recorded_otherwise(program: &Program) -> Option<String> {
     })
 }
 
-/// A text for a program whose replay under glibc has more than one and a half times the page faults of
-/// the whole program. Otherwise `None`.
+/// A text if the replay under glibc has more than 1.5 times the page faults of the whole program.
 fn faults_otherwise(program: &Program) -> Option<String> {
     let (real, replayed) = (program.faults?, program.replayed_faults?);
     (replayed > 1.5 * real).then(|| {

@@ -28,8 +28,7 @@ const PMR: [(u32, &str, &str); 2] = [
 /// The number of peers that a cell names.
 const PEERS: usize = 2;
 
-/// The table with a line for each need. A cell names the peers with the lowest figures relative to
-/// Mallard's allocator.
+/// The table with a line for each need. A cell names the peers with the lowest figures.
 pub fn table(machines: &[Machine]) -> Option<Table> {
     let of_need = |title: &str| OTHERS.iter().find(|s| s.title == title);
     let has = |m: &&Machine| NEEDS.iter().any(|n| of_need(n.1).is_some_and(|s| m.has(s.suite)));
