@@ -111,8 +111,8 @@ private:
         }
     }
 
-    // Returns the number of rounds. In a short run heavy experiments have three rounds, so that
-    // there is a spread, or two if the run is late.
+    // Returns the number of rounds. In a short run a heavy experiment has three rounds (two if
+    // the run is late), so that there is a spread.
     std::size_t how_many(double that_fit, std::size_t asked) const
     {
         if (how_.is_smoke())

@@ -59,8 +59,9 @@ inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
     return all;
 }
 
-/// Returns random sizes from 8 bytes to `largest`, all multiples of 8. Each power of two has the
-/// same probability, because programs request small blocks most often.
+/// Returns random sizes from 8 bytes to `largest`, all multiples of 8. Each range from one
+/// power of two to the next has the same probability. So small sizes are the most frequent, as in
+/// programs.
 inline table<std::uint32_t> mixed_sizes(std::size_t count, std::size_t largest)
 {
     table<std::uint32_t> all(count);

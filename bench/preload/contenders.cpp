@@ -39,8 +39,8 @@ std::vector<allocator_line> read_list()
     return lines;
 }
 
-// Loads a library of Debian, and replaces the * in its name by the version that the library
-// reports.
+// Loads a library of Debian. Then replaces the * in the contender's name by the version that the
+// loaded library reports.
 preload of_debian(allocator_line const& line)
 {
     static std::map<std::string, std::string (*)(void*)> const versions{

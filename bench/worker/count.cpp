@@ -10,8 +10,7 @@ namespace {
 // result.
 using word_function = std::uintptr_t (*)(std::uintptr_t);
 
-// Prevents a tail call by the asm in `keep`. The tool would mistake a tail call for the end of the
-// function.
+// The asm in `keep` prevents a tail call, which the tool would mistake for the end of the function.
 extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t measured_call(word_function function,
                                                                      std::uintptr_t word)
 {

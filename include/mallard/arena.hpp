@@ -15,9 +15,9 @@ namespace mallard {
 ///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
 ///     a;
 struct arena_options {
-    /// Each step is four times the last. If steps doubled, the freed steps would exceed glibc's
-    /// trim threshold. glibc would then return their pages, which later steps would fault in again
-    /// (docs/decisions/0023).
+    /// Each step is four times the last. Steps that double would be freed to glibc together, with
+    /// more bytes than its trim threshold. glibc would return the pages to the system, and later
+    /// steps would fault them in again (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align = 1; ///< the least alignment of blocks; an allocation with at most this
                                ///< alignment takes fewer instructions

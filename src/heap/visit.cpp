@@ -63,8 +63,8 @@ bool take_heads(thread_cache& cache, void** heads) noexcept
     return any;
 }
 
-/// Whether the thread has certainly lost the blocks at `taken` to the visitor: no operation of the
-/// thread read the head of the list before the visitor took that head.
+/// Whether the visitor certainly owns the blocks at `taken`, so that the thread can no longer take
+/// them. That is so if no operation of the thread read the head before the visitor took the head.
 bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);

@@ -114,7 +114,7 @@ TEST(a_root, is_constructed_by_the_next_caller_after_its_constructor_is_killed)
         EXPECT_EQ(child->end(), "signal 9");
 }
 
-TEST(a_root, makes_callers_wait_while_its_constructor_lives)
+TEST(a_root, makes_callers_wait_while_the_process_that_constructs_it_lives)
 {
     segment_name const name("-slow");
     common_number started;

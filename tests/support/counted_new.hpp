@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-// Not inlined: otherwise g++ warns that free is called for memory of operator new.
+// g++ warns of `free` for memory of operator new when it inlines the functions below.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 namespace mallard::testing {

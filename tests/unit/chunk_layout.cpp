@@ -1,4 +1,4 @@
-// Tests where the header and the blocks are in a chunk, for every block size and chunk size.
+// Tests the positions of the header and the blocks of a chunk, for every block size and chunk size.
 #include <mallard/detail/pool/chunk_layout.hpp>
 
 #include <gtest/gtest.h>

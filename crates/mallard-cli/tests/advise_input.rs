@@ -119,7 +119,7 @@ fn a_budget_that_is_too_small_says_what_could_not_be_decided() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_next_command_can_be_pasted_and_does_the_same_again() {
+fn the_proposed_command_can_be_pasted_and_keeps_the_options_of_the_user() {
     let folder = Folder::new();
     std::fs::write(folder.path("my input"), "7\n").unwrap();
     folder.compile("program", BLOCKS, &["-O1"]);

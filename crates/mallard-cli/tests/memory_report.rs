@@ -155,7 +155,7 @@ fn the_figures_of_the_object_agree_with_each_other() {
 }
 
 #[test]
-fn the_sentences_have_figures_and_name_the_function_that_holds_the_peak() {
+fn each_sentence_has_figures_and_one_says_which_function_holds_the_peak() {
     let mut stream = StreamOf::new();
     stream.text(op::NAME, 1000, 7, 0, 0, "parse_unit");
     let event = |op, t, addr, size, number| mallard_trace::format::Record {

@@ -230,7 +230,7 @@ fn a_trace_of_a_newer_version_is_refused() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn traces_without_events_and_without_symbols_can_be_asked() {
+fn a_trace_without_events_and_a_trace_without_symbols_can_be_queried() {
     let folder = shop();
     record(&folder, "none", 100, &["--window", "100s.."]);
     record(&folder, "plain", 100, &["--no-symbols", "--stacks", "none"]);

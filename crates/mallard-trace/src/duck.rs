@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn variation_of_equal_classes_is_the_logarithm_of_their_number() {
+    fn variation_of_n_equally_frequent_classes_is_the_logarithm_of_n() {
         assert_holds(variation(1000, &[1000.0]), 0.0);
         assert_eq!(variation(8000, &[1000.0; 8]).value, Some(3.0));
     }

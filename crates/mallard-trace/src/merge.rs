@@ -10,7 +10,7 @@ pub trait Timed {
     fn t(&self) -> u64;
 }
 
-/// Events that are held back because an earlier event may follow.
+/// Events that are held back, because events with an earlier time may still arrive.
 pub struct Merge<T> {
     held: Vec<T>,
     held_max: usize,

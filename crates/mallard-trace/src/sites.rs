@@ -369,7 +369,7 @@ impl Sites {
         self.grow_whole(bytes, 0.0, square, now);
     }
 
-    /// Counts a realloc that moved the block: the new block is counted by `allocate`.
+    /// Counts a realloc that moved its block, but not the new block, which `allocate` counts.
     pub fn moved(&mut self, index: u32, size: u64) {
         self.sites[index as usize].reallocs += self.weight(size);
     }

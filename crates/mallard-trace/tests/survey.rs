@@ -163,7 +163,8 @@ fn bytes_in_use_of_chosen_sites_are_noted_at_equal_intervals() {
     }
 }
 
-/// How full each cell of a map is with the blocks of a site, or of all, after the events of a moment.
+/// Returns how full each cell of the map is after all events up to the time `t`. Counts the blocks of
+/// `site`, or the blocks of all sites if `site` is `None`.
 fn fill(map: &AddressMap, lives: &[Life], t: i64, site: Option<usize>) -> Vec<u8> {
     let of_site = |life: &&Life| site.is_none_or(|site| site == life.site);
     let blocks: Vec<(u64, u64)> = lives

@@ -30,7 +30,7 @@ pub enum Cause {
     NoSlot,
     /// The key is null, or its slot has a newer key.
     StaleKey,
-    /// The key is not detached: no `detach` removed its element so that it can be put back later.
+    /// The key is not detached. An element can be put back only under a key from which `detach` removed it.
     NotDetached,
     /// A formatting trait returned an error.
     Format,

@@ -33,8 +33,8 @@ pub struct Gathered<'a> {
 }
 
 impl Gathered<'_> {
-    /// Reads a trace. A second thread reads the advice, or else finds the regions, which takes a pass
-    /// of its own over the events.
+    /// Reads a trace. A second thread reads the saved advice. If there is no advice, that thread finds the
+    /// regions, with a pass of its own over the events.
     pub fn of(trace: &Trace) -> Result<Gathered<'_>, Failure> {
         thread::scope(|scope| {
             let advice = scope.spawn(|| advice(trace));

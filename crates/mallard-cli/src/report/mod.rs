@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 /// The size limit of a page. Only a page whose sites cannot be cut further exceeds the limit.
 const PAGE_BYTES_MAX: usize = 5_000_000;
-/// The bytes of the page that names, call stacks and sites may take at first.
+/// The limit of the bytes of names, call stacks and sites in the page, for the first attempt to make it.
 const SITES_BYTES_MAX: usize = 4_200_000;
 
 /// Makes one HTML file that shows a trace: what the program allocated, who held it, and for how long.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time in which the load of a server must succeed for the first time.
+/// The time in which a server must start: the command that loads it must succeed once by then.
 const START: Duration = Duration::from_secs(10);
 /// The time in which a server must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! Decides what a comparison shows: a gain, a loss, no difference, or nothing measurable.
 //!
-//! `judge` compares programs that ran in turns, in blocks of one run each. Every block has two runs of
-//! the same program, the base and its control. The difference between these two is noise. `unpaired`
+//! `judge` compares programs that ran in turns. A block has one run of each program, and a second run of
+//! the base as its control. The difference between base and control is noise. `unpaired`
 //! compares rows of benchmarks that have only a median and a range.
 //! `docs/decisions/0043-intervals-widened-by-the-control.md` has the error rates of the rule.
 

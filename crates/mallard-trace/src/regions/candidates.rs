@@ -166,8 +166,8 @@ impl Candidates {
         }
     }
 
-    /// Adds the entry of a candidate that is called inside of the entry `outer`. If a frame has several
-    /// candidates, their entries have the same depth.
+    /// Adds a call of a candidate that is made within the call `outer`. If a frame has several candidates,
+    /// their calls have the same depth.
     fn enter(
         &mut self,
         outer: u32,

@@ -166,7 +166,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Returns the bytes of the record in a file.
+    /// Returns the record as the bytes that are written to a file.
     pub fn to_bytes(&self) -> [u8; THREAD_BYTES] {
         let words = [self.offset, self.ops, self.recorded, self.start_ns];
         let mut bytes = [0; THREAD_BYTES];

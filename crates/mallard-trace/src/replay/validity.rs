@@ -104,7 +104,7 @@ pub(super) fn of(manifest: &Manifest, odd: &Oddities) -> Vec<Validity> {
     list.0
 }
 
-/// Adds the reasons that lie in the trace.
+/// Adds the reasons for doubt that come from the trace itself, for example lost events.
 fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     list.add(Cause::Losses, manifest.losses.all(), &|n| {
         format!(

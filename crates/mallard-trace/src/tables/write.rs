@@ -68,7 +68,7 @@ impl Tables {
         Tables::with_style(folder, Style::Small)
     }
 
-    /// Starts the background thread, which writes files for the readers of `style`. The folder must
+    /// Starts the background thread. `style` says for which programs it writes the files. The folder must
     /// exist.
     pub fn with_style(folder: &Path, style: Style) -> Self {
         let (jobs, inbox) = sync_channel(1);

@@ -25,9 +25,9 @@ bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Th
     return true;
 }
 
-/// Blocks of one size, for one thread at a time. During a call of its source, the core may be
-/// called again, to allocate or free without growth. `locked_core` uses this: it releases its lock
-/// during the call, so that other threads go on.
+/// Blocks of one size, for one thread at a time. While the core waits for its source, other calls
+/// may enter the core, to allocate or free without growth. `locked_core` uses this: it releases its
+/// lock while the source works, so that other threads go on.
 template <pool_options Options>
 class pool_core {
     static_assert(is_power_of_two(Options.chunk), "the chunk of a pool is a power of two");

@@ -129,7 +129,7 @@ pub fn unsettled(of: &Candidate) -> String {
     }
 }
 
-/// A sentence for each wink-out that saves enough, and lacks only a second recording.
+/// A sentence for each wink-out that would be advised if there were a second recording.
 pub fn need_recording(evidence: &Evidence) -> Vec<String> {
     let why = choose::no_second_recording(evidence).unwrap_or_default();
     let line = |of: &Candidate| {

@@ -183,8 +183,8 @@ fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
     })
 }
 
-/// Whether the frees at the ends of a region take time that counts. A replay of a wink-out does not
-/// show the time of the destructors that call these frees.
+/// Whether the frees at the ends of a region take so much time that the destructors around them matter. A
+/// replay of a wink-out does not show the time of destructors.
 fn destructors_count(evidence: &Evidence, change: &Change) -> bool {
     let region = change.candidate.and_then(|of| of.region);
     let region = region.and_then(|place| evidence.regions.get(place));

@@ -242,7 +242,7 @@ fn memory_that_is_kept_after_a_peak_is_measured_at_the_end() {
     assert!(sentence.contains("needs 90 % (89 to 91 %) less memory after its peak"), "{sentence}");
     let expected = "after the last call 5.0 MiB of the heap instead of 50 MiB: less by 90 %";
     assert!(card.text().contains(expected), "{}", card.text());
-    // A setting is less work than another malloc.
+    // A user changes a setting with less effort than the malloc.
     let mut setting = evidence.candidates[0].clone();
     (setting.name, setting.kind) = ("glibc:trim=64KiB".to_string(), Kind::Variable);
     evidence.candidates.push(setting);

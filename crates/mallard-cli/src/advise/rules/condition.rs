@@ -11,7 +11,7 @@ use mallard_trace::regions::Region;
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
 /// If a change needs at least this multiple of the memory before, the user has to choose.
 pub const MEMORY_TRADE: f64 = 1.1;
-/// Smaller differences of memory do not count, in bytes.
+/// The smallest difference of memory that counts, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;
 /// The smallest saving of a change for memory, as a share of the peak.
 const MEMORY_GAIN_MIN: f64 = 0.1;

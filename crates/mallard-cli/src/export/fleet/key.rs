@@ -31,7 +31,7 @@ impl Key {
         }
     }
 
-    /// The folder of the run in the folder of a table.
+    /// The path of the run's folder, relative to the folder of a table.
     pub fn folder(&self) -> PathBuf {
         let Key { service, date, run } = self;
         PathBuf::from(format!("service={service}/date={date}/run={run}"))

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 /// The timestamp of the start of the program. Readers take a time of 0 for a missing time.
 const BEGIN_NS: i64 = 1_000_000_000;
 
-/// Writes the trace. The file has everything that Perfetto can show, so the weight is not used.
+/// Writes the trace. Ignores the weight in `options`: a file for Perfetto has all weights.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let mut packets = Packets { to, has_begun: false };
     packets.write(clocks(trace.manifest()))?;

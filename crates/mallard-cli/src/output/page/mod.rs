@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_load_nothing() {
+    fn a_page_must_not_load_other_files() {
         assert!(page("{}", &[]).contains("default-src 'none'"));
     }
 }
