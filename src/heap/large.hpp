@@ -1,8 +1,8 @@
-// Large blocks, which no thread cache keeps after the free. A block of malloc is large above 32 MiB,
-// and a block of a `mallard::heap` above 1 MiB. A block that is aligned to more than a slice (16
-// KiB) is large too. A large block of at most 32 MiB is a span of the slice heap. A block of more than
-// 32 MiB has a mapping of its own: it can grow or move by mremap, and is unmapped when it is freed.
-// If there are 1,024 such mappings already, the block is a span, too.
+// Large blocks, which no thread cache keeps after the free. A block of malloc is large above 32
+// MiB, and a block of a `mallard::heap` above 1 MiB. A block that is aligned to more than a slice
+// (16 KiB) is large too. A large block of at most 32 MiB is a span of the slice heap. A block of
+// more than 32 MiB has a mapping of its own: it can grow or move by mremap, and is unmapped when it
+// is freed. If there are 1,024 such mappings already, the block is a span, too.
 #pragma once
 
 #include "thread_cache.hpp"
