@@ -189,12 +189,8 @@ impl Measurement<'_> {
             if done >= BLOCKS_TO_DROP {
                 self.drop_all_but(most(all, taken));
             }
-            if done >= next_look {
-                if self.runner.is_known(&self.out) {
-                    return Ok(());
-                }
-                self.known = Some(verdict::half_width(&self.out.metric(|f| f.cpu_ns)));
-                next_look = done + (done / 4).max(3);
+            if self.is_known(&mut next_look) {
+                return Ok(());
             }
             if self.elapsed() + self.block_time() > begin + choice {
                 return Ok(());
@@ -235,12 +231,8 @@ impl Measurement<'_> {
             if self.out.alive().is_empty() {
                 return Ok(());
             }
-            if done >= next_look {
-                if self.runner.is_known(&self.out) {
-                    return Ok(());
-                }
-                self.known = Some(verdict::half_width(&self.out.metric(|f| f.cpu_ns)));
-                next_look = done + (done / 4).max(3);
+            if self.is_known(&mut next_look) {
+                return Ok(());
             }
             let compared = self.runner.compared(&self.out);
             let keeps = kept_part > 0 && compared > 1 && done >= blocks_needed(compared);
@@ -251,6 +243,18 @@ impl Measurement<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the differences are known well enough. Looks only after `next_look` blocks, and then sets
+    /// the next number of blocks after which to look.
+    fn is_known(&mut self, next_look: &mut usize) -> bool {
+        let done = self.out.blocks();
+        if done < *next_look {
+            return false;
+        }
+        self.known = Some(verdict::half_width(&self.out.metric(|f| f.cpu_ns)));
+        *next_look = done + (done / 4).max(3);
+        self.runner.is_known(&self.out)
     }
 
     /// Runs the best candidates and the base again, in blocks that had no part in the choice.
