@@ -10,10 +10,10 @@
 // Therefore no thread waits for a lock that a fork keeps (`os::lock::keep`). A thread that wants
 // such a lock becomes a guest: it takes the lock of guests instead, and the fork does not end
 // before that lock is free. While a thread is a guest, the data under the kept lock does not
-// change. A guest may read that data. It may allocate memory that the fork does not know of, such
-// as memory beyond the commit limits at which the fork began. It records the work that is due after
-// the fork. In the child, memory that guests allocated stays allocated, and their records are
-// forgotten.
+// change, except where a comment says so. A guest may read that data. It may take free slices, and
+// marks them in bits that only guests write (`slice_group::guest`). It records the work that is due
+// after the fork. In the child, memory that guests allocated stays allocated, and their records
+// are forgotten.
 //
 // The locks of heaps are taken but not kept: calls on heaps wait for the end of a fork.
 //

@@ -19,12 +19,13 @@ namespace mallard::engine {
 
 /// The state of 64 slices, one bit each. A free slice is dirty if it was used and not returned to
 /// the system since: its bytes may not be zero. A dirty slice is aged if it was already dirty when
-/// this decay interval began.
+/// this decay interval began. `guest` has the slices that other threads took while a thread forked
+/// (see guests.hpp). They are added to `used` when the fork ends.
 struct slice_group {
     std::uint64_t used = 0;
     std::uint64_t dirty = 0;
     std::uint64_t aged = 0;
-    std::uint64_t spare = 0; ///< pads the group to 32 bytes
+    std::uint64_t guest = 0;
 };
 
 /// One reservation. `base` and the array pointers are written once, before any thread has a block
@@ -41,7 +42,6 @@ struct reservation {
     std::size_t room = 0;        ///< largest possible number of slices; 0: unused table element
     std::size_t step = 0;        ///< slices by which the commit limit rises next
     std::size_t mapped[3] = {};  ///< mapped bytes of records, map and bits
-    std::size_t kept = 0;        ///< the commit limit when a fork began: see guests.hpp
     bool is_reserved = false;    ///< all its address space is reserved: see reservation.cpp
     std::size_t first_free = 0;  ///< no group before this one has a free slice
     std::size_t first_dirty = 0; ///< no group before this one has a dirty slice

@@ -30,6 +30,7 @@ constexpr std::size_t purge_step = (std::size_t{16} << 20) / slice_bytes;
 // The filters below say which slices of a group `find_run` may use.
 constexpr auto free_ones = [](slice_group const& g) noexcept { return ~g.used; };
 constexpr auto dirty_ones = [](slice_group const& g) noexcept { return g.dirty; };
+constexpr auto free_for_guests = [](slice_group const& g) noexcept { return ~(g.used | g.guest); };
 
 } // namespace
 
@@ -387,25 +388,44 @@ usage slice_heap::now() noexcept
 
 // --- guests: calls while another thread forks (see guests.hpp) ----------------------
 
-/// Allocates for a guest, a thread that calls while another thread forks. Uses only slices beyond
-/// the commit limits at which the fork began. Only guests use these slices, and none of them is
-/// freed before the fork ends.
+/// Allocates a span that a guest has freed. In the child, such a span stays allocated in any case.
+span slice_heap::take_given(std::size_t slices) noexcept
+{
+    slab** at = &given_by_guests_;
+    for (int tries = 16; *at != nullptr && tries != 0; at = &(*at)->next, --tries)
+        if ((*at)->slices == slices) {
+            slab const& s = *std::exchange(*at, (*at)->next);
+            reservation* const in = reservation_of(s.start);
+            return {in, in->slice_of(s.start), false};
+        }
+    return {};
+}
+
+/// Allocates for a guest, a thread that calls while another thread forks. Marks the slices in bits
+/// that only guests write. `add_guests` counts these slices as used after the fork.
 span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
 {
-    std::size_t committed = 0; // `count_guests` counts them after the fork
+    if (align == 1)
+        if (span const given = take_given(slices); given.in != nullptr)
+            return given;
+    std::size_t committed = 0; // `add_guests` computes the sum anew
     for (reservation& r : reservations) {
-        std::size_t first = r.kept / bits_per_group;
-        std::size_t at = find_run(r, first, slices, align, free_ones);
+        std::size_t first = r.first_free; // a guest does not change `r.first_free`
+        std::size_t at = find_run(r, first, slices, align, free_for_guests);
         if (at == no_slice) {
             os::growth const moved = make_memory(r, slices + align - 1, committed);
             if (moved == os::growth::blocked)
                 continue;
             if (moved == os::growth::refused)
                 return {};
-            at = find_run(r, first, slices, align, free_ones);
+            at = find_run(r, first, slices, align, free_for_guests);
         }
-        for_each_group(r, at, slices, [](slice_group& g, std::uint64_t those) { g.used |= those; });
-        return {&r, at, true};
+        std::uint64_t dirty = 0;
+        for_each_group(r, at, slices, [&](slice_group& g, std::uint64_t those) {
+            dirty |= g.dirty & those;
+            g.guest |= those;
+        });
+        return {&r, at, dirty == 0};
     }
     return {};
 }
@@ -419,27 +439,30 @@ void slice_heap::give_as_guest(reservation& in, std::size_t slice, std::size_t s
     s.next = std::exchange(given_by_guests_, &s);
 }
 
-void slice_heap::keep() noexcept
+/// After a fork, marks the slices that guests took during the fork as used, and counts them.
+void slice_heap::add_guests() noexcept
 {
-    for (reservation& r : reservations)
-        r.kept = r.commit_limit();
-    lock_.keep();
-}
-
-/// After a fork, adds the slices that guests allocated during the fork to `usage_`.
-void slice_heap::count_guests() noexcept
-{
+    usage_.committed = 0;
     for (reservation& r : reservations) {
-        usage_.committed += r.commit_limit() - r.kept;
-        for (std::size_t g = r.kept / bits_per_group; g < r.commit_limit() / bits_per_group; ++g)
-            usage_.used += static_cast<std::size_t>(std::popcount(r.groups[g].used));
+        usage_.committed += r.commit_limit();
+        for (std::size_t i = 0; i < r.commit_limit() / bits_per_group; ++i) {
+            slice_group& g = r.groups[i];
+            if (g.guest == 0)
+                continue;
+            g.used |= g.guest;
+            usage_.used += static_cast<std::size_t>(std::popcount(g.guest));
+            usage_.dirty -= static_cast<std::size_t>(std::popcount(g.dirty & g.guest));
+            g.dirty &= ~g.guest;
+            g.aged &= ~g.guest;
+            g.guest = 0;
+        }
     }
     usage_.used_max = std::max(usage_.used_max, usage_.used);
 }
 
 void slice_heap::open() noexcept
 {
-    count_guests();
+    add_guests();
     for (slab* s = std::exchange(given_by_guests_, nullptr); s != nullptr; s = s->next) {
         reservation& r = *reservation_of(s->start);
         release(r, r.slice_of(s->start), s->slices, true);
@@ -449,7 +472,7 @@ void slice_heap::open() noexcept
 
 void slice_heap::forget_guests() noexcept
 {
-    count_guests();
+    add_guests();
     given_by_guests_ = nullptr;
 }
 

@@ -78,7 +78,7 @@ public:
     // For the fork handlers, which take the lock before a fork, mark it as kept, and open it
     // afterwards: see guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
-    void keep() noexcept;
+    void keep() noexcept { lock_.keep(); }
     void open() noexcept; ///< requires that no thread is a guest
     void forget_guests() noexcept;
 
@@ -93,9 +93,10 @@ private:
     span take_committed(std::size_t slices, std::size_t align) noexcept;
     span take_fresh(std::size_t slices, std::size_t align) noexcept;
     span find(span_cache& at, std::size_t slices, std::size_t align) noexcept;
+    span take_given(std::size_t slices) noexcept;
     span take_as_guest(std::size_t slices, std::size_t align) noexcept;
     void give_as_guest(reservation& in, std::size_t slice, std::size_t slices) noexcept;
-    void count_guests() noexcept;
+    void add_guests() noexcept;
     void release(reservation& r, std::size_t slice, std::size_t slices, bool dirty) noexcept;
     span take_from(span_cache& at, std::size_t slices, std::size_t align) noexcept;
     void flush_span_caches() noexcept;

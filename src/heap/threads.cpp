@@ -161,12 +161,13 @@ void init_once() noexcept
     register_cache(the_fallback_cache, policy_of_threads);
 }
 
-/// Reclaims an abandoned cache, or makes one. Null: there is no memory.
+/// Reclaims an abandoned cache, or makes one. Null: there is no memory. A guest may call this, too:
+/// the function removes the cache from the list with one write, before it changes the cache.
 thread_cache* take_cache() noexcept
 {
     access const alone(registry_lock);
     init_once();
-    if (abandoned == nullptr || alone.is_guest())
+    if (abandoned == nullptr)
         return make_cache(policy_of_threads);
     return std::exchange(abandoned, abandoned->next_abandoned);
 }

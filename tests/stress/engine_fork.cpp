@@ -1,6 +1,7 @@
 // Forks of a process whose other threads use the malloc engine at the same time: the child can
 // continue.
 #include "../../src/heap/guests.hpp"
+#include "../../src/heap/requests.hpp"
 #include "../../src/heap/sample.hpp"
 #include "../support/asan.hpp"
 #include "../support/child.hpp"
@@ -8,6 +9,10 @@
 #include "../support/threads.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cstring>
+#include <string_view>
+#include <vector>
 
 #include <pthread.h>
 
@@ -138,8 +143,7 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 }
 
 // Threads that call the engine during a fork are guests: they do not wait for the locks that the
-// fork keeps. Here guests allocate beyond the commit limits, and their frees take effect after the
-// fork.
+// fork keeps. Their frees of spans take effect after the fork.
 TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
 {
     EXPECT_EQ(in_a_child([] {
@@ -173,6 +177,89 @@ TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
                   require(now.used < 64, "only slabs that are being carved are in use");
                   engine::the_slice_heap.trim(0);
                   require(engine::huge_now().bytes == 0, "no mapping is left");
+              }),
+              "fine");
+}
+
+std::ptrdiff_t cache_count()
+{
+    std::ptrdiff_t count = 0;
+    for (auto* cache = engine::all_caches(); cache != nullptr; cache = cache->next_of_all)
+        count += 1;
+    return count;
+}
+
+TEST(engine_forks, let_other_threads_use_the_memory_and_the_caches_that_are_free)
+{
+    EXPECT_EQ(in_a_child([] {
+                  auto const use_memory = [] {
+                      for (int i = 0; i < 20; ++i) {
+                          void* blocks[8];
+                          for (void*& block : blocks)
+                              std::memset(block = engine::allocate(300'000), i, 300'000);
+                          for (void* const block : blocks)
+                              engine::deallocate(block);
+                      }
+                  };
+                  auto const meanwhile = [&] {
+                      use_memory();
+                      if (threads_may_come())
+                          in_a_thread(use_memory);
+                  };
+                  while_a_fork_waits(meanwhile, use_memory);
+                  engine::usage const first = engine::the_slice_heap.now();
+                  std::ptrdiff_t const caches = cache_count();
+                  for (int round = 0; round < 5; ++round)
+                      while_a_fork_waits(meanwhile, use_memory);
+                  require(engine::the_slice_heap.now().committed == first.committed,
+                          "the commit limit stays");
+                  require(engine::the_slice_heap.now().used == first.used, "all spans are free");
+                  require(cache_count() == caches, "no thread made another cache");
+              }),
+              "fine");
+}
+
+bool is_filled(const void* block, std::size_t bytes, char value)
+{
+    std::string_view const all(static_cast<const char*>(block), bytes);
+    return all.find_first_not_of(value) == all.npos;
+}
+
+// The child may hold pointers to blocks that other threads allocated just before the fork copied
+// the process.
+TEST(engine_forks, keep_the_blocks_that_other_threads_allocate_during_the_fork)
+{
+    EXPECT_EQ(in_a_child([] {
+                  auto const size_of = [](std::size_t i) { return i * i * 500 + 1; };
+                  std::vector<void*> blocks(40);
+                  void* const before = engine::allocate(5'000'000);
+                  std::memset(before, 1, 5'000'000);
+                  engine::deallocate(before); // guests and child reuse these slices
+                  auto const holds_all = [&] {
+                      for (std::size_t i = 0; i < blocks.size(); ++i)
+                          require(is_filled(blocks[i], size_of(i), static_cast<char>(i)),
+                                  "a block keeps its bytes");
+                  };
+                  while_a_fork_waits(
+                      [&] {
+                          for (std::size_t i = 0; i < blocks.size(); ++i)
+                              std::memset(blocks[i] = engine::allocate(size_of(i)),
+                                          static_cast<int>(i), size_of(i));
+                      },
+                      [&] {
+                          engine_user user(1);
+                          engine_market own(64);
+                          own.trade(user, rounds(3000));
+                          engine::the_slice_heap.age();
+                          engine::the_slice_heap.age();
+                          engine::the_slice_heap.trim(0);
+                          require(is_filled(engine::allocate_zeroed(5'000'000), 5'000'000, 0),
+                                  "a block is zeroed");
+                          holds_all();
+                      });
+                  holds_all();
+                  for (void* const block : blocks)
+                      engine::deallocate(block);
               }),
               "fine");
 }
