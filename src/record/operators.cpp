@@ -125,7 +125,11 @@ template <form Form, class Result, class First, class... More>
 struct the_operator {
     using function = Result (*)(First, More...);
 
-    static Result look_up(First first, More... more)
+    /// The first call. It jumps to the next operator too, so that no stack has a frame of the
+    /// recorder.
+    static Result look_up(First first, More... more) { return find()(first, more...); }
+
+    [[gnu::noinline]] static function find() noexcept
     {
         char name[48]{};
         std::size_t const bytes = std::strlen(prefix_of[Form]);
@@ -133,7 +137,7 @@ struct the_operator {
         std::memcpy(name + bytes, suffix_of<More...>, std::strlen(suffix_of<More...>));
         found = reinterpret_cast<function>(find_operator(name));
         next = calls_malloc(reinterpret_cast<void*>(found)) ? found : record;
-        return next(first, more...);
+        return next;
     }
 
     /// Calls an operator that may not call malloc or free. Records the event exactly once.
