@@ -11,7 +11,8 @@ Once (--runs 1, the default), this is a test: the status is 1 if an action is wr
 noisy to decide passes. With more runs it prints for how many of them the first card is right, with its
 strategy and function, and in how many runs a change is advised although there is nothing to gain.
 --verify also measures each advised program, and compares the saving with the predicted interval. --json
-prints rows of the suite `advise` instead, with the seconds and the peak memory of each stage.
+prints rows of the suite `advise`, with the seconds and the peak memory of each stage, and writes the table
+to the standard error output.
 
 --same only checks that a program and its advised form print the same.
 """
@@ -200,8 +201,7 @@ def main():
     programs = [known for known in programs if known.advices]
     if options.json:
         rows.print_all(programs)
-    else:
-        print("\n".join([*map(summary, programs), *totals(programs)]))
+    print("\n".join([*map(summary, programs), *totals(programs)]), file=sys.stderr if options.json else sys.stdout)
     sys.exit(status)
 
 
