@@ -2,6 +2,7 @@
 """Changes one line of code at a time, and checks that a test fails.
 
 `run.py [--random COUNT] [--seed N] [--jobs N] [WORDS]`
+`run.py --check` only checks that each listed line is in its file once.
 
 Works in a copy of the tree, build/mutants/tree. Later runs reuse the build in this copy.
 
@@ -126,14 +127,26 @@ def random_mutants(tests, count, seed):
     return choose.sample(found, min(count, len(found)))
 
 
+def check(mutants):
+    """Returns 1, and says which lines are stale, if a listed line is not in its file exactly once."""
+    counts = [(mutant, (root / mutant["file"]).read_text().count(mutant["line"])) for mutant in mutants]
+    for mutant, count in counts:
+        if count != 1:
+            print(f"tests/mutants/mutants.toml: '{mutant['name']}': {mutant['file']} has its line {count} times")
+    return int(any(count != 1 for _, count in counts))
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("words", nargs="*")
     options.add_argument("--random", type=int, default=0, metavar="COUNT")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--jobs", default="2")
+    options.add_argument("--check", action="store_true")
     options = options.parse_args()
     listed = tomllib.loads((here / "mutants.toml").read_text())
+    if options.check:
+        return check(listed["mutant"])
     copy_tree()
     named, chance = survivors(options.jobs), survivors(options.jobs)
     for mutant in listed["mutant"]:

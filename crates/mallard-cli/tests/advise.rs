@@ -219,6 +219,7 @@ fn wink_outs(advice: &Value) -> usize {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn no_memory_is_dropped_at_once_without_a_second_recording() {
     let advice = advised(&program(PARSER), &["--budget", "10s", "--no-try"]);
+    assert_eq!(advice["run"]["cpu_by"], "recording", "{advice}");
     assert_eq!(advice["run"]["recordings"], 1, "{advice}");
     assert_eq!(wink_outs(&advice), 0, "{advice}");
     // If AS4 has a gain, the cards say why AS4 is not advised.

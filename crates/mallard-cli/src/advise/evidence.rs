@@ -90,6 +90,9 @@ pub struct Program {
     pub malloc: String,
     /// CPU time of the program without the time of the recorder, in ns. `None` if it is unknown.
     pub cpu_ns: Option<f64>,
+    /// The CPU time of runs without the recorder, in ns: least, median and most. `None`: `cpu_ns` is an
+    /// estimate.
+    pub cpu_measured: Option<(f64, f64, f64)>,
     /// Time from start to end of the program, in ns.
     pub wall_ns: f64,
     /// Threads in all.

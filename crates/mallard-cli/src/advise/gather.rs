@@ -70,6 +70,7 @@ fn program(trace: &Trace, cpu_ns: Option<f64>) -> Result<Program, Failure> {
         cannot_run: cannot_run(manifest, words.as_deref()),
         malloc: allocators::base().name,
         cpu_ns,
+        cpu_measured: None,
         wall_ns: number(manifest, "wall_ns").unwrap_or(manifest.totals.duration_ns as f64),
         threads: manifest.totals.threads,
         threads_at_once: threads_at_once(trace, None)? as u64,
@@ -151,8 +152,10 @@ fn cannot_run(manifest: &Manifest, words: Option<&[String]>) -> Option<String> {
     }
 }
 
-fn bound(manifest: &Manifest, regions: &[Region], cpu_ns: Option<f64>) -> Bound {
-    let Some(shares) = shares(manifest) else { return Bound::default() };
+/// The largest part of the CPU time that an allocator could save. `cpu_ns`: the CPU time of the program
+/// without the recorder.
+pub fn bound(manifest: &Manifest, regions: &[Region], cpu_ns: Option<f64>) -> Bound {
+    let Some(shares) = shares(manifest, cpu_ns) else { return Bound::default() };
     // Wink-out is advised only for these regions. In other regions, the frees at the end remain.
     let may_wink_out = |region: &&Region| {
         region.escapes == 0 && region.instances >= INSTANCES_MIN && region.inputs >= INPUTS_MIN

@@ -71,7 +71,7 @@ pub fn measure(
         Ok(names.filter(|name| kind_of(name) == Kind::Malloc).collect())
     };
     let step = budget.step("compiling the recorded calls");
-    let plays = match Plays::begin(trace, false, true) {
+    let mut plays = match Plays::begin(trace, false, true) {
         Ok(plays) => plays,
         Err(failure) => {
             // The trace cannot be replayed: that is evidence, not an error of this command.
@@ -81,6 +81,7 @@ pub fn measure(
         }
     };
     drop(step);
+    plays.cpu = evidence.program.cpu_measured;
     let mut measuring = Measuring { evidence, budget, timing, plays, entries: Vec::new() };
     if measuring.is_too_long() {
         let why = "the budget is too small to play the recorded calls";

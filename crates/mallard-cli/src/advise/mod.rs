@@ -2,8 +2,8 @@
 //!
 //! `evidence` has the types for everything that is known of a program. `gather` reads the trace,
 //! `screen` drops candidates that cannot have a gain, and `measure` plays the others: a play is one
-//! replay of the trace. `real` runs the program itself under promising mallocs, and `again` records the
-//! program a second time before wink-out is advised. `force` plays a strategy that the user asks for.
+//! replay of the trace. `bare` runs the program without the recorder, for its CPU time, `real` runs it
+//! under promising mallocs, and `again` records it a second time before wink-out is advised. `force` plays a strategy that the user asks for.
 //! `budget` limits the time of these steps.
 //!
 //! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
@@ -11,6 +11,7 @@
 //! the options of the user in the commands that cards propose.
 
 mod again;
+mod bare;
 mod budget;
 pub mod card;
 mod code;
@@ -223,6 +224,17 @@ impl Command {
         evidence: &mut Evidence,
         budget: &Budget,
     ) -> Result<(), Failure> {
+        let words = match self.program.is_empty() {
+            false => Some(self.program.clone()),
+            true => gather::words(trace.manifest())
+                .map(|words| words.into_iter().map(OsString::from).collect()),
+        };
+        let runner = self.runner(budget.runner.clone());
+        let ignores_output = self.conditions.ignore_output;
+        let runs = words.as_ref().map(|words| Runs { words, runner: &runner, ignores_output });
+        if let Some(runs) = &runs {
+            bare::measure_cpu(trace, evidence, runs, budget);
+        }
         let proposals = rules::plans(evidence);
         let unplayed = measure::measure(trace, evidence, proposals, budget, &self.timing)?;
         if let Some(other) = &self.again {
@@ -233,22 +245,15 @@ impl Command {
             again::leave_out(evidence, format!("the program was not run again ({why}): {help}"));
             return Ok(());
         }
-        let words = match self.program.is_empty() {
-            false => Some(self.program.clone()),
-            true => gather::words(trace.manifest())
-                .map(|words| words.into_iter().map(OsString::from).collect()),
-        };
-        match words {
-            Some(words) => {
-                self.record_again(&words, evidence, budget)?;
-                let runner = self.runner(budget.runner.clone());
-                let ignores_output = self.conditions.ignore_output;
-                let runs = Runs { words: &words, runner: &runner, ignores_output };
+        match runs {
+            Some(runs) => {
+                self.record_again(runs.words, evidence, budget)?;
                 real::try_mallocs(evidence, &unplayed, &runs, budget, &self.timing)
             }
             None => Ok(()),
         }
     }
+
     /// Records the program a second time if wink-out may help. A server is not recorded again, because
     /// its load would have to be the same.
     fn record_again(

@@ -16,7 +16,7 @@ use crate::run::refuse_unswitchable;
 use crate::trial::{base, floor};
 use crate::turns::blocks::{measure, Plan};
 use crate::turns::measured::Measured;
-use crate::turns::subject::{Runner, Stop, Subject, Turn};
+use crate::turns::subject::{Run, Runner, Stop, Subject, Turn};
 use crate::turns::timing::Timing;
 use crate::verdict::fresh::blocks_needed;
 use crate::verdict::{margin, Judgement, Verdict, Why, BLOCKS_MIN};
@@ -55,7 +55,7 @@ pub fn try_mallocs(
     }
     let step = budget.step("running the program once");
     let run = match time_once(runs, budget) {
-        Ok(run) => run,
+        Ok(run) => run.took,
         Err(Stop::Interrupted) => return Ok(()),
         Err(Stop::TooLong) => {
             let run = Duration::from_nanos(evidence.program.wall_ns.max(1e5) as u64);
@@ -95,12 +95,12 @@ fn fails(evidence: &mut Evidence, why: &str) {
     evidence.program.cannot_run.get_or_insert(why.to_string());
 }
 
-/// The time of one run of the program, without the recorder.
-fn time_once(runs: &Runs, budget: &Budget) -> Result<Duration, Stop> {
+/// Runs the program once, without the recorder.
+pub fn time_once(runs: &Runs, budget: &Budget) -> Result<Run, Stop> {
     let path = find_program(&runs.words[0], "mallard advise --")?;
     let own = base(&path, &mut Vec::new());
     let turn = Turn { padding: 0, limit: budget.left() / 3, watches: false };
-    Ok(runs.runner.run_once(&subject(&path, runs.words, &own), turn)?.took)
+    runs.runner.run_once(&subject(&path, runs.words, &own), turn)
 }
 
 /// The number of blocks of runs that a trial of some mallocs needs: one to warm up, some for a verdict,

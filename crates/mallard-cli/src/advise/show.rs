@@ -159,6 +159,7 @@ fn run(evidence: &Evidence) -> Value {
     json!({
         "malloc": program.malloc,
         "cpu_ns": program.cpu_ns,
+        "cpu_by": if program.cpu_measured.is_some() { "runs" } else { "recording" },
         "wall_ns": program.wall_ns,
         "status": program.status,
         "calls": program.calls,

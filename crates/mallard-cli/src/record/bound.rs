@@ -16,11 +16,12 @@ pub struct Shares {
 /// more, apart from locality. `None` for a sampled trace, or a trace without the notes of `mallard
 /// record`.
 pub fn bound(manifest: &Manifest) -> Option<f64> {
-    shares(manifest).map(|shares| (shares.calls + shares.faults).min(1.0))
+    shares(manifest, None).map(|shares| (shares.calls + shares.faults).min(1.0))
 }
 
-/// The two parts of [`bound`]. `None` in the same cases.
-pub fn shares(manifest: &Manifest) -> Option<Shares> {
+/// The two parts of [`bound`]. `None` in the same cases. `without`: the CPU time of the program without
+/// the recorder, in ns. If there is none, it is estimated.
+pub fn shares(manifest: &Manifest, without: Option<f64>) -> Option<Shares> {
     let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
     let cpu_ns = note("user_ns")? + note("system_ns")?;
     if manifest.stream.sample_bytes != 0 || cpu_ns <= 0.0 {
@@ -31,7 +32,7 @@ pub fn shares(manifest: &Manifest) -> Option<Shares> {
     let faults = note("minor_faults")? * note("ns_per_fault")?;
     // The time of recording is an estimate, which can be too large on a busy machine. The rest is at
     // least the time of the calls and page faults.
-    let all = (cpu_ns - recording).max(calls + faults).max(1.0);
+    let all = without.unwrap_or(cpu_ns - recording).max(calls + faults).max(1.0);
     Some(Shares { calls: calls / all, faults: faults / all })
 }
 
@@ -72,11 +73,14 @@ mod tests {
     fn the_shares_of_calls_and_faults_are_parts_of_the_time_without_recording() {
         // Of 1 ms, recording takes 0.2 ms. Calls take 60 + 400 * 0.25 us, and faults 10 * 8 us.
         let of = manifest(60_000, 200.0, 250.0, 8000.0);
-        let found = shares(&of).unwrap();
+        let found = shares(&of, None).unwrap();
         assert!((found.calls - 0.2).abs() < 1e-12 && (found.faults - 0.1).abs() < 1e-12);
         assert!((bound(&of).unwrap() - 0.3).abs() < 1e-12);
+        // If the program is known to take 0.5 ms, the shares are those of 0.5 ms.
+        let known = shares(&of, Some(5e5)).unwrap();
+        assert!((known.calls - 0.32).abs() < 1e-12 && (known.faults - 0.16).abs() < 1e-12);
         // Where no free was timed, a free costs as much as an allocation: 60 us / 600.
-        let untimed = shares(&manifest(60_000, 200.0, 0.0, 8000.0)).unwrap();
+        let untimed = shares(&manifest(60_000, 200.0, 0.0, 8000.0), None).unwrap();
         assert!((untimed.calls - 0.125).abs() < 1e-12, "{untimed:?}");
     }
 
@@ -87,7 +91,7 @@ mod tests {
             for (recording, per_free) in costs.iter().flat_map(|&a| costs.map(|b| (a, b))) {
                 for per_fault in costs {
                     let of = manifest(calls, recording, per_free, per_fault);
-                    let Shares { calls, faults } = shares(&of).unwrap();
+                    let Shares { calls, faults } = shares(&of, None).unwrap();
                     let is_sane = calls >= 0.0 && faults >= 0.0 && calls + faults <= 1.0 + 1e-12;
                     assert!(is_sane, "{calls} and {faults} of {:?}", of.notes);
                     assert!(bound(&of).unwrap() <= 1.0);
@@ -100,7 +104,7 @@ mod tests {
     fn samples_and_a_run_without_cpu_time_have_no_shares() {
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
         of.stream.sample_bytes = 4096;
-        assert_eq!(shares(&of), None);
+        assert_eq!(shares(&of, None), None);
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
         of.notes.insert("user_ns".to_string(), json!(0));
         of.notes.insert("system_ns".to_string(), json!(0));

@@ -47,6 +47,14 @@ impl Program {
         })
     }
 
+    /// Replaces the estimate of the CPU time by that of runs without the recorder: least, median and
+    /// most, in ns.
+    pub fn with_cpu(self, measured: Option<(f64, f64, f64)>) -> Program {
+        let Some((least, likely, most)) = measured else { return self };
+        let cpu_range = (least / likely, most / likely);
+        Program { cpu_ns: Some(likely), cpu_range, ..self }
+    }
+
     /// Whether several threads allocate at the same time. How often they meet in the allocator depends
     /// on the program's work between its calls, which a replay leaves out. In the calibration, replays
     /// of a program like Larson's had the wrong sign. So a replay has no verdict on the CPU time of

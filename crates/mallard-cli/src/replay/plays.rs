@@ -26,6 +26,9 @@ pub struct Plays<'a> {
     own: Allocator,
     /// The time to compile the recorded calls, and to play them once.
     pub first: Duration,
+    /// The CPU time of runs of the program without the recorder, in ns: least, median and most. `None`:
+    /// it is estimated from the recorded run.
+    pub cpu: Option<(f64, f64, f64)>,
     /// The folder of the op streams. It is removed when the value is dropped.
     _folder: TempDir,
 }
@@ -85,7 +88,7 @@ impl<'a> Plays<'a> {
         let begin = Instant::now();
         let how = (Manner::default(), options, work);
         let choosing = Choosing::begin(trace, &player, folder.path(), &own, how)?;
-        Ok(Plays { trace, choosing, own, first: begin.elapsed(), _folder: folder })
+        Ok(Plays { trace, choosing, own, first: begin.elapsed(), cpu: None, _folder: folder })
     }
 
     /// Adds a malloc.
@@ -122,7 +125,7 @@ impl<'a> Plays<'a> {
         limit: Duration,
     ) -> Result<Pilot, Failure> {
         let chosen = &self.choosing.out;
-        let program = Program::of(self.trace, chosen)?;
+        let program = Program::of(self.trace, chosen)?.with_cpu(self.cpu);
         let playing = Playing::new(runner.clone(), chosen, &program);
         let mut pilot = Flight { playing, begin: Instant::now(), limit, plays: 0, last: None };
         let base = pilot.fly(&chosen.base);
@@ -155,9 +158,9 @@ impl<'a> Plays<'a> {
         runner: &Runner,
         timing: &Timing,
     ) -> Result<Outcome, Failure> {
-        let Plays { trace, choosing, _folder, .. } = self;
+        let Plays { trace, choosing, cpu, _folder, .. } = self;
         let chosen = choosing.out.only(some);
-        let program = Program::of(trace, &chosen)?;
+        let program = Program::of(trace, &chosen)?.with_cpu(cpu);
         let playing = Playing::new(runner.clone(), &chosen, &program);
         let (measured, _) = playing.measure(timing, &chosen)?;
         Ok(outcome(&chosen, &program, &measured, timing.min_gain))

@@ -22,6 +22,7 @@ pub fn program() -> Evidence {
             command: Some("./app data".to_string()),
             malloc: "glibc".to_string(),
             cpu_ns: Some(1e9),
+            cpu_measured: None,
             wall_ns: 1e9,
             threads: 1,
             threads_at_once: 1,

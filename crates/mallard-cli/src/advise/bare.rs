@@ -1,0 +1,44 @@
+//! Runs the program without the recorder, to know its CPU time. A saving is a share of this time.
+//!
+//! The recorder's own estimate is the CPU time of the recorded run less the time of recording. Where
+//! a program does little but allocate, that is a small difference of two large numbers: for the
+//! program lru_cache of tests/known it was half the true time on one machine, and nearly twice the
+//! true time on another.
+
+use super::budget::Budget;
+use super::evidence::Evidence;
+use super::gather;
+use super::real::{time_once, Runs};
+use mallard_trace::Trace;
+use std::time::Duration;
+
+/// The number of runs, if the budget allows them.
+const RUNS: usize = 5;
+/// The part of the remaining budget that the runs may take.
+const PART: u32 = 20;
+
+/// Replaces the estimate of the CPU time, and what follows from it, by the median of some runs. Keeps
+/// the estimate if the program cannot run, is a server with a load, or takes too long.
+pub fn measure_cpu(trace: &Trace, evidence: &mut Evidence, runs: &Runs, budget: &Budget) {
+    let all = budget.left() / PART;
+    let expected = Duration::from_nanos(evidence.program.wall_ns.max(0.0) as u64);
+    if evidence.program.cannot_run.is_some() || runs.runner.load.is_some() || expected > all {
+        return;
+    }
+    let _step = budget.step("running the program without the recorder");
+    let begin = budget.left();
+    let mut times = Vec::new();
+    while times.len() < RUNS && begin.saturating_sub(budget.left()) < all {
+        // Later runs say why a program cannot run.
+        let Ok(run) = time_once(runs, budget) else { return };
+        times.push(run.figures.cpu_ns);
+    }
+    times.sort_by(f64::total_cmp);
+    let [Some(&least), Some(&most)] = [times.first(), times.last()] else { return };
+    let likely = times[times.len() / 2];
+    if likely > 0.0 {
+        evidence.program.cpu_ns = Some(likely);
+        evidence.program.cpu_measured = Some((least, likely, most));
+        evidence.bound = gather::bound(trace.manifest(), &evidence.regions, Some(likely));
+    }
+}
