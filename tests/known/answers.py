@@ -99,10 +99,16 @@ def shown(advice):
     return " ".join(filter(None, words)) + (" (undecided)" if advice["verdict"] == "undecided" else "")
 
 
-def predicted(advice):
-    """Returns the predicted interval of the saving of the first card; (None, None) if there is none."""
-    total = (advice["cards"][0].get("saving") or {}).get("total") or {}
-    return total.get("low"), total.get("high")
+def predicted(expected, advice):
+    """Returns the interval in which the saving of the program is expected if it follows the advice. This is the
+    interval of the first card with an expected action other than a switch, since the advised form of a program has
+    an allocator of its own. (None, None) if there is no such card."""
+    actions = [action for action, _ in expected.pairs if action != "switch"]
+    for card in advice["cards"]:
+        saving = card.get("saving") or {}
+        if card["action"] in actions and (interval := saving.get("expected") or saving.get("total")):
+            return interval["low"], interval["high"]
+    return None, None
 
 
 def is_inside(measured, low, high):

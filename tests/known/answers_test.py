@@ -71,10 +71,18 @@ class Answers(unittest.TestCase):
         self.assertTrue(judged.is_undecided and not judged.is_right and judged.is_action_right)
 
     def test_a_measured_saving_is_inside_or_outside_the_predicted_interval(self):
-        low, high = answers.predicted(advice("convert"))
+        low, high = answers.predicted(answers.parse("// advises: convert AS4 in f"), advice("convert"))
         self.assertTrue(answers.is_inside({"saving": 0.1}, low, high))
         self.assertFalse(answers.is_inside({"saving": 0.31}, low, high))
         self.assertFalse(answers.is_inside({"saving": None}, low, high))
+
+    def test_the_prediction_is_that_of_the_card_which_the_advised_form_follows(self):
+        given = advice("switch")
+        pool = advice("pool", "AS7", "f")["cards"][0]
+        pool["saving"]["expected"] = {"low": 0.05, "high": 0.6}
+        given["cards"].append(pool)
+        self.assertEqual(answers.predicted(answers.parse("// advises: pool AS7 or switch"), given), (0.05, 0.6))
+        self.assertEqual(answers.predicted(answers.parse("// advises: convert AS4 in f"), given), (None, None))
         self.assertFalse(answers.is_inside({"saving": 0.2}, None, None))
 
 

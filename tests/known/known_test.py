@@ -120,7 +120,7 @@ def summary(known):
     line += f", {undecided} undecided" if undecided else ""
     line += f"   expected {known.expected}; said {last}"
     if known.verified:
-        low, high = answers.predicted(known.advices[-1])
+        low, high = answers.predicted(known.expected, known.advices[-1])
         inside = answers.is_inside(known.verified, low, high)
         line += (f"\n{'':15} predicted {answers.percent(low)} to {answers.percent(high)}, measured "
                  f"{answers.percent(known.verified['saving'])} ({answers.percent(known.verified['low'])} to "
@@ -139,7 +139,7 @@ def totals(programs):
         yield f"nothing to gain: no change advised in {alone} of {len(left)} runs"
     verified = [known for known in programs if known.verified]
     if verified:
-        inside = sum(answers.is_inside(known.verified, *answers.predicted(known.advices[-1])) for known in verified)
+        inside = sum(answers.is_inside(known.verified, *answers.predicted(known.expected, known.advices[-1])) for known in verified)
         yield f"measured saving in the predicted interval: {inside} of {len(verified)}"
 
 
