@@ -3,7 +3,7 @@
 //! user (`--again`), or the program is recorded again if the budget allows it. Without a second
 //! recording, no card asks for wink-out.
 
-use super::budget::{whole_seconds, Budget};
+use super::budget::{typable, Budget};
 use super::evidence::{Candidate, Evidence, Kind};
 use super::screen::dropped;
 use crate::error::status::MALLARD_FAILED;
@@ -82,9 +82,9 @@ pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<
     let needed = time_needed(evidence);
     if needed > budget.left() {
         // Adds twice the time of the recording, because a larger budget also allows more replays.
-        let enough = whole_seconds(budget.all() + needed * 2);
+        let enough = budget.all() + needed * 2;
         let why =
-            format!("the budget was too small for one: --budget {}s is enough", enough.as_secs());
+            format!("the budget was too small for one: --budget {} is enough", typable(enough));
         evidence.enough = Some(evidence.enough.unwrap_or_default().max(enough));
         evidence.not_again = Some(why);
         return Ok(());

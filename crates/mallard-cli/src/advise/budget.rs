@@ -6,9 +6,13 @@ use crate::turns::subject::Runner;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A time in whole seconds, rounded up: a budget that a user can type.
-pub fn whole_seconds(time: Duration) -> Duration {
-    Duration::from_secs(time.as_secs() + 1)
+/// A budget that is at least `time`, as a user can type it: in seconds, or from ten minutes on in
+/// minutes, rounded up.
+pub fn typable(time: Duration) -> String {
+    match (time.as_secs_f64().ceil() as u64).max(1) {
+        seconds @ ..600 => format!("{seconds}s"),
+        seconds => format!("{}m", seconds.div_ceil(60)),
+    }
 }
 
 /// The budget of one command. Its time begins after the program was recorded.
@@ -51,5 +55,21 @@ impl Budget {
         let work = (!self.is_quiet).then(Work::begin)?;
         work.say(&format!("{what}, {} left", time(self.left().as_nanos() as f64)));
         Some(work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_enough_and_can_be_typed() {
+        for (seconds, text) in
+            [(0.0, "1s"), (7.5, "8s"), (599.0, "599s"), (599.5, "10m"), (754.0, "13m")]
+        {
+            let time = Duration::from_secs_f64(seconds);
+            assert_eq!(typable(time), text);
+            assert!(crate::parse::duration(text).unwrap() >= time);
+        }
     }
 }

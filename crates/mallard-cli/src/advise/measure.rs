@@ -1,7 +1,7 @@
 //! Plays the proposed plans and the mallocs in turns.
 
 use super::again;
-use super::budget::{whole_seconds, Budget};
+use super::budget::{typable, Budget};
 use super::evidence::{Account, By, Candidate, Evidence, Kind, Proposal};
 use super::rules;
 use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
@@ -162,13 +162,13 @@ impl Measuring<'_, '_> {
         let least = first * (4 * blocks_needed(1) as u32);
         let is_too_long = first > left / 2;
         if is_too_long {
-            let enough = whole_seconds(self.budget.taken() + least);
+            let enough = self.budget.taken() + least;
             let what = format!(
                 "whether another allocator saves time: compiling and playing the recorded calls \
-                 once takes {}; --budget {}s may be enough, or a recording of a part of the \
+                 once takes {}; --budget {} may be enough, or a recording of a part of the \
                  run (mallard record --window)",
                 time(first.as_nanos() as f64),
-                enough.as_secs()
+                typable(enough)
             );
             self.evidence.lacks_budget(what, enough);
         }
@@ -225,12 +225,12 @@ impl Measuring<'_, '_> {
         }
         if let Some(first) = left_out.first() {
             let more = (self.plays.first * all).mul_f64(1.0 / ACCOUNT_SHARE);
-            let enough = whole_seconds(begin + more);
+            let enough = begin + more;
             let plans = plural(left_out.len() as u64, "plan");
             let what = format!(
                 "what {plans} such as {first} would save: the budget is too small to replay all; \
-                 --budget {}s is enough",
-                enough.as_secs()
+                 --budget {} is enough",
+                typable(enough)
             );
             self.evidence.lacks_budget(what, enough);
         }
@@ -348,12 +348,11 @@ impl Measuring<'_, '_> {
         let columns = 4 * (1 + BLOCKS) as u32;
         let least = pilot.play * columns;
         let enough = self.budget.taken() + least.mul_f64(1.0 / FIRST_PART / SHARE_BEFORE_RUNS);
-        let enough = whole_seconds(enough);
         let what = format!(
             "whether another allocator saves time: one replay takes {}, and a verdict needs \
-             at least {BLOCKS} for each allocator; --budget {}s is enough",
+             at least {BLOCKS} for each allocator; --budget {} is enough",
             time(pilot.play.as_nanos() as f64),
-            enough.as_secs()
+            typable(enough)
         );
         self.evidence.lacks_budget(what, enough);
     }

@@ -4,7 +4,7 @@
 //! locality. Runs of the program under another malloc see every effect, and their results replace those
 //! of the replay.
 
-use super::budget::{whole_seconds, Budget};
+use super::budget::{typable, Budget};
 use super::evidence::{By, Candidate, Evidence, Kind};
 use super::measure::kind_of;
 use super::screen::{dropped, is_memory_at_stake};
@@ -113,12 +113,11 @@ fn blocks(count: usize) -> usize {
 /// Notes that the budget is too small for enough runs of the program. The results of the replay stay.
 fn too_little(evidence: &mut Evidence, budget: &Budget, run: Duration) {
     let needed = budget.taken() + (run * (3 * blocks(1)) as u32).mul_f64(1.1 / SHARE);
-    let needed = whole_seconds(needed);
     let what = format!(
-        "what another malloc saves in the program itself: one run takes {}, so --budget {}s or more \
+        "what another malloc saves in the program itself: one run takes {}, so --budget {} or more \
          is needed",
         time(run.as_nanos() as f64),
-        needed.as_secs()
+        typable(needed)
     );
     evidence.lacks_budget(what, needed);
 }

@@ -1,6 +1,6 @@
 //! Shows the advice as text, JSON or SARIF, and saves it in the folder of the trace.
 
-use super::budget::Budget;
+use super::budget::{typable, Budget};
 use super::card::{self, cards, Card};
 use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
 use super::{sarif, typed};
@@ -115,7 +115,7 @@ impl Advice<'_> {
         };
         match budget.filter(|_| is_open) {
             Some(budget) => {
-                let more = format!("--budget {}s", budget.as_secs().max(1));
+                let more = format!("--budget {}", typable(budget));
                 typed::again(self.evidence, &more)
             }
             None => format!("mallard report {}", quoted(&self.evidence.program.trace)),
