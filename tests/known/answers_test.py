@@ -55,6 +55,18 @@ class Answers(unittest.TestCase):
         far = advice("convert", "AS4", "f", 0.2, [{"name": "AS12 in g", "region": "g", "saving": 0.2}])
         self.assertFalse(is_right("convert AS12 in f", far))
 
+    def test_a_malloc_is_right_if_the_strategy_saves_nearly_as_much_by_replay(self):
+        def given(of_pool, replayed):
+            said = advice("switch", matrix=[{"name": "mallard", "saving": 0.3, "replayed": replayed},
+                                            {"name": "AS7", "region": None, "saving": of_pool}])
+            said["cards"][0]["allocator"] = "mallard"
+            return said
+        self.assertTrue(is_right("pool AS7", given(0.20, 0.22)))
+        self.assertTrue(is_right("pool AS7", given(0.28, None)))
+        self.assertFalse(is_right("pool AS7", given(0.15, 0.22)))
+        self.assertFalse(is_right("pool AS7", given(0.20, None)))
+        self.assertFalse(is_right("convert AS4 in f", given(0.30, 0.22)))
+
     def test_each_of_several_answers_is_right(self):
         line = "convert AS11 or leave in read"
         self.assertTrue(is_right(line, advice("leave", saving=None)))

@@ -54,7 +54,7 @@ pub fn try_mallocs(
         return Ok(());
     }
     let step = budget.step("running the program once");
-    let run = match time_once(runs, budget) {
+    let run = match run_once(runs, budget) {
         Ok(run) => run.took,
         Err(Stop::Interrupted) => return Ok(()),
         Err(Stop::TooLong) => {
@@ -96,7 +96,7 @@ fn fails(evidence: &mut Evidence, why: &str) {
 }
 
 /// Runs the program once, without the recorder.
-pub fn time_once(runs: &Runs, budget: &Budget) -> Result<Run, Stop> {
+pub fn run_once(runs: &Runs, budget: &Budget) -> Result<Run, Stop> {
     let path = find_program(&runs.words[0], "mallard advise --")?;
     let own = base(&path, &mut Vec::new());
     let turn = Turn { padding: 0, limit: budget.left() / 3, watches: false };
