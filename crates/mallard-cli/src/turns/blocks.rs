@@ -3,7 +3,7 @@
 use super::child::Seen;
 use super::measured::Measured;
 use super::outputs;
-use super::race::{most, Standing, BLOCKS_TO_DROP};
+use super::race::{most, Standing, BLOCKS_TO_DROP, RACE_FROM};
 use super::runs::Runs;
 use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
 use crate::error::status::MALLARD_FAILED;
@@ -186,7 +186,7 @@ impl Measurement<'_> {
             }
             let choice = self.time_to_choose(rest);
             let taken = (self.elapsed() - begin).as_secs_f64() / choice.as_secs_f64().max(1e-9);
-            if done >= BLOCKS_TO_DROP {
+            if done >= BLOCKS_TO_DROP && taken >= RACE_FROM {
                 self.drop_all_but(most(all, taken));
             }
             if self.is_known(&mut next_look) {

@@ -12,6 +12,10 @@ use crate::verdict::Verdict;
 
 /// No candidate is dropped before this many blocks, which show the peaks of memory.
 pub const BLOCKS_TO_DROP: usize = 2;
+/// No candidate is dropped before this share of the time of the choice. On a machine whose speed changes
+/// every few seconds, two blocks of short runs can agree by chance: a malloc that saved 11 % was dropped
+/// after two blocks of a second.
+pub const RACE_FROM: f64 = 0.2;
 /// A race drops no candidate if this many or fewer are left, because it must have a choice.
 const RUNNING_MIN: usize = 2;
 /// A candidate is clearly worse if the difference is this many times its standard error. A median of

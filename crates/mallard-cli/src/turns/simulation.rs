@@ -282,6 +282,16 @@ fn the_last_candidates_have_most_of_the_runs() {
 }
 
 #[test]
+fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
+    // Half of 400 s is for the choice. A fifth of that has ten blocks of twelve runs.
+    let of = Trial { noise: Noise::Periods, drops: true, budget: 400.0, wall: 1.0 };
+    for seed in 0..10 {
+        let dropped = trial(of, &ten(), seed).measured.dropped;
+        assert!(dropped.iter().flatten().all(|&blocks| blocks >= 10), "{dropped:?}");
+    }
+}
+
+#[test]
 fn a_candidate_that_saves_memory_alone_is_measured_to_the_end() {
     let saver = Truth { cpu: 0.0, memory: 0.2 };
     for (others, index) in [(ten(), 4), (vec![saving(0.0); 10], 9)] {
