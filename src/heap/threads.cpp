@@ -134,17 +134,24 @@ void abandon(thread_cache& cache) noexcept
     abandoned_classes.fetch_or(classes_with_free_blocks(cache), std::memory_order_relaxed);
 }
 
+/// Flushes a cache before it is abandoned: `reclaim_slab` gives the slabs of abandoned caches to
+/// other caches, so the lists of an abandoned cache must have no blocks of these slabs.
+void flush_and_abandon(thread_cache& cache) noexcept
+{
+    {
+        busy_scope const busy(cache);
+        flush(cache);
+    }
+    abandon(cache);
+}
+
 void abandon_at_exit(thread_cache& cache) noexcept
 {
     {
         access const alone(registry_lock);
         stop_showing(cache);
     }
-    {
-        busy_scope const busy(cache);
-        flush(cache);
-    }
-    abandon(cache);
+    flush_and_abandon(cache);
 }
 
 // --- the start of a thread -------------------------------------------------------------
@@ -222,7 +229,7 @@ void give_fallback_cache(thread_cache& cache) noexcept
     if (&cache == &the_fallback_cache)
         fallback_lock.give();
     else
-        abandon(cache);
+        flush_and_abandon(cache);
 }
 
 void flush_abandoned() noexcept
