@@ -114,6 +114,7 @@ class Recorder(unittest.TestCase):
     def test_records_every_operator_of_cxx(self):
         recording = ring.record([built("record-operators")], library, stacks=ring.unwound)
         self.check_whole(recording)
+        self.check_blocks(recording)
         own = [range(m.addr, int(m.text.split()[0], 16)) for m in recording.of("module")
                if "libmallard-record" in m.text]
         self.assertTrue(own)
