@@ -388,7 +388,8 @@ usage slice_heap::now() noexcept
 
 // --- guests: calls while another thread forks (see guests.hpp) ----------------------
 
-/// Allocates a span that a guest has freed. In the child, such a span stays allocated in any case.
+/// Allocates one of the newest 16 spans that guests have freed. It looks at no more, since other
+/// guests wait. In the child, such a span stays allocated in any case.
 span slice_heap::take_given(std::size_t slices) noexcept
 {
     slab** at = &given_by_guests_;

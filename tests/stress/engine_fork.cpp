@@ -244,6 +244,9 @@ TEST(engine_forks, keep_the_blocks_that_other_threads_allocate_during_the_fork)
                   };
                   while_a_fork_waits(
                       [&] {
+                          void* const zeroed = engine::allocate_zeroed(4'000'000);
+                          require(is_filled(zeroed, 4'000'000, 0), "a guest's block is zeroed");
+                          engine::deallocate(zeroed);
                           for (std::size_t i = 0; i < blocks.size(); ++i)
                               std::memset(blocks[i] = engine::allocate(size_of(i)),
                                           static_cast<int>(i), size_of(i));
