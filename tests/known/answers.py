@@ -78,8 +78,8 @@ def is_near(advice, card, strategy):
 
 
 def is_level_switch(expected, advice):
-    """Whether the first card asks for another malloc, and an expected strategy saves nearly as much by replay. Of
-    changes that save about the same, the card of the one with the least work comes first."""
+    """Whether the first card asks for another malloc, and an expected strategy saves about the same by replay. Of
+    such changes, the card of the one with the least work comes first."""
     card = advice["cards"][0]
     if card["action"] != "switch":
         return False
@@ -88,7 +88,7 @@ def is_level_switch(expected, advice):
     wanted = {binding_apart(strategy) for _, strategy in expected.pairs if strategy}
     return any(entry.get("saving") is not None and binding_apart(entry["name"].split()[0]) in wanted
                and (not entry.get("region") or not expected.function or names(entry["region"], expected.function))
-               and entry["saving"] >= saving - NEAR
+               and abs(entry["saving"] - saving) <= NEAR
                for entry in advice.get("matrix", ()) for saving in savings if saving is not None)
 
 

@@ -55,7 +55,7 @@ class Answers(unittest.TestCase):
         far = advice("convert", "AS4", "f", 0.2, [{"name": "AS12 in g", "region": "g", "saving": 0.2}])
         self.assertFalse(is_right("convert AS12 in f", far))
 
-    def test_a_malloc_is_right_if_the_strategy_saves_nearly_as_much_by_replay(self):
+    def test_a_malloc_is_right_if_the_strategy_saves_about_the_same_by_replay(self):
         def given(of_pool, replayed):
             said = advice("switch", matrix=[{"name": "mallard", "saving": 0.3, "replayed": replayed},
                                             {"name": "AS7", "region": None, "saving": of_pool}])
@@ -64,6 +64,7 @@ class Answers(unittest.TestCase):
         self.assertTrue(is_right("pool AS7", given(0.20, 0.22)))
         self.assertTrue(is_right("pool AS7", given(0.28, None)))
         self.assertFalse(is_right("pool AS7", given(0.15, 0.22)))
+        self.assertFalse(is_right("pool AS7", given(0.29, 0.22)))
         self.assertFalse(is_right("pool AS7", given(0.20, None)))
         self.assertFalse(is_right("convert AS4 in f", given(0.30, 0.22)))
 
@@ -87,6 +88,7 @@ class Answers(unittest.TestCase):
         self.assertTrue(answers.is_inside({"saving": 0.1}, low, high))
         self.assertFalse(answers.is_inside({"saving": 0.31}, low, high))
         self.assertFalse(answers.is_inside({"saving": None}, low, high))
+        self.assertFalse(answers.is_inside({"saving": 0.2}, None, None))
 
     def test_the_prediction_is_that_of_the_card_which_the_advised_form_follows(self):
         given = advice("switch")
@@ -95,7 +97,6 @@ class Answers(unittest.TestCase):
         given["cards"].append(pool)
         self.assertEqual(answers.predicted(answers.parse("// advises: pool AS7 or switch"), given), (0.05, 0.6))
         self.assertEqual(answers.predicted(answers.parse("// advises: convert AS4 in f"), given), (None, None))
-        self.assertFalse(answers.is_inside({"saving": 0.2}, None, None))
 
 
 if __name__ == "__main__":

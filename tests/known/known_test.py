@@ -139,7 +139,8 @@ def totals(programs):
         yield f"nothing to gain: no change advised in {alone} of {len(left)} runs"
     verified = [known for known in programs if known.verified]
     if verified:
-        inside = sum(answers.is_inside(known.verified, *answers.predicted(known.expected, known.advices[-1])) for known in verified)
+        inside = sum(answers.is_inside(known.verified, *answers.predicted(known.expected, known.advices[-1]))
+                     for known in verified)
         yield f"measured saving in the predicted interval: {inside} of {len(verified)}"
 
 
