@@ -29,7 +29,7 @@ pub fn measure_cpu(trace: &Trace, evidence: &mut Evidence, runs: &Runs, budget: 
     let mut times = Vec::new();
     while times.len() < RUNS && begin.saturating_sub(budget.left()) < all {
         // Later runs say why a program cannot run.
-        let Ok(run) = run_once(runs, budget) else { return };
+        let Ok(run) = run_once(runs, all) else { return };
         times.push(run.figures.cpu_ns);
     }
     times.sort_by(f64::total_cmp);

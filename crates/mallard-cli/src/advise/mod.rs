@@ -3,8 +3,8 @@
 //! `evidence` has the types for everything that is known of a program. `gather` reads the trace,
 //! `screen` drops candidates that cannot have a gain, and `measure` plays the others: a play is one
 //! replay of the trace. `bare` runs the program without the recorder, for its CPU time, `real` runs it
-//! under promising mallocs, and `again` records it a second time before wink-out is advised. `force` plays a strategy that the user asks for.
-//! `budget` limits the time of these steps.
+//! under promising mallocs, and `again` records it a second time before wink-out is advised. `force`
+//! plays a strategy that the user asks for. `budget` limits the time of these steps.
 //!
 //! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
 //! change. `show` prints the result, and `sarif` writes cards for tools of code review. `typed` repeats

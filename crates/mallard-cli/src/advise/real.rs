@@ -54,7 +54,7 @@ pub fn try_mallocs(
         return Ok(());
     }
     let step = budget.step("running the program once");
-    let run = match run_once(runs, budget) {
+    let run = match run_once(runs, budget.left() / 3) {
         Ok(run) => run.took,
         Err(Stop::Interrupted) => return Ok(()),
         Err(Stop::TooLong) => {
@@ -95,11 +95,11 @@ fn fails(evidence: &mut Evidence, why: &str) {
     evidence.program.cannot_run.get_or_insert(why.to_string());
 }
 
-/// Runs the program once, without the recorder.
-pub fn run_once(runs: &Runs, budget: &Budget) -> Result<Run, Stop> {
+/// Runs the program once, without the recorder. A run that takes longer than `limit` is killed.
+pub fn run_once(runs: &Runs, limit: Duration) -> Result<Run, Stop> {
     let path = find_program(&runs.words[0], "mallard advise --")?;
     let own = base(&path, &mut Vec::new());
-    let turn = Turn { padding: 0, limit: budget.left() / 3, watches: false };
+    let turn = Turn { padding: 0, limit, watches: false };
     runs.runner.run_once(&subject(&path, runs.words, &own), turn)
 }
 
