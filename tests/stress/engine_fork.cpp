@@ -213,9 +213,8 @@ TEST(engine_forks, let_other_threads_use_the_memory_and_the_caches_that_are_free
                       while_a_fork_waits(meanwhile, use_memory);
                   require(engine::the_slice_heap.now().committed == first.committed,
                           "the commit limit stays");
-                  // A thread may still carve other slabs than after the first fork.
-                  require(engine::the_slice_heap.now().used <= first.used + 64,
-                          "all spans are free");
+                  // Less may be in use: caches that this process inherited give back idle slabs.
+                  require(engine::the_slice_heap.now().used <= first.used, "all spans are free");
                   require(cache_count() == caches, "no thread made another cache");
               }),
               "fine");
