@@ -68,7 +68,7 @@ fn make_stream(path: &PathBuf, events: usize) -> std::io::Result<()> {
         pid: 1,
         sample_bytes: 0,
     };
-    let mut writer = Writer::new(File::create(path)?, &header, Compression::Zstd)?;
+    let mut writer = Writer::new(File::create(path)?, &header, Compression::Packed)?;
     let mut threads: Vec<Thread> = (0..THREADS as u64)
         .map(|i| Thread {
             stack: vec![0x40_0000; 20],

@@ -6,6 +6,7 @@ mod fuzz;
 mod support;
 
 use mallard_trace::import::{import, Options};
+use mallard_trace::stream::Compression;
 use parquet::column::reader::{get_typed_column_reader, ColumnReader};
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
 use parquet::data_type::DataType;
@@ -53,10 +54,10 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 fn a_changed_stream_is_imported_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let golden = golden();
-    let compressed = zstd::encode_all(&golden[..], 1).unwrap();
+    let packed = support::rewritten(&golden, Compression::Packed);
     for seed in 0..100 {
         let mut random = Random(seed);
-        let mut bytes = if seed % 8 == 0 { compressed.clone() } else { golden.clone() };
+        let mut bytes = if seed % 8 == 0 { packed.clone() } else { golden.clone() };
         change(&mut bytes, &golden, &mut random);
         if seed % 8 != 0 && bytes.len() >= 24 {
             bytes[..24].copy_from_slice(&golden[..24]);
@@ -107,7 +108,7 @@ fn seeds() {
     }
     let put = |path: &str, bytes: &[u8]| fs::write(folder.join(path), bytes).unwrap();
     put("stream/golden", &golden());
-    put("stream/golden-zstd", &zstd::encode_all(&golden()[..], 1).unwrap());
+    put("stream/golden-packed", &support::rewritten(&golden(), Compression::Packed));
     let made = tempfile::tempdir().unwrap();
     let trace = trace_in(made.path());
     for (index, file) in fuzz::files_of(&trace).into_iter().enumerate() {

@@ -177,7 +177,7 @@ impl Command {
         let file = open.open(&names.stream).map_err(unwritable)?;
         let writer = file
             .try_clone()
-            .and_then(|f| Writer::new(f, &header, Compression::Zstd))
+            .and_then(|f| Writer::new(f, &header, Compression::Packed))
             .map_err(unwritable)?;
         let start = Start { clock, ns: start_ns, begin: Instant::now() };
         let running = Running::start(

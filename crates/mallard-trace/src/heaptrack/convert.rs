@@ -92,7 +92,7 @@ impl Converter {
             sample_bytes: 0,
         };
         Ok(Converter {
-            stream: Writer::new(file, &header, Compression::Zstd)?,
+            stream: Writer::new(file, &header, Compression::Packed)?,
             has_begun: false,
             piece: Vec::new(),
             events: 0,

@@ -1,5 +1,6 @@
-//! Streams: files of records, plain or compressed with zstd.
+//! Streams: files of records, plain or packed.
 
+mod packed;
 mod reader;
 mod writer;
 

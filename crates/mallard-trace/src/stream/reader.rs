@@ -1,5 +1,6 @@
 //! Reads a stream. Any bytes are safe to read.
 
+use super::packed::{self, Unpacker};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{self, op, Header, Record, HEADER_BYTES, RECORD_BYTES};
 use std::borrow::Cow;
@@ -11,9 +12,6 @@ use std::path::Path;
 const BUFFER_BYTES: usize = 1 << 20;
 /// The longest text that a writer writes. A stream with a longer text is damaged.
 const TEXT_BYTES_MAX: u64 = 1 << 16;
-/// The largest window of `zstd -19`, as a power of two. The writer of Mallard uses a smaller window.
-const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A record, with the text or the return addresses that follow it.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +56,7 @@ pub enum Ending {
 
 /// Reads the events of a stream in their order in the file.
 ///
-/// Memory: at most 3 MiB, and 9 MiB more for a compressed stream, whatever the file holds.
+/// Memory: at most 3 MiB, and 3 MiB more for a packed stream, whatever the file holds.
 pub struct Reader<R: Read> {
     input: Input<R>,
     buffer: Vec<u8>,
@@ -72,13 +70,9 @@ pub struct Reader<R: Read> {
     fault: Option<Ending>,
 }
 
-/// The input, preceded by the bytes that were read to find out whether the input is compressed.
-type Whole<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
-type Decoder<R> = zstd::stream::read::Decoder<'static, io::BufReader<Whole<R>>>;
-
 enum Input<R: Read> {
-    Plain(Whole<R>),
-    Zstd(Box<Decoder<R>>),
+    Plain(R),
+    Packed(Box<Unpacker<io::BufReader<R>>>),
 }
 
 impl Reader<File> {
@@ -104,29 +98,25 @@ impl Reader<File> {
 impl<R: Read> Reader<R> {
     /// Reads the header. `name` is the name of the input in messages.
     pub fn new(mut input: R, name: &str) -> Result<Self> {
-        let mut first = vec![0; 4];
-        let read = read_full(&mut input, &mut first).map_err(|e| unreadable(name, &e))?;
-        first.truncate(read);
-        let is_zstd = first == ZSTD_MAGIC;
-        let whole = io::Cursor::new(first).chain(input);
-        let mut input = if is_zstd {
-            let decoder = zstd::stream::read::Decoder::new(whole).and_then(|mut decoder| {
-                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
-                Ok(decoder)
-            });
-            let decoder = decoder.map_err(|e| unreadable(name, &e))?;
-            Input::Zstd(Box::new(decoder))
-        } else {
-            Input::Plain(whole)
-        };
         let mut bytes = [0; HEADER_BYTES];
-        let read = match read_full(&mut input, &mut bytes) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
-            Err(error) if is_zstd => return Err(damaged(name, &error.to_string())),
-            Err(error) => return Err(unreadable(name, &error)),
+        let mut fill = |from: usize, to: &mut [u8; HEADER_BYTES]| {
+            let read = read_full(&mut input, &mut to[from..]).map_err(|e| unreadable(name, &e))?;
+            Ok(from + read)
         };
-        check_constants(&bytes, read, name, is_zstd)?;
+        let mut read = fill(0, &mut bytes)?;
+        // The first bytes of a packed stream are before its header.
+        let is_packed = bytes.starts_with(&packed::MAGIC);
+        if is_packed {
+            let before = packed::MAGIC.len();
+            bytes.copy_within(before..read, 0);
+            read = fill(read - before, &mut bytes)?;
+        }
+        check_constants(&bytes, read, name, is_packed)?;
+        let input = if is_packed {
+            Input::Packed(Box::new(Unpacker::new(io::BufReader::new(input))))
+        } else {
+            Input::Plain(input)
+        };
         let mut reader = Reader {
             input,
             buffer: vec![0; BUFFER_BYTES],
@@ -230,7 +220,7 @@ impl<R: Read> Reader<R> {
                 Ok(0) => return false,
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // zstd: the file ends within a frame, so the writer was killed.
+                // The file ends within a packed block: the writer was killed.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     self.fault = Some(Ending::Cut);
                 }
@@ -245,7 +235,7 @@ impl<R: Read> Read for Input<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         match self {
             Input::Plain(input) => input.read(to),
-            Input::Zstd(input) => input.read(to),
+            Input::Packed(input) => input.read(to),
         }
     }
 }
@@ -269,10 +259,10 @@ fn check_constants(
     bytes: &[u8; HEADER_BYTES],
     read: usize,
     name: &str,
-    is_zstd: bool,
+    is_packed: bool,
 ) -> Result<()> {
     let known = read.min(8);
-    if bytes[..known] != format::MAGIC[..known] || read == 0 && !is_zstd {
+    if bytes[..known] != format::MAGIC[..known] || read == 0 && !is_packed {
         return Err(Error::new(
             ErrorKind::Foreign,
             format!("{name} is no stream of Mallard"),

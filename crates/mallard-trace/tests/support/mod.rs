@@ -6,7 +6,7 @@ pub mod lives;
 
 use mallard_trace::format::{self, clock, op, pack, pack_stack, Header, Record};
 use mallard_trace::import::{import, Options};
-use mallard_trace::stream::{Compression, Writer};
+use mallard_trace::stream::{Compression, Reader, Writer};
 use mallard_trace::{Result, Trace};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,23 @@ pub fn repository(path: &str) -> String {
 /// The golden stream.
 pub fn golden() -> Vec<u8> {
     std::fs::read(root().join("spec/trace_format.golden")).expect("the golden stream")
+}
+
+/// The events of a stream, written again.
+pub fn rewritten(stream: &[u8], compression: Compression) -> Vec<u8> {
+    let mut reader = Reader::new(stream, "a stream to rewrite").unwrap();
+    let mut writer = Writer::new(Vec::new(), reader.header(), compression).unwrap();
+    while let Some(event) = reader.next_event() {
+        let frames: Vec<u64> = event.frames().collect();
+        if format::has_text(event.record.op()) {
+            writer.text(event.record, &event.text()).unwrap();
+        } else if frames.is_empty() {
+            writer.record(&event.record).unwrap();
+        } else {
+            writer.events(&with_frames(event.record, &frames)).unwrap();
+        }
+    }
+    writer.finish(1700).unwrap()
 }
 
 /// A header with a clock in nanoseconds that starts at 1,000.
