@@ -3,9 +3,12 @@
 #include "../support/model.hpp"
 
 #include <mallard/arena.hpp>
+#include <mallard/sync.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <random>
+#include <vector>
 
 namespace {
 
@@ -319,6 +322,22 @@ TEST(pool, can_have_another_allocator_as_its_source)
         EXPECT_GT(below.stats().blocks_live, 0U);
     }
     EXPECT_EQ(below.stats().blocks_live, 0U);
+}
+
+TEST(pool, that_is_lock_free_owns_the_bytes_of_its_blocks_and_none_beside_them)
+{
+    pool<default_heap,
+         pool_options{.block = 64, .grow = growth::none(1 << 14), .threads = sync::lock_free}>
+        blocks;
+    EXPECT_FALSE(blocks.owns(&blocks));
+    std::vector<std::byte*> all;
+    while (void* const block = blocks.try_allocate())
+        all.push_back(static_cast<std::byte*>(block));
+    auto const [first, last] = std::ranges::minmax(all);
+    EXPECT_EQ(last - first, static_cast<std::ptrdiff_t>(64 * (all.size() - 1)));
+    EXPECT_TRUE(blocks.owns(first) && blocks.owns(last + 63));
+    EXPECT_FALSE(blocks.owns(first - 1));
+    EXPECT_FALSE(blocks.owns(last + 64));
 }
 
 } // namespace
