@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Folder, Ran, MALLARD};
+use support::{Folder, Ran, MALLARD, USABLE};
 
 /// A program that allocates 20,000 blocks and prints their number.
 const BLOCKS: &str = r#"
@@ -29,15 +29,6 @@ int main(void) {
     printf("%ld\n", sum);
     return 0;
 }
-"#;
-
-/// A program that prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of
-/// the tests.
-const USABLE: &str = r#"
-#include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-int main(void) { printf("first\n%zu\n", malloc_usable_size(malloc(20))); return 0; }
 "#;
 
 struct Trial {
@@ -66,23 +57,6 @@ impl Trial {
 fn candidate<'a>(result: &'a Value, name: &str) -> &'a Value {
     let all = result["candidates"].as_array().unwrap();
     all.iter().find(|c| c["name"] == name).unwrap_or_else(|| panic!("{name} is not in {result}"))
-}
-
-#[test]
-#[ignore = "needs a C compiler; ./x test runs it"]
-fn a_program_runs_under_the_malloc_that_was_asked_for() {
-    let trial = Trial::new(USABLE);
-    let folder = &trial.folder;
-    let out = |arguments: &[&str]| folder.mallard(arguments).out();
-    let own = out(&["run", "--allocator", "glibc", "--", "./program"]);
-    assert_eq!(own, "first\n24\n");
-    assert_eq!(out(&["run", "--allocator", "mine=./libmine.so", "--", "./program"]), "first\n20\n");
-    let script = "echo $A $GLIBC_TUNABLES; exit 7";
-    let ran = folder.mallard(&["run", "-a", "glibc:arenas=1,A=b", "--", "sh", "-c", script]);
-    assert_eq!(ran.out(), "b glibc.malloc.arena_max=1\n");
-    assert_eq!(ran.status(), 7);
-    let killed = folder.mallard(&["run", "-a", "glibc", "--", "sh", "-c", "kill -9 $$"]);
-    assert!(killed.0.status.code().is_none(), "mallard becomes the program");
 }
 
 #[test]

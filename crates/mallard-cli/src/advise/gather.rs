@@ -68,7 +68,7 @@ fn program(trace: &Trace, cpu_ns: Option<f64>) -> Result<Program, Failure> {
             .as_ref()
             .map(|words| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
         cannot_run: cannot_run(manifest, words.as_deref()),
-        malloc: allocators::base().name,
+        malloc: allocators::base_of(trace)?.name,
         cpu_ns,
         cpu_measured: None,
         wall_ns: number(manifest, "wall_ns").unwrap_or(manifest.totals.duration_ns as f64),

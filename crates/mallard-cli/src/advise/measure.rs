@@ -124,10 +124,10 @@ fn screen(evidence: &mut Evidence, proposals: Vec<Proposal>) -> Vec<Proposal> {
 
 /// The mallocs to play: all that are installed, or none if no malloc can have a gain.
 fn mallocs(evidence: &mut Evidence) -> Vec<Allocator> {
-    let own = allocators::base();
+    let own = &evidence.program.malloc;
     let (mut found, missing) = allocators::installed();
-    found.retain(|allocator| allocator.name != own.name);
-    if own.name != "glibc" {
+    found.retain(|allocator| allocator.name != *own);
+    if own != "glibc" {
         found.retain(|allocator| kind_of(&allocator.name) == Kind::Malloc);
     }
     if let Some(why) = why_no_malloc(evidence) {

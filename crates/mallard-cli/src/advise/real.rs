@@ -185,7 +185,7 @@ fn subject(path: &Path, words: &[OsString], allocator: &Allocator) -> Subject {
         name: allocator.name.clone(),
         path: path.to_path_buf(),
         words: words.to_vec(),
-        variables: allocator.variables(),
+        variables: allocator.variables(path),
         library: allocator.library.clone(),
     }
 }

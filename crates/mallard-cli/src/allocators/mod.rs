@@ -105,12 +105,15 @@ impl Allocator {
     }
 
     /// Returns the variables of the environment that give a program this malloc.
-    pub fn variables(&self) -> Vec<(OsString, Option<OsString>)> {
+    pub fn variables(&self, program: &Path) -> Vec<(OsString, Option<OsString>)> {
         let mut variables: Vec<(OsString, Option<OsString>)> = Vec::new();
         if !self.as_started {
             let mut preload = OsString::new();
             let others = others_preloaded().iter().map(PathBuf::as_path);
-            for path in self.library.as_deref().into_iter().chain(others) {
+            // The C library has to be in front of another malloc that the program is linked with.
+            let is_hidden = self.library.is_none() && probe::linked_malloc(program).is_some();
+            let libc = is_hidden.then_some(Path::new("libc.so.6"));
+            for path in self.library.as_deref().into_iter().chain(others).chain(libc) {
                 if !preload.is_empty() {
                     preload.push(":");
                 }
@@ -125,7 +128,7 @@ impl Allocator {
 
     /// Sets the variables for a program that is to be started.
     pub fn apply(&self, command: &mut Command) {
-        for (name, value) in self.variables() {
+        for (name, value) in self.variables(command.get_program().as_ref()) {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
@@ -161,6 +164,23 @@ pub fn base() -> Allocator {
         Some(path) => Allocator::as_started(&shown(&path)),
         None => Allocator::as_started("glibc"),
     }
+}
+
+/// The allocator of a recorded program: the malloc that the program was linked with, or `base`.
+#[cfg(feature = "recordings")]
+pub fn base_of(trace: &mallard_trace::Trace) -> Result<Allocator, Failure> {
+    let modules = trace.table(&mallard_trace::tables::schema::MODULES)?.texts("path")?;
+    let base = base();
+    let linked = modules.iter().map(Path::new).find(|path| probe::is_malloc(&shown(path)));
+    Ok(match linked.filter(|path| base.name == "glibc" && path.exists()) {
+        Some(path) => Allocator {
+            name: shown(path),
+            library: Some(path.to_path_buf()),
+            environment: Vec::new(),
+            as_started: false,
+        },
+        None => base,
+    })
 }
 
 fn shown(path: &Path) -> String {

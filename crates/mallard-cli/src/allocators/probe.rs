@@ -151,18 +151,20 @@ const LINKER: &str = if cfg!(target_arch = "aarch64") {
     "/lib64/ld-linux-x86-64.so.2"
 };
 
-/// Returns the library with a malloc against which a program is linked. `None` without such a library.
+/// The name of the malloc library that a program is linked with. `None` if it is the C library.
 pub fn linked_malloc(program: &Path) -> Option<String> {
     // Lists the libraries without running the program.
     let output = Command::new(LINKER).arg("--list").arg(program).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut names = text.lines().filter_map(|line| line.trim().split(' ').next());
-    let is_malloc = |name: &str| {
-        ["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libmallard-malloc"]
-            .iter()
-            .any(|known| name.starts_with(known))
-    };
     names.find(|name| is_malloc(name)).map(str::to_string)
+}
+
+/// Whether a library, by the name of its file, has another malloc than that of the C library.
+pub fn is_malloc(name: &str) -> bool {
+    ["libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "libmallard-malloc"]
+        .iter()
+        .any(|known| name.starts_with(known))
 }
 
 /// Returns a setting in GLIBC_TUNABLES that the C library does not know and would ignore.

@@ -118,7 +118,7 @@ impl Chosen {
         player: &Path,
         folder: &Path,
     ) -> Result<Chosen, Failure> {
-        let own = allocators::base();
+        let own = allocators::base_of(trace)?;
         let work = (!command.timing.quiet).then(Work::begin);
         let manner = command.manner.clone();
         let options = command.compiling.options();
@@ -402,7 +402,7 @@ fn subject(
         name: allocator.name.clone(),
         path: player.to_path_buf(),
         words: manner.words(stream, mode),
-        variables: allocator.variables(),
+        variables: allocator.variables(player),
         library: allocator.library.clone(),
     }
 }

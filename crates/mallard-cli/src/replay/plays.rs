@@ -82,7 +82,7 @@ impl<'a> Plays<'a> {
     pub fn begin(trace: &'a Trace, allow_escapes: bool, quiet: bool) -> Result<Plays<'a>, Failure> {
         let player = player::find()?;
         let folder = temporary_folder()?;
-        let own = allocators::base();
+        let own = allocators::base_of(trace)?;
         let options = Options { allow_escapes, ..Options::default() };
         let work = (!quiet).then(Work::begin);
         let begin = Instant::now();

@@ -94,7 +94,7 @@ impl Command {
             name: allocator.name.clone(),
             path: path.clone(),
             words: self.program.clone(),
-            variables: allocator.variables(),
+            variables: allocator.variables(&path),
             library: allocator.library.clone(),
         };
         let subjects: Vec<Subject> = candidates.iter().map(subject).collect();

@@ -19,6 +19,15 @@ pub const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
 /// A folder for the files of one test.
 pub struct Folder(pub tempfile::TempDir);
 
+/// A program that prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of
+/// the tests.
+pub const USABLE: &str = r#"
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { printf("first\n%zu\n", malloc_usable_size(malloc(20))); return 0; }
+"#;
+
 impl Folder {
     pub fn new() -> Folder {
         Folder(tempfile::tempdir().unwrap())

@@ -1,0 +1,68 @@
+//! Tests `mallard run` with real programs and with a malloc (`programs/malloc.c`), and which malloc a
+//! program has that is linked with one.
+//!
+//! All tests need a C compiler, and some the recorder. `./x test` runs them.
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use support::{Folder, USABLE};
+
+/// A folder with the malloc of the tests as a library.
+fn folder_with(library: &str, options: &[&str]) -> Folder {
+    let folder = Folder::new();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/malloc.c");
+    let begin = ["-shared", "-fPIC", "-O1", "-D_GNU_SOURCE"];
+    folder.compile_file(library, &file, &[&begin, options].concat());
+    folder
+}
+
+/// A program that is linked with the malloc of the tests, as if that were jemalloc.
+fn linked_with_a_malloc() -> Folder {
+    let folder = folder_with("libjemalloc_test.so", &["-Wl,-soname,libjemalloc_test.so"]);
+    let library = folder.path("libjemalloc_test.so");
+    let rpath = format!("-Wl,-rpath,{}", folder.path("").display());
+    let options = ["-Wl,--no-as-needed", library.to_str().unwrap(), &rpath];
+    folder.compile("program", USABLE, &options);
+    folder
+}
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn a_program_runs_under_the_malloc_that_was_asked_for() {
+    let folder = folder_with("libmine.so", &[]);
+    folder.compile("program", USABLE, &[]);
+    let out = |arguments: &[&str]| folder.mallard(arguments).out();
+    let own = out(&["run", "--allocator", "glibc", "--", "./program"]);
+    assert_eq!(own, "first\n24\n");
+    assert_eq!(out(&["run", "--allocator", "mine=./libmine.so", "--", "./program"]), "first\n20\n");
+    let script = "echo $A $GLIBC_TUNABLES; exit 7";
+    let ran = folder.mallard(&["run", "-a", "glibc:arenas=1,A=b", "--", "sh", "-c", script]);
+    assert_eq!(ran.out(), "b glibc.malloc.arena_max=1\n");
+    assert_eq!(ran.status(), 7);
+    let killed = folder.mallard(&["run", "-a", "glibc", "--", "sh", "-c", "kill -9 $$"]);
+    assert!(killed.0.status.code().is_none(), "mallard becomes the program");
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
+fn glibc_is_put_in_front_of_the_malloc_that_a_program_is_linked_with() {
+    let folder = linked_with_a_malloc();
+    let own = folder.command("./program").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&own.stdout), "first\n20\n");
+    for name in ["glibc", "glibc:trim=1GiB"] {
+        assert_eq!(folder.mallard(&["run", "-a", name, "--", "./program"]).out(), "first\n24\n");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn the_base_of_a_replay_is_the_malloc_that_the_program_was_linked_with() {
+    let folder = linked_with_a_malloc();
+    let ran = folder.mallard(&["record", "-o", "run", "--", "./program"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let ran = folder.mallard(&["replay", "run", "--json", "--budget", "1s", "-a", "glibc"]);
+    let result: Value =
+        serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
+    assert_eq!(result["base"]["name"], "libjemalloc_test.so", "{result}");
+}
