@@ -92,6 +92,31 @@ fn the_advice_of_a_trace_is_in_its_report_with_the_regions_of_the_advice() {
 }
 
 #[test]
+fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
+    let (folder, trace) = folder_with_regions();
+    let verify = ["verify", "--trace", "a", "--before", "true 1", "--after", "true 2"];
+    let verify = [&verify[..], &["--budget", "2s"]].concat();
+    folder.mallard(&verify).refuses(3, "has no card 1");
+    let advice = json!({"version": 1, "cards": [{"title": "An arena"}, {"title": "A pool"}]});
+    fs::write(trace.folder().join("advice.json"), advice.to_string()).unwrap();
+    folder.mallard(&[&verify[..], &["--card", "3"]].concat()).refuses(3, "has no card 3");
+    assert_eq!(object(&folder)["advice"]["verified"], Value::Null);
+    let ran = folder.mallard(&verify);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let verified = &object(&folder)["advice"]["verified"];
+    assert_eq!((&verified["card"], &verified["after"]), (&json!("An arena"), &json!("true 2")));
+    assert!(verified["cpu"]["verdict"].is_string() && verified["runs"].is_u64(), "{verified}");
+    assert!(verified["peak_rss_bytes"][1].is_number(), "{verified}");
+    // A damaged result does not hide the advice.
+    fs::write(trace.folder().join("verified.json"), "{").unwrap();
+    let advice = &object(&folder)["advice"];
+    assert_eq!(
+        (&advice["verified"], &advice["cards"][1]["title"]),
+        (&Value::Null, &json!("A pool"))
+    );
+}
+
+#[test]
 fn damaged_or_newer_advice_becomes_a_note_on_the_page() {
     let (folder, trace) = folder_with_regions();
     for (text, why) in [

@@ -1,5 +1,6 @@
 //! The advice on a program, which `mallard advise` saves in the folder of the trace.
 
+use crate::trial::kept::FILE as VERIFIED;
 use mallard_trace::Trace;
 use serde_json::Value;
 use std::fs;
@@ -50,10 +51,14 @@ impl Advice {
             Ok(meta) if meta.len() > BYTES_MAX => return Advice::unread("it is too large"),
             Ok(_) => {}
         }
-        match fs::read_to_string(&path) {
+        let mut advice = match fs::read_to_string(&path) {
             Ok(text) => Advice::of(&text),
             Err(error) => Advice::unread(&error.to_string().to_lowercase()),
+        };
+        if let (Some(shown), Some(verified)) = (&mut advice.shown, verified(trace)) {
+            shown["verified"] = verified;
         }
+        advice
     }
 
     /// The advice in a text of `mallard advise --json`.
@@ -91,6 +96,15 @@ impl Advice {
         );
         Advice { notes: vec![note], ..Advice::default() }
     }
+}
+
+/// What `mallard verify --trace` measured. The page shows it on the card with the same title.
+fn verified(trace: &Trace) -> Option<Value> {
+    let path = trace.folder().join(VERIFIED);
+    let is_small = fs::metadata(&path).is_ok_and(|meta| meta.len() < BYTES_MAX);
+    let text = is_small.then(|| fs::read_to_string(&path).ok()).flatten()?;
+    let verified: Value = serde_json::from_str(&text).ok()?;
+    (verified["version"].as_u64() == Some(VERSION)).then(|| without_nulls(verified))
 }
 
 fn list(value: Value) -> Vec<Value> {

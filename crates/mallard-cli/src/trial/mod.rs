@@ -1,8 +1,10 @@
 //! `mallard try`: runs a program under several mallocs in turns, and says which one it should use.
 //!
 //! `report` shows the measurements, and `sentence` sums the result up. `verify` compares two programs
-//! in the same way.
+//! in the same way, and `kept` keeps the result in a trace.
 
+#[cfg(feature = "recordings")]
+pub mod kept;
 mod options;
 mod report;
 mod sentence;

@@ -389,7 +389,8 @@ impl Report {
         ]
     }
 
-    fn json(&self) -> Value {
+    /// The result as a JSON object.
+    pub fn json(&self) -> Value {
         let row = |row: Row| {
             let variables = row.subject.variables.iter().map(|(name, value)| {
                 let value = value.as_ref().map(|value| value.to_string_lossy().into_owned());

@@ -1,5 +1,7 @@
 //! `mallard verify`: compares two programs, or a program before and after a change.
 
+#[cfg(feature = "recordings")]
+use super::kept::Advised;
 use super::options::Options;
 use super::report::{Report, Words};
 use super::RECORD;
@@ -24,6 +26,15 @@ pub struct Command {
     /// The command after the change.
     #[arg(long, value_name = "CMD")]
     after: String,
+    /// The trace whose advice AFTER follows. The result is kept in the trace, and `mallard report` shows
+    /// it beside the prediction.
+    #[cfg(feature = "recordings")]
+    #[arg(long, value_name = "NAME")]
+    trace: Option<std::path::PathBuf>,
+    /// The card of the advice that AFTER follows.
+    #[cfg(feature = "recordings")]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "trace")]
+    card: usize,
     #[command(flatten)]
     options: Options,
 }
@@ -33,6 +44,8 @@ impl Command {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let before = subject("before", &self.before)?;
         let after = subject("after", &self.after)?;
+        #[cfg(feature = "recordings")]
+        let advised = self.trace.as_deref().map(|name| Advised::of(name, self.card)).transpose()?;
         let mut host = Host::now();
         let (measured, seed) =
             self.options.measure(&before, std::slice::from_ref(&after), false)?;
@@ -47,6 +60,10 @@ impl Command {
         report.notes.extend(host.notes());
         report.next = self.next(&report);
         report.show(&self.options)?;
+        #[cfg(feature = "recordings")]
+        if let Some(advised) = advised {
+            advised.keep(&self.before, &self.after, &report.json())?;
+        }
         Ok(if report.has_loss() { ExitCode::FAILURE } else { report.status() })
     }
 

@@ -71,6 +71,16 @@ def a_prediction_stands_beside_what_was_measured(driver):
 
 
 @promise
+def what_verify_measured_stands_on_the_card_that_was_followed(driver):
+    open_page(driver)
+    run(driver, "document.querySelectorAll('.card')[1].open = true")
+    followed, other = [card.text.replace("\n", " ") for card in cards(driver)]
+    assert "the change measured 27 % (26 to 28 %), by mallard verify" in followed, followed
+    assert "428 MiB resident at most instead of 412 MiB: loss" in followed, followed
+    assert "the change measured" not in other and "memory measured" not in other, other
+
+
+@promise
 def the_reader_chooses_the_language_of_the_code(driver):
     open_page(driver)
     card = cards(driver)[0]

@@ -85,6 +85,8 @@ def advice():
     return {"program": "./words --index", "verdict": "change", "sentence": convert()["sentence"], "min_gain": 0.02, "budget_s": 120, "took_s": 118.2,
             "interrupted": False, "noisy": False, "bound": {"share": 0.31, "calls": 0.24, "faults": 0.05, "teardown": 0.02},
             "cards": [convert(), switch()], "matrix": matrix(random.Random(5)),
+            "verified": {"version": 1, "card": convert()["title"], "cpu": part(0.27, 0.01), "memory": part(-0.04, 0.01, "loss"),
+                         "peak_rss_bytes": [412 << 20, 428 << 20], "runs": 40},
             "undecided": ["what jemalloc saves in the program itself: too few runs"], "validity": [], "notes": ["not installed: snmalloc"]}
 
 

@@ -22,6 +22,11 @@ function rowOf(card) {
   return changes.find((row) => row.name === name && (row.region ?? "") === (card.region?.shown ?? "") && !row.dropped);
 }
 
+// What mallard verify measured after the advice of a card was followed.
+function verifiedOf(card) {
+  return advice.verified?.card === card.title ? advice.verified : null;
+}
+
 // The actions that change an allocator, and so save something.
 const changing = ["convert", "pool", "switch", "set"];
 
@@ -41,6 +46,8 @@ function savingLines(card) {
   if (saving.expected && saving.measured_by !== "try") {
     lines.push(["likely in the program", { ...saving.expected, saving: null }, `${range(saving.expected)}, locality included`, "soft"]);
   }
+  const verified = verifiedOf(card)?.cpu;
+  if (verified) lines.push(["the change measured", verified, `${interval(verified)}, by mallard verify`, "whole"]);
   return lines;
 }
 
@@ -74,6 +81,13 @@ function memoryWords(card) {
   const isChange = of.verdict === "gain" || of.verdict === "loss";
   const change = isChange ? `, saved: ${interval(of)}` : "";
   return `${bytes(of.after_bytes)} ${what} at most instead of ${bytes(of.before_bytes)}: ${of.verdict}${change}`;
+}
+
+function verifiedMemory(card) {
+  const of = verifiedOf(card);
+  if (!of?.memory || !of.peak_rss_bytes) return "";
+  const [before, after] = of.peak_rss_bytes;
+  return `${bytes(after)} resident at most instead of ${bytes(before)}: ${of.memory.verdict}`;
 }
 
 function addFacts(parent, facts) {
@@ -157,7 +171,7 @@ function addCard(card, number) {
   add(summary, "h3", card.title ?? "");
   if (card.strategy) add(summary, "span", card.strategy, "badge");
   if (card.sentence && number > 0) write(add(box, "p", "", "sentence"), card.sentence);
-  addFacts(box, [["where", cardPlace(card)], ["what", card.strategy_words], ["memory", memoryWords(card)],
+  addFacts(box, [["where", cardPlace(card)], ["what", card.strategy_words], ["memory", memoryWords(card)], ["memory measured", verifiedMemory(card)],
     ["skips", card.destructors_skipped > 0 ? `${count(card.destructors_skipped)} frees, and at most as many destructors, in the recorded run` : ""]]);
   const lines = savingLines(card);
   if (lines.length > 0) addSavings(box, lines);
