@@ -65,6 +65,29 @@ fn a_part_of_a_run_is_named_as_such() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_window_without_events_is_no_reason_to_leave_the_allocator() {
+    let windowed = Replayed::recorded(BLOCKS, &["--window", "100s.."]);
+    let advice = advice(&windowed.folder, &["recorded", "--budget", "5s", "--no-try"]);
+    assert_eq!(advice["verdict"], "undecided", "{advice}");
+    assert_eq!(advice["next"], "mallard record -- ./program", "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn programs_that_were_not_recorded_are_named_with_the_command_that_records_them() {
+    let folder = Folder::new();
+    folder.compile("program", &BLOCKS.replace("2000", "20000"), &["-O1"]);
+    let options = ["--budget", "5s", "--no-try", "--", "env", "./program"];
+    let advice = advice(&folder, &options);
+    assert_eq!(advice["verdict"], "undecided", "{advice}");
+    assert!(texts(&advice["validity"]).contains("were not recorded"), "{advice}");
+    let again = "mallard advise --no-try --follow fork,exec -- env ./program";
+    assert_eq!(advice["next"], again, "{advice}");
+    assert!(advice["sentence"].as_str().unwrap().contains(again), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_program_that_allocates_nothing_is_left_alone() {
     let advice = of_program("int main(void) { return 0; }", &["--budget", "5s"]);
     assert_eq!(advice["verdict"], "leave", "{advice}");

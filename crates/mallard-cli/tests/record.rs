@@ -297,6 +297,31 @@ fn forks_and_execs_are_recorded_on_request() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn no_bound_is_told_if_programs_that_ran_were_not_recorded() {
+    let folder = Folder::new();
+    let work = "perl -e 'my %h; $h{$_} = $_ for 1..20000'";
+    fs::write(folder.path("work.sh"), work).unwrap();
+    fs::write(folder.path("script"), "#!/usr/bin/env perl\nmy %h; $h{$_} = $_ for 1..20000")
+        .unwrap();
+    fs::set_permissions(folder.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    let child = ["sh", "-c", &format!("{work}; true")];
+    for program in [&child[..], &["env", "sh", "work.sh"], &["./script"]] {
+        let record = |options: &[&str]| {
+            let begin = ["record", "--force", "-o", "a"];
+            folder.mallard(&[&begin, options, &["--"], program].concat()).errors()
+        };
+        let errors = record(&[]);
+        assert!(errors.contains("% of the CPU time is of programs that it runs"), "{errors}");
+        assert!(errors.contains("--follow fork,exec -- ") && !errors.contains("no allocator can"));
+        let stats = folder.mallard(&["stats", "a"]).out();
+        assert!(stats.contains("only a part") && stats.contains("--follow fork,exec"), "{stats}");
+        let errors = record(&["--follow", "fork,exec"]);
+        assert!(errors.contains("no allocator can save more"), "{errors}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn a_window_records_a_part_and_samples_estimate_the_whole() {
     let folder = Folder::new();
     let ran = folder.mallard(&[
@@ -313,6 +338,11 @@ fn a_window_records_a_part_and_samples_estimate_the_whole() {
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert_eq!(folder.manifest("late.mallard")["counts"]["events"], 0);
     assert_eq!(folder.manifest("late.mallard")["notes"]["window"], "100s..");
+    assert!(
+        ran.errors().contains("is unknown: only the time 100s.. of the run"),
+        "{}",
+        ran.errors()
+    );
     let work = ["--", "perl", "-e", "my @a = map { 'x' x 100 } 1..50000"];
     assert_eq!(folder.mallard(&[&["record", "-o", "all"], &work[..]].concat()).status(), 0);
     assert_eq!(

@@ -34,6 +34,10 @@ pub struct Evidence {
     /// Why the trace shows less than the whole run: lost events, samples, a window. Empty if the trace
     /// shows the whole run.
     pub validity: Vec<String>,
+    /// The command that records the whole run, if the trace has only a part of it.
+    pub records_all: Option<String>,
+    /// Whether most of the CPU time is of programs that were not recorded.
+    pub is_mostly_missing: bool,
     /// The least gain that counts, as a share.
     pub min_gain: f64,
     /// The measured candidates.

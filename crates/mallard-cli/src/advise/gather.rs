@@ -5,8 +5,8 @@ use super::rules::{INPUTS_MIN, INSTANCES_MIN};
 use crate::allocators;
 use crate::error::Failure;
 use crate::look::frames::without_wrappers;
-use crate::output::units::time;
-use crate::record::shares;
+use crate::output::units::{percent, time};
+use crate::record::{shares, unrecorded};
 use crate::replay::{cpu_ns, threads_at_once};
 use crate::trial::quoted;
 use crate::turns::subject::{ending, Output};
@@ -259,6 +259,10 @@ fn validity(manifest: &Manifest) -> Vec<String> {
     if manifest.stream.sample_bytes > 0 {
         let each = manifest.stream.sample_bytes;
         all.push(format!("the trace has samples: about one block for each {each} bytes"));
+    }
+    if let Some(share) = unrecorded(manifest) {
+        let share = percent(share);
+        all.push(format!("{share} of the CPU time is of programs that were not recorded"));
     }
     if let Some(window) = text(manifest, "window") {
         all.push(format!("the trace has only the time {window} of the run"));

@@ -29,8 +29,9 @@ mod typed;
 use crate::error::status::USAGE;
 use crate::error::Failure;
 use crate::look;
+use crate::output::units::percent;
 use crate::parse::duration;
-use crate::record::{self, Follow, Out, Streams};
+use crate::record::{self, part, unrecorded, Follow, Out, Streams};
 use crate::trial::{quoted, Conditions};
 use crate::turns::host::Host;
 use crate::turns::subject::Runner;
@@ -51,6 +52,8 @@ use typed::Typed;
 
 /// The exit status of an interrupted command: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
+/// If more than this share of the CPU time was not recorded, the recorded calls tell little.
+const MOSTLY: f64 = 0.5;
 
 /// Advises which allocator a program should use, where, and what the program would gain.
 ///
@@ -214,7 +217,33 @@ impl Command {
         if let Some(function) = &self.region {
             evidence.regions = force::regions_of(trace, function)?;
         }
+        if part(trace.manifest()).is_some() {
+            self.miss_a_part(trace, &mut evidence);
+        }
         Ok(evidence)
+    }
+
+    /// Notes that allocators may save something in the part of the run that was not recorded, and the
+    /// command that records the whole run.
+    fn miss_a_part(&self, trace: &Trace, evidence: &mut Evidence) {
+        let manifest = trace.manifest();
+        let follow = unrecorded(manifest).map_or("", |_| "--follow fork,exec ");
+        let program = evidence.program.command.as_deref().unwrap_or("PROG ARGS");
+        let again = match self.program.is_empty() {
+            true => format!("mallard record {follow}-- {program}"),
+            false => evidence.typed.advise("", &format!("{follow}-- {program}")),
+        };
+        let what = match unrecorded(manifest) {
+            Some(share) => format!(
+                "{} of the CPU time is of programs that {} runs, which were not recorded",
+                percent(share),
+                evidence.program.name
+            ),
+            None => part(manifest).unwrap_or_default(),
+        };
+        evidence.undecided.push(format!("{what}; the whole run is recorded by {again}"));
+        evidence.is_mostly_missing = unrecorded(manifest).is_some_and(|share| share > MOSTLY);
+        evidence.records_all = Some(again);
     }
 
     /// Plays what the rules propose, and runs the program itself where another malloc may help.

@@ -104,10 +104,13 @@ impl Advice<'_> {
         }
     }
 
-    /// The command to type next: `mallard advise` with more time if that may decide, otherwise the
-    /// report.
+    /// The command to type next: if nothing is decided, the one that records the whole run, or `mallard
+    /// advise` with more time; otherwise the report.
     fn next(&self) -> String {
         let is_open = card::verdict(&self.cards) == "undecided";
+        if let (true, Some(again)) = (is_open, &self.evidence.records_all) {
+            return again.clone();
+        }
         let budget = match (self.evidence.enough, self.evidence.noise) {
             (Some(enough), _) => Some(enough),
             (None, Some(_)) => Some(self.budget * 2),

@@ -4,6 +4,7 @@ use super::{lifetime, memory, open, sites};
 use crate::error::Failure;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, percent, plural, time};
+use crate::record::part;
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::manifest::{lack, Manifest};
 use serde_json::Value;
@@ -132,6 +133,7 @@ fn text(manifest: &Manifest) -> String {
         format!("{} that allocate; {} in all", count(totals.site_count), count(totals.stacks)),
     ));
     lines.push(("lost", losses(manifest)));
+    lines.extend(part(manifest).map(|part| ("only a part", part)));
     lines.iter().map(|(name, value)| line(name, value)).collect()
 }
 
@@ -171,7 +173,7 @@ fn run(manifest: &Manifest) -> String {
 
 fn of_cpu(manifest: &Manifest) -> String {
     match manifest.totals.cpu_ns {
-        Some(cpu) if cpu > 0 => {
+        Some(cpu) if cpu > 0 && part(manifest).is_none() => {
             format!(
                 ", {} of the CPU time",
                 percent(manifest.totals.sites.call_ns as f64 / cpu as f64)

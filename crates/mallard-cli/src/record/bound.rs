@@ -1,7 +1,13 @@
 //! The largest part of a program's CPU time that any allocator could save.
 
+use crate::output::units::{count, percent};
+use crate::trial::quoted;
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
+
+/// Shares of the CPU time are unknown if more than this share of the events or of the CPU time was not
+/// recorded.
+const MISSING_MAX: f64 = 0.02;
 
 /// The shares of the CPU time that malloc's family and page faults take, together at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,8 +19,8 @@ pub struct Shares {
 }
 
 /// The share of the CPU time that calls of malloc's family and page faults take. No allocator can save
-/// more, apart from locality. `None` for a sampled trace, or a trace without the notes of `mallard
-/// record`.
+/// more, apart from locality. `None` for a sampled trace, a trace of a part of the run, or a trace
+/// without the notes of `mallard record`.
 pub fn bound(manifest: &Manifest) -> Option<f64> {
     shares(manifest, None).map(|shares| (shares.calls + shares.faults).min(1.0))
 }
@@ -24,7 +30,7 @@ pub fn bound(manifest: &Manifest) -> Option<f64> {
 pub fn shares(manifest: &Manifest, without: Option<f64>) -> Option<Shares> {
     let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
     let cpu_ns = note("user_ns")? + note("system_ns")?;
-    if manifest.stream.sample_bytes != 0 || cpu_ns <= 0.0 {
+    if manifest.stream.sample_bytes != 0 || cpu_ns <= 0.0 || part(manifest).is_some() {
         return None;
     }
     let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
@@ -34,6 +40,46 @@ pub fn shares(manifest: &Manifest, without: Option<f64>) -> Option<Shares> {
     // least the time of the calls and page faults.
     let all = without.unwrap_or(cpu_ns - recording).max(calls + faults).max(1.0);
     Some(Shares { calls: calls / all, faults: faults / all })
+}
+
+/// Why the trace has only a part of the program's calls, so that the shares of the CPU time are unknown.
+/// `None` if the trace has nearly all calls.
+pub fn part(manifest: &Manifest) -> Option<String> {
+    let text = |name: &str| manifest.notes.get(name).and_then(Value::as_str);
+    let (lost, events) = (manifest.losses.all(), manifest.counts.events);
+    if let Some(share) = unrecorded(manifest) {
+        return Some(format!(
+            "{} of the CPU time is of programs that it runs, which were not recorded: mallard record \
+             --follow fork,exec -- {}",
+            percent(share),
+            command(manifest)
+        ));
+    }
+    if let Some(window) = text("window") {
+        return Some(format!("only the time {window} of the run was recorded"));
+    }
+    if let Some(why) = text("stopped") {
+        return Some(format!("the recording stopped when {why}"));
+    }
+    let is_much = lost as f64 > MISSING_MAX * (events + lost) as f64;
+    is_much.then(|| format!("{} events are missing", count(lost)))
+}
+
+/// The share of the CPU time that belongs to processes that were not recorded. `None` if the share is
+/// small.
+pub fn unrecorded(manifest: &Manifest) -> Option<f64> {
+    let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
+    let all = note("user_ns")? + note("system_ns")?;
+    let share = note("unrecorded_ns")? / all.max(1.0);
+    (share > MISSING_MAX).then_some(share.min(1.0))
+}
+
+/// The command line of the program, as a shell needs it.
+fn command(manifest: &Manifest) -> String {
+    let words = manifest.notes.get("arguments").and_then(Value::as_array);
+    let words: Option<Vec<String>> =
+        words.map(|words| words.iter().filter_map(Value::as_str).map(quoted).collect());
+    words.map_or("PROG ARGS".to_string(), |words| words.join(" "))
 }
 
 /// The CPU time of all frees. If no free was timed, because the program has so few, a free counts as
@@ -98,6 +144,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_part_of_a_run_has_no_shares_and_says_which_part_it_is() {
+        let part_with = |name: &str, note: Value| {
+            let mut of = manifest(60_000, 0.0, 1.0, 1.0);
+            of.notes.insert(name.to_string(), note);
+            assert_eq!(bound(&of).is_none(), part(&of).is_some());
+            part(&of).unwrap_or_default()
+        };
+        assert_eq!(part_with("window", json!("0.1s..0.3s")).matches("0.1s..0.3s").count(), 1);
+        assert!(part_with("stopped", json!("the stream had 9 B")).contains("stopped when"));
+        // The CPU time is 1 ms.
+        assert_eq!(part_with("unrecorded_ns", json!(20_000)), "");
+        assert!(part_with("unrecorded_ns", json!(30_000)).contains("3.0 % of the CPU time"));
+        let mut of = manifest(60_000, 0.0, 1.0, 1.0);
+        of.losses.full = 10;
+        assert_eq!(part(&of), None);
+        of.losses.full = 1000;
+        assert!(part(&of).unwrap().contains("1,000 events are missing") && bound(&of).is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::launch::Running;
 use super::ring::{self, Ring};
 use super::session::{Limits, Session, Start};
+use super::unrecorded::RecordedTime;
 use super::{library, names, program, summary, ticks, Streams};
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::Failure;
@@ -191,15 +192,16 @@ impl Command {
         .inspect_err(|_| names.remove_stream())?;
         let ends_by_signals = running.ends_by_signals();
         let limits = Limits { window: self.window.clone(), max_bytes: self.max_size };
-        let outcome =
-            Session::new(ring, running, file, writer, limits, start).run().map_err(|e| {
-                Failure::new(
-                    format!("cannot wait for the program: {e}"),
-                    format!("the events until now are in {}", names.stream.display()),
-                    format!("mallard import {}", names.stream.display()),
-                )
-                .with_status(MALLARD_FAILED)
-            })?;
+        let recorded = RecordedTime::new(&path, &self.follow);
+        let session = Session::new(ring, running, file, writer, limits, start, recorded);
+        let outcome = session.run().map_err(|e| {
+            Failure::new(
+                format!("cannot wait for the program: {e}"),
+                format!("the events until now are in {}", names.stream.display()),
+                format!("mallard import {}", names.stream.display()),
+            )
+            .with_status(MALLARD_FAILED)
+        })?;
         let summary =
             summary::Summary { command: &self, path: &path, names: &names, header, outcome };
         let status = summary.finish()?;

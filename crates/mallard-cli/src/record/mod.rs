@@ -26,9 +26,11 @@ mod summary;
 mod system;
 #[cfg(feature = "recordings")]
 mod ticks;
+#[cfg(feature = "recordings")]
+mod unrecorded;
 
 #[cfg(feature = "recordings")]
-pub use bound::{bound, shares};
+pub use bound::{bound, part, shares, unrecorded};
 #[cfg(feature = "recordings")]
 pub use command::{Command, Follow, Recorded};
 pub use launch::{end_descriptor, reap, refused, Ended, Out, Streams};

@@ -160,6 +160,21 @@ fn machine() -> u16 {
     }
 }
 
+/// The file that the system loads for a program: the interpreter if the program is a script.
+pub fn loaded(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    // The system follows at most four interpreters that are scripts themselves.
+    for _ in 0..4 {
+        let mut begin = Vec::new();
+        let _ = File::open(&path).and_then(|file| file.take(512).read_to_end(&mut begin));
+        let line = begin.strip_prefix(b"#!").and_then(|line| line.split(|&b| b == b'\n').next());
+        let mut words = line.unwrap_or_default().split(u8::is_ascii_whitespace);
+        let Some(interpreter) = words.find(|word| !word.is_empty()) else { break };
+        path = PathBuf::from(OsStr::from_bytes(interpreter));
+    }
+    path
+}
+
 /// The shell that runs a script. `None` if the program is not a shell script.
 pub fn shell_of(path: &Path) -> Option<String> {
     let mut begin = Vec::new();

@@ -5,6 +5,7 @@ use super::launch::{Ended, Running};
 use super::ring::{Owner, Ring};
 use super::system::{Memory, Sampler};
 use super::ticks;
+use super::unrecorded::RecordedTime;
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};
 use mallard_trace::stream::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +63,8 @@ pub struct Outcome {
     pub write_error: Option<io::Error>,
     /// Whether the recording stopped because the stream reached `max_bytes`.
     pub reached_max_bytes: bool,
+    /// CPU time of processes that were not recorded, in nanoseconds.
+    pub unrecorded_ns: u64,
 }
 
 /// A running recording.
@@ -77,6 +80,8 @@ pub struct Session {
     samplers: BTreeMap<u32, (Owner, Sampler)>,
     /// The threads of these processes, by thread id.
     threads: BTreeMap<u32, Owner>,
+    /// The CPU time of these processes.
+    recorded: RecordedTime,
     lost_written: u64,
     write_error: Option<io::Error>,
     reached_max_bytes: bool,
@@ -91,6 +96,7 @@ impl Session {
         writer: Writer<File>,
         limits: Limits,
         start: Start,
+        recorded: RecordedTime,
     ) -> Session {
         Session {
             ring,
@@ -101,6 +107,7 @@ impl Session {
             start,
             samplers: BTreeMap::new(),
             threads: BTreeMap::new(),
+            recorded,
             lost_written: 0,
             write_error: None,
             reached_max_bytes: false,
@@ -172,6 +179,7 @@ impl Session {
                 .entry(owner.system_process)
                 .or_insert_with(|| (owner, Sampler::new(owner.system_process)));
         }
+        self.samplers.keys().for_each(|&process| self.recorded.look(process));
         if let Err(error) = self.write_samples(t, ns, last) {
             self.fail(error);
         }
@@ -238,6 +246,7 @@ impl Session {
             ticks_per_free: mean(self.ring.free_ticks()),
             write_error: self.write_error,
             reached_max_bytes: self.reached_max_bytes,
+            unrecorded_ns: self.recorded.missing(ended.user_ns + ended.system_ns),
         }
     }
 

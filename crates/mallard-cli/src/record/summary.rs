@@ -1,7 +1,7 @@
 //! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
 //! recording cost, and how much any allocator could save at most.
 
-use super::bound::bound;
+use super::bound::{bound, part};
 use super::launch::Ended;
 use super::names::Names;
 use super::session::Outcome;
@@ -123,6 +123,7 @@ impl Summary<'_> {
             "minor_faults": minor_faults,
             "major_faults": major_faults,
             "ns_per_fault": fault_ns,
+            "unrecorded_ns": self.outcome.unrecorded_ns,
             "recording_ns_per_event": self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64,
             "ns_per_free": self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64,
             "waits": self.outcome.waits,
@@ -168,6 +169,8 @@ impl Summary<'_> {
                  locality aside\n",
                 percent(bound)
             );
+        } else if let Some(part) = part(manifest) {
+            text += &format!("  how much malloc, free and page faults took is unknown: {part}\n");
         }
         if self.outcome.ended.signal() == Some(Signal::SIGSYS as i32) {
             text +=

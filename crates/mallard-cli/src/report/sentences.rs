@@ -2,7 +2,7 @@
 
 use super::gather::Gathered;
 use crate::output::units::{about, bytes, percent, plural, time};
-use crate::record::bound;
+use crate::record::{bound, part};
 use mallard_trace::SiteRow;
 
 /// The sentences: how much the program allocated, its peak and which function held it, how long
@@ -117,13 +117,18 @@ fn lifetimes(whole: &SiteRow) -> String {
     }
 }
 
-/// A sentence on the upper limit of what any allocator could save. Empty if the limit is unknown.
+/// A sentence on the upper limit of what any allocator could save, or why the limit is unknown.
 pub fn limit(gathered: &Gathered) -> String {
-    bound(gathered.trace.manifest()).map_or(String::new(), |share| {
-        format!(
+    let manifest = gathered.trace.manifest();
+    let unknown = |part| {
+        format!("How much malloc, free and page faults took of the CPU time is unknown: {part}.")
+    };
+    match bound(manifest) {
+        Some(share) => format!(
             "Malloc, free and page faults took {} of the CPU time: no allocator can save more, \
              locality aside.",
             percent(share)
-        )
-    })
+        ),
+        None => part(manifest).map_or(String::new(), unknown),
+    }
 }

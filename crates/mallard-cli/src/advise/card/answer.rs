@@ -49,6 +49,7 @@ pub fn leave(evidence: &Evidence) -> String {
 pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     let first = reasons.first().map_or("", String::as_str);
     let why = match (evidence.enough, evidence.noise) {
+        _ if evidence.records_all.is_some() => first.to_string(),
         (Some(enough), _) => format!(
             "the time was too short, and a measurement of {} decides",
             time(enough.as_nanos() as f64)
