@@ -35,7 +35,7 @@ def switch():
             "saving": {"allocator": part(0.1), "pages": part(0.01), "total": part(0.12, 0.01), "expected": {"low": 0.11, "high": 0.13}, "measured_by": "try"},
             "title": "Use mimalloc", "sentence": "With mimalloc as its malloc, words needs 11 to 13 % less CPU time.",
             "evidence": ["runs of the program show it"], "hazards": [], "why_not": [], "code": {},
-            "how": "mallard run --allocator mimalloc -- ./words", "check": "mallard verify --before ./words --after 'mallard run --allocator mimalloc -- ./words'"}
+            "how": "mallard run --allocator mimalloc -- ./words", "check": "mallard try --allocator mimalloc -- ./words"}
 
 
 def row(name, kind, saving, memory, **more):

@@ -140,6 +140,14 @@ fn a_program_below_the_bound_is_left_alone_however_noisy_the_machine_is() {
 }
 
 #[test]
+fn another_malloc_is_checked_without_the_time_of_mallard_run() {
+    for (name, kind) in [("mimalloc", Kind::Malloc), ("glibc:trim=1GiB", Kind::Variable)] {
+        let check = format!("mallard try --allocator {name} -- ./app data");
+        assert_eq!(first(&sample::malloc(name, kind)).check, Some(check));
+    }
+}
+
+#[test]
 fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
     let mut evidence = sample::noisy();
     let card = first(&evidence);

@@ -309,25 +309,19 @@ pub fn check_of_code(evidence: &Evidence) -> String {
     format!("mallard verify --before {} --after {}", quoted(&before(command)), quoted(command))
 }
 
-/// The command that makes a change without new code, and the command that checks a change.
+/// The command that makes a change without new code, and the command that checks a change. `mallard run`
+/// takes time of its own, so the check of another malloc measures the program under that malloc alone.
 pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String) {
     let program = &evidence.program;
     let command = program.command.as_deref().unwrap_or(&program.name);
-    let verify = |before: &str, after: &str| {
-        format!("mallard verify --before {} --after {}", quoted(before), quoted(after))
-    };
+    let run = || format!("mallard run --allocator {} -- {command}", of.name);
+    let check = format!("mallard try --allocator {} -- {command}", of.name);
     match of.kind {
         Kind::Strategy => (None, check_of_code(evidence)),
-        Kind::Malloc => {
-            let how = format!("mallard run --allocator {} -- {command}", of.name);
-            (Some(how.clone()), verify(command, &how))
-        }
+        Kind::Malloc => (Some(run()), check),
         Kind::Variable => {
-            let how = match variables(&of.name) {
-                Some(variables) => format!("{variables} {command}"),
-                None => format!("mallard run --allocator {} -- {command}", of.name),
-            };
-            (Some(how.clone()), verify(command, &how))
+            let set = variables(&of.name).map(|variables| format!("{variables} {command}"));
+            (Some(set.unwrap_or_else(run)), check)
         }
     }
 }
