@@ -313,3 +313,40 @@ fn stdin_and_setup_are_used_for_each_run() {
     let failing = ["advise", "--setup", "false", "--", "./program"];
     folder.mallard(&failing).refuses(125, "the setup 'false' failed");
 }
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_redirected_stdin_is_the_stdin_of_each_run_and_of_proposed_commands() {
+    let folder = Folder::new();
+    let source = BLOCKS.replace("2000", "2000 * times");
+    let source = source.replace("(void) {", "(void) { int times = getchar() - '0';");
+    folder.compile("program", &format!("#include <stdio.h>\n{source}"), &["-O1"]);
+    std::fs::write(folder.path("in"), "3").unwrap();
+    let run = |options: &[&str]| {
+        let input = std::fs::File::open(folder.path("in")).unwrap();
+        let mut command = folder.command(MALLARD);
+        Ran(command.args(options).stdin(input).output().unwrap())
+    };
+    let is_same = |ran: Ran| {
+        let advice: Value = serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}"));
+        let run = &advice["run"];
+        assert!(run["calls"].as_u64().unwrap() >= 1_200_000, "{run}");
+        // Without its input, the program has nothing to do.
+        assert!(run["cpu_ns"].as_f64().unwrap() > 5e6, "{run}");
+        let next = advice["next"].as_str().unwrap();
+        let is_undecided = advice["verdict"] == "undecided";
+        assert!(!is_undecided || next.contains("--stdin ") && next.contains("/in"), "{advice}");
+    };
+    is_same(run(&["advise", "--json", "--budget", "5s", "--", "./program"]));
+    run(&["record", "-o", "recorded", "--", "./program"]);
+    is_same(folder.mallard(&["advise", "--json", "--budget", "5s", "recorded"]));
+}
+
+#[test]
+fn a_pipe_with_input_is_refused() {
+    let folder = Folder::new();
+    let command = format!("echo 7 | {MALLARD} advise -- true");
+    let refused = Ran(folder.command("sh").args(["-c", &command]).output().unwrap());
+    refused.refuses(2, "stdin is a pipe, which only one run of the program can read");
+    assert!(refused.errors().contains("--stdin FILE"), "{}", refused.errors());
+}

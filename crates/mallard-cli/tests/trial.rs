@@ -390,6 +390,12 @@ fn stdin_is_the_same_in_each_run_and_otherwise_empty() {
     };
     assert!(!status(&["--stdin", "text"]).contains("ends with status"));
     assert!(status(&[]).contains("ends with status 1 in every run"));
+    let redirected = |from: &str| {
+        let command = format!("{from} {MALLARD} try --budget 3s -a glibc -- sh -c 'read line'");
+        Ran(folder.command("sh").args(["-c", &command]).output().unwrap())
+    };
+    assert!(!redirected("< text").out().contains("ends with status"));
+    redirected("echo 7 |").refuses(2, "stdin is a pipe");
 }
 
 #[test]

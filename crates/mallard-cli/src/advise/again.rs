@@ -115,7 +115,7 @@ fn record_again(again: &Again, budget: &Budget) -> Result<Vec<Region>, Failure> 
             .with_status(MALLARD_FAILED)
     })?;
     again.conditions.set_up(budget.runner.clone())?;
-    let streams = Streams { stdin: again.conditions.stdin.clone(), out: Out::Nowhere };
+    let streams = Streams { stdin: again.conditions.stdin_of_recording(), out: Out::Nowhere };
     let name = Some(folder.path().join("again"));
     let (_, recorded) = record::Command::of(again.words, name, again.follow, streams).record()?;
     recorded.ends_by_signals.store(false, Ordering::Relaxed);

@@ -42,6 +42,7 @@ use evidence::Evidence;
 use mallard_trace::replay::Strategy;
 use mallard_trace::Trace;
 use real::Runs;
+use serde_json::Value;
 use show::Advice;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -116,8 +117,11 @@ fn strategy(text: &str) -> Result<Strategy, String> {
 
 impl Command {
     /// Records if necessary, measures, and shows the advice.
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(mut self) -> Result<ExitCode, Failure> {
         self.refuse_unrecorded_server()?;
+        if !self.program.is_empty() {
+            self.conditions = self.conditions.with_stdin()?;
+        }
         let recorded = self.record()?;
         let name = recorded.as_ref().map(|recorded| &recorded.trace).or(self.name.as_ref());
         let Some(name) = name else {
@@ -126,6 +130,8 @@ impl Command {
                 .with_status(USAGE));
         };
         let trace = look::open(name)?;
+        let recorded_stdin = trace.manifest().notes.get("stdin").and_then(Value::as_str);
+        self.conditions.stdin = self.conditions.stdin.or(recorded_stdin.map(PathBuf::from));
         let runner = self.timing.runner()?;
         if let Some(recorded) = &recorded {
             // From here on, a signal ends the measurement, and what was found is shown.
@@ -186,7 +192,7 @@ impl Command {
         self.conditions.set_up(Runner::default())?;
         let is_read_by_programs = self.timing.json || self.sarif;
         let streams = Streams {
-            stdin: self.conditions.stdin.clone(),
+            stdin: self.conditions.stdin_of_recording(),
             // The result of this command goes to stdout, so the program must not write there.
             out: if is_read_by_programs { Out::Stderr } else { Out::Same },
         };

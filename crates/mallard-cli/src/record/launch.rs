@@ -12,6 +12,7 @@ use signal_hook::low_level::siginfo::Cause;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +68,17 @@ pub struct Streams {
     pub stdin: Option<PathBuf>,
     /// Where the output goes.
     pub out: Out,
+}
+
+/// The file to which stdin of this process is redirected. `None` if stdin is no regular file.
+pub fn stdin_file() -> Option<PathBuf> {
+    let stdin = Path::new("/proc/self/fd/0");
+    let of = std::fs::metadata(stdin).ok().filter(|of| of.is_file())?;
+    let name = std::fs::read_link(stdin).ok()?;
+    let is_it = |named: std::fs::Metadata| (named.dev(), named.ino()) == (of.dev(), of.ino());
+    // A deleted file has no name any more.
+    let has_name = std::fs::metadata(&name).is_ok_and(is_it);
+    Some(if has_name { name } else { stdin.to_path_buf() })
 }
 
 impl Streams {

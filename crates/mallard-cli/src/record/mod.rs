@@ -33,7 +33,7 @@ mod unrecorded;
 pub use bound::{bound, part, shares, unrecorded};
 #[cfg(feature = "recordings")]
 pub use command::{Command, Follow, Recorded};
-pub use launch::{end_descriptor, reap, refused, Ended, Out, Streams};
+pub use launch::{end_descriptor, reap, refused, stdin_file, Ended, Out, Streams};
 pub use library::{find as find_recorder, find_beside, must_be_library};
 pub use program::{examine, find as find_program, Finding};
 #[cfg(feature = "recordings")]

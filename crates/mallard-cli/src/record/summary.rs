@@ -2,7 +2,7 @@
 //! recording cost, and how much any allocator could save at most.
 
 use super::bound::{bound, part};
-use super::launch::Ended;
+use super::launch::{stdin_file, Ended};
 use super::names::Names;
 use super::session::Outcome;
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
@@ -134,6 +134,12 @@ impl Summary<'_> {
             "environment": mallocs_environment(),
         });
         let Value::Object(mut notes) = notes else { return Map::new() };
+        let stdin = self.command.streams.stdin.clone().or_else(stdin_file);
+        // A file below /proc has this name in the current process only.
+        if let Some(file) = stdin.filter(|file| file.is_file() && !file.starts_with("/proc")) {
+            let file = std::path::absolute(&file).unwrap_or(file);
+            notes.insert("stdin".to_string(), file.to_string_lossy().into());
+        }
         if let Some(window) = &self.command.window {
             notes.insert("window".to_string(), shown_window(window).into());
         }

@@ -1,14 +1,22 @@
 //! The options of `mallard try` and `mallard verify`, and a measurement with them.
 
+use crate::error::status::USAGE;
 use crate::error::Failure;
 use crate::parse::duration;
+use crate::record::stdin_file;
 use crate::turns::blocks::{measure, Plan};
 use crate::turns::measured::Measured;
 use crate::turns::orphans;
 use crate::turns::subject::{Runner, Stop, Subject};
 use crate::turns::timing::Timing;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How long a pipe on stdin may stay empty until it counts as no input, in milliseconds.
+const INPUT_MS: u16 = 100;
 
 /// How programs are measured.
 #[derive(clap::Args)]
@@ -37,7 +45,8 @@ pub struct Conditions {
     /// A shell command that runs before each run, for example to restore files. It is not measured.
     #[arg(long, value_name = "CMD")]
     pub setup: Option<String>,
-    /// The file that is stdin of each run.
+    /// The file that is stdin of each run. Without this option, it is the file to which stdin of
+    /// mallard is redirected.
     #[arg(long, value_name = "FILE")]
     pub stdin: Option<PathBuf>,
     /// Accepts runs whose output or status differs, for programs that print times or random
@@ -47,6 +56,26 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// These conditions, with the file to which stdin is redirected if the user names none. Refuses a
+    /// pipe with input, because only one run could read it.
+    pub fn with_stdin(self) -> Result<Conditions, Failure> {
+        let stdin = self.stdin.clone().or_else(stdin_file);
+        if stdin.is_none() && is_pipe_with_input() {
+            let what = "stdin is a pipe, which only one run of the program can read";
+            let help =
+                "write the input to a file, and add < FILE or --stdin FILE; or < /dev/null, if \
+                        the program needs no input";
+            return Err(Failure::new(what, "nothing was started", help).with_status(USAGE));
+        }
+        Ok(Conditions { stdin, ..self })
+    }
+
+    /// The stdin of a recording: the same as in each other run, or a terminal.
+    pub fn stdin_of_recording(&self) -> Option<PathBuf> {
+        let empty = || (!io::stdin().is_terminal()).then(|| PathBuf::from("/dev/null"));
+        self.stdin.clone().or_else(empty)
+    }
+
     /// Runs the setup once.
     pub fn set_up(&self, plain: Runner) -> Result<(), Failure> {
         match self.runner(plain).set_up() {
@@ -59,6 +88,19 @@ impl Conditions {
     pub fn runner(&self, plain: Runner) -> Runner {
         Runner { stdin: self.stdin.clone(), setup: self.setup.clone(), ..plain }
     }
+}
+
+/// Whether stdin can be read now, and is no file.
+fn is_pipe_with_input() -> bool {
+    let stdin = io::stdin();
+    let is_pipe = std::fs::metadata("/proc/self/fd/0").is_ok_and(|of| {
+        use std::os::unix::fs::FileTypeExt;
+        of.file_type().is_fifo() || of.file_type().is_socket()
+    });
+    let mut wanted = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    is_pipe
+        && poll(&mut wanted, PollTimeout::from(INPUT_MS)).is_ok()
+        && wanted[0].revents().is_some_and(|seen| seen.contains(PollFlags::POLLIN))
 }
 
 impl Options {
@@ -75,7 +117,7 @@ impl Options {
             load: self.load.clone(),
             repeated_for: self.repeated_for,
             ends_orphans: true,
-            ..self.conditions.runner(self.timing.runner()?)
+            ..self.conditions.clone().with_stdin()?.runner(self.timing.runner()?)
         };
         let plan = Plan {
             timeout: self.timeout,
