@@ -8,7 +8,7 @@ use crate::look::frames::without_wrappers;
 use crate::output::units::{percent, time};
 use crate::record::{shares, unrecorded};
 use crate::replay::{cpu_ns, threads_at_once};
-use crate::trial::quoted;
+use crate::trial::{concerns_malloc, quoted};
 use crate::turns::subject::{ending, Output};
 use mallard_trace::duck::PAGE_BYTES;
 use mallard_trace::manifest::{lack, Manifest};
@@ -87,6 +87,19 @@ pub fn words(manifest: &Manifest) -> Option<Vec<String>> {
     let words: Vec<String> =
         words.iter().filter_map(|word| word.as_str().map(str::to_string)).collect();
     (!words.is_empty()).then_some(words)
+}
+
+/// Sets the variables that change how the recorded program allocates, unless the user has set them to
+/// other values: this command runs the program as it was recorded.
+pub fn restore_environment(manifest: &Manifest) {
+    let variables = manifest.notes.get("environment").and_then(Value::as_object);
+    for (name, value) in variables.into_iter().flatten() {
+        if let Some(value) = value.as_str().filter(|_| concerns_malloc(name)) {
+            if std::env::var_os(name).is_none() {
+                std::env::set_var(name, value);
+            }
+        }
+    }
 }
 
 /// A text for the signal that ended the program of a trace. `None` if no signal ended it.

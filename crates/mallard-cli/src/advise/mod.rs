@@ -32,7 +32,7 @@ use crate::look;
 use crate::output::units::percent;
 use crate::parse::duration;
 use crate::record::{self, part, unrecorded, Follow, Out, Streams};
-use crate::trial::{quoted, Conditions};
+use crate::trial::{own_assignments, quoted, Conditions};
 use crate::turns::host::Host;
 use crate::turns::subject::Runner;
 use crate::turns::timing::Timing;
@@ -132,6 +132,7 @@ impl Command {
         let trace = look::open(name)?;
         let recorded_stdin = trace.manifest().notes.get("stdin").and_then(Value::as_str);
         self.conditions.stdin = self.conditions.stdin.or(recorded_stdin.map(PathBuf::from));
+        gather::restore_environment(trace.manifest());
         let runner = self.timing.runner()?;
         if let Some(recorded) = &recorded {
             // From here on, a signal ends the measurement, and what was found is shown.
@@ -167,7 +168,8 @@ impl Command {
         let words: Vec<String> =
             self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         let help = format!(
-            "mallard record -o NAME -- {}, give it work, end it, and then: {}",
+            "{}mallard record -o NAME -- {}, give it work, end it, and then: {}",
+            own_assignments(),
             words.join(" "),
             Typed::of(self).advise("NAME", "")
         );
@@ -236,7 +238,7 @@ impl Command {
         let follow = unrecorded(manifest).map_or("", |_| "--follow fork,exec ");
         let program = evidence.program.command.as_deref().unwrap_or("PROG ARGS");
         let again = match self.program.is_empty() {
-            true => format!("mallard record {follow}-- {program}"),
+            true => evidence.typed.run(&format!("mallard record {follow}-- {program}")),
             false => evidence.typed.advise("", &format!("{follow}-- {program}")),
         };
         let what = match unrecorded(manifest) {

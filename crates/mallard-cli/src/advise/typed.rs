@@ -6,7 +6,7 @@
 use super::evidence::Evidence;
 use super::Command;
 use crate::record::Follow;
-use crate::trial::{quoted, Conditions};
+use crate::trial::{own_assignments, quoted, Conditions};
 use clap::ValueEnum;
 use std::path::Path;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub struct Typed {
     advised: Vec<String>,
     /// The file that is stdin of each run.
     stdin: Option<String>,
+    /// The variables in front of each command.
+    set: String,
 }
 
 impl Typed {
@@ -45,14 +47,14 @@ impl Typed {
         if command.no_try {
             advised.push("--no-try".to_string());
         }
-        Typed { measured, advised, stdin }
+        Typed { measured, advised, stdin, set: own_assignments() }
     }
 
     /// `mallard advise` of a trace with the same options and some more, such as a larger budget.
     pub fn advise(&self, trace: &str, more: &str) -> String {
         let options = self.measured.iter().chain(&self.advised).map(String::as_str);
         let words = ["mallard advise", trace].into_iter().chain(options).chain([more]);
-        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        self.set.clone() + &words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// A command `mallard try` or `mallard verify` with the options of a measurement.
@@ -61,13 +63,13 @@ impl Typed {
         // The options follow the name of the subcommand: what comes later may belong to the program.
         let name = ["mallard try", "mallard verify"].into_iter().find(|n| command.starts_with(n));
         let (name, rest) = command.split_at(name.map_or(command.len(), str::len));
-        format!("{name}{options}{rest}")
+        format!("{}{name}{options}{rest}", self.set)
     }
 
     /// A command that runs the program once.
     pub fn run(&self, command: &str) -> String {
         let stdin = self.stdin.as_ref().map_or(String::new(), |file| format!(" < {file}"));
-        format!("{command}{stdin}")
+        format!("{}{command}{stdin}", self.set)
     }
 }
 
@@ -148,6 +150,19 @@ mod tests {
         assert_eq!(plain, Typed::default());
         assert_eq!(plain.advise("run", "--budget 9s"), "mallard advise run --budget 9s");
         assert_eq!(plain.run("./app"), "./app");
+    }
+
+    #[test]
+    fn variables_stand_before_each_command() {
+        let typed = Typed { set: "PYTHONMALLOC=malloc ".to_string(), ..Typed::default() };
+        let commands = [
+            typed.advise("run", ""),
+            typed.measure("mallard try --allocator mimalloc -- python3 a.py"),
+            typed.run("mallard run --allocator mimalloc -- python3 a.py"),
+        ];
+        for command in commands {
+            assert!(command.starts_with("PYTHONMALLOC=malloc mallard "), "{command}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The largest part of a program's CPU time that any allocator could save.
 
 use crate::output::units::{count, percent};
-use crate::trial::quoted;
+use crate::trial::{assignments, quoted};
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
 
@@ -49,10 +49,9 @@ pub fn part(manifest: &Manifest) -> Option<String> {
     let (lost, events) = (manifest.losses.all(), manifest.counts.events);
     if let Some(share) = unrecorded(manifest) {
         return Some(format!(
-            "{} of the CPU time is of programs that it runs, which were not recorded: mallard record \
-             --follow fork,exec -- {}",
+            "{} of the CPU time is of programs that it runs, which were not recorded: {}",
             percent(share),
-            command(manifest)
+            command(manifest, "mallard record --follow fork,exec --")
         ));
     }
     if let Some(window) = text("window") {
@@ -74,12 +73,16 @@ pub fn unrecorded(manifest: &Manifest) -> Option<f64> {
     (share > MISSING_MAX).then_some(share.min(1.0))
 }
 
-/// The command line of the program, as a shell needs it.
-fn command(manifest: &Manifest) -> String {
+/// A command that runs the program as it was recorded, as a shell needs it.
+fn command(manifest: &Manifest, begin: &str) -> String {
+    let variables = manifest.notes.get("environment").and_then(Value::as_object);
+    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_string()));
+    let set = assignments(variables.into_iter().flatten().filter_map(pair));
     let words = manifest.notes.get("arguments").and_then(Value::as_array);
     let words: Option<Vec<String>> =
         words.map(|words| words.iter().filter_map(Value::as_str).map(quoted).collect());
-    words.map_or("PROG ARGS".to_string(), |words| words.join(" "))
+    let words = words.map_or("PROG ARGS".to_string(), |words| words.join(" "));
+    format!("{set}{begin} {words}")
 }
 
 /// The CPU time of all frees. If no free was timed, because the program has so few, a free counts as
@@ -159,6 +162,12 @@ mod tests {
         // The CPU time is 1 ms.
         assert_eq!(part_with("unrecorded_ns", json!(20_000)), "");
         assert!(part_with("unrecorded_ns", json!(30_000)).contains("3.0 % of the CPU time"));
+        let mut of = manifest(60_000, 0.0, 1.0, 1.0);
+        let notes = [("unrecorded_ns", json!(1e6)), ("arguments", json!(["sh", "a b"]))];
+        of.notes.extend(notes.map(|(name, note)| (name.to_string(), note)));
+        of.notes.insert("environment".to_string(), json!({"MALLOC_X": "1", "LD_PRELOAD": "x.so"}));
+        let command = "MALLOC_X=1 mallard record --follow fork,exec -- sh 'a b'";
+        assert!(part(&of).unwrap().ends_with(command), "{:?}", part(&of));
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
         of.losses.full = 10;
         assert_eq!(part(&of), None);

@@ -9,6 +9,7 @@ use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::Failure;
 use crate::import::with_progress;
 use crate::output::units::{bytes, count, percent, plural, time};
+use crate::trial::concerns_malloc;
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
@@ -283,18 +284,12 @@ fn size_of(folder: &Path) -> u64 {
 
 /// Environment variables that change how programs allocate.
 fn mallocs_environment() -> Map<String, Value> {
-    let concerns = [
-        "MALLOC_",
-        "GLIBC_TUNABLES",
-        "PYTHONMALLOC",
-        "LD_PRELOAD",
-        "MALLARD_",
-        "MIMALLOC_",
-        "TCMALLOC_",
-    ];
+    let concerns = |name: &str| {
+        concerns_malloc(name) || name.starts_with("LD_PRELOAD") || name.starts_with("MALLARD_")
+    };
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
-        .filter(|(name, _)| concerns.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| concerns(name))
         .map(|(name, value)| (name, Value::from(value.to_string_lossy().into_owned())))
         .collect()
 }
