@@ -129,6 +129,35 @@ fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn an_operator_new_of_the_program_is_warned_of() {
+    let folder = Folder::new();
+    let source = r#"
+        #include <string>
+        static char pool[1 << 20];
+        static size_t used;
+        void* operator new(size_t n) { return pool + (used += (n + 15) / 16 * 16); }
+        void operator delete(void*) noexcept {}
+        void operator delete(void*, size_t) noexcept {}
+        int main(int count, char**) { return std::string(100 * count, 'a').size() == 0; }
+    "#;
+    fs::write(folder.path("own.cpp"), source).unwrap();
+    let warns = |name: &str| {
+        let program = folder.compile_file(name, &folder.path(&format!("{name}.cpp")), &[]);
+        let doctor = folder.mallard(&["doctor", &program]);
+        assert!(doctor.out().contains("can be recorded"), "{}", doctor.out());
+        let recorded = folder.mallard(&["record", "--", &program]);
+        assert_eq!(recorded.status(), 0, "{}", recorded.errors());
+        let warning = "an operator new of its own";
+        [doctor.out().contains(warning), recorded.errors().contains(warning)]
+    };
+    assert_eq!(warns("own"), [true, true]);
+    let usual: Vec<&str> = source.lines().filter(|line| !line.contains("operator")).collect();
+    fs::write(folder.path("usual.cpp"), usual.join("\n")).unwrap();
+    assert_eq!(warns("usual"), [false, false]);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn a_set_user_id_program_is_refused() {
     let folder = Folder::new();
     let program = folder.compile("three", THREE_BLOCKS, &[]);

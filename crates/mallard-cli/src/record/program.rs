@@ -313,8 +313,19 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
             format!("it contains an allocator of its own ({prefix}): what that one allocates is not from malloc"),
             "use a build that has the malloc of the system",
         ));
+    } else if exported("_Znwm") && needed.iter().any(|name| is_library_of_cpp(name)) {
+        findings.push(warning(
+            "it has an operator new of its own: what that one does not take from malloc is not seen",
+            "nothing need be done if its operator new calls malloc; otherwise use a build without it",
+        ));
     }
     findings
+}
+
+/// Whether a library has the usual operator new. A program with a static copy of such a library has the
+/// usual operator new in its own file.
+fn is_library_of_cpp(name: &str) -> bool {
+    name.starts_with("libstdc++.") || name.starts_with("libc++.")
 }
 
 /// The name of the allocator whose functions a program contains, for a message.
