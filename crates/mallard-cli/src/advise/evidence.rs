@@ -48,8 +48,8 @@ pub struct Evidence {
     pub notes: Vec<String>,
     /// The questions that are not decided, each with a reason.
     pub undecided: Vec<String>,
-    /// How much two runs of the same program differ, as a share, if more than the least gain: this
-    /// machine then cannot measure a difference as small as the least gain. Otherwise `None`.
+    /// How much two measurements of the unchanged program differ, as a share, if more than the least
+    /// gain: this machine then cannot measure a difference as small as the least gain. Otherwise `None`.
     pub noise: Option<f64>,
     /// A budget that is enough to decide what this run left undecided.
     pub enough: Option<Duration>,

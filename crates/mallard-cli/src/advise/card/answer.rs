@@ -55,7 +55,7 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
             time(enough.as_nanos() as f64)
         ),
         (None, Some(noise)) => format!(
-            "on this machine, two runs of the same program differ by up to {}, and {} would count",
+            "on this machine, two measurements of the unchanged program differ by up to {}, and {} would count",
             percent(noise),
             percent(evidence.min_gain)
         ),
@@ -108,7 +108,7 @@ pub fn noise(evidence: &Evidence, noise: f64) -> String {
         false => String::new(),
     };
     format!(
-        "{cause}: two runs of the same program differ by up to {}, and {} would count; what may \
+        "{cause}: two measurements of the unchanged program differ by up to {}, and {} would count; what may \
          decide is the same command on an idle machine, more work for the program{less_exact}",
         percent(noise),
         percent(evidence.min_gain)

@@ -160,7 +160,8 @@ fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
     evidence.program.cpu_ns = Some(12e6);
     let card = first(&evidence);
     assert!(card.evidence.join("\n").contains("one run is too short (12 ms)"), "{card:?}");
-    let expected = "two runs of the same program differ by up to 5.0 %, and 2.0 % would count.";
+    let expected =
+        "two measurements of the unchanged program differ by up to 5.0 %, and 2.0 % would count.";
     assert!(card.sentence.ends_with(expected), "{}", card.sentence);
     // The interval ends below the least gain, even when noise widens it.
     evidence.candidates[0].cpu = sample::judged(0.002, Verdict::NotMeasurable);

@@ -206,7 +206,7 @@ function adviceNotes() {
     took,
     advice.min_gain > 0 ? `A saving counts from ${percent(advice.min_gain)} on.` : "",
     advice.interrupted ? "The measurement was interrupted." : "",
-    advice.noisy ? "This machine is too noisy: two runs of the same program differ by as much as what counts." : "",
+    advice.noisy ? "This machine is too noisy: two measurements of the unchanged program differ by as much as what counts." : "",
     ...listOf(advice.undecided).map((what) => `Undecided: ${what}.`), ...listOf(advice.validity), ...listOf(advice.notes),
   ].filter(Boolean);
 }
