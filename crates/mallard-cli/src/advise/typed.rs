@@ -5,8 +5,9 @@
 
 use super::evidence::Evidence;
 use super::Command;
+use crate::output::shell::own_assignments;
 use crate::record::Follow;
-use crate::trial::{own_assignments, quoted, Conditions};
+use crate::trial::{quoted, Conditions};
 use clap::ValueEnum;
 use std::path::Path;
 use std::time::Duration;

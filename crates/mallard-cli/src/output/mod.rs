@@ -9,5 +9,6 @@ pub mod markdown;
 #[cfg(feature = "recordings")]
 pub mod page;
 pub mod progress;
+pub mod shell;
 pub mod terminal;
 pub mod units;

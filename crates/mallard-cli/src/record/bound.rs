@@ -1,7 +1,7 @@
 //! The largest part of a program's CPU time that any allocator could save.
 
+use crate::output::shell::{assignments, quoted};
 use crate::output::units::{count, percent};
-use crate::trial::{assignments, quoted};
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
 
