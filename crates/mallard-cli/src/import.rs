@@ -4,6 +4,7 @@
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::output::progress::Work;
+use crate::output::terminal::tell;
 use crate::record::names;
 use mallard_trace::heaptrack;
 use mallard_trace::import::{import, Options, Progress};
@@ -63,16 +64,16 @@ impl Command {
         let trace = with_progress(&self.stream, &to, &options)?;
         let manifest = trace.manifest();
         let events = crate::output::units::count(manifest.counts.events);
-        eprintln!("mallard: {events} events of {shown} are now {}", to.display());
+        tell(format!("mallard: {events} events of {shown} are now {}", to.display()));
         if let Some(origin) = manifest.origin() {
-            eprintln!("  {origin}");
+            tell(format!("  {origin}"));
         }
         match manifest.stream.ending.as_str() {
             "complete" => {}
-            "cut" => eprintln!("  the stream is cut: its writer was killed, or had no room; what it wrote is there"),
-            ending => eprintln!("  the stream is {ending}; what was before that is there"),
+            "cut" => tell("  the stream is cut: its writer was killed, or had no room; what it wrote is there"),
+            ending => tell(format!("  the stream is {ending}; what was before that is there")),
         }
-        eprintln!("  next: mallard stats {}", to.display());
+        tell(format!("  next: mallard stats {}", to.display()));
         Ok(ExitCode::SUCCESS)
     }
 }

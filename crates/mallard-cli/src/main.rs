@@ -51,6 +51,7 @@ mod verdict;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use error::Failure;
+use output::terminal::tell;
 use std::process::ExitCode;
 
 /// Declares the subcommands of `mallard`: attributes, variant and type. A build without the feature
@@ -123,7 +124,7 @@ fn main() -> ExitCode {
     // fails instead. A recorded program gets the default action, because exec removes handlers.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     panics::without(|| mallard.command.run()).unwrap_or_else(|failure| {
-        eprintln!("{failure}");
+        tell(&failure);
         ExitCode::from(failure.status())
     })
 }
@@ -149,7 +150,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             let what = what.join(" ");
             let what = what.strip_prefix("error: ").unwrap_or(&what).to_string();
             let help = format!("{} --help", typed_subcommands());
-            eprintln!("{}", Failure::new(what, "nothing was done", help));
+            tell(Failure::new(what, "nothing was done", help));
             ExitCode::from(2)
         }
     }

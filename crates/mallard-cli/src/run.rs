@@ -3,6 +3,7 @@
 use crate::allocators::{probe, Wanted, SYNTAX};
 use crate::error::status::CANNOT_RECORD;
 use crate::error::Failure;
+use crate::output::terminal::tell;
 use crate::record::{examine, find_program, refused, Finding};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -43,7 +44,7 @@ impl Command {
         for warning in refuse_unswitchable(&path)? {
             if !self.quiet {
                 let what = format!("{}: {}", path.display(), warning.what);
-                eprintln!("{}", Failure::new(what, "the program runs nevertheless", warning.help));
+                tell(Failure::new(what, "the program runs nevertheless", warning.help));
             }
         }
         let mut command = std::process::Command::new(&path);

@@ -161,6 +161,6 @@ fn a_closed_pipe_is_not_an_error_and_a_full_disk_is() {
     let stopped = run("| true");
     assert!(stopped.stderr.is_empty(), "{}", String::from_utf8_lossy(&stopped.stderr));
     let full = run("> /dev/full");
-    assert_eq!(full.status.code(), Some(2));
+    assert_eq!(full.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&full.stderr).contains("cannot write to stdout: no space left"));
 }

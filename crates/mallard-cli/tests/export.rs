@@ -3,7 +3,8 @@
 mod support;
 
 use std::fs;
-use support::orders;
+use std::process::Command;
+use support::{orders, Folder, MALLARD};
 
 #[test]
 fn a_table_of_sites_has_a_line_for_each_site() {
@@ -40,4 +41,39 @@ fn an_export_replaces_a_file_only_with_force() {
     folder
         .mallard(&["export", "orders", "--format", "csv", "-o", "no/such/folder"])
         .refuses(3, "mkdir -p no/such");
+}
+
+/// Runs mallard with a stdout and a stderr of the shell, and returns its status.
+fn status_with(folder: &Folder, arguments: &str, redirected: &str) -> i32 {
+    let script = format!("exec '{MALLARD}' {arguments} {redirected}");
+    let mut shell: Command = folder.command("sh");
+    shell.args(["-c", &script]).status().unwrap().code().unwrap()
+}
+
+#[test]
+fn a_full_disk_behind_stderr_changes_no_status() {
+    let folder = orders();
+    let status = |arguments: &str| status_with(&folder, arguments, "2> /dev/full");
+    assert_eq!(status("export orders --format csv"), 0);
+    assert_eq!(status("import orders.stream -o again"), 0);
+    assert_eq!(status("stats nothing"), 3);
+    assert_eq!(status("doctor no-such-program"), 127);
+    assert_eq!(status("stats --no-such-option"), 2);
+}
+
+#[test]
+fn a_result_that_stdout_cannot_take_is_an_error_and_a_reader_that_has_enough_is_none() {
+    let folder = orders();
+    for arguments in ["stats orders", "sites orders", "export orders --format csv -o -"] {
+        let status = status_with(&folder, arguments, "> /dev/full 2> errors");
+        let errors = fs::read_to_string(folder.path("errors")).unwrap();
+        assert_eq!(status, 3, "{arguments}");
+        assert!(errors.starts_with("mallard: cannot write"), "{errors}");
+        let pipe =
+            format!("{{ '{MALLARD}' {arguments}; echo $? > status; }} 2> errors | head -c 1");
+        let shell = folder.command("sh").args(["-c", &pipe]).output().unwrap();
+        assert_eq!(shell.stdout.len(), 1);
+        assert_eq!(fs::read_to_string(folder.path("status")).unwrap(), "0\n", "{arguments}");
+        assert_eq!(fs::read_to_string(folder.path("errors")).unwrap(), "");
+    }
 }

@@ -13,6 +13,7 @@ mod weight;
 use crate::error::Failure;
 use crate::look::open;
 use crate::output::file::{write_whole, Trouble};
+use crate::output::terminal::tell;
 use crate::output::units::{bytes, plural};
 use fleet::{Addition, Key};
 use mallard_trace::Trace;
@@ -149,11 +150,11 @@ impl Command {
         write_whole(&to, self.force, |out| format.write(trace, &options, out))?;
         if to.as_os_str() != "-" {
             let shown = to.display().to_string();
-            eprintln!("mallard: {} is now {shown}", trace.folder().display());
+            tell(format!("mallard: {} is now {shown}", trace.folder().display()));
             for remark in remarks::of(trace.manifest()) {
-                eprintln!("  {remark}");
+                tell(format!("  {remark}"));
             }
-            eprintln!("  next: {}", format.next(&shown));
+            tell(format!("  next: {}", format.next(&shown)));
         }
         Ok(())
     }
@@ -164,18 +165,18 @@ impl Command {
         key.run = self.run.clone().unwrap_or(key.run);
         let addition = Addition { trace, key, events: self.events, force: self.force };
         let added = fleet::add(root, &addition)?;
-        eprintln!(
+        tell(format!(
             "mallard: {} is now {} in {}: {}, {}",
             trace.folder().display(),
             addition.key.folder().display(),
             root.display(),
             plural(added.tables as u64, "table"),
             bytes(added.bytes)
-        );
+        ));
         if !self.events {
-            eprintln!("  its events and blocks are not: --events adds them");
+            tell("  its events and blocks are not: --events adds them");
         }
-        eprintln!("  next: mallard query --fleet {} 'SHOW TABLES'", root.display());
+        tell(format!("  next: mallard query --fleet {} 'SHOW TABLES'", root.display()));
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::export::fleet::Fleet;
 use crate::look::open;
+use crate::output::terminal::tell;
 use crate::parse::bytes;
 use program::Program;
 use session::{Format, Session};
@@ -76,7 +77,7 @@ impl Command {
             }
         };
         for damaged in &views.damaged {
-            eprintln!("{damaged}");
+            tell(damaged);
         }
         let session = Session {
             program: &program.path,

@@ -3,6 +3,7 @@
 use super::views::{quoted, Views};
 use crate::error::status::{UNREADABLE, USAGE};
 use crate::error::Failure;
+use crate::output::terminal::tell;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -139,7 +140,7 @@ impl Session<'_> {
         if !status.success() && !words.is_empty() {
             return Err(self.refusal(words.trim()));
         }
-        eprint!("{words}");
+        let _ = io::stderr().write_all(words.as_bytes()); // nothing depends on a warning
         Ok(match status.code() {
             Some(0) if self.views.damaged.is_empty() => ExitCode::SUCCESS,
             Some(0) | None => ExitCode::from(UNREADABLE),
@@ -152,7 +153,7 @@ impl Session<'_> {
         let mut lines = words.lines().filter(|line| !line.trim().is_empty());
         let what = lines.next().unwrap_or_default();
         if lines.next().is_some() {
-            eprintln!("{words}");
+            tell(words);
         }
         let (status, state, help) = self.meaning(words);
         Failure::new(format!("DuckDB: {what}"), state, help).with_status(status)

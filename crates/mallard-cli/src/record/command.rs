@@ -7,6 +7,7 @@ use super::unrecorded::RecordedTime;
 use super::{library, names, program, summary, ticks, Streams};
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::Failure;
+use crate::output::terminal::tell;
 use crate::parse::{bytes, window};
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
@@ -230,10 +231,7 @@ impl Command {
             }
             if !self.quiet {
                 let what = format!("{shown}: {}", finding.what);
-                eprintln!(
-                    "{}",
-                    Failure::new(what, "the program is recorded nevertheless", finding.help)
-                );
+                tell(Failure::new(what, "the program is recorded nevertheless", finding.help));
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::Failure;
 use crate::import::with_progress;
 use crate::output::shell::concerns_malloc;
+use crate::output::terminal::tell;
 use crate::output::units::{bytes, count, percent, plural, time};
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
@@ -65,9 +66,9 @@ impl Summary<'_> {
         }
         let manifest = trace.manifest();
         if self.command.json {
-            eprintln!("{}", self.json(manifest, took.as_secs_f64()));
+            tell(self.json(manifest, took.as_secs_f64()));
         } else if !self.command.quiet {
-            eprint!("{}", self.text(manifest));
+            tell(self.text(manifest).trim_end());
         }
         Ok(status)
     }

@@ -1,6 +1,7 @@
 //! Rows of benchmarks, and the files that contain them: one JSON object per line.
 
 use crate::error::Failure;
+use crate::output::terminal::tell;
 use crate::rows::files;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
@@ -192,7 +193,7 @@ impl Rows {
     /// Prints the warnings on stderr.
     pub fn warn(&self) {
         for warning in &self.warnings {
-            eprintln!("{warning}");
+            tell(warning);
         }
     }
 }
