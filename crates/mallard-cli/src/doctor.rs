@@ -3,6 +3,7 @@
 
 use crate::error::status::CANNOT_RECORD;
 use crate::error::Failure;
+use crate::output::shell::{quoted, quoted_path};
 use crate::output::terminal::say;
 use crate::record;
 use serde::Serialize;
@@ -67,7 +68,7 @@ impl Command {
         let works = checks.iter().all(|check| check.verdict != Verdict::Refused);
         if works && !self.json {
             let name = self.program.unwrap_or_else(|| "PROG".into());
-            say(&format!("next: mallard record -- {}\n", name.to_string_lossy()))?;
+            say(&format!("next: mallard record -- {}\n", quoted(&name.to_string_lossy())))?;
         }
         Ok(if works { ExitCode::SUCCESS } else { ExitCode::from(CANNOT_RECORD) })
     }
@@ -149,7 +150,7 @@ fn program(path: &Path) -> Vec<Check> {
         Err(error) => {
             return vec![warning(
                 format!("{shown} cannot be read: {error}"),
-                format!("ls -l {shown}"),
+                format!("ls -l {}", quoted_path(path)),
             )]
         }
     };

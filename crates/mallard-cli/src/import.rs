@@ -4,6 +4,7 @@
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::output::progress::Work;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::tell;
 use crate::record::names;
 use mallard_trace::heaptrack;
@@ -58,7 +59,7 @@ impl Command {
         if self.stream.is_dir() {
             let (what, state) =
                 (format!("{shown} is a folder, and a stream is a file"), "nothing was read");
-            let help = format!("mallard stats {shown}, if it is a trace");
+            let help = format!("mallard stats {}, if it is a trace", quoted_path(&self.stream));
             return Err(Failure::new(what, state, help).with_status(UNREADABLE));
         }
         let trace = with_progress(&self.stream, &to, &options)?;
@@ -73,7 +74,7 @@ impl Command {
             "cut" => tell("  the stream is cut: its writer was killed, or had no room; what it wrote is there"),
             ending => tell(format!("  the stream is {ending}; what was before that is there")),
         }
-        tell(format!("  next: mallard stats {}", to.display()));
+        tell(format!("  next: mallard stats {}", quoted_path(&to)));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -77,3 +77,31 @@ fn a_result_that_stdout_cannot_take_is_an_error_and_a_reader_that_has_enough_is_
         assert_eq!(fs::read_to_string(folder.path("errors")).unwrap(), "");
     }
 }
+
+#[test]
+fn the_next_command_can_be_pasted_whatever_the_name_of_the_trace() {
+    let folder = orders();
+    let pasted = |text: String| {
+        let next = text.lines().find_map(|line| line.trim_start().strip_prefix("next: ")).unwrap();
+        let next = next.replacen("mallard ", &format!("'{MALLARD}' "), 1);
+        let shell = folder.command("sh").args(["-c", &next]).output().unwrap();
+        assert!(shell.status.success(), "{next}: {}", String::from_utf8_lossy(&shell.stderr));
+        String::from_utf8(shell.stdout).unwrap()
+    };
+    for name in ["sp ace", "-", "a;b", "q\"x", "it's $HOME"] {
+        let output = format!("--output={name}");
+        let imported = folder.mallard(&["import", "orders.stream", &output]);
+        assert_eq!(imported.status(), 0, "{}", imported.errors());
+        pasted(pasted(imported.errors())); // mallard stats, and then mallard sites
+        let trace = format!("./{name}.mallard");
+        pasted(folder.mallard(&["diff", "orders", &trace]).out());
+        let output = format!("--output={name}.csv");
+        let exported = folder.mallard(&["export", &trace, "--format", "csv", &output]);
+        let heads = pasted(exported.errors());
+        assert!(heads.contains("peak_bytes"), "{heads}");
+        let report = folder.mallard(&["report", &trace]);
+        let expected = format!("xdg-open '{}'", trace.replace(".mallard", ".html"));
+        let quoted = report.out().replace("'\\''", "'");
+        assert!(name == "-" || quoted.contains(&expected), "{quoted}");
+    }
+}

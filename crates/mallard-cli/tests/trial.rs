@@ -438,6 +438,8 @@ fn verify_is_a_gate() {
     let better = verify(&work(40000), &work(2000));
     assert_eq!(better.status(), 0, "{}{}", better.out(), better.errors());
     assert!(better.out().contains("less CPU time"), "{}", better.out());
+    let next = "  next: mallard record -- /bin/sh -c 'i=0; while [ $i -lt 2000 ]; do";
+    assert!(better.out().contains(next), "{}", better.out());
     let other = verify("echo a", "echo b");
     assert_eq!(other.status(), 1, "{}", other.out());
     assert!(other.out().contains("after does not do the same: line 1"), "{}", other.out());

@@ -4,6 +4,7 @@
 use super::evidence::{Evidence, Forced};
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::replay::Plays;
 use crate::turns::subject::Runner;
 use crate::turns::timing::Timing;
@@ -24,7 +25,7 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
     let mut names: Vec<&str> = contains.map(|region| region.shown.as_str()).collect();
     names.dedup();
     let help = match names[..] {
-        [] => format!("mallard advise {}, which lists the regions", trace.folder().display()),
+        [] => format!("mallard advise {}, which lists the regions", quoted_path(trace.folder())),
         _ => format!("--region '{}'", names[..names.len().min(3)].join("', or '")),
     };
     let what = format!("no region of the trace is the function {function}");

@@ -7,10 +7,10 @@ use super::{sarif, typed};
 use crate::error::Failure;
 use crate::look::frames::in_words;
 use crate::output::file::write_whole;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, plural, time};
 use crate::report::ADVICE_FILE;
-use crate::trial::quoted;
 use crate::turns::timing::Timing;
 use crate::turns::words::needs;
 use serde_json::{json, Value};
@@ -121,7 +121,7 @@ impl Advice<'_> {
                 let more = format!("--budget {}", typable(budget));
                 typed::again(self.evidence, &more)
             }
-            None => format!("mallard report {}", quoted(&self.evidence.program.trace)),
+            None => format!("mallard report {}", quoted_path(self.evidence.program.trace.as_ref())),
         }
     }
 

@@ -6,10 +6,10 @@
 use super::evidence::Evidence;
 use super::Command;
 use crate::output::shell::own_assignments;
+use crate::output::shell::{quoted, quoted_path};
 use crate::record::Follow;
-use crate::trial::{quoted, Conditions};
+use crate::trial::Conditions;
 use clap::ValueEnum;
-use std::path::Path;
 use std::time::Duration;
 
 /// Options as a shell needs them.
@@ -28,7 +28,7 @@ pub struct Typed {
 impl Typed {
     /// The options of a command.
     pub fn of(command: &Command) -> Typed {
-        let stdin = command.conditions.stdin.as_deref().map(shell_path);
+        let stdin = command.conditions.stdin.as_deref().map(quoted_path);
         let mut measured = of_conditions(&command.conditions);
         if let Some(load) = &command.load {
             measured.push(format!("--load {}", quoted(load)));
@@ -41,7 +41,7 @@ impl Typed {
         }
         advised.extend(command.force.map(|strategy| format!("--force {strategy}")));
         if let Some(name) = &command.again {
-            advised.push(format!("--again {}", shell_path(name)));
+            advised.push(format!("--again {}", quoted_path(name)));
         }
         let follow = command.follow.iter().filter_map(Follow::to_possible_value);
         advised.extend(follow.map(|processes| format!("--follow {}", processes.get_name())));
@@ -76,18 +76,14 @@ impl Typed {
 
 /// `mallard advise` of the trace with more options, as the user can paste it.
 pub fn again(evidence: &Evidence, more: &str) -> String {
-    evidence.typed.advise(&quoted(&evidence.program.trace), more)
+    evidence.typed.advise(&quoted_path(evidence.program.trace.as_ref()), more)
 }
 
 fn of_conditions(of: &Conditions) -> Vec<String> {
     let setup = of.setup.as_ref().map(|command| format!("--setup {}", quoted(command)));
-    let stdin = of.stdin.as_deref().map(|file| format!("--stdin {}", shell_path(file)));
+    let stdin = of.stdin.as_deref().map(|file| format!("--stdin {}", quoted_path(file)));
     let ignores = of.ignore_output.then(|| "--ignore-output".to_string());
     [setup, stdin, ignores].into_iter().flatten().collect()
-}
-
-fn shell_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
 }
 
 /// A time as an option takes it: `0.25s`.

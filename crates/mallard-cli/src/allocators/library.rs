@@ -3,6 +3,7 @@
 use super::{Entry, Kind};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::record::must_be_library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,11 +38,11 @@ pub fn of(entry: &Entry) -> Result<Option<PathBuf>, Failure> {
 
 /// Finds a library that the user has named: a path, or a name that the dynamic linker finds.
 pub fn named(library: &Path) -> Result<PathBuf, Failure> {
-    let shown = library.display();
+    let (shown, pasted) = (library.display(), quoted_path(library));
     let is_path = library.components().count() > 1 || library.is_file();
     let refused = |why: String| {
         let help = if is_path {
-            format!("ls -lL {shown}; file -L {shown}")
+            format!("ls -lL {pasted}; file -L {pasted}")
         } else {
             format!("give the path of the library, or apt-file search {shown}")
         };

@@ -9,6 +9,7 @@ mod sites;
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::look::open;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::say;
 use gate::Gate;
 use mallard_trace::Trace;
@@ -81,8 +82,8 @@ impl Command {
             Some(failed) => {
                 let help = format!(
                     "mallard diff {} {} --sort {} --top 40, which lists what has changed",
-                    self.before.display(),
-                    self.after.display(),
+                    quoted_path(&self.before),
+                    quoted_path(&self.after),
                     failed.sort
                 );
                 let state = "both traces are as they were";

@@ -4,6 +4,7 @@ use super::gate::Gate;
 use super::metrics::{of_program, Metric, OF_PROGRAMS};
 use super::sites::{Function, Site, State};
 use crate::look::frames;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::plain_table;
 use crate::output::units::{count, percent, plural};
 use mallard_trace::trace::FrameInfo;
@@ -130,7 +131,7 @@ impl Difference {
             let verdict = if gate.passes(before, after) { "passed" } else { "failed" };
             text += &format!("gate {gate} {verdict}: {}\n", self.outcome(gate));
         }
-        text + &format!("next: mallard sites {}\n", name(&self.after))
+        text + &format!("next: mallard sites {}\n", quoted_path(self.after.folder()))
     }
 
     fn totals(&self) -> String {

@@ -13,6 +13,7 @@ mod weight;
 use crate::error::Failure;
 use crate::look::open;
 use crate::output::file::{write_whole, Trouble};
+use crate::output::shell::quoted_path;
 use crate::output::terminal::tell;
 use crate::output::units::{bytes, plural};
 use fleet::{Addition, Key};
@@ -117,10 +118,12 @@ impl Format {
     }
 
     /// Tells the user how to open a finished file in this format.
-    fn next(self, file: &str) -> String {
+    fn next(self, file: &Path) -> String {
+        let picture = quoted_path(format!("{}.svg", file.display()).as_ref());
+        let file = quoted_path(file);
         match self {
             Format::Csv => format!("head {file}"),
-            Format::Folded => format!("flamegraph.pl {file} > {file}.svg"),
+            Format::Folded => format!("flamegraph.pl {file} > {picture}"),
             Format::Pprof => format!("go tool pprof -top {file}"),
             Format::Speedscope => format!("open {file} at www.speedscope.app"),
             Format::Perfetto => format!("open {file} at ui.perfetto.dev"),
@@ -154,7 +157,7 @@ impl Command {
             for remark in remarks::of(trace.manifest()) {
                 tell(format!("  {remark}"));
             }
-            tell(format!("  next: {}", format.next(&shown)));
+            tell(format!("  next: {}", format.next(&to)));
         }
         Ok(())
     }
@@ -176,7 +179,7 @@ impl Command {
         if !self.events {
             tell("  its events and blocks are not: --events adds them");
         }
-        tell(format!("  next: mallard query --fleet {} 'SHOW TABLES'", root.display()));
+        tell(format!("  next: mallard query --fleet {} 'SHOW TABLES'", quoted_path(root)));
         Ok(())
     }
 }

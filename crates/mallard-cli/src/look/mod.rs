@@ -7,6 +7,7 @@ pub mod stats;
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::output::units::time;
 use crate::record::names::trace_of;
 use mallard_trace::manifest::Manifest;
@@ -21,7 +22,7 @@ pub fn open(name: &Path) -> Result<Trace, Failure> {
         return Err(Failure::new(
             format!("{shown} is a file, and a trace is a folder"),
             "nothing was read",
-            format!("mallard import {shown}, if it is a stream"),
+            format!("mallard import {}, if it is a stream", quoted_path(name)),
         )
         .with_status(UNREADABLE));
     }

@@ -2,6 +2,7 @@
 
 use super::{frames, lifetime, open};
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent};
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
@@ -201,7 +202,7 @@ impl Command {
     }
 
     fn next(&self, trace: &Trace, found: usize, shown: usize) -> String {
-        let name = trace.folder().display();
+        let name = quoted_path(trace.folder());
         if found > shown {
             format!("next: mallard sites {name} --top {} --sort peak; --explain says what D V L U C F mean\n", shown * 4)
         } else {

@@ -2,6 +2,7 @@
 
 use super::{lifetime, memory, open, sites};
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, percent, plural, time};
 use crate::record::part;
@@ -39,7 +40,7 @@ impl Command {
             if self.explain {
                 say(&sites::explanations())?;
             }
-            say(&format!("next: mallard sites {}\n", trace.folder().display()))?;
+            say(&format!("next: mallard sites {}\n", quoted_path(trace.folder())))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,6 +1,7 @@
 //! Words as a shell needs them, for commands that the user is asked to type.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 /// The names of variables of the environment that change how programs allocate begin with these words.
 /// LD_PRELOAD is not among them: it names a malloc of its own.
@@ -33,4 +34,31 @@ pub fn quoted(word: &str) -> String {
         return word.to_string();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The words of a command line as a shell needs them.
+pub fn quoted_words(words: &[OsString]) -> String {
+    words.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+/// A path as a shell needs it. A path that begins with a dash becomes `./-x`, because commands take
+/// `-x` for an option.
+pub fn quoted_path(path: &Path) -> String {
+    let shown = path.to_string_lossy();
+    match shown.starts_with('-') {
+        true => quoted(&format!("./{shown}")),
+        false => quoted(&shown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_so_that_no_command_takes_it_for_an_option() {
+        let quoted = ["a/b.mallard", "sp ace", "-.mallard", "-a;b", "it's"]
+            .map(|path| quoted_path(Path::new(path)));
+        assert_eq!(quoted, ["a/b.mallard", "'sp ace'", "./-.mallard", "'./-a;b'", r"'it'\''s'"]);
+    }
 }

@@ -7,6 +7,7 @@ use super::unrecorded::RecordedTime;
 use super::{library, names, program, summary, ticks, Streams};
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::tell;
 use crate::parse::{bytes, window};
 use mallard_trace::format::Header;
@@ -199,7 +200,7 @@ impl Command {
             Failure::new(
                 format!("cannot wait for the program: {e}"),
                 format!("the events until now are in {}", names.stream.display()),
-                format!("mallard import {}", names.stream.display()),
+                format!("mallard import {}", quoted_path(&names.stream)),
             )
             .with_status(MALLARD_FAILED)
         })?;
@@ -220,7 +221,7 @@ impl Command {
             findings.push(program::Finding {
                 refuses: false,
                 what: format!("it is a script of {shell}, and what it starts is not recorded"),
-                help: format!("mallard record --follow fork,exec -- {shown}"),
+                help: format!("mallard record --follow fork,exec -- {}", quoted_path(path)),
             });
         }
         for finding in findings {

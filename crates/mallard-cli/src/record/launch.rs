@@ -2,6 +2,7 @@
 
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED, NOT_FOUND};
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use nix::libc;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -87,8 +88,12 @@ impl Streams {
             let open = std::fs::File::open(file).map_err(|e| {
                 let shown = file.display();
                 let what = format!("cannot read {shown}: {}", e.to_string().to_lowercase());
-                Failure::new(what, "the program was not started", format!("ls -l {shown}"))
-                    .with_status(MALLARD_FAILED)
+                Failure::new(
+                    what,
+                    "the program was not started",
+                    format!("ls -l {}", quoted_path(file)),
+                )
+                .with_status(MALLARD_FAILED)
             })?;
             command.stdin(open);
         }
@@ -215,11 +220,13 @@ pub fn reap(process: Pid) -> io::Result<Ended> {
 
 /// The error for a program that the system does not start.
 pub fn refused(path: &Path, error: &io::Error) -> Failure {
-    let shown = path.display();
+    let (shown, pasted) = (path.display(), quoted_path(path));
     let (status, help) = match error.raw_os_error() {
-        Some(libc::ENOENT) => (NOT_FOUND, format!("readelf -l {shown}: is its interpreter there?")),
+        Some(libc::ENOENT) => {
+            (NOT_FOUND, format!("readelf -l {pasted}: is its interpreter there?"))
+        }
         Some(libc::EACCES | libc::EPERM) => {
-            (CANNOT_RECORD, format!("ls -l {shown}; a file system may forbid programs: mount"))
+            (CANNOT_RECORD, format!("ls -l {pasted}; a file system may forbid programs: mount"))
         }
         Some(libc::EMFILE | libc::ENFILE) => {
             (MALLARD_FAILED, "ulimit -n: mallard needs a few more open files".to_string())
@@ -228,7 +235,7 @@ pub fn refused(path: &Path, error: &io::Error) -> Failure {
             (MALLARD_FAILED, "ulimit -a: more processes or memory must be allowed".to_string())
         }
         Some(libc::E2BIG) => (MALLARD_FAILED, "use shorter arguments, or fewer".to_string()),
-        _ => (CANNOT_RECORD, format!("file {shown}")),
+        _ => (CANNOT_RECORD, format!("file {pasted}")),
     };
     let what = format!("{shown} cannot be started: {}", error.to_string().to_lowercase());
     Failure::new(what, "the program did not run", help).with_status(status)

@@ -3,6 +3,7 @@
 
 use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use object::elf;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol};
@@ -45,9 +46,12 @@ pub fn find(name: &OsStr, command: &str) -> Result<PathBuf, Failure> {
     let not_found = || {
         let help = if name.as_bytes().contains(&b'/') {
             let folder = Path::new(name).parent().unwrap_or(Path::new("/"));
-            format!("ls {}", folder.display())
+            format!("ls {}", quoted_path(folder))
         } else if Path::new(name).is_file() {
-            format!("{command} ./{shown}, for the one in this folder")
+            format!(
+                "{command} {}, for the one in this folder",
+                quoted_path(&Path::new(".").join(name))
+            )
         } else {
             format!("check the name, or give the path: {command} ./PROG")
         };
@@ -75,13 +79,13 @@ fn executable(path: PathBuf, command: &str) -> Result<PathBuf, Failure> {
     if is_executable(&path) {
         return Ok(path);
     }
-    let shown = path.display();
+    let (shown, pasted) = (path.display(), quoted_path(&path));
     let (what, help) = if path.is_dir() {
         (format!("{shown} is a folder"), format!("name a program: {command} PROG"))
     } else {
         (
             format!("{shown} may not be executed"),
-            format!("chmod +x {shown}, if it is a program: file {shown}"),
+            format!("chmod +x {pasted}, if it is a program: file {pasted}"),
         )
     };
     Err(Failure::new(what, "nothing was started", help).with_status(CANNOT_RECORD))
@@ -102,7 +106,7 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
     if !begin.starts_with(b"\x7fELF") {
         findings.push(refusal(
             "it is neither an ELF program nor a script with a #! line",
-            format!("name the program that runs it, such as sh {}", path.display()),
+            format!("name the program that runs it, such as sh {}", quoted_path(path)),
         ));
         return Ok(findings);
     }
@@ -112,7 +116,7 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
         }
         Err(error) if is_for_this_machine(&data) => findings.push(refusal(
             format!("its ELF file is damaged or cut: {}", error.to_string().to_lowercase()),
-            format!("copy or build it again; readelf -a {} tells more", path.display()),
+            format!("copy or build it again; readelf -a {} tells more", quoted_path(path)),
         )),
         _ => findings.push(refusal(
             format!("it is not a 64-bit program for {}", std::env::consts::ARCH),
@@ -193,7 +197,7 @@ fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     let Some(interpreter) = words.next() else {
         return Ok(vec![refusal(
             "its #! line names no interpreter",
-            format!("head -1 {}", path.display()),
+            format!("head -1 {}", quoted_path(path)),
         )]);
     };
     let mut interpreter = PathBuf::from(OsStr::from_bytes(interpreter));
@@ -205,7 +209,7 @@ fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     }
     if interpreter == path || !interpreter.exists() {
         let what = format!("its interpreter {} does not exist", interpreter.display());
-        return Ok(vec![refusal(what, format!("head -1 {}", path.display()))]);
+        return Ok(vec![refusal(what, format!("head -1 {}", quoted_path(path)))]);
     }
     examine(&interpreter)
 }
@@ -233,7 +237,7 @@ fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
 }
 
 fn copied(path: &Path) -> String {
-    format!("cp {} /tmp", path.display())
+    format!("cp {} /tmp", quoted_path(path))
 }
 
 fn has_capabilities(path: &Path) -> bool {

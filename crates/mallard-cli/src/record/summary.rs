@@ -9,6 +9,7 @@ use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::Failure;
 use crate::import::with_progress;
 use crate::output::shell::concerns_malloc;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::tell;
 use crate::output::units::{bytes, count, percent, plural, time};
 use mallard_trace::format::Header;
@@ -50,13 +51,14 @@ impl Summary<'_> {
         let trace =
             with_progress(&self.names.stream, &self.names.trace, &options).map_err(|failure| {
                 let stream = self.names.stream.display();
+                let pasted = quoted_path(&self.names.stream);
                 Failure::new(
                     format!("the events were recorded, but no trace was made: {}", failure.what()),
                     format!(
                         "the program ended with status {}; its events are in {stream}",
                         self.outcome.ended.exit_code()
                     ),
-                    format!("mallard import {stream}, once that can succeed: {}", failure.help()),
+                    format!("mallard import {pasted}, once that can succeed: {}", failure.help()),
                 )
                 .with_status(MALLARD_FAILED)
             })?;
@@ -86,7 +88,7 @@ impl Summary<'_> {
                 "the program ran and ended with status {}; nothing was recorded",
                 self.outcome.ended.exit_code()
             ),
-            format!("mallard doctor {program}"),
+            format!("mallard doctor {}", quoted_path(self.path)),
         )
         .with_status(CANNOT_RECORD)
     }
@@ -185,7 +187,7 @@ impl Summary<'_> {
                 "  its filter of system calls (seccomp) ended it: if that happens in recordings \
                      alone, use --on-full drop, which needs no nanosleep\n";
         }
-        text += &format!("  next: mallard sites {name}\n");
+        text += &format!("  next: mallard sites {}\n", quoted_path(&self.names.trace));
         text
     }
 

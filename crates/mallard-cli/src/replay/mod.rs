@@ -20,6 +20,7 @@ mod write;
 use crate::allocators::{Wanted, SYNTAX};
 use crate::error::Failure;
 use crate::look;
+use crate::output::shell::quoted;
 use crate::turns::host::Host;
 use crate::turns::timing::Timing;
 use crate::verdict;
@@ -190,7 +191,7 @@ fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
 /// The command line of the recorded program, if the trace has it.
 fn arguments(trace: &Trace) -> Option<String> {
     let words = trace.manifest().notes.get("arguments")?.as_array()?;
-    let words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();
+    let words: Vec<String> = words.iter().filter_map(|word| word.as_str()).map(quoted).collect();
     Some(words.join(" "))
 }
 

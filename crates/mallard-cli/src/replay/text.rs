@@ -4,6 +4,7 @@
 use super::arguments;
 use super::chosen::Candidate;
 use super::report::Report;
+use crate::output::shell::quoted_path;
 use crate::output::units::{bytes, percent, plural, time};
 use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
@@ -118,7 +119,7 @@ impl Report<'_> {
     /// The command to type next.
     pub(super) fn next(&self) -> String {
         let program = arguments(self.trace).unwrap_or_else(|| "PROG ARGS".to_string());
-        let name = self.trace.folder().display();
+        let name = quoted_path(self.trace.folder());
         match self.best() {
             Some((candidate, ..)) if candidate.is_malloc => {
                 format!("mallard try --allocator {} -- {program}", candidate.name)

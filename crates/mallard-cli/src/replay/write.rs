@@ -2,6 +2,7 @@
 
 use super::Command;
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, plural};
 use mallard_trace::replay::{compile, Plan};
@@ -23,7 +24,7 @@ impl Command {
         if !self.timing.quiet {
             text.extend(compiled.validity.iter().map(|v| format!("  note: {v}\n")));
         }
-        say(&format!("{text}  next: mallard-replay {}\n", to.display()))?;
+        say(&format!("{text}  next: mallard-replay {}\n", quoted_path(to)))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -22,6 +22,7 @@ pub use advice::FILE as ADVICE_FILE;
 use crate::error::Failure;
 use crate::look::open;
 use crate::output::progress::Work;
+use crate::output::shell::quoted_path;
 use crate::output::terminal::say;
 use crate::output::units::bytes;
 use gather::Gathered;
@@ -90,8 +91,8 @@ impl Command {
         }
         write::replace(to, page)?;
         if to != Path::new("-") {
-            let (name, size) = (to.display(), bytes(page.len() as u64));
-            say(&format!("{name} ({size})\n  next: open it in a browser: xdg-open {name}\n"))?;
+            let (name, size, pasted) = (to.display(), bytes(page.len() as u64), quoted_path(to));
+            say(&format!("{name} ({size})\n  next: open it in a browser: xdg-open {pasted}\n"))?;
         }
         Ok(ExitCode::SUCCESS)
     }

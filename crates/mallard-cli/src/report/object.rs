@@ -8,6 +8,7 @@ use super::sentences;
 use super::sites::{Shown, Sites};
 use super::strings::Strings;
 use super::tree::{Frames, Nodes};
+use crate::output::shell::quoted_path;
 use mallard_trace::duck::EXPLANATIONS;
 use mallard_trace::residency::Split;
 use mallard_trace::survey::{SiteSurvey, Survey, LIVES, SIZES};
@@ -145,7 +146,7 @@ impl Object {
             advice: gathered.advice.shown.clone(),
             regions: regions::shown(&gathered.advice.regions),
             method: Method::of(gathered, &shown),
-            next: format!("mallard replay {name} --allocator mallard"),
+            next: format!("mallard replay {} --allocator mallard", quoted_path(name.as_ref())),
             name,
             stacks: shown.nodes,
             frames: shown.frames,

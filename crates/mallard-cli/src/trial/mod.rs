@@ -12,8 +12,7 @@ pub mod verify;
 
 use crate::allocators::{self, probe, Allocator, Wanted, SYNTAX};
 use crate::error::Failure;
-use crate::output::shell::own_assignments;
-pub use crate::output::shell::quoted;
+use crate::output::shell::{own_assignments, quoted, quoted_words};
 use crate::output::terminal::{plain_table, say};
 use crate::record::find_program;
 #[cfg(feature = "recordings")]
@@ -107,7 +106,7 @@ impl Command {
         notes.extend(host.notes());
         let mut report = Report::new(subject(&base), subjects, measured, &self.options, seed);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        report.words = Words { program: self.shown_program(), name, ..Words::default() };
+        report.words = Words { program: quoted_words(&self.program), name, ..Words::default() };
         #[cfg(feature = "recordings")]
         self.compare_with(trace.as_ref(), &mut report)?;
         report.notes.extend(notes);
@@ -126,13 +125,6 @@ impl Command {
             report.explain(&replay::savings(trace, &self.allocator, budget, timing.quiet)?);
         }
         Ok(())
-    }
-
-    /// A short form of the command line of the program.
-    fn shown_program(&self) -> String {
-        let words: Vec<_> =
-            self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-        words.join(" ")
     }
 
     /// The allocators that are compared with the base.
@@ -159,7 +151,7 @@ impl Command {
 
     /// The command to type next.
     fn next(&self, report: &Report) -> String {
-        let program = self.shown_program();
+        let program = quoted_words(&self.program);
         if let Some(best) = report.best() {
             let (set, mallard) = (own_assignments(), this_command());
             return format!("{set}{mallard} run --allocator {best} -- {program}");

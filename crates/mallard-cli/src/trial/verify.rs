@@ -4,7 +4,7 @@
 use super::kept::Advised;
 use super::options::Options;
 use super::report::{Report, Words};
-use super::RECORD;
+use super::{quoted_words, RECORD};
 use crate::error::Failure;
 use crate::record::find_program;
 use crate::turns::host::Host;
@@ -49,7 +49,7 @@ impl Command {
         let mut host = Host::now();
         let (measured, seed) =
             self.options.measure(&before, std::slice::from_ref(&after), false)?;
-        let mut report = Report::new(before, vec![after], measured, &self.options, seed);
+        let mut report = Report::new(before, vec![after.clone()], measured, &self.options, seed);
         report.words = Words {
             kind: "program",
             program: self.after.clone(),
@@ -58,7 +58,7 @@ impl Command {
             is_pair: true,
         };
         report.notes.extend(host.notes());
-        report.next = self.next(&report);
+        report.next = self.next(&report, &after);
         report.show(&self.options)?;
         #[cfg(feature = "recordings")]
         if let Some(advised) = advised {
@@ -67,11 +67,11 @@ impl Command {
         Ok(if report.has_loss() { ExitCode::FAILURE } else { report.status() })
     }
 
-    fn next(&self, report: &Report) -> String {
+    fn next(&self, report: &Report, after: &Subject) -> String {
         if let Some(more) = report.more_time(&self.options) {
             return more;
         }
-        format!("{RECORD} {}, which shows where it allocates", self.after)
+        format!("{RECORD} {}, which shows where it allocates", quoted_words(&after.words))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::orphans;
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use crate::record::{end_descriptor, reap, refused, Ended};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::libc;
@@ -287,7 +288,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let shown = path.display();
     let error = error.to_string().to_lowercase();
     let what = format!("cannot read {shown}, which --stdin names: {error}");
-    Failure::new(what, "the program did not run", format!("ls -l {shown}"))
+    Failure::new(what, "the program did not run", format!("ls -l {}", quoted_path(path)))
 }
 
 /// Makes the kernel kill the process when mallard ends. The function between fork and exec has a second

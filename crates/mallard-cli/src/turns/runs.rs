@@ -5,6 +5,7 @@ use super::measured::Measured;
 use super::subject::{Run, Runner, Stop, Subject, Turn};
 use super::{orphans, terminal};
 use crate::error::Failure;
+use crate::output::shell::quoted_words;
 use crate::verdict::fresh;
 use crate::verdict::judge;
 use std::time::{Duration, Instant};
@@ -61,8 +62,7 @@ impl Runs for Runner {
     }
 
     fn explain(&self, first: &Run, base: &Subject) -> Option<Failure> {
-        let words: Vec<_> = base.words.iter().map(|word| word.to_string_lossy()).collect();
-        let program = words.join(" ");
+        let program = quoted_words(&base.words);
         orphans::refusal(&first.left, &program).or_else(|| terminal::refusal(first, &program))
     }
 }

@@ -5,6 +5,7 @@ use super::child::{Child, End, Seen, Start};
 use super::orphans;
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::output::shell::quoted;
 use crate::record::Ended;
 use nix::sys::signal::Signal;
 use std::ffi::OsString;
@@ -266,7 +267,7 @@ impl Runner {
         }
         let what = format!("the setup '{setup}' failed: {}", ending(status, &output));
         let state = "the measurement was stopped";
-        Err(Failure::new(what, state, format!("sh -c '{setup}'"))
+        Err(Failure::new(what, state, format!("sh -c {}", quoted(setup)))
             .with_status(MALLARD_FAILED)
             .into())
     }

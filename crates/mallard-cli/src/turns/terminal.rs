@@ -3,6 +3,7 @@
 use super::subject::Run;
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::output::shell::quoted;
 
 /// What programs write to stderr when stdin or stdout is no terminal, in lower case.
 const NEEDS_TERMINAL: [&str; 10] = [
@@ -43,7 +44,7 @@ pub fn refusal(first: &Run, program: &str) -> Option<Failure> {
     let (what, help) = if let Some(line) = line(&NEEDS_TERMINAL) {
         (
             format!("the program needs a terminal, and has none here: {line}"),
-            format!("give it a terminal: mallard try -- script -qec '{program}' /dev/null"),
+            format!("give it a terminal: mallard try -- script -qec {} /dev/null", quoted(program)),
         )
     } else {
         let line = line(&NEEDS_INPUT)?;

@@ -8,8 +8,8 @@ use crate::advise::rules::condition::{
 };
 use crate::advise::rules::{self, Action, Rule};
 use crate::allocators;
+use crate::output::shell::quoted;
 use crate::output::units::{bytes, percent, plural};
-use crate::trial::quoted;
 use crate::verdict::{Judgement, Verdict};
 use mallard_trace::names::short;
 use mallard_trace::regions::Region;

@@ -11,6 +11,7 @@ pub use write::{add, Addition};
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
+use crate::output::shell::quoted_path;
 use mallard_trace::tables::schema::{ALL, ALLOCS};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ impl Fleet {
             return Err(Failure::new(
                 format!("there is no folder {}", root.display()),
                 "nothing was read",
-                format!("mallard export NAME --fleet {} --service S", root.display()),
+                format!("mallard export NAME --fleet {} --service S", quoted_path(root)),
             )
             .with_status(UNREADABLE));
         }
@@ -42,7 +43,7 @@ impl Fleet {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Failure::new(
                 format!("cannot make {}: {}", root.display(), error.to_string().to_lowercase()),
                 "nothing was written",
-                format!("mkdir -p {}", root.display()),
+                format!("mkdir -p {}", quoted_path(root)),
             )
             .with_status(UNREADABLE)),
             _ => Fleet::open(root),
