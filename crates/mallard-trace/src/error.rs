@@ -1,6 +1,8 @@
 //! Errors. Each has three lines: what happened, the state, and what to type next.
 
+use rustix::io::Errno;
 use std::fmt;
+use std::io;
 
 /// What went wrong, for callers that treat some errors in a special way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,20 @@ impl Error {
     }
 }
 
+/// What to type next if the system refuses to write a file of a trace.
+pub(crate) fn help_to_write(error: &io::Error) -> &'static str {
+    let is_limit = |limit: Errno| error.raw_os_error() == Some(limit.raw_os_error());
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room on the disk, or name another place with -o"
+        }
+        _ if is_limit(Errno::MFILE) || is_limit(Errno::NFILE) => {
+            "ulimit -n: mallard needs a few more open files"
+        }
+        _ => "name another place with -o",
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "mallard: {}\n  {}\n  help: {}", self.what, self.state, self.help)
@@ -78,3 +94,17 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_for_a_refused_write_depends_on_the_cause() {
+        let help = |cause: Errno| help_to_write(&cause.into());
+        assert!(help(Errno::NOSPC).starts_with("make room on the disk"));
+        assert!(help(Errno::DQUOT).starts_with("make room on the disk"));
+        assert!(help(Errno::MFILE).starts_with("ulimit -n"));
+        assert_eq!(help(Errno::ACCESS), "name another place with -o");
+    }
+}

@@ -10,7 +10,7 @@ mod input;
 mod modules;
 mod tables;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{help_to_write, Error, ErrorKind, Result};
 use crate::import::{import_known, parent_of, Options, Progress};
 use crate::manifest::{lack, IMPORTED_FROM, LACKS, TIME_STEP_NS};
 use crate::stream::Reader;
@@ -98,7 +98,7 @@ fn no_room(to: &Path, error: &std::io::Error) -> Error {
         ErrorKind::System,
         format!("cannot write {}: {error}", to.display()),
         "the trace was not made, and nothing of it is left; the file of heaptrack is as it was",
-        "make room on the disk, or name another place with -o",
+        help_to_write(error),
     )
 }
 

@@ -4,7 +4,7 @@ use crate::output::file::Trouble;
 use mallard_trace::tables::schema::SITES;
 use mallard_trace::tables::{Column, Values};
 use mallard_trace::Trace;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Writes a line for each site: the columns of the table `sites`, and the functions of its call
 /// stack, the innermost first.
@@ -49,5 +49,20 @@ fn cells(column: &Column) -> Box<dyn Iterator<Item = String> + '_> {
 }
 
 fn of_the_system(error: csv::Error) -> Trouble {
-    Trouble::System(error.into())
+    Trouble::System(match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_stays_a_full_disk() {
+        let error = csv::Error::from(io::Error::from(io::ErrorKind::StorageFull));
+        let Trouble::System(error) = of_the_system(error) else { panic!("not of the system") };
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
 }

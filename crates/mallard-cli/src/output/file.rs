@@ -2,6 +2,8 @@
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
+use crate::trial::quoted_path;
+use nix::libc;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -99,20 +101,26 @@ fn exists(path: &Path) -> Failure {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    let (shown, folder) = (path.display(), folder_of(path));
-    let help = match error.kind() {
-        io::ErrorKind::NotFound if !folder.exists() => format!("mkdir -p {}", folder.display()),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            format!("df -h {}", folder.display())
-        }
-        _ => format!("ls -ld {}, or write elsewhere with -o", folder.display()),
-    };
     Failure::new(
-        format!("cannot write {shown}: {}", error.to_string().to_lowercase()),
+        format!("cannot write {}: {}", path.display(), error.to_string().to_lowercase()),
         "nothing was written, and what was there before is unchanged",
-        help,
+        help_to_write(path, error),
     )
     .with_status(UNREADABLE)
+}
+
+/// What to type next if the system refuses to write a file.
+pub fn help_to_write(path: &Path, error: &io::Error) -> String {
+    let folder = folder_of(path);
+    let pasted = quoted_path(&folder);
+    match error.kind() {
+        io::ErrorKind::NotFound if !folder.exists() => format!("mkdir -p {pasted}"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!("df -h {pasted}"),
+        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+            "ulimit -n: mallard needs a few more open files".to_string()
+        }
+        _ => format!("ls -ld {pasted}, or write elsewhere with -o"),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The folder of a trace, made beside its final place and renamed at the end.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{help_to_write, Error, ErrorKind, Result};
 use crate::manifest::{Manifest, FILE};
 use rustix::fs::{renameat_with, RenameFlags, CWD};
 use std::fs::{self, File};
@@ -127,6 +127,6 @@ fn refused(to: &Path, error: &io::Error) -> Error {
         ErrorKind::System,
         format!("cannot write {}: {error}", to.display()),
         "the trace was not made, and nothing of it is left; the stream is as it was",
-        "make room on the disk, or name another place with -o",
+        help_to_write(error),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::column::{Column, Values};
 use super::schema::{Encoding, Field, Kind, Schema};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{help_to_write, Error, ErrorKind, Result};
 use bytes::Bytes;
 use parquet::basic::{self, Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::{get_column_writer, ColumnCloseResult, ColumnWriter};
@@ -131,11 +131,11 @@ fn encode_all(folder: &Path, inbox: Receiver<Job>, style: Style) -> Result<Vec<W
             parts: 0,
             written: Written { name: schema.name.to_string(), rows: 0, bytes: 0 },
         });
-        files.write(folder, columns).map_err(|error| refused(folder, &error))?;
+        files.write(folder, columns).map_err(|error| refused(&error))?;
     }
     let mut all = Vec::new();
     for (_, mut files) in tables {
-        files.close_part().map_err(|error| refused(folder, &error))?;
+        files.close_part().map_err(|error| refused(&error))?;
         all.push(files.written);
     }
     Ok(all)
@@ -321,11 +321,17 @@ fn properties(schema: &Schema, style: Style) -> WriterPropertiesPtr {
     Arc::new(properties.build())
 }
 
-fn refused(folder: &Path, error: &ParquetError) -> Error {
+fn refused(error: &ParquetError) -> Error {
+    let system =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let (why, help) = match system {
+        Some(cause) => (cause.to_string().to_lowercase(), help_to_write(cause)),
+        None => (error.to_string(), "name another place with -o"),
+    };
     Error::new(
         ErrorKind::System,
-        format!("cannot write the tables in {}: {error}", folder.display()),
+        format!("cannot write the tables of the trace: {why}"),
         "the trace was not made, and nothing of it is left; the stream is as it was",
-        "make room on the disk, or name another place with -o",
+        help,
     )
 }

@@ -3,6 +3,7 @@
 use super::{names, Fleet, Key};
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
+use crate::trial::quoted_path;
 use mallard_trace::allocs;
 use mallard_trace::tables::schema::{ALL, ALLOCS, EVENTS};
 use mallard_trace::tables::{Schema, Style, Tables};
@@ -165,9 +166,9 @@ impl Moves {
 }
 
 fn unwritable(fleet: &Fleet, error: &io::Error) -> Failure {
-    let root = fleet.root().display();
+    let (shown, root) = (fleet.root().display(), quoted_path(fleet.root()));
     Failure::new(
-        format!("cannot add to the fleet {root}: {}", error.to_string().to_lowercase()),
+        format!("cannot add to the fleet {shown}: {}", error.to_string().to_lowercase()),
         "the fleet is as it was before",
         format!("make room on the disk: df -h {root}; or ls -ld {root}"),
     )
