@@ -190,6 +190,45 @@ fn nothing_is_overwritten_without_force() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn recordings_that_begin_at_the_same_time_have_different_names() {
+    let folder = Folder::new();
+    let start = || folder.command(MALLARD).args(["record", "-q", "--", "true"]).spawn().unwrap();
+    let running: Vec<_> = (0..5).map(|_| start()).collect();
+    for mut mallard in running {
+        assert!(mallard.wait().unwrap().success());
+    }
+    let mut names: Vec<String> = fs::read_dir(folder.path("")).unwrap().map(name_of).collect();
+    names.sort();
+    let expected = ["true.2", "true.3", "true.4", "true.5", "true"].map(|n| format!("{n}.mallard"));
+    assert_eq!(names, expected);
+}
+
+fn name_of(entry: std::io::Result<fs::DirEntry>) -> String {
+    entry.unwrap().file_name().into_string().unwrap()
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_recording_that_cannot_start_leaves_no_stream_and_names_the_limit() {
+    // How many files mallard itself needs depends on what it inherits.
+    let refused = (4..12).filter(|files| {
+        let folder = Folder::new();
+        let script = format!("ulimit -n {files}; exec {MALLARD} record -q -o few -- true");
+        let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
+        let errors = ran.errors();
+        let is_refused = errors.contains("not started") || errors.contains("did not run");
+        if is_refused {
+            ran.refuses(125, "too many open files");
+            assert!(errors.contains("help: ulimit -n"), "{errors}");
+            assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0, "{errors}");
+        }
+        is_refused
+    });
+    assert!(refused.count() >= 2);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn a_full_disk_stops_the_recording_but_not_the_program() {
     let folder = Folder::new();
     fs::create_dir(folder.path("small")).unwrap();

@@ -161,8 +161,8 @@ impl Command {
         let path = program::find(&self.program[0], "mallard record --")?;
         self.refuse_unrecordable(&path)?;
         let recorder = library::find()?;
-        let names = names::choose(self.output.as_deref(), &path, self.force)?;
         let ring = Ring::create(&self.ring_options()).map_err(|e| no_ring(&e))?;
+        let (names, file) = names::claim(self.output.as_deref(), &path, self.force)?;
         let clock = ticks::best();
         let header = Header {
             clock_hz: ticks::per_second(clock),
@@ -173,15 +173,11 @@ impl Command {
             sample_bytes: self.sample,
         };
         let start_ns = ticks::monotonic_ns();
-        let unwritable = |e: std::io::Error| names.unwritable(&e);
-        // Without --force, a stream that another recording has created meanwhile is not overwritten.
-        let mut open = std::fs::File::options();
-        open.write(true).create(true).truncate(true).create_new(!self.force);
-        let file = open.open(&names.stream).map_err(unwritable)?;
         let writer = file
             .try_clone()
             .and_then(|f| Writer::new(f, &header, Compression::Packed))
-            .map_err(unwritable)?;
+            .inspect_err(|_| names.remove_stream())
+            .map_err(|e| names.unwritable(&e))?;
         let start = Start { clock, ns: start_ns, begin: Instant::now() };
         let running = Running::start(
             &path,

@@ -2,6 +2,8 @@
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::output::file::help_to_write;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -24,22 +26,27 @@ impl Names {
         Names { trace: with(".mallard"), stream: with(".stream") }
     }
 
-    fn is_free(&self) -> bool {
-        !self.trace.exists() && !self.stream.exists()
+    /// Creates the stream, which claims the name for this recording. `None` if the name is used, also
+    /// by a recording that has begun at the same time.
+    fn claim(&self) -> Result<Option<File>, Failure> {
+        if self.trace.exists() {
+            return Ok(None);
+        }
+        match File::create_new(&self.stream) {
+            // Another recording may have ended since then: its trace appears before its stream goes.
+            Ok(_) if self.trace.exists() => {
+                self.remove_stream();
+                Ok(None)
+            }
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(self.unwritable(&error)),
+        }
     }
 
     /// The error for a stream that cannot be created or written.
     pub fn unwritable(&self, error: &io::Error) -> Failure {
-        let folder = match self.stream.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let shown = folder.display();
-        let help = match error.kind() {
-            ErrorKind::NotFound if !folder.exists() => format!("mkdir -p {shown}"),
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("df -h {shown}"),
-            _ => format!("ls -ld {shown}, or write elsewhere with -o"),
-        };
+        let help = help_to_write(&self.stream, error);
         let what =
             format!("cannot write {}: {}", self.stream.display(), error.to_string().to_lowercase());
         Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
@@ -65,18 +72,19 @@ pub fn trace_of(name: &Path) -> PathBuf {
     Names::of(&stem_of(name)).trace
 }
 
-/// Chooses the names. Without `wanted`, takes the name of the program, and a number if that name is
-/// used.
-pub fn choose(wanted: Option<&Path>, program: &Path, force: bool) -> Result<Names, Failure> {
+/// Chooses the names, and creates the stream. Without `wanted`, takes the name of the program, and a
+/// number if that name is used.
+pub fn claim(wanted: Option<&Path>, program: &Path, force: bool) -> Result<(Names, File), Failure> {
     let Some(wanted) = wanted else {
         let name = PathBuf::from(program.file_name().unwrap_or("program".as_ref()));
-        return Ok((1u32..)
+        return (1u32..)
             .map(|number| match number {
                 1 => Names::of(&name),
                 _ => Names::of(Path::new(&format!("{}.{number}", name.display()))),
             })
-            .find(Names::is_free)
-            .expect("fewer than 2^32 traces"));
+            .find_map(|names| Some((names.claim().transpose()?, names)))
+            .map(|(file, names)| Ok((names, file?)))
+            .expect("fewer than 2^32 traces");
     };
     let names = Names::of(&stem_of(wanted));
     // Only a trace is ever replaced, so that a mistyped name does not destroy a folder of the user.
@@ -90,8 +98,12 @@ pub fn choose(wanted: Option<&Path>, program: &Path, force: bool) -> Result<Name
         )
         .with_status(MALLARD_FAILED));
     }
-    if force || names.is_free() {
-        return Ok(names);
+    let file = match force {
+        true => Some(File::create(&names.stream).map_err(|error| names.unwritable(&error))?),
+        false => names.claim()?,
+    };
+    if let Some(file) = file {
+        return Ok((names, file));
     }
     let there = if names.trace.exists() { &names.trace } else { &names.stream };
     Err(Failure::new(
@@ -108,10 +120,12 @@ mod tests {
 
     #[test]
     fn a_name_may_end_in_mallard_or_not() {
-        for wanted in ["dir/app", "dir/app.mallard"] {
-            let names = choose(Some(Path::new(wanted)), Path::new("/bin/x"), false).unwrap();
-            assert_eq!(names.trace, Path::new("dir/app.mallard"));
-            assert_eq!(names.stream, Path::new("dir/app.stream"));
+        let folder = tempfile::tempdir().unwrap();
+        for wanted in ["app", "app.mallard"].map(|name| folder.path().join(name)) {
+            let (names, _) = claim(Some(&wanted), Path::new("/bin/x"), false).unwrap();
+            assert_eq!(names.trace, folder.path().join("app.mallard"));
+            assert_eq!(names.stream, folder.path().join("app.stream"));
+            names.remove_stream();
         }
     }
 
@@ -120,12 +134,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wanted = folder.path().join("app");
         std::fs::create_dir(folder.path().join("app.mallard")).unwrap();
-        let refused = choose(Some(&wanted), Path::new("x"), false).unwrap_err();
+        let refused = claim(Some(&wanted), Path::new("x"), false).unwrap_err();
         assert_eq!(refused.status(), 125);
         assert!(refused.to_string().contains("--force"), "{refused}");
-        let refused = choose(Some(&wanted), Path::new("x"), true).unwrap_err();
+        let refused = claim(Some(&wanted), Path::new("x"), true).unwrap_err();
         assert!(refused.to_string().contains("is no trace"), "{refused}");
         std::fs::write(folder.path().join("app.mallard/manifest.json"), "{}").unwrap();
-        assert!(choose(Some(&wanted), Path::new("x"), true).is_ok());
+        assert!(claim(Some(&wanted), Path::new("x"), true).is_ok());
+    }
+
+    #[test]
+    fn a_name_is_used_while_its_stream_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = folder.path().join("app");
+        let (names, _) = claim(Some(&wanted), Path::new("x"), false).unwrap();
+        let refused = claim(Some(&wanted), Path::new("x"), false).unwrap_err();
+        assert!(refused.what().ends_with("app.stream exists already"), "{refused}");
+        names.remove_stream();
+        assert!(claim(Some(&wanted), Path::new("x"), false).is_ok());
     }
 }
