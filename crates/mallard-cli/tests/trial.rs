@@ -126,6 +126,16 @@ fn a_malloc_under_which_the_program_hangs_is_found() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
+fn a_malloc_that_prints_more_than_a_pipe_holds_is_accepted() {
+    let trial = Trial::new(BLOCKS);
+    let run = ["run", "-a", "mine=./libmine.so,CHATTY=1", "--", "./program"];
+    let ran = trial.folder.mallard(&run);
+    assert_eq!((ran.status(), ran.out().as_str()), (0, "20000\n"));
+    assert!(ran.errors().starts_with("statistics"), "{}", ran.errors());
+}
+
+#[test]
+#[ignore = "needs a C compiler; ./x test runs it"]
 fn a_malloc_in_ld_preload_is_the_base() {
     let trial = Trial::new(USABLE);
     let command =

@@ -13,6 +13,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::OnceLock;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The time limit of the small program. A working allocator needs much less for a few blocks.
@@ -122,6 +123,8 @@ fn run(prepare: impl FnOnce(&mut Command)) -> Result<(PathBuf, String), String> 
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     prepare(&mut command);
     let mut child = command.spawn().map_err(|e| format!("cannot be started: {e}"))?;
+    let answer = read_all(child.stdout.take().expect("a pipe"));
+    let errors = read_all(child.stderr.take().expect("a pipe"));
     let begin = Instant::now();
     let status = loop {
         match child.try_wait().map_err(|e| format!("cannot be waited for: {e}"))? {
@@ -134,15 +137,26 @@ fn run(prepare: impl FnOnce(&mut Command)) -> Result<(PathBuf, String), String> 
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     };
-    let mut answer = Vec::new();
-    let mut errors = String::new();
-    let _ = child.stdout.take().expect("a pipe").read_to_end(&mut answer);
-    let _ = child.stderr.take().expect("a pipe").read_to_string(&mut errors);
+    let answer = answer.join().unwrap_or_default();
+    let errors = errors.join().unwrap_or_default();
     match (status.signal(), status.code()) {
         (Some(signal), _) => Err(format!("ends by signal {signal}")),
-        (_, Some(0)) => Ok((PathBuf::from(OsStr::from_bytes(&answer)), errors)),
+        (_, Some(0)) => {
+            let errors = String::from_utf8_lossy(&errors).into_owned();
+            Ok((PathBuf::from(OsStr::from_bytes(&answer)), errors))
+        }
         (_, code) => Err(format!("ends with status {}", code.unwrap_or(-1))),
     }
+}
+
+/// Reads a pipe to its end while its writer runs: a malloc may print more than a pipe holds, and would
+/// wait for a reader.
+fn read_all(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = pipe.read_to_end(&mut text); // what was read until then is used
+        text
+    })
 }
 
 const LINKER: &str = if cfg!(target_arch = "aarch64") {

@@ -7,6 +7,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* With the variable CHATTY, the malloc prints more at the end of each program than a pipe holds. */
+__attribute__((destructor)) static void chat(void)
+{
+    static const char line[1000] = "statistics";
+    for (int i = 0; getenv("CHATTY") != NULL && i < 100; ++i)
+        if (write(STDERR_FILENO, line, sizeof line) < 0)
+            return;
+}
+
 static char* next;
 static int calls;
 
