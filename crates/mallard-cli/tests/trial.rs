@@ -516,6 +516,14 @@ fn a_server_is_measured_while_a_load_uses_it() {
 }
 
 #[test]
+fn a_load_that_does_not_end_is_named_as_the_cause() {
+    let load = ["--budget", "2s", "-a", "glibc", "--load", "sleep 60", "--", "sleep", "60"];
+    let refused = Folder::new().mallard(&[&["try"], &load[..]].concat());
+    refused.refuses(125, "the load did not end within 2.0 s, and was killed");
+    assert!(refused.errors().contains("--load 'until READY"), "{}", refused.errors());
+}
+
+#[test]
 fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
     let folder = Folder::new();
     let script = "echo $$ >> pids; sleep 0.05; echo done";

@@ -62,7 +62,7 @@ pub fn try_mallocs(
             too_little(evidence, budget, run);
             return Ok(());
         }
-        Err(Stop::Broken(how)) => {
+        Err(Stop::Broken(how) | Stop::LoadHangs(how)) => {
             fails(evidence, &how);
             return Ok(());
         }

@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::turns::measured::Measured;
 use crate::turns::runs::Runs;
-use crate::turns::subject::{Figures, Runner, Stop, Subject, Turn};
+use crate::turns::subject::{Figures, Runner, Subject, Turn};
 use crate::turns::timing::Timing;
 use crate::verdict::{judge, Judged, Judgement, Why};
 use mallard_trace::replay::{Options, Plan, RuleResult};
@@ -198,7 +198,7 @@ impl Flight<'_> {
         self.last = Some(begin.elapsed());
         match run {
             Ok(run) => Some(run.figures),
-            Err(Stop::Interrupted | Stop::TooLong | Stop::Broken(_) | Stop::Failed(_)) => None,
+            Err(_) => None,
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Options {
     timeout: Option<Duration>,
     /// A shell command that gives work to a server. The program is started, CMD is repeated until it
     /// succeeds, and the program is ended by SIGTERM. The output of CMD is compared instead of that
-    /// of the program.
+    /// of the program. CMD must end by itself, also while the server does not answer yet.
     #[arg(long, value_name = "CMD")]
     load: Option<String>,
     /// Repeats the load for this time in each run. The figures are divided by the number of loads.

@@ -97,6 +97,7 @@ pub fn measure(
         }
         Err(Stop::TooLong) => return Err(too_long(plan)),
         Err(Stop::Broken(how)) => return Err(base_fails(&how)),
+        Err(Stop::LoadHangs(how)) => return Err(load_hangs(how)),
         Err(Stop::Failed(failure)) => return Err(failure),
     };
     let refusal = runner.explain(&first, base).filter(|_| !plan.ignores_output);
@@ -120,6 +121,7 @@ pub fn measure(
         Err(Stop::Failed(failure)) => return Err(failure),
         Err(Stop::TooLong) => return Err(base_fails("it ran for too long, and was killed")),
         Err(Stop::Broken(how)) => return Err(base_fails(&how)),
+        Err(Stop::LoadHangs(how)) => return Err(load_hangs(how)),
     }
     Ok(measurement.out)
 }
@@ -376,7 +378,7 @@ impl Measurement<'_> {
                 shown(self.patience()),
                 shown(self.first.took)
             ),
-            Err(Stop::Broken(how)) => how,
+            Err(Stop::Broken(how) | Stop::LoadHangs(how)) => how,
             Err(stop) => return Err(stop),
         };
         self.out.broken[index] = Some(why);
@@ -472,6 +474,15 @@ fn too_long(plan: &Plan) -> Failure {
 fn base_fails(how: &str) -> Failure {
     let what = format!("the program fails under its own malloc: {how}");
     Failure::new(what, "nothing was compared", "run it alone, and see").with_status(MALLARD_FAILED)
+}
+
+/// The error for a load that does not end while the program runs under its own malloc.
+fn load_hangs(how: String) -> Failure {
+    let state = "the program was killed, and nothing was compared";
+    let help =
+        "a load that waits for the server: --load 'until READY; do sleep 0.1; done; CMD', with a \
+                command READY that fails as long as the server does not answer";
+    Failure::new(how, state, help).with_status(MALLARD_FAILED)
 }
 
 fn varies(difference: &str) -> Failure {

@@ -6,6 +6,7 @@ use super::orphans;
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::shell::quoted;
+use crate::output::units::time;
 use crate::record::Ended;
 use nix::sys::signal::Signal;
 use std::ffi::OsString;
@@ -91,6 +92,8 @@ pub enum Stop {
     TooLong,
     /// The program, or its load, failed in this way.
     Broken(String),
+    /// The load ran for too long in this way, and was killed.
+    LoadHangs(String),
     /// Mallard, the setup or the start failed.
     Failed(Failure),
 }
@@ -198,7 +201,7 @@ impl Runner {
         let mut last = begin;
         while self.repeated_for.is_some_and(|time| begin.elapsed() < time) {
             self.alive(&mut server)?;
-            let (status, again) = self.shell(load, limit)?;
+            let (status, again) = self.load(load, limit)?;
             if status != 0 {
                 return Err(Stop::Broken(format!("the load failed: {}", ending(status, &again))));
             }
@@ -229,7 +232,7 @@ impl Runner {
         let begin = Instant::now();
         loop {
             self.alive(server)?;
-            let (status, output) = self.shell(load, limit)?;
+            let (status, output) = self.load(load, limit)?;
             if status == 0 {
                 return Ok(output);
             }
@@ -242,6 +245,17 @@ impl Runner {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Runs the load once.
+    fn load(&self, load: &str, limit: Duration) -> Result<(i32, Output), Stop> {
+        self.shell(load, limit).map_err(|stop| match stop {
+            Stop::TooLong => Stop::LoadHangs(format!(
+                "the load did not end within {}, and was killed",
+                time(limit.as_nanos() as f64)
+            )),
+            stop => stop,
+        })
     }
 
     /// Fails if the program has ended.
