@@ -156,6 +156,7 @@ fn program(path: &Path) -> Vec<Check> {
     };
     let mut checks: Vec<Check> = findings
         .into_iter()
+        .chain(record::script(path))
         .map(|finding| {
             let what = format!("{shown}: {}", finding.what);
             if finding.refuses {

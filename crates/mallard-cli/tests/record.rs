@@ -158,6 +158,27 @@ fn an_operator_new_of_the_program_is_warned_of() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn record_and_doctor_warn_about_scripts_that_start_other_programs() {
+    let folder = Folder::new();
+    for (line, what) in [
+        ("#!/bin/sh", "it is a script of sh, and what it starts is not recorded"),
+        ("#!/usr/bin/env -S perl -w", "it is a script of perl, and what env starts is not"),
+    ] {
+        fs::write(folder.path("script"), format!("{line}\nexit\n")).unwrap();
+        fs::set_permissions(folder.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+        let doctor = folder.mallard(&["doctor", "./script"]);
+        assert!(doctor.status() == 0 && doctor.out().contains(what), "{}", doctor.out());
+        let help = "help: mallard record --follow fork,exec -- ./script";
+        assert!(doctor.out().contains(help), "{}", doctor.out());
+        let ran = folder.mallard(&["record", "--", "./script"]);
+        assert!(ran.status() == 0 && ran.errors().contains(what), "{}", ran.errors());
+        let followed = folder.mallard(&["record", "--follow", "fork,exec", "--", "./script"]);
+        assert!(!followed.errors().contains(what), "{}", followed.errors());
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn a_set_user_id_program_is_refused() {
     let folder = Folder::new();
     let program = folder.compile("three", THREE_BLOCKS, &[]);

@@ -211,15 +211,7 @@ impl Command {
         let shown = path.display();
         // If the file is unreadable, the start of the program fails and says why.
         let mut findings = program::examine(path).unwrap_or_default();
-        if let Some(shell) =
-            program::shell_of(path).filter(|_| !self.follow.contains(&Follow::Exec))
-        {
-            findings.push(program::Finding {
-                refuses: false,
-                what: format!("it is a script of {shell}, and what it starts is not recorded"),
-                help: format!("mallard record --follow fork,exec -- {}", quoted_path(path)),
-            });
-        }
+        findings.extend(program::script(path).filter(|_| !self.follow.contains(&Follow::Exec)));
         for finding in findings {
             if finding.refuses {
                 let what = format!("cannot record {shown}: {}", finding.what);

@@ -35,6 +35,6 @@ pub use bound::{bound, part, shares, unrecorded};
 pub use command::{Command, Follow, Recorded};
 pub use launch::{end_descriptor, reap, refused, stdin_file, Ended, Out, Streams};
 pub use library::{find as find_recorder, find_beside, must_be_library};
-pub use program::{examine, find as find_program, Finding};
+pub use program::{examine, find as find_program, script, Finding};
 #[cfg(feature = "recordings")]
 pub use ticks::has_constant_counter as has_counter;

@@ -179,15 +179,23 @@ pub fn loaded(path: &Path) -> PathBuf {
     path
 }
 
-/// The shell that runs a script. `None` if the program is not a shell script.
-pub fn shell_of(path: &Path) -> Option<String> {
+/// A warning about a script whose work is done by a process that is recorded only on request: one that
+/// a shell starts, or that `env` becomes.
+pub fn script(path: &Path) -> Option<Finding> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(512).read_to_end(&mut begin).ok()?;
     let line = begin.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
     let mut names = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
-    let shell = names.find(|&name| name != "env" && !name.starts_with('-'))?;
-    ["sh", "bash", "dash", "zsh", "ksh"].contains(&shell).then(|| shell.to_string())
+    let interpreter = names.find(|&name| name != "env" && !name.starts_with('-'))?;
+    let is_shell = ["sh", "bash", "dash", "zsh", "ksh"].contains(&interpreter);
+    let starter = if is_shell { "it" } else { "env" };
+    (is_shell || line.contains("/env ")).then(|| {
+        warning(
+            format!("it is a script of {interpreter}, and what {starter} starts is not recorded"),
+            format!("mallard record --follow fork,exec -- {}", quoted_path(path)),
+        )
+    })
 }
 
 /// Examines the interpreter of a script. `line` is the beginning of the script, after #!.
