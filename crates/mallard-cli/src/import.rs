@@ -6,6 +6,7 @@ use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::output::shell::quoted_path;
 use crate::output::terminal::tell;
+use crate::output::units::plural;
 use crate::record::names;
 use mallard_trace::heaptrack;
 use mallard_trace::import::{import, Options, Progress};
@@ -64,8 +65,8 @@ impl Command {
         }
         let trace = with_progress(&self.stream, &to, &options)?;
         let manifest = trace.manifest();
-        let events = crate::output::units::count(manifest.counts.events);
-        tell(format!("mallard: {events} events of {shown} are now {}", to.display()));
+        let events = plural(manifest.counts.events, "event");
+        tell(format!("mallard: made {} of {events} in {shown}", to.display()));
         if let Some(origin) = manifest.origin() {
             tell(format!("  {origin}"));
         }

@@ -115,6 +115,8 @@ fn the_tables_of_the_trace_are_views() {
         let count = number(&folder, &format!("count(*) FROM {name}"));
         assert_eq!(Value::from(count), table["rows"], "{name}");
     }
+    let columns = query(&folder, &["shop", "DESCRIBE sites"]).out();
+    assert!(columns.contains("peak_bytes") && !columns.contains('\x1b'), "{columns}");
     let blocks = number(&folder, "count(*) FROM allocs");
     assert_eq!(Value::from(blocks), manifest["counts"]["blocks"]);
     let live = number(&folder, "count(*) FROM allocs WHERE t1 IS NULL");
@@ -144,6 +146,7 @@ fn wrong_sql_is_refused_in_the_words_of_duckdb() {
     let ran = query(&folder, &["shop", "SELECT byts FROM sites"]);
     ran.refuses(2, "Referenced column \"byts\" not found");
     assert!(ran.errors().contains("LINE 1: SELECT byts"), "{}", ran.errors());
+    assert_eq!(ran.errors().matches("Referenced column").count(), 1, "{}", ran.errors());
     let ran = query(&folder, &["shop", "SELECT 1 AS a; SELECT b; SELECT 3 AS c", "--csv"]);
     ran.refuses(2, "\"b\"");
     assert!(ran.out().contains('a') && !ran.out().contains('c'), "{}", ran.out());

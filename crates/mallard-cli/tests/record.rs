@@ -41,7 +41,7 @@ fn a_recording_has_every_block_with_its_call_stack() {
     assert!(table.starts_with("2 of 3 call stacks"), "{table}");
     assert!(table.contains("three.c:4") && table.contains("next: "), "{table}");
     let stats = folder.mallard(&["stats", "three.mallard", "--explain"]).out();
-    assert!(stats.contains("never freed     333 B in 1 blocks"), "{stats}");
+    assert!(stats.contains("never freed     333 B in 1 block\n"), "{stats}");
     assert!(stats.contains("too few observations") && stats.contains("fragmentability"), "{stats}");
 }
 

@@ -292,7 +292,7 @@ fn a_program_that_fails_in_every_run_is_measured_with_a_note() {
         let words = ["try", "--budget", "2s", "-a", "glibc", "--", "sh", "-c", script];
         let ran = folder.mallard(&words);
         assert_eq!(ran.status(), 0, "{}", ran.errors());
-        let note = format!("note: the program ends with {how}");
+        let note = format!("note: the program fails in every run: {how}");
         assert!(ran.out().contains(&note), "{}", ran.out());
     }
 }
@@ -398,13 +398,13 @@ fn stdin_is_the_same_in_each_run_and_otherwise_empty() {
         let ran = folder.mallard(&[&options[..], &["--", "sh", "-c", script]].concat());
         serde_json::from_str::<Value>(&ran.out()).unwrap()["notes"].to_string()
     };
-    assert!(!status(&["--stdin", "text"]).contains("ends with status"));
-    assert!(status(&[]).contains("ends with status 1 in every run"));
+    assert!(!status(&["--stdin", "text"]).contains("fails in every run"));
+    assert!(status(&[]).contains("fails in every run: status 1"));
     let redirected = |from: &str| {
         let command = format!("{from} {MALLARD} try --budget 3s -a glibc -- sh -c 'read line'");
         Ran(folder.command("sh").args(["-c", &command]).output().unwrap())
     };
-    assert!(!redirected("< text").out().contains("ends with status"));
+    assert!(!redirected("< text").out().contains("fails in every run"));
     redirected("echo 7 |").refuses(2, "stdin is a pipe");
 }
 
@@ -418,7 +418,7 @@ fn the_setup_runs_before_each_run() {
     let ran = folder.mallard(&[&command[..], &["sh", "-c", script]].concat());
     let result: Value = serde_json::from_str(&ran.out()).unwrap();
     assert!(result["candidates"][0]["broken"].is_null(), "{result}");
-    assert!(!result["notes"].to_string().contains("ends with status"), "{result}");
+    assert!(!result["notes"].to_string().contains("fails in every run"), "{result}");
     let failing = ["try", "--setup", "exit 3", "-a", "glibc", "--", "true"];
     folder.mallard(&failing).refuses(125, "the setup 'exit 3' failed: status 3");
 }

@@ -9,7 +9,7 @@ use crate::look::frames::in_words;
 use crate::output::file::write_whole;
 use crate::output::shell::quoted_path;
 use crate::output::terminal::say;
-use crate::output::units::{bytes, count, plural, time};
+use crate::output::units::{bytes, plural, time};
 use crate::report::ADVICE_FILE;
 use crate::turns::timing::Timing;
 use crate::turns::words::needs;
@@ -88,9 +88,9 @@ impl Advice<'_> {
             None => "an unknown CPU time".to_string(),
         };
         format!(
-            "{}: {} calls of {} in {cpu}, at most {} in use",
+            "{}: {} of {} in {cpu}, at most {} in use",
             program.name,
-            count(program.calls),
+            plural(program.calls, "call"),
             plural(program.threads, "thread"),
             bytes(self.evidence.memory.live_peak)
         )

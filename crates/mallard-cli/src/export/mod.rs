@@ -153,7 +153,7 @@ impl Command {
         write_whole(&to, self.force, |out| format.write(trace, &options, out))?;
         if to.as_os_str() != "-" {
             let shown = to.display().to_string();
-            tell(format!("mallard: {} is now {shown}", trace.folder().display()));
+            tell(format!("mallard: made {shown} of {}", trace.folder().display()));
             for remark in remarks::of(trace.manifest()) {
                 tell(format!("  {remark}"));
             }
@@ -169,10 +169,10 @@ impl Command {
         let addition = Addition { trace, key, events: self.events, force: self.force };
         let added = fleet::add(root, &addition)?;
         tell(format!(
-            "mallard: {} is now {} in {}: {}, {}",
+            "mallard: added {} to {} as {}: {}, {}",
             trace.folder().display(),
-            addition.key.folder().display(),
             root.display(),
+            addition.key.folder().display(),
             plural(added.tables as u64, "table"),
             bytes(added.bytes)
         ));

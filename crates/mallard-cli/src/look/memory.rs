@@ -3,7 +3,7 @@
 use super::frames::{self, without_wrappers};
 use super::stats::line;
 use crate::error::Failure;
-use crate::output::units::{bytes, count, percent, plural, time};
+use crate::output::units::{bytes, percent, plural, time};
 use mallard_trace::residency::{Growing, MemorySummary, Parts};
 use mallard_trace::trace::Stacks;
 use mallard_trace::Trace;
@@ -82,9 +82,9 @@ fn growing(site: &Growing, stacks: &Stacks) -> String {
     let shown = without_wrappers(&functions);
     let name = shown.first().map_or("(no call stack)".to_string(), frames::line);
     format!(
-        "{} in {} blocks  {}",
+        "{} in {}  {}",
         bytes(site.live_bytes.max(0) as u64),
-        count(site.live_allocs.max(0) as u64),
+        plural(site.live_allocs.max(0) as u64, "block"),
         name
     )
 }

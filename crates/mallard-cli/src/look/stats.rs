@@ -62,24 +62,24 @@ fn text(manifest: &Manifest) -> String {
     lines.push((
         "events",
         format!(
-            "{}: {} allocations, {} frees, {} reallocs",
+            "{}: {}, {}, {}",
             count(counts.events),
-            count(counts.allocations),
-            count(counts.frees),
-            count(counts.reallocs)
+            plural(counts.allocations, "allocation"),
+            plural(counts.frees, "free"),
+            plural(counts.reallocs, "realloc")
         ),
     ));
     let estimated = if manifest.stream.sample_bytes > 0 { " (estimated from samples)" } else { "" };
     lines.push((
         "allocated",
-        format!("{} in {} blocks{estimated}", bytes(all.bytes as u64), count(all.allocs as u64)),
+        format!("{} in {}{estimated}", bytes(all.bytes as u64), plural(all.allocs as u64, "block")),
     ));
     lines.push((
         "peak",
         format!(
-            "{} in {} blocks, after {}",
+            "{} in {}, after {}",
             bytes(all.peak_bytes as u64),
-            count(all.peak_allocs as u64),
+            plural(all.peak_allocs as u64, "block"),
             time(all.peak_t as f64)
         ),
     ));
@@ -88,7 +88,7 @@ fn text(manifest: &Manifest) -> String {
     }
     lines.push((
         "never freed",
-        format!("{} in {} blocks", bytes(all.live_bytes as u64), count(all.live_allocs as u64)),
+        format!("{} in {}", bytes(all.live_bytes as u64), plural(all.live_allocs as u64, "block")),
     ));
     lines.push((
         "sizes",

@@ -113,7 +113,8 @@ impl Session<'_> {
             Format::Csv => vec![".mode csv", ".nullvalue \"\""],
             // By default DuckDB shows 40 rows of a table and truncates long lines.
             Format::Table if io::stdout().is_terminal() => vec![".maxrows 10000000"],
-            Format::Table => vec![".maxrows 10000000", ".maxwidth 1000000"],
+            // Its output of DESCRIBE has colours unless they are turned off.
+            Format::Table => vec![".maxrows 10000000", ".maxwidth 1000000", ".highlight off"],
         }
     }
 
@@ -150,10 +151,10 @@ impl Session<'_> {
 
     /// Converts an error message of DuckDB into a failure.
     fn refusal(&self, words: &str) -> Failure {
-        let mut lines = words.lines().filter(|line| !line.trim().is_empty());
-        let what = lines.next().unwrap_or_default();
-        if lines.next().is_some() {
-            tell(words);
+        // The lines after the first show where the error is.
+        let (what, place) = words.split_once('\n').unwrap_or((words, ""));
+        if !place.is_empty() {
+            tell(place.trim_matches('\n'));
         }
         let (status, state, help) = self.meaning(words);
         Failure::new(format!("DuckDB: {what}"), state, help).with_status(status)

@@ -157,8 +157,8 @@ impl Summary<'_> {
         let name = self.names.trace.display();
         let events = manifest.counts.events;
         let mut text = format!(
-            "mallard: {} events of {} in {}, {}: {name} ({})\n",
-            count(events),
+            "mallard: {} of {} in {}, {}: {name} ({})\n",
+            plural(events, "event"),
             plural(manifest.totals.threads, "thread"),
             time(self.outcome.wall.as_nanos() as f64),
             how_it_ended(&self.outcome.ended),
@@ -210,10 +210,10 @@ impl Summary<'_> {
         let lost = &manifest.losses;
         let mut causes = Vec::new();
         if lost.full > 0 {
-            causes.push(format!("{} events because the ring was full", count(lost.full)));
+            causes.push(format!("{} because the ring was full", plural(lost.full, "event")));
         }
         if lost.nested > 0 {
-            causes.push(format!("{} events of signal handlers", count(lost.nested)));
+            causes.push(format!("{} of signal handlers", plural(lost.nested, "event")));
         }
         let unwritten = self.outcome.lost_written + lost.write;
         if let Some(why) = self.stopped() {
@@ -228,9 +228,9 @@ impl Summary<'_> {
             && self.command.window.is_none()
         {
             causes.push(format!(
-                "the allocations of {} blocks that were freed (by calls that bypass the recorder, as \
+                "the allocations of {} that were freed (by calls that bypass the recorder, as \
                  in plugins loaded with RTLD_DEEPBIND)",
-                count(manifest.counts.unknown_frees)
+                plural(manifest.counts.unknown_frees, "block")
             ));
         }
         if causes.is_empty() {

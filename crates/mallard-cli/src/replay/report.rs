@@ -5,7 +5,7 @@ use super::effects::{confirm, effects, Effects, Program};
 use super::Command;
 use crate::error::Failure;
 use crate::output::terminal::{plain_table, say};
-use crate::output::units::{bytes, count, percent, plural, time};
+use crate::output::units::{bytes, percent, plural, time};
 use crate::turns::measured::Measured;
 use crate::turns::timing::{status, Timing};
 use crate::turns::words::{cells, fresh_runs, lacks_fresh};
@@ -192,8 +192,8 @@ impl<'a> Report<'a> {
             None => "an unknown CPU time".to_string(),
         };
         format!(
-            "{} calls of {}, at most {} in use; the program took {cpu}",
-            count(compiled.calls),
+            "{} of {}, at most {} in use; the program took {cpu}",
+            plural(compiled.calls, "call"),
             plural(u64::from(compiled.threads), "thread"),
             bytes(compiled.live_peak)
         )

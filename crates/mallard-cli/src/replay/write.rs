@@ -4,7 +4,7 @@ use super::Command;
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
 use crate::output::terminal::say;
-use crate::output::units::{bytes, count, plural};
+use crate::output::units::{bytes, plural};
 use mallard_trace::replay::{compile, Plan};
 use mallard_trace::Trace;
 use std::path::Path;
@@ -15,9 +15,9 @@ impl Command {
     pub(super) fn write_stream(&self, trace: &Trace, to: &Path) -> Result<ExitCode, Failure> {
         let compiled = compile(trace, &self.only_plan()?, &self.compiling.options(), to)?;
         let mut text = format!(
-            "{}: {} calls of {}, at most {} in use\n",
+            "{}: {} of {}, at most {} in use\n",
             to.display(),
-            count(compiled.calls),
+            plural(compiled.calls, "call"),
             plural(u64::from(compiled.threads), "thread"),
             bytes(compiled.live_peak)
         );

@@ -146,7 +146,7 @@ impl Report {
         }
         if measured.status != 0 && blocks > 0 {
             let how = crate::turns::subject::ending(measured.status, &Default::default());
-            notes.push(format!("the program ends with {how} in every run"));
+            notes.push(format!("the program fails in every run: {how}"));
         }
         if blocks > 0 && measured.median_of_all(0, |f| f.peak_rss) < 1.1 * floor() {
             let floor = bytes(floor() as u64);
