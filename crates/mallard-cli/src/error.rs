@@ -2,6 +2,13 @@
 //! next.
 
 use std::fmt;
+use std::io::Write;
+
+/// Writes a line to stderr. If stderr cannot be written, the line is lost and the status of the command
+/// stays as it is: no place is left where a message could be read.
+pub fn tell(line: impl fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
 
 /// The reason why a command failed.
 #[derive(Debug)]

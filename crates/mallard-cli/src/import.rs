@@ -2,10 +2,10 @@
 //! of tables.
 
 use crate::error::status::UNREADABLE;
+use crate::error::tell;
 use crate::error::Failure;
 use crate::output::progress::Work;
 use crate::output::shell::quoted_path;
-use crate::output::terminal::tell;
 use crate::output::units::plural;
 use crate::record::names;
 use mallard_trace::heaptrack;

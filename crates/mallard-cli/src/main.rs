@@ -50,8 +50,8 @@ mod verdict;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use error::tell;
 use error::Failure;
-use output::terminal::tell;
 use std::process::ExitCode;
 
 /// Declares the subcommands of `mallard`: attributes, variant and type. A build without the feature

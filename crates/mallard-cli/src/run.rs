@@ -2,8 +2,8 @@
 
 use crate::allocators::{probe, Wanted, SYNTAX};
 use crate::error::status::CANNOT_RECORD;
+use crate::error::tell;
 use crate::error::Failure;
-use crate::output::terminal::tell;
 use crate::record::{examine, find_program, refused, Finding};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

@@ -10,11 +10,11 @@ mod remarks;
 mod speedscope;
 mod weight;
 
+use crate::error::tell;
 use crate::error::Failure;
 use crate::look::open;
 use crate::output::file::{write_whole, Trouble};
 use crate::output::shell::quoted_path;
-use crate::output::terminal::tell;
 use crate::output::units::{bytes, plural};
 use fleet::{Addition, Key};
 use mallard_trace::Trace;

@@ -2,7 +2,7 @@
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
-use crate::trial::quoted_path;
+use crate::output::shell::quoted_path;
 use nix::libc;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;

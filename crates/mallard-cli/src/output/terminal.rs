@@ -5,7 +5,6 @@ use crate::error::Failure;
 #[cfg(feature = "recordings")]
 use crate::tables::{Cell, Table};
 use comfy_table::{presets, Attribute, CellAlignment, ContentArrangement};
-use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Writes a text to stdout. A closed pipe, for example to `head`, is not an error, but a full disk is.
@@ -20,12 +19,6 @@ pub fn say(text: &str) -> Result<(), Failure> {
         .with_status(UNREADABLE)),
         _ => Ok(()),
     }
-}
-
-/// Writes a line to stderr. If stderr cannot be written, the line is lost and the status of the command
-/// stays as it is: no place is left where a message could be read.
-pub fn tell(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// A table of text without a frame.

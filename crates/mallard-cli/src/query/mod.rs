@@ -5,10 +5,10 @@ mod session;
 mod views;
 
 use crate::error::status::UNREADABLE;
+use crate::error::tell;
 use crate::error::Failure;
 use crate::export::fleet::Fleet;
 use crate::look::open;
-use crate::output::terminal::tell;
 use crate::parse::bytes;
 use program::Program;
 use session::{Format, Session};

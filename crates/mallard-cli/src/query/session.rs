@@ -2,8 +2,8 @@
 
 use super::views::{quoted, Views};
 use crate::error::status::{UNREADABLE, USAGE};
+use crate::error::tell;
 use crate::error::Failure;
-use crate::output::terminal::tell;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -1,12 +1,13 @@
 //! The advice on a program, which `mallard advise` saves in the folder of the trace.
 
-use crate::trial::kept::FILE as VERIFIED;
 use mallard_trace::Trace;
 use serde_json::Value;
 use std::fs;
 
 /// The name of the file.
 pub const FILE: &str = "advice.json";
+/// The name of the file with what `mallard verify --trace` measured.
+pub const VERIFIED: &str = "verified.json";
 /// The version of the JSON keys that a page can show.
 const VERSION: u64 = 1;
 /// The size limit of the file. `mallard advise` writes no larger one.

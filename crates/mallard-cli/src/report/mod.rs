@@ -17,7 +17,7 @@ mod strings;
 mod tree;
 mod write;
 
-pub use advice::FILE as ADVICE_FILE;
+pub use advice::{FILE as ADVICE_FILE, VERIFIED as VERIFIED_FILE};
 
 use crate::error::Failure;
 use crate::look::open;

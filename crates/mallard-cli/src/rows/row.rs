@@ -1,7 +1,7 @@
 //! Rows of benchmarks, and the files that contain them: one JSON object per line.
 
+use crate::error::tell;
 use crate::error::Failure;
-use crate::output::terminal::tell;
 use crate::rows::files;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;

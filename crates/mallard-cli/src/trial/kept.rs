@@ -5,14 +5,11 @@ use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::output::file::write_whole;
 use crate::record::names;
-use crate::report::ADVICE_FILE;
+use crate::report::{ADVICE_FILE, VERIFIED_FILE};
 use mallard_trace::Trace;
 use serde_json::{json, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The name of the file in the trace.
-pub const FILE: &str = "verified.json";
 
 /// The advice that a comparison checks.
 pub struct Advised {
@@ -50,6 +47,6 @@ impl Advised {
             "runs": of["runs"],
         });
         let text = format!("{kept}\n");
-        write_whole(&self.folder.join(FILE), true, |to| Ok(to.write_all(text.as_bytes())?))
+        write_whole(&self.folder.join(VERIFIED_FILE), true, |to| Ok(to.write_all(text.as_bytes())?))
     }
 }

@@ -4,7 +4,7 @@
 //! in the same way, and `kept` keeps the result in a trace.
 
 #[cfg(feature = "recordings")]
-pub mod kept;
+mod kept;
 mod options;
 mod report;
 mod sentence;
@@ -44,9 +44,9 @@ const REPLAY_PART: u32 = 4;
 ///
 /// The program is not rebuilt. It runs many times, and its output is compared with that of the
 /// first run: an allocator under which the output differs is reported. stdin is empty unless
-/// --stdin or a redirection names a file. Mallocs that cannot win are dropped after a few runs, and the last two or three
-/// have most of the budget. CPU time includes processes that the program waits for. Peak RSS is that of
-/// the largest process. A difference counts from --min-gain on; CPU time and memory have a verdict
+/// --stdin or a redirection names a file. Mallocs that cannot win are dropped after a few runs, and
+/// the last two or three have most of the budget. CPU time includes processes that the program waits
+/// for. Peak RSS is that of the largest process. A difference counts from --min-gain on; CPU time and memory have a verdict
 /// each: gain, loss, no difference or not measurable.
 #[derive(clap::Args)]
 pub struct Command {

@@ -4,8 +4,9 @@
 use super::kept::Advised;
 use super::options::Options;
 use super::report::{Report, Words};
-use super::{quoted_words, RECORD};
+use super::RECORD;
 use crate::error::Failure;
+use crate::output::shell::{own_assignments, quoted_words};
 use crate::record::find_program;
 use crate::turns::host::Host;
 use crate::turns::subject::Subject;
@@ -71,7 +72,11 @@ impl Command {
         if let Some(more) = report.more_time(&self.options) {
             return more;
         }
-        format!("{RECORD} {}, which shows where it allocates", quoted_words(&after.words))
+        format!(
+            "{}{RECORD} {}, which shows where it allocates",
+            own_assignments(),
+            quoted_words(&after.words)
+        )
     }
 }
 

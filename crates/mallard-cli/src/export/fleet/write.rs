@@ -3,7 +3,7 @@
 use super::{names, Fleet, Key};
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
-use crate::trial::quoted_path;
+use crate::output::shell::quoted_path;
 use mallard_trace::allocs;
 use mallard_trace::tables::schema::{ALL, ALLOCS, EVENTS};
 use mallard_trace::tables::{Schema, Style, Tables};
