@@ -250,7 +250,7 @@ fn limits_of_the_system_are_told_before_the_program_starts() {
         let mut command = folder.command("bash");
         support::Ran(command.args(["-c", &script, support::MALLARD]).output().unwrap())
     };
-    limited("-v 200000").refuses(125, "cannot make the memory");
+    limited("-v 200000").refuses(125, "the address space is limited to 195 MiB");
     limited("-f 100").refuses(125, "cannot make the memory");
     limited("-n 6").refuses(125, "too many open files");
     assert!(!folder.path("started").exists());

@@ -82,7 +82,8 @@ pub(crate) fn import_known<R: Read>(
     let has_addresses = known.is_none();
     let mut reading = Reading::new(reader.header(), Tables::new(folder.path()), has_addresses);
     reading.read(&mut reader, progress)?;
-    let read = reading.finish()?;
+    let cpu_ns = options.notes.get("recorded_cpu_ns").and_then(serde_json::Value::as_i64);
+    let read = reading.finish(cpu_ns)?;
     let memory = read.memory();
 
     let mut tables = Tables::new(folder.path());

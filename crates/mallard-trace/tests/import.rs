@@ -490,6 +490,22 @@ fn the_time_of_timed_calls_is_scaled_to_all_calls() {
 }
 
 #[test]
+fn cpu_time_that_no_sample_saw_counts_as_well() {
+    let mut stream = StreamOf::new();
+    stream.piece(1, &[call(op::MALLOC, 1001, 0x1000, 100, 0, &[1])]);
+    stream.record(op::CPU, 1002, 1, 5_000);
+    let stream = stream.finish();
+    let cpu_ns = |noted: i64| {
+        let mut options = Options { without_symbols: true, ..Options::default() };
+        options.notes.insert("recorded_cpu_ns".to_string(), noted.into());
+        let folder = tempfile::tempdir().unwrap();
+        let trace = import_in(folder.path(), &stream, &options).unwrap();
+        trace.manifest().totals.cpu_ns
+    };
+    assert_eq!((cpu_ns(80_000), cpu_ns(4_000)), (Some(80_000), Some(5_000)));
+}
+
+#[test]
 fn a_realloc_to_size_0_frees_and_a_failed_realloc_does_not() {
     let mut stream = StreamOf::new();
     let events = [

@@ -5,6 +5,7 @@ mod support;
 
 use mallard_trace::format::op;
 use mallard_trace::residency::{rows, split, Parts, Split};
+use mallard_trace::tables::schema::PROCESSES;
 use mallard_trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{call, trace_of, Random, StreamOf};
@@ -265,6 +266,36 @@ fn a_process_that_has_ended_has_no_memory_and_a_forked_one_is_left_out() {
     assert_eq!(split.stacks, [4096, 0, 8192, 4096, 0, 0]);
     let memory = &trace.manifest().memory;
     assert_eq!((memory.peak.t_ns, memory.end.t_ns), (10, 50));
+}
+
+#[test]
+fn a_program_that_a_child_executed_has_its_own_memory_and_blocks() {
+    let mut stream = StreamOf::new();
+    stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
+    stream.thread(0, 1);
+    // The child executed /bin/b before its first record, so it announces modules before its thread.
+    stream.text(op::PROCESS, 1001, 2, 43, 0, "fork 1 /bin/b");
+    stream.text(op::MODULE, 1001, 2, 0x5000, 0, "6000 0 - /bin/b");
+    stream.thread(1, 2);
+    stream.piece(1, &[call(op::FREE, 1002, 0x100, 0, 0, &[])]);
+    stream.text(op::MEMORY, 1010, 2, 0, 0, "rss=8192 anonymous=4096 recorder=0");
+    let (_folder, trace) = trace_of(&stream.finish());
+    assert_eq!(split(&trace, &[10]).unwrap().resident, [8192]);
+    let counts = &trace.manifest().counts;
+    assert_eq!((counts.unknown_frees, counts.inherited_frees), (1, 0));
+}
+
+#[test]
+fn an_exec_ends_a_process_and_the_status_of_a_grandchild_is_unknown() {
+    let mut stream = StreamOf::new();
+    stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
+    stream.text(op::PROCESS, 1010, 2, 42, 0, "exec 1 /bin/b");
+    stream.record(op::PROCESS_END, 1020, 2, u64::MAX);
+    let (_folder, trace) = trace_of(&stream.finish());
+    let processes = trace.table(&PROCESSES).unwrap();
+    assert_eq!(processes.i64s("t1").unwrap(), [10, 20]);
+    let statuses = processes.i64s("status").unwrap();
+    assert!(statuses.iter().all(|&status| status < 0), "{statuses:?}");
 }
 
 #[test]

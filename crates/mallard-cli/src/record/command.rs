@@ -3,12 +3,14 @@
 use super::launch::Running;
 use super::ring::{self, Ring};
 use super::session::{Limits, Session, Start};
+use super::system::address_space_limit;
 use super::unrecorded::RecordedTime;
 use super::{library, names, program, summary, ticks, Streams};
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::tell;
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
+use crate::output::units;
 use crate::parse::{bytes, window};
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
@@ -161,7 +163,11 @@ impl Command {
         let path = program::find(&self.program[0], "mallard record --")?;
         self.refuse_unrecordable(&path)?;
         let recorder = library::find()?;
-        let ring = Ring::create(&self.ring_options()).map_err(|e| no_ring(&e))?;
+        let limit = address_space_limit(&"self");
+        if let Some(limit) = limit.filter(|&limit| limit < ADDRESS_SPACE_MIN) {
+            return Err(too_narrow(limit));
+        }
+        let ring = Ring::create(&self.ring_options(limit)).map_err(|e| no_ring(&e))?;
         let (names, file) = names::claim(self.output.as_deref(), &path, self.force)?;
         let clock = ticks::best();
         let header = Header {
@@ -226,9 +232,9 @@ impl Command {
         Ok(())
     }
 
-    fn ring_options(&self) -> ring::Options {
+    fn ring_options(&self, address_space: Option<u64>) -> ring::Options {
         ring::Options {
-            segments: ring::SEGMENTS,
+            segments: segments(address_space),
             drops: self.on_full == OnFull::Drop,
             stacks: match self.stacks {
                 Stacks::None => 0,
@@ -247,6 +253,23 @@ impl Command {
     }
 }
 
+/// The address space that making a trace takes, in bytes.
+const ADDRESS_SPACE_MIN: u64 = 400 << 20;
+
+fn too_narrow(limit: u64) -> Failure {
+    let [limit, needed] = [limit, ADDRESS_SPACE_MIN].map(units::bytes);
+    let what = format!("the address space is limited to {limit}, and mallard needs {needed}");
+    let help = "ulimit -v: allow more, or record without this limit";
+    Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
+}
+
+/// The number of segments of the ring. If the address space is limited, the program has the same
+/// limit, and the ring takes at most an eighth of it.
+fn segments(limit: Option<u64>) -> u32 {
+    let share = limit.unwrap_or(u64::MAX) / 8 / ring::SEGMENT_BYTES as u64;
+    share.clamp(256, ring::SEGMENTS.into()) as u32
+}
+
 fn no_ring(error: &std::io::Error) -> Failure {
     use nix::errno::Errno;
     let help = match error.raw_os_error().map(Errno::from_raw) {
@@ -254,7 +277,7 @@ fn no_ring(error: &std::io::Error) -> Failure {
             "a sandbox refuses it: permit the system calls memfd_create and mmap, or record outside"
         }
         Some(Errno::EMFILE | Errno::ENFILE) => "ulimit -n: mallard needs a few more open files",
-        _ => "ulimit -a: the limits of file size and of virtual memory must allow 260 MiB",
+        _ => "ulimit -a: the limit of file size must allow 260 MiB",
     };
     let error = error.to_string().to_lowercase();
     let what = format!("cannot make the memory that the program writes to: {error}");

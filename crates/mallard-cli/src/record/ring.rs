@@ -16,7 +16,8 @@ use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: [u8; 8] = *b"\x89MRING\r\n";
 const VERSION: u32 = 2;
-const SEGMENT_BYTES: usize = 16384;
+/// Bytes of the records of one segment.
+pub const SEGMENT_BYTES: usize = 16384;
 const RECORD_BYTES: usize = 32;
 const TABLE_OFFSET: usize = 4096;
 const PAGE_BYTES: usize = 4096;
@@ -214,6 +215,16 @@ impl Ring {
         unsafe { &*self.map.as_ptr().add(TABLE_OFFSET).cast::<Segment>().add(index) }
     }
 
+    /// The bytes of address space that the ring takes in each process.
+    pub fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Whether a followed process has the ring, such as the child of a fork before its first record.
+    pub fn is_mapped_elsewhere(&self) -> bool {
+        self.header().follow != 0 && super::system::is_mapped_elsewhere(&self.file)
+    }
+
     /// Starts or stops the recording of events.
     pub fn set_recording(&self, on: bool) {
         self.header().recording.store(on.into(), Ordering::Relaxed);
@@ -257,16 +268,17 @@ impl Ring {
         (header.free_ticks.load(Ordering::Relaxed), header.timed_frees.load(Ordering::Relaxed))
     }
 
-    /// Reads all records that were appended since the last call. Calls `sink` with the number of a
-    /// thread and its next records, in order for each thread. The slice has whole records.
-    pub fn drain<E>(&mut self, mut sink: impl FnMut(u32, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    /// Reads all records that were appended since the last call. Calls `to` with a thread and its next
+    /// records, in order for each thread. The slice has whole records.
+    pub fn drain<E>(&mut self, mut to: impl FnMut(Owner, &[u8]) -> Result<(), E>) -> Result<(), E> {
         self.find_segments();
         let mut open = std::mem::take(&mut self.open);
         let result = open.iter_mut().try_for_each(|(&thread, segments)| {
             // A thread seals a segment before it takes another. A later segment may be found first.
             let mut next = self.next.get(&thread).copied().unwrap_or(0);
             while let Some(&index) = segments.get(&next) {
-                if !self.drain_segment(index, |records| sink(thread, records))? {
+                let owner = self.owner(index);
+                if !self.drain_segment(index, |records| to(owner, records))? {
                     break;
                 }
                 segments.remove(&next);
@@ -427,8 +439,8 @@ mod tests {
 
     fn drained(ring: &mut Ring) -> Vec<(u32, Vec<u8>)> {
         let mut pieces = Vec::new();
-        let Ok(()) = ring.drain(|thread, records| -> Result<(), Infallible> {
-            pieces.push((thread, records.iter().step_by(RECORD_BYTES).copied().collect()));
+        let Ok(()) = ring.drain(|owner, records| -> Result<(), Infallible> {
+            pieces.push((owner.thread, records.iter().step_by(RECORD_BYTES).copied().collect()));
             Ok(())
         });
         pieces

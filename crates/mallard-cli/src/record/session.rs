@@ -3,7 +3,7 @@
 
 use super::launch::{Ended, Running};
 use super::ring::{Owner, Ring};
-use super::system::{Memory, Sampler};
+use super::system::{address_space_limit, is_alive, Memory, Sampler};
 use super::ticks;
 use super::unrecorded::RecordedTime;
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};
@@ -19,6 +19,9 @@ const PASS: Duration = Duration::from_millis(10);
 
 /// When less of the ring is free, the session looks for segments of threads that have ended.
 const FREE_SHARE_MIN: f64 = 0.5;
+
+/// The status of an ended process that is not a child of this process.
+const UNKNOWN_STATUS: u64 = u64::MAX;
 
 /// Limits that the user has set for a recording.
 #[derive(Clone, Debug)]
@@ -47,6 +50,10 @@ pub struct Outcome {
     pub ended: Ended,
     /// Wall time of the program.
     pub wall: Duration,
+    /// The limit of the program's address space in bytes when it ended. `None` if unlimited.
+    pub address_space_limit: Option<u64>,
+    /// The part of the address space that the ring takes, in bytes.
+    pub ring_bytes: u64,
     /// Whether the recorder was loaded.
     pub is_attached: bool,
     /// Why the recorder did not start, if it was loaded.
@@ -61,8 +68,9 @@ pub struct Outcome {
     pub ticks_per_free: f64,
     /// Why the stream could not be written to its end.
     pub write_error: Option<io::Error>,
-    /// Whether the recording stopped because the stream reached `max_bytes`.
-    pub reached_max_bytes: bool,
+    /// The size of the stream in bytes, if the recording stopped because the stream reached
+    /// `max_bytes`.
+    pub stopped_at: Option<u64>,
     /// CPU time of processes that were not recorded, in nanoseconds.
     pub unrecorded_ns: u64,
 }
@@ -76,12 +84,18 @@ pub struct Session {
     file: File,
     limits: Limits,
     start: Start,
-    /// The running processes, by process id.
-    samplers: BTreeMap<u32, (Owner, Sampler)>,
+    /// The running processes, by process id: the number in the stream, which an exec changes, and the
+    /// sampler.
+    samplers: BTreeMap<u32, (u32, Sampler)>,
     /// The threads of these processes, by thread id.
     threads: BTreeMap<u32, Owner>,
     /// The CPU time of these processes.
     recorded: RecordedTime,
+    /// When the last pass ended, by the clock of the stream.
+    passed: u64,
+    /// How the program ended, once it has ended.
+    ended: Option<Ended>,
+    address_space_limit: Option<u64>,
     lost_written: u64,
     write_error: Option<io::Error>,
     reached_max_bytes: bool,
@@ -98,6 +112,8 @@ impl Session {
         start: Start,
         recorded: RecordedTime,
     ) -> Session {
+        // The first process has the number 1.
+        let program = running.process();
         Session {
             ring,
             running,
@@ -105,9 +121,12 @@ impl Session {
             file,
             limits,
             start,
-            samplers: BTreeMap::new(),
+            samplers: BTreeMap::from([(program, (1, Sampler::new(program)))]),
             threads: BTreeMap::new(),
             recorded,
+            passed: 0,
+            ended: None,
+            address_space_limit: None,
             lost_written: 0,
             write_error: None,
             reached_max_bytes: false,
@@ -116,21 +135,19 @@ impl Session {
 
     /// Records until the program, and all followed processes, have ended.
     pub fn run(mut self) -> io::Result<Outcome> {
-        let mut ended = None;
         loop {
-            if ended.is_some() {
+            if self.ended.is_some() {
                 std::thread::sleep(PASS);
             } else if self.running.wait(PASS)? {
                 self.pass(true);
-                ended = Some(self.running.reap()?);
+                self.address_space_limit = address_space_limit(&self.running.process());
+                self.ended = Some(self.running.reap()?);
             }
-            self.apply_limits();
             self.pass(false);
-            let Some(ended) = ended else { continue };
-            self.ring.seal_segments_of(|owner| !is_alive(owner.system_process));
-            self.pass(false);
-            if self.ring.owners().is_empty() {
-                return Ok(self.finish(ended));
+            let is_over = |ring: &Ring| ring.owners().is_empty() && !ring.is_mapped_elsewhere();
+            match self.ended {
+                Some(ended) if is_over(&self.ring) => return Ok(self.finish(ended)),
+                _ => self.apply_limits(),
             }
         }
     }
@@ -152,15 +169,30 @@ impl Session {
     /// Moves all new records from the ring to the stream, and adds samples of memory and CPU time. If
     /// `last` is set, reads the CPU time of all threads, because the system is about to forget them.
     fn pass(&mut self, last: bool) {
+        // All events of a process that has ended are earlier than `t`.
+        let mut over = self.ended_processes();
         let (t, ns) = (ticks::now(self.start.clock), ticks::monotonic_ns() - self.start.ns);
+        let (program, samplers) = (self.running.process(), &self.samplers);
+        self.ring.seal_segments_of(|owner| {
+            // After an exec, the process has a new number, and its old program writes no more.
+            let known = samplers.get(&owner.system_process);
+            let is_replaced = known.is_some_and(|&(process, _)| owner.process < process);
+            over.contains_key(&owner.system_process)
+                || is_replaced && owner.system_process >= program
+        });
         if self.ring.free_share() < FREE_SHARE_MIN {
             self.ring.seal_segments_of(|owner| !is_thread_alive(owner));
         }
         let (writer, lost) = (&mut self.writer, &mut self.lost_written);
         let mut error = None;
-        let Ok(()) = self.ring.drain(|thread, records| -> Result<(), std::convert::Infallible> {
+        let mut owners = BTreeSet::new();
+        let Ok(()) = self.ring.drain(|owner, records| -> Result<(), std::convert::Infallible> {
+            owners.insert(owner);
+            if let Some(end) = over.get_mut(&owner.system_process) {
+                *end = each(records).map(|record| record.t + 1).fold(*end, u64::max);
+            }
             if let Some(w) = writer {
-                if let Err(e) = w.piece(thread.into(), t, records) {
+                if let Err(e) = w.piece(owner.thread.into(), t, records) {
                     error = Some(e);
                     *writer = None;
                 }
@@ -174,29 +206,45 @@ impl Session {
             self.fail(error);
         }
         for owner in self.ring.owners() {
+            // A segment that was found only now is sealed and read in the next pass.
+            over.remove(&owner.system_process);
+        }
+        for owner in owners {
             self.threads.insert(owner.system_thread, owner);
-            self.samplers
-                .entry(owner.system_process)
-                .or_insert_with(|| (owner, Sampler::new(owner.system_process)));
+            let known = self.samplers.get(&owner.system_process);
+            if known.is_none_or(|&(process, _)| process < owner.process) {
+                let sampler = Sampler::new(owner.system_process);
+                self.samplers.insert(owner.system_process, (owner.process, sampler));
+            }
         }
         self.samplers.keys().for_each(|&process| self.recorded.look(process));
-        if let Err(error) = self.write_samples(t, ns, last) {
+        let written = self
+            .write_samples(t, last)
+            .and_then(|()| self.write_ends(&over))
+            .and_then(|()| self.checkpoint(t, ns));
+        if let Err(error) = written {
             self.fail(error);
         }
-        self.forget_ended_threads();
-    }
-
-    /// Forgets ended processes without a segment, and their threads. A process with a segment is
-    /// forgotten later, when the segment has been read.
-    fn forget_ended_threads(&mut self) {
-        let own = self.running.process();
-        let with_segments: BTreeSet<u32> =
-            self.ring.owners().iter().map(|owner| owner.system_process).collect();
-        self.samplers.retain(|&process, _| {
-            process == own || with_segments.contains(&process) || is_alive(process)
-        });
+        self.samplers.retain(|process, _| !over.contains_key(process));
         let samplers = &self.samplers;
         self.threads.retain(|_, owner| samplers.contains_key(&owner.system_process));
+        self.passed = ticks::now(self.start.clock);
+    }
+
+    /// The ids of the processes that have ended since the last pass, and the earliest time at which they
+    /// can have ended. A later time would count their memory together with that of the next process.
+    ///
+    /// The program counts as running until it is
+    /// reaped, because its status is not known before. So does a process with a smaller id, which may
+    /// be the id in another PID namespace: such a process can be running although its id is unknown
+    /// here.
+    fn ended_processes(&self) -> BTreeMap<u32, u64> {
+        let has_ended = |&process: &u32| match &self.ended {
+            None if process <= self.running.process() => false,
+            _ => !is_alive(process),
+        };
+        let ended = self.samplers.keys().copied().filter(has_ended);
+        ended.map(|process| (process, self.passed)).collect()
     }
 
     /// Ends the stream after a failed write. The program runs on without being recorded.
@@ -206,11 +254,11 @@ impl Session {
         self.write_error.get_or_insert(error);
     }
 
-    fn write_samples(&mut self, t: u64, ns: u64, last: bool) -> io::Result<()> {
+    fn write_samples(&mut self, t: u64, last: bool) -> io::Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        for (owner, sampler) in self.samplers.values_mut() {
+        for (process, sampler) in self.samplers.values_mut() {
             if let Some(memory) = sampler.memory() {
-                write_memory(writer, t, owner.process, &memory)?;
+                write_memory(writer, t, *process, &memory)?;
             }
             for (thread, cpu_ns) in sampler.threads(last) {
                 if let Some(owner) = self.threads.get(&thread) {
@@ -221,16 +269,33 @@ impl Session {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Writes the ends of processes.
+    fn write_ends(&mut self, over: &BTreeMap<u32, u64>) -> io::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        for (id, &t) in over {
+            let Some((process, _)) = self.samplers.get(id) else { continue };
+            let program = self.ended.filter(|_| *id == self.running.process());
+            let status = program.map_or(UNKNOWN_STATUS, |ended| ended.status as u64);
+            let end = Record::new(op::PROCESS_END, t, status, 0);
+            writer.record(&Record { stack: *process, ..end })?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, t: u64, ns: u64) -> io::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.checkpoint(t, ns)?;
         writer.flush()
     }
 
     fn finish(mut self, ended: Ended) -> Outcome {
         let wall = self.start.begin.elapsed();
+        let size = self.file.stream_position().ok();
         if let Some(writer) = self.writer.take() {
-            let process =
-                self.threads.get(&self.running.process()).map_or(1, |owner| owner.process);
-            if let Err(error) = self.write_end(writer, process, &ended) {
+            if let Err(error) = self.write_end(writer) {
                 self.fail(error);
             }
         }
@@ -238,6 +303,8 @@ impl Session {
         Outcome {
             ended,
             wall,
+            address_space_limit: self.address_space_limit,
+            ring_bytes: self.ring.bytes(),
             is_attached: self.ring.is_attached(),
             refused: self.ring.refused(),
             lost_written: self.lost_written,
@@ -245,18 +312,14 @@ impl Session {
             ticks_per_event: mean(self.ring.own_ticks()),
             ticks_per_free: mean(self.ring.free_ticks()),
             write_error: self.write_error,
-            reached_max_bytes: self.reached_max_bytes,
+            stopped_at: size.filter(|_| self.reached_max_bytes),
             unrecorded_ns: self.recorded.missing(ended.user_ns + ended.system_ns),
         }
     }
 
-    fn write_end(&self, mut writer: Writer<File>, process: u32, ended: &Ended) -> io::Result<()> {
+    fn write_end(&self, mut writer: Writer<File>) -> io::Result<()> {
         let t = ticks::now(self.start.clock);
         writer.checkpoint(t, ticks::monotonic_ns() - self.start.ns)?;
-        writer.record(&Record {
-            stack: process,
-            ..Record::new(op::PROCESS_END, t, ended.status as u64, 0)
-        })?;
         let lost = [(loss::FULL, self.ring.lost_full()), (loss::NESTED, self.ring.lost_nested())];
         for (cause, count) in lost {
             if count > 0 {
@@ -277,12 +340,6 @@ fn write_memory(
     writer.text(record, &memory.text())
 }
 
-fn is_alive(process: u32) -> bool {
-    // A process that has ended, but whose parent has not yet waited for it, has no memory.
-    std::fs::read_to_string(format!("/proc/{process}/statm"))
-        .is_ok_and(|text| !text.starts_with("0 "))
-}
-
 fn is_thread_alive(owner: Owner) -> bool {
     let folder = format!("/proc/{}/task/{}", owner.system_process, owner.system_thread);
     std::path::Path::new(&folder).exists()
@@ -290,13 +347,16 @@ fn is_thread_alive(owner: Owner) -> bool {
 
 /// Number of events in the records of one piece.
 fn events_in(records: &[u8]) -> u64 {
-    let mut count = 0;
+    each(records).filter(|record| is_family(record.op())).count() as u64
+}
+
+/// The records of one piece, without their texts and frames.
+fn each(records: &[u8]) -> impl Iterator<Item = Record> + '_ {
     let mut rest = records;
-    while rest.len() >= RECORD_BYTES {
-        let record = Record::from_bytes(rest);
-        count += u64::from(is_family(record.op()));
+    std::iter::from_fn(move || {
+        let record = (rest.len() >= RECORD_BYTES).then(|| Record::from_bytes(rest))?;
         let tail = (record.tail_bytes() as usize).next_multiple_of(RECORD_BYTES);
         rest = rest.get(RECORD_BYTES + tail..).unwrap_or_default();
-    }
-    count
+        Some(record)
+    })
 }

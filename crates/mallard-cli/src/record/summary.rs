@@ -52,10 +52,16 @@ impl Summary<'_> {
             with_progress(&self.names.stream, &self.names.trace, &options).map_err(|failure| {
                 let stream = self.names.stream.display();
                 let pasted = quoted_path(&self.names.stream);
+                let (recorded, which) = match self.stopped() {
+                    Some(why) => {
+                        (format!("the first events were recorded, until {why}"), "the first events")
+                    }
+                    None => ("the events were recorded".to_string(), "its events"),
+                };
                 Failure::new(
-                    format!("the events were recorded, but no trace was made: {}", failure.what()),
+                    format!("{recorded}, but no trace was made: {}", failure.what()),
                     format!(
-                        "the program ended with status {}; its events are in {stream}",
+                        "the program ended with status {}; {which} are in {stream}",
                         self.outcome.ended.exit_code()
                     ),
                     format!("mallard import {pasted}, once that can succeed: {}", failure.help()),
@@ -93,7 +99,15 @@ impl Summary<'_> {
         .with_status(CANNOT_RECORD)
     }
 
-    fn cpu_ns(&self) -> u64 {
+    /// CPU time of the program and of the processes that were recorded, in ns. The system adds only the
+    /// children for which their parent has waited.
+    fn cpu_ns(&self, manifest: &Manifest) -> u64 {
+        let recorded = manifest.totals.cpu_ns.and_then(|ns| u64::try_from(ns).ok());
+        self.waited_ns().max(recorded.unwrap_or(0))
+    }
+
+    /// CPU time of the program and of all children for which their parent has waited, in ns.
+    fn waited_ns(&self) -> u64 {
         self.outcome.ended.user_ns + self.outcome.ended.system_ns
     }
 
@@ -123,6 +137,7 @@ impl Summary<'_> {
             "wall_ns": self.outcome.wall.as_nanos() as u64,
             "user_ns": user_ns,
             "system_ns": system_ns,
+            "recorded_cpu_ns": self.waited_ns().saturating_sub(self.outcome.unrecorded_ns),
             "peak_rss": peak_rss,
             "minor_faults": minor_faults,
             "major_faults": major_faults,
@@ -155,7 +170,7 @@ impl Summary<'_> {
 
     fn text(&self, manifest: &Manifest) -> String {
         let name = self.names.trace.display();
-        let events = manifest.counts.events;
+        let (events, failed) = (manifest.counts.events, manifest.counts.failed);
         let mut text = format!(
             "mallard: {} of {} in {}, {}: {name} ({})\n",
             plural(events, "event"),
@@ -165,12 +180,23 @@ impl Summary<'_> {
             bytes(size_of(&self.names.trace)),
         );
         text += &format!("  lost: {}\n", self.losses(manifest));
+        if failed > 0 {
+            text += &format!("  {} failed: they returned null\n", plural(failed, "allocation"));
+        }
+        if let Some(limit) = self.outcome.address_space_limit {
+            text += &format!(
+                "  the program may have {} of address space, and the ring took {} of it: allocations may \
+                 fail that succeed without recording\n",
+                bytes(limit),
+                bytes(self.outcome.ring_bytes)
+            );
+        }
         let own = self.own_ns(events);
         if own > 0.0 {
             text += &format!(
                 "  recording took {} of the program's {} of CPU time\n",
                 time(own),
-                time(self.cpu_ns() as f64)
+                time(self.cpu_ns(manifest) as f64)
             );
         }
         if let Some(bound) = bound(manifest) {
@@ -198,10 +224,10 @@ impl Summary<'_> {
                 let error = error.to_string().to_lowercase();
                 Some(format!("the stream could not be written ({error})"))
             }
-            None => self
-                .outcome
-                .reached_max_bytes
-                .then(|| format!("the stream had {}", bytes(self.command.max_size))),
+            None => self.outcome.stopped_at.map(|at| {
+                let limit = bytes(self.command.max_size);
+                format!("the stream had {}, more than the {limit} of --max-size", bytes(at))
+            }),
         }
     }
 
@@ -247,12 +273,13 @@ impl Summary<'_> {
             "events": manifest.counts.events,
             "allocations": manifest.counts.allocations,
             "frees": manifest.counts.frees,
+            "failed": manifest.counts.failed,
             "bytes": size_of(&self.names.trace),
             "events_lost": lost,
             "losses": manifest.losses,
             "waits": self.outcome.waits,
             "seconds": self.outcome.wall.as_secs_f64(),
-            "cpu_seconds": self.cpu_ns() as f64 / 1e9,
+            "cpu_seconds": self.cpu_ns(manifest) as f64 / 1e9,
             "peak_rss_kib": self.outcome.ended.peak_rss / 1024,
             "recording_seconds": self.own_ns(manifest.counts.events) / 1e9,
             "import_seconds": import_seconds,

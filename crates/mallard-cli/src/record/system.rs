@@ -5,6 +5,7 @@ use nix::time::{clock_gettime, ClockId};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// The memory and the CPU time of a process at one moment.
@@ -144,6 +145,39 @@ impl Sampler {
     }
 }
 
+/// Whether a thread of the process is running. A process that has ended, but whose parent has not yet
+/// waited for it, is a zombie. So is the first thread of a process whose other threads run on.
+pub fn is_alive(process: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace());
+    let Some(mut fields) = fields else { return false };
+    let is_zombie = matches!(fields.next(), Some("Z" | "X") | None);
+    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
+    !is_zombie || threads > 1
+}
+
+/// Whether a process other than this one has mapped the file of the ring.
+pub fn is_mapped_elsewhere(ring: &fs::File) -> bool {
+    let (Ok(processes), Ok(file)) = (fs::read_dir("/proc"), ring.metadata()) else { return false };
+    let own = std::process::id();
+    let inode = format!(" {} ", file.ino());
+    let has_mapped = |process: u32| {
+        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+        maps.lines().any(|line| line.contains("/memfd:mallard-ring") && line.contains(&inode))
+    };
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .any(|process| process != own && has_mapped(process))
+}
+
+/// The limit of a process's address space in bytes (RLIMIT_AS), also if the process has ended but was
+/// not waited for. `None` if unlimited. `process`: the process id, or `self`.
+pub fn address_space_limit(process: &dyn std::fmt::Display) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 fn sysconf(variable: nix::unistd::SysconfVar) -> Option<u64> {
     nix::unistd::sysconf(variable).ok()??.try_into().ok()
 }
@@ -243,6 +277,20 @@ mod tests {
     #[test]
     fn a_process_that_has_ended_has_no_memory() {
         assert_eq!(Sampler::new(u32::MAX - 1).memory(), None);
+    }
+
+    #[test]
+    fn a_zombie_is_not_alive_and_its_limits_can_still_be_read() {
+        assert!(is_alive(std::process::id()));
+        let mut shell = std::process::Command::new("sh");
+        let mut child = shell.args(["-c", "ulimit -v 500000"]).spawn().unwrap();
+        while is_alive(child.id()) {
+            std::thread::yield_now();
+        }
+        assert_eq!(address_space_limit(&child.id()), Some(500_000 * 1024));
+        child.wait().unwrap();
+        assert!(!is_alive(child.id()));
+        assert_eq!(address_space_limit(&child.id()), None);
     }
 
     #[test]

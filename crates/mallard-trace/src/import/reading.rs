@@ -69,6 +69,9 @@ pub(super) struct Process {
     pub t0: u64,
     pub t1: Option<u64>,
     pub status: Option<u64>,
+    has_thread: bool,
+    /// Whether the process has the blocks of its parent.
+    is_forked: bool,
 }
 
 /// A traced allocator.
@@ -224,6 +227,7 @@ impl Reading {
             op::CHECKPOINT => self.checkpoint(record),
             op::MODULE => {
                 let text = event.text();
+                self.begin_program(record.stack);
                 let is_good = self.modules.module(record.stack, record.addr, &text, record.t);
                 self.repairs.bad_texts += u64::from(!is_good);
                 if let Some(rounding) = Rounding::of_module(&text) {
@@ -305,7 +309,21 @@ impl Reading {
         thread.system_id = record.addr;
         thread.name = name.to_string();
         thread.t0 = Some(record.t);
+        if let Some(&process) = self.by_process.get(&record.dur) {
+            self.processes[process as usize].has_thread = true;
+        }
         self.tell_ledger(index);
+    }
+
+    /// Handles a module of a process. The child of a fork has the modules of its parent, unless it has
+    /// executed another program before its first record. Then its modules come before its first thread.
+    fn begin_program(&mut self, number: u32) {
+        let Some(&index) = self.by_process.get(&number) else { return };
+        let process = &mut self.processes[index as usize];
+        if process.is_forked && !process.has_thread {
+            process.is_forked = false;
+            self.modules.process(number, None);
+        }
     }
 
     fn process(&mut self, record: &Record, text: &str) {
@@ -328,6 +346,9 @@ impl Reading {
             // exec replaces the memory of the process: the blocks of its old program are gone.
             let table = parent.map(|parent| self.table(Owner::Process(parent)));
             self.end_of_memory(table, record.t);
+            if let Some(&index) = parent.and_then(|parent| self.by_process.get(&parent)) {
+                self.processes[index as usize].t1 = Some(record.t);
+            }
         }
         self.by_process.insert(number, self.processes.len() as u32);
         self.processes.push(Process {
@@ -339,6 +360,8 @@ impl Reading {
             t0: record.t,
             t1: None,
             status: None,
+            has_thread: false,
+            is_forked: is_fork,
         });
     }
 
@@ -349,7 +372,8 @@ impl Reading {
         if let Some(&index) = self.by_process.get(&number) {
             let process = &mut self.processes[index as usize];
             process.t1 = Some(record.t);
-            process.status = Some(record.addr);
+            // All bits are set if the status is unknown: that of a process that another process waits for.
+            process.status = Some(record.addr).filter(|&status| status != u64::MAX);
         }
     }
 
@@ -491,7 +515,7 @@ impl Reading {
 
     fn is_forked(&self, process: u32) -> bool {
         let index = self.by_process.get(&process);
-        index.is_some_and(|&index| self.processes[index as usize].begins == "fork")
+        index.is_some_and(|&index| self.processes[index as usize].is_forked)
     }
 
     fn cpu(&mut self, record: &Record) {
@@ -519,8 +543,9 @@ impl Reading {
         }
     }
 
-    /// Passes on the events that are still held back, and waits for the ledger and the tables.
-    pub fn finish(mut self) -> Result<ReadStream> {
+    /// Passes on the events that are still held back, and waits for the ledger and the tables. `cpu_ns`
+    /// is the CPU time of the recorded processes, if the command that recorded knows it.
+    pub fn finish(mut self, cpu_ns: Option<i64>) -> Result<ReadStream> {
         self.merge.all(|call| self.ledger.call(call));
         self.ledger.flush();
         if self.processes.is_empty() {
@@ -533,9 +558,11 @@ impl Reading {
                 t0: 0,
                 t1: None,
                 status: None,
+                has_thread: false,
+                is_forked: false,
             });
         }
-        let total_ns = self.cpu_total();
+        let total_ns = self.cpu_total().max(cpu_ns);
         drop(self.ledger);
         let settled =
             self.ledger_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
