@@ -4,9 +4,10 @@ use super::frames::{self, without_wrappers};
 use super::stats::line;
 use crate::error::Failure;
 use crate::output::units::{bytes, percent, plural, time};
-use mallard_trace::residency::{Growing, MemorySummary, Parts};
+use mallard_trace::residency::{self, Growing, MemorySummary, Parts};
 use mallard_trace::trace::Stacks;
 use mallard_trace::Trace;
+use std::collections::BTreeSet;
 
 /// The largest number of listed sites.
 const GROWING_SHOWN: usize = 3;
@@ -18,6 +19,13 @@ pub fn text(trace: &Trace) -> Result<String, Failure> {
         return Ok(line("where it is", &format!("unknown: {}", why_unknown(trace))));
     };
     let mut text = table(memory);
+    let parts = residency::rows(trace)?;
+    let shown = parts.iter().map(|row| row.process).collect::<BTreeSet<_>>().len() as u64;
+    let all = trace.manifest().totals.processes;
+    if shown < all {
+        let what = "the others ended early, or are children of forks";
+        text += &line("", &format!("the parts are those of {shown} of {all} processes: {what}"));
+    }
     text += &line("cause", &sentence);
     if trace.manifest().notes.contains_key("window") {
         text += &line("", "what was allocated before the window counts as kept");
@@ -63,11 +71,10 @@ fn table(memory: &MemorySummary) -> String {
         let cells = [0, 1, 2].map(|moment| cell(named[moment][part].1, moments[moment]));
         text += &line(&format!("  {name}"), &cells.join("   "));
     }
-    let at = time(memory.peak.t_ns as f64);
-    text + &line(
-        "",
-        &format!("the peak was after {at}; rounding is by the rule of {}", rule(memory)),
-    )
+    let [peak, end] = [memory.peak.t_ns, memory.end.t_ns].map(|ns| time(ns as f64));
+    text +=
+        &line("", &format!("the peak was after {peak}, the end is the last sample, after {end}"));
+    text + &line("", &format!("rounding is by the rule of {}", rule(memory)))
 }
 
 fn rule(memory: &MemorySummary) -> &str {

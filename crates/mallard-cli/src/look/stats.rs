@@ -69,6 +69,10 @@ fn text(manifest: &Manifest) -> String {
             plural(counts.reallocs, "realloc")
         ),
     ));
+    if counts.failed > 0 {
+        let failed = plural(counts.failed, "allocation");
+        lines.push(("", format!("{failed} failed: they returned null")));
+    }
     let estimated = if manifest.stream.sample_bytes > 0 { " (estimated from samples)" } else { "" };
     lines.push((
         "allocated",
@@ -135,6 +139,10 @@ fn text(manifest: &Manifest) -> String {
     ));
     lines.push(("lost", losses(manifest)));
     lines.extend(part(manifest).map(|part| ("only a part", part)));
+    let incomplete = incomplete_stacks(manifest);
+    if !incomplete.is_empty() {
+        lines.push(("incomplete", numbers(&incomplete).join("; ")));
+    }
     lines.iter().map(|(name, value)| line(name, value)).collect()
 }
 
@@ -174,7 +182,11 @@ fn run(manifest: &Manifest) -> String {
 
 fn of_cpu(manifest: &Manifest) -> String {
     match manifest.totals.cpu_ns {
-        Some(cpu) if cpu > 0 && part(manifest).is_none() => {
+        _ if part(manifest).is_some() => String::new(),
+        Some(cpu) if cpu > 0 && cpu < manifest.totals.sites.call_ns => {
+            ", more than the CPU time: threads waited in calls".to_string()
+        }
+        Some(cpu) if cpu > 0 => {
             format!(
                 ", {} of the CPU time",
                 percent(manifest.totals.sites.call_ns as f64 / cpu as f64)
@@ -185,10 +197,12 @@ fn of_cpu(manifest: &Manifest) -> String {
 }
 
 fn losses(manifest: &Manifest) -> String {
-    let parts: Vec<String> = missing(manifest)
-        .iter()
-        .map(|(what, number)| format!("{} {what}", count(*number)))
-        .collect();
+    let mut parts = numbers(&missing_events(manifest));
+    if let Some(why) = manifest.notes.get("stopped").and_then(Value::as_str) {
+        parts.push(format!("all events after {why}"));
+    } else if manifest.stream.ending != "complete" {
+        parts.push(format!("all later events, because the stream is {}", manifest.stream.ending));
+    }
     if parts.is_empty() {
         "nothing".to_string()
     } else {
@@ -196,11 +210,18 @@ fn losses(manifest: &Manifest) -> String {
     }
 }
 
+fn numbers(parts: &[(&str, u64)]) -> Vec<String> {
+    parts.iter().map(|(what, number)| format!("{} {what}", count(*number))).collect()
+}
+
 /// The number of items of each kind that a trace lacks, and the words that follow the number. Kinds
 /// with a number of 0 are left out.
 pub fn missing(manifest: &Manifest) -> Vec<(&'static str, u64)> {
+    [missing_events(manifest), incomplete_stacks(manifest)].concat()
+}
+
+fn missing_events(manifest: &Manifest) -> Vec<(&'static str, u64)> {
     let lost = &manifest.losses;
-    let strange = &manifest.repairs;
     let parts = [
         ("events: the ring was full", lost.full),
         ("events of signal handlers", lost.nested),
@@ -208,6 +229,13 @@ pub fn missing(manifest: &Manifest) -> Vec<(&'static str, u64)> {
         ("events, for an unknown reason", lost.unknown),
         ("allocations of blocks that were freed", manifest.counts.unknown_frees),
         ("frees of blocks whose address was used again", manifest.counts.missed_frees),
+    ];
+    parts.into_iter().filter(|&(_, number)| number > 0).collect()
+}
+
+fn incomplete_stacks(manifest: &Manifest) -> Vec<(&'static str, u64)> {
+    let strange = &manifest.repairs;
+    let parts = [
         ("call stacks lack outer functions", strange.cut_stacks),
         ("call stacks lack functions in the middle", strange.gap_stacks),
     ];
