@@ -196,7 +196,7 @@ impl Command {
         .inspect_err(|_| names.remove_stream())?;
         let ends_by_signals = running.ends_by_signals();
         let limits = Limits { window: self.window.clone(), max_bytes: self.max_size };
-        let recorded = RecordedTime::new(&path, &self.follow);
+        let recorded = RecordedTime::new(running.process(), &path, &self.follow);
         let session = Session::new(ring, running, file, writer, limits, start, recorded);
         let outcome = session.run().map_err(|e| {
             Failure::new(
