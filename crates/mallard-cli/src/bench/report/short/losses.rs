@@ -116,9 +116,11 @@ impl<'a> Groups<'a> {
         self.0.iter().find(|((_, k, s), _)| *s == suite && *k == kind).map(|(_, group)| group)
     }
 
-    /// The numbers of compared and of lost figures, in suites that are not about malloc.
+    /// The numbers of compared and of lost figures of local allocators: in suites that are neither
+    /// about malloc nor about recording.
     pub fn local(&self) -> (usize, usize) {
-        let local = self.0.iter().filter(|((place, _, _), _)| *place > 2);
+        let recording = place_of("trace");
+        let local = self.0.iter().filter(|((place, _, _), _)| *place > 2 && *place != recording);
         local.fold((0, 0), |sum, (_, g)| (sum.0 + g.compared, sum.1 + g.lost()))
     }
 
