@@ -10,7 +10,8 @@ WITH names AS (
         OR func LIKE 'g_malloc%' AS passes_on
     FROM frames),
 calls AS (
-    SELECT s.service, s.date, s.run, s.node, s.parent, s.frame, n.passes_on
+    SELECT s.service, s.date, s.run, s.node, s.frame, n.passes_on,
+        CASE WHEN n.passes_on THEN s.parent END AS further
     FROM stacks s JOIN names n ON n.run = s.run AND n.frame = s.frame
     WHERE s.node > 0),
 chosen AS (
@@ -19,8 +20,8 @@ chosen AS (
             WHEN NOT c.passes_on THEN c.frame WHEN NOT d.passes_on THEN d.frame
             ELSE a.frame END AS frame
     FROM calls a
-    LEFT JOIN calls b ON a.passes_on AND b.run = a.run AND b.node = a.parent
-    LEFT JOIN calls c ON b.passes_on AND c.run = b.run AND c.node = b.parent
-    LEFT JOIN calls d ON c.passes_on AND d.run = c.run AND d.node = c.parent)
+    LEFT JOIN calls b ON b.run = a.run AND b.node = a.further
+    LEFT JOIN calls c ON c.run = b.run AND c.node = b.further
+    LEFT JOIN calls d ON d.run = c.run AND d.node = c.further)
 SELECT c.stack, n.func, n.file, n.line, c.service, c.date, c.run
 FROM chosen c JOIN names n ON n.run = c.run AND n.frame = c.frame
