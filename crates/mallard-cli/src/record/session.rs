@@ -234,10 +234,9 @@ impl Session {
     /// The ids of the processes that have ended since the last pass, and the earliest time at which they
     /// can have ended. A later time would count their memory together with that of the next process.
     ///
-    /// The program counts as running until it is
-    /// reaped, because its status is not known before. So does a process with a smaller id, which may
-    /// be the id in another PID namespace: such a process can be running although its id is unknown
-    /// here.
+    /// The program counts as running until it is reaped, because its status is not known before. So does
+    /// a process with a smaller id, which may be the id in another PID namespace: such a process can be
+    /// running although its id is unknown here.
     fn ended_processes(&self) -> BTreeMap<u32, u64> {
         let has_ended = |&process: &u32| match &self.ended {
             None if process <= self.running.process() => false,
