@@ -106,15 +106,24 @@ class Program:
         self.environment = {**os.environ, **line["environment"]}
         self.mallard, self.folder = mallard, folder
         self.chosen = [word for name in allocators for word in ("--allocator", name)]
+        self.loaded = ["--load", self.load] if self.load else []
         self.columns = len(allocators) + 2 # glibc runs twice
         self.trace = folder / "recorded"
 
     def first_line(self, text):
         return (text.strip().splitlines() or ["it printed nothing"])[0]
 
-    def start(self, command):
-        return subprocess.Popen(command, env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    def run(self):
+        """Runs the program once. Returns the wall time in seconds."""
+        begin = time.monotonic()
+        running = subprocess.Popen(self.command, env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if self.load:
+            self.repeat_load(running)
+        _, complaints = running.communicate()
+        if running.returncode not in (0, -signal.SIGTERM):
+            raise Failed(f"{self.command[0]} ended with {running.returncode}: {self.first_line(complaints)}")
+        return time.monotonic() - begin
 
     def repeat_load(self, server):
         """Repeats the load until it succeeds once, and ends the server by SIGTERM."""
@@ -127,19 +136,12 @@ class Program:
             time.sleep(0.02)
         server.send_signal(signal.SIGTERM)
 
-    def run(self, command):
-        """Runs a command that is or contains the program. Returns the wall time in seconds."""
-        begin = time.monotonic()
-        running = self.start(command)
-        if self.load:
-            self.repeat_load(running)
-        _, complaints = running.communicate()
-        if running.returncode not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
-            raise Failed(f"{command[0]} ended with {running.returncode}: {self.first_line(complaints)}")
-        return time.monotonic() - begin
-
     def record(self):
-        self.run([self.mallard, "record", "--quiet", "--force", "-o", str(self.trace), "--", *self.command])
+        done = subprocess.run([self.mallard, "record", "--quiet", "--force", "-o", str(self.trace),
+                               *self.loaded, "--", *self.command], env=self.environment, cwd=self.folder,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise Failed(f"mallard record: {self.first_line(done.stderr).removeprefix('mallard: ')}")
 
     def json_of(self, *words):
         done = subprocess.run([self.mallard, *words], env=self.environment, cwd=self.folder,
@@ -153,16 +155,17 @@ class Program:
                             str(self.trace))
 
     def really_run(self, seconds):
-        load = ["--load", self.load] if self.load else []
-        return self.json_of("try", "--quiet", "--json", "--keep-all", "--budget", f"{seconds}s", *load, *self.chosen,
-                            "--", *self.command)
+        return self.json_of("try", "--quiet", "--json", "--keep-all", "--budget", f"{seconds}s", *self.loaded,
+                            *self.chosen, "--", *self.command)
 
     def measure(self, effort):
         """Returns what `mallard replay` and `mallard try` say."""
-        budget = effort.budget(self.run(self.command), self.columns)
+        budget = effort.budget(self.run(), self.columns)
         self.record()
         try:
-            replayed = self.replay(budget)
+            # On fewer cores than threads, a replay takes longer than the program.
+            oversubscribed = max(1, self.threads // os.cpu_count())
+            replayed = self.replay(budget * oversubscribed)
         finally:
             shutil.rmtree(f"{self.trace}.mallard", ignore_errors=True)
         return replayed, self.really_run(budget)

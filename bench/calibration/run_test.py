@@ -89,7 +89,7 @@ class Programs(unittest.TestCase):
                 with self.subTest(line["name"]):
                     if "why" in line:
                         self.skipTest(line["why"])
-                    run.Program(line, "mallard", Path(name), []).run(line["command"])
+                    run.Program(line, "mallard", Path(name), []).run()
 
     def test_a_bad_share_is_refused(self):
         with tempfile.TemporaryDirectory() as name, self.assertRaises(SystemExit) as refused:
@@ -100,7 +100,7 @@ class Programs(unittest.TestCase):
     def test_a_failing_program_says_how_it_ended(self):
         line = {"name": "x", "threads": 1, "command": ["sh", "-c", "echo no >&2; exit 3"], "load": None, "environment": {}}
         with self.assertRaisesRegex(run.Failed, "sh ended with 3: no"):
-            run.Program(line, "mallard", Path("/"), []).run(line["command"])
+            run.Program(line, "mallard", Path("/"), []).run()
 
 
 if __name__ == "__main__":

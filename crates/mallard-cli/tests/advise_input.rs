@@ -240,16 +240,6 @@ fn a_server_is_tried_with_its_load_from_a_recording() {
 }
 
 #[test]
-fn a_server_with_a_load_has_to_be_recorded_first() {
-    let folder = Folder::new();
-    let ran = folder.mallard(&["advise", "--load", "curl x", "--", "./server", "--port", "80"]);
-    ran.refuses(2, "a server with a load is advised on from a recording");
-    let help = "mallard record -o NAME -- ./server --port 80";
-    assert!(ran.errors().contains(help), "{}", ran.errors());
-    folder.mallard(&["advise", "a", "--for", "3s"]).refuses(2, "--load");
-}
-
-#[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_program_that_is_gone_is_not_run_again() {
     let replayed = Replayed::new(BLOCKS);

@@ -10,7 +10,7 @@ use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::look;
 use crate::output::units::plural;
-use crate::record::{self, Follow, Out, Streams};
+use crate::record::{self, Follow, Out, ServerWork, Streams};
 use crate::trial::Conditions;
 use mallard_trace::regions::{self, Limits, Region};
 use mallard_trace::Trace;
@@ -34,6 +34,8 @@ pub struct Again<'a> {
     pub conditions: &'a Conditions,
     /// Which processes are recorded.
     pub follow: &'a [Follow],
+    /// The work of a server.
+    pub work: &'a ServerWork,
 }
 
 /// How a second recording was made.
@@ -41,8 +43,9 @@ pub struct Again<'a> {
 enum Made {
     /// The same program with the same arguments: each region has the same number of instances.
     Again,
-    /// A recording of the user, perhaps with other input.
-    ByUser,
+    /// The input may differ: the user made the recording, or the load of a server was repeated for some
+    /// time.
+    Otherwise,
 }
 
 /// The time that a second recording of the program takes.
@@ -62,7 +65,7 @@ fn is_worth_it(evidence: &Evidence) -> bool {
 /// Drops the plans with wink-out that the user's second recording contradicts.
 pub fn compare_with(name: &Path, evidence: &mut Evidence) -> Result<(), Failure> {
     let trace = look::open(name)?;
-    compare(evidence, &regions_of(&trace)?, Made::ByUser);
+    compare(evidence, &regions_of(&trace)?, Made::Otherwise);
     Ok(())
 }
 
@@ -92,8 +95,12 @@ pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<
     let step = budget.step("recording the program a second time");
     let found = record_again(again, budget);
     drop(step);
+    let made = match evidence.program.runs_do_the_same {
+        true => Made::Again,
+        false => Made::Otherwise,
+    };
     match found {
-        Ok(found) => compare(evidence, &found, Made::Again),
+        Ok(found) => compare(evidence, &found, made),
         Err(failure) => {
             let why = format!("the program could not be recorded again: {}", failure.what());
             evidence.not_again = Some(why);
@@ -117,7 +124,8 @@ fn record_again(again: &Again, budget: &Budget) -> Result<Vec<Region>, Failure> 
     again.conditions.set_up(budget.runner.clone())?;
     let streams = Streams { stdin: again.conditions.stdin_of_recording(), out: Out::Nowhere };
     let name = Some(folder.path().join("again"));
-    let (_, recorded) = record::Command::of(again.words, name, again.follow, streams).record()?;
+    let (_, recorded) =
+        record::Command::of(again.words, name, again.follow, again.work, streams).record()?;
     recorded.ends_by_signals.store(false, Ordering::Relaxed);
     regions_of(&Trace::open(&recorded.trace)?)
 }
@@ -183,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_recording_of_another_input_may_have_other_instances_but_no_escapes() {
-        let of = |other: &[Region]| difference(&region(100, 0), other, Made::ByUser);
+        let of = |other: &[Region]| difference(&region(100, 0), other, Made::Otherwise);
         assert_eq!(of(&[region(7, 0)]), None);
         assert_eq!(of(&[region(7, 1)]).unwrap(), "its calls leave 1 block in use");
     }

@@ -17,11 +17,13 @@ const RUNS: usize = 5;
 const PART: u32 = 20;
 
 /// Replaces the estimate of the CPU time, and what follows from it, by the median of some runs. Keeps
-/// the estimate if the program cannot run, is a server with a load, or takes too long.
+/// the estimate if the program cannot run or takes too long, or if runs do more or less than the recorded
+/// one.
 pub fn measure_cpu(trace: &Trace, evidence: &mut Evidence, runs: &Runs, budget: &Budget) {
     let all = budget.left() / PART;
     let expected = Duration::from_nanos(evidence.program.wall_ns.max(0.0) as u64);
-    if evidence.program.cannot_run.is_some() || runs.runner.load.is_some() || expected > all {
+    let program = &evidence.program;
+    if program.cannot_run.is_some() || !program.runs_do_the_same || expected > all {
         return;
     }
     let _step = budget.step("running the program without the recorder");

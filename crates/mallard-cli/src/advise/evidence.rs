@@ -99,6 +99,9 @@ pub struct Program {
     pub cpu_measured: Option<(f64, f64, f64)>,
     /// Time from start to end of the program, in ns.
     pub wall_ns: f64,
+    /// Whether each run does as much as the recorded run. False for a server whose load was repeated for
+    /// some time.
+    pub runs_do_the_same: bool,
     /// Threads in all.
     pub threads: u64,
     /// The greatest number of threads at once.

@@ -8,7 +8,7 @@ use crate::look::frames::without_wrappers;
 use crate::output::shell::concerns_malloc;
 use crate::output::shell::quoted;
 use crate::output::units::{percent, time};
-use crate::record::{shares, unrecorded};
+use crate::record::{shares, unrecorded, ServerWork};
 use crate::replay::{cpu_ns, threads_at_once};
 use crate::turns::subject::{ending, Output};
 use mallard_trace::duck::PAGE_BYTES;
@@ -29,13 +29,13 @@ const DEPTH: usize = 12;
 const SHORT_NS: f64 = 10e6;
 
 /// Reads everything that the trace itself tells.
-pub fn gather(trace: &Trace) -> Result<Evidence, Failure> {
+pub fn gather(trace: &Trace, work: &ServerWork) -> Result<Evidence, Failure> {
     let manifest = trace.manifest();
     let regions = regions::find(trace, Limits::default())?;
     let cpu = cpu_ns(trace).map(|(_, likely, _)| likely);
     let stacks = trace.stacks()?;
     Ok(Evidence {
-        program: program(trace, cpu)?,
+        program: program(trace, work, cpu)?,
         bound: bound(manifest, &regions.all, cpu),
         memory: memory(manifest),
         sites: sites(trace, &stacks)?,
@@ -55,7 +55,7 @@ fn number(manifest: &Manifest, name: &str) -> Option<f64> {
     manifest.notes.get(name).and_then(Value::as_f64)
 }
 
-fn program(trace: &Trace, cpu_ns: Option<f64>) -> Result<Program, Failure> {
+fn program(trace: &Trace, work: &ServerWork, cpu_ns: Option<f64>) -> Result<Program, Failure> {
     let manifest = trace.manifest();
     let words = words(manifest);
     let path = text(manifest, "program").unwrap_or_default();
@@ -68,10 +68,11 @@ fn program(trace: &Trace, cpu_ns: Option<f64>) -> Result<Program, Failure> {
         command: words
             .as_ref()
             .map(|words| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
-        cannot_run: cannot_run(manifest, words.as_deref()),
+        cannot_run: cannot_run(manifest, work, words.as_deref()),
         malloc: allocators::base_of(trace)?.name,
         cpu_ns,
         cpu_measured: None,
+        runs_do_the_same: work.is_that_of(manifest),
         wall_ns: number(manifest, "wall_ns").unwrap_or(manifest.totals.duration_ns as f64),
         threads: manifest.totals.threads,
         threads_at_once: threads_at_once(trace, None)? as u64,
@@ -103,19 +104,26 @@ pub fn restore_environment(manifest: &Manifest) {
     }
 }
 
-/// A text for the signal that ended the program of a trace. `None` if no signal ended it.
-pub fn crash(manifest: &Manifest) -> Option<String> {
+/// A text for the signal that ended the program of a trace. `None` if no signal ended it, or if the
+/// signal ended a server.
+pub fn crash(manifest: &Manifest, work: &ServerWork) -> Option<String> {
     let status = number(manifest, "status")? as i32;
     let is_crash = nix::libc::WIFSIGNALED(status);
     let how = format!("it was {}", ending(status, &Output::default()));
-    is_crash.then(|| match was_ended(manifest) {
+    let is_server = was_loaded(manifest) || work.load.is_some() && was_ended(manifest);
+    (is_crash && !is_server).then(|| match was_ended(manifest) {
         true => format!("{how}; for a server, --load gives it work"),
         false => how,
     })
 }
 
+/// Whether the program was a server whose load has succeeded. `mallard record` then ends it.
+fn was_loaded(manifest: &Manifest) -> bool {
+    number(manifest, "loads").is_some()
+}
+
 /// Whether the user ended the program as one ends a server: by Ctrl-C or a plain `kill`.
-pub fn was_ended(manifest: &Manifest) -> bool {
+fn was_ended(manifest: &Manifest) -> bool {
     let Some(status) = number(manifest, "status").map(|status| status as i32) else { return false };
     let signal = nix::libc::WTERMSIG(status);
     let is_usual = signal == nix::libc::SIGTERM || signal == nix::libc::SIGINT;
@@ -126,7 +134,7 @@ pub fn was_ended(manifest: &Manifest) -> bool {
 fn notes(manifest: &Manifest) -> Vec<String> {
     let mut notes = Vec::new();
     let status = number(manifest, "status").map_or(0, |status| status as i32);
-    if status != 0 {
+    if status != 0 && !was_loaded(manifest) {
         let how = ending(status, &Output::default());
         notes.push(match nix::libc::WIFSIGNALED(status) {
             true => format!("the recorded run was {how}"),
@@ -144,8 +152,8 @@ fn notes(manifest: &Manifest) -> Vec<String> {
 }
 
 /// Why the program of a trace cannot run again here. `None` if the program can run.
-fn cannot_run(manifest: &Manifest, words: Option<&[String]>) -> Option<String> {
-    if let Some(crash) = crash(manifest) {
+fn cannot_run(manifest: &Manifest, work: &ServerWork, words: Option<&[String]>) -> Option<String> {
+    if let Some(crash) = crash(manifest, work) {
         return Some(crash);
     }
     if let Some(from) = manifest.imported_from() {

@@ -29,11 +29,9 @@ mod typed;
 use crate::error::status::USAGE;
 use crate::error::Failure;
 use crate::look;
-use crate::output::shell::own_assignments;
 use crate::output::shell::quoted;
 use crate::output::units::percent;
-use crate::parse::duration;
-use crate::record::{self, part, unrecorded, Follow, Out, Streams};
+use crate::record::{self, part, unrecorded, Follow, Out, ServerWork, Streams};
 use crate::trial::Conditions;
 use crate::turns::host::Host;
 use crate::turns::subject::Runner;
@@ -50,7 +48,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use typed::Typed;
 
 /// The exit status of an interrupted command: 128 + SIGINT.
@@ -99,13 +96,8 @@ pub struct Command {
     sarif: bool,
     #[command(flatten)]
     conditions: Conditions,
-    /// A shell command that gives work to a server, as in `mallard try`. The server must have been
-    /// recorded before.
-    #[arg(long, value_name = "CMD")]
-    load: Option<String>,
-    /// Repeats the load for this time in each run.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "load")]
-    repeated_for: Option<Duration>,
+    #[command(flatten)]
+    work: ServerWork,
     #[command(flatten)]
     timing: Timing,
     /// The program to record, and its arguments.
@@ -120,7 +112,6 @@ fn strategy(text: &str) -> Result<Strategy, String> {
 impl Command {
     /// Records if necessary, measures, and shows the advice.
     pub fn run(mut self) -> Result<ExitCode, Failure> {
-        self.refuse_unrecorded_server()?;
         if !self.program.is_empty() {
             self.conditions = self.conditions.with_stdin()?;
         }
@@ -135,6 +126,7 @@ impl Command {
         let recorded_stdin = trace.manifest().notes.get("stdin").and_then(Value::as_str);
         self.conditions.stdin = self.conditions.stdin.or(recorded_stdin.map(PathBuf::from));
         gather::restore_environment(trace.manifest());
+        self.work = std::mem::take(&mut self.work).or_as_recorded(trace.manifest());
         let runner = self.timing.runner()?;
         if let Some(recorded) = &recorded {
             // From here on, a signal ends the measurement, and what was found is shown.
@@ -162,28 +154,11 @@ impl Command {
         })
     }
 
-    /// Refuses to record a server: it does not end by itself, and its load is not for this command.
-    fn refuse_unrecorded_server(&self) -> Result<(), Failure> {
-        if self.load.is_none() || self.program.is_empty() {
-            return Ok(());
-        }
-        let words: Vec<String> =
-            self.program.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-        let help = format!(
-            "{}mallard record -o NAME -- {}, give it work, end it, and then: {}",
-            own_assignments(),
-            words.join(" "),
-            Typed::of(self).advise("NAME", "")
-        );
-        let what = "a server with a load is advised on from a recording, and none is named";
-        Err(Failure::new(what, "nothing was recorded", help).with_status(USAGE))
-    }
-
     /// A runner of the program, with its load.
     fn runner(&self, plain: Runner) -> Runner {
         Runner {
-            load: self.load.clone(),
-            repeated_for: self.repeated_for,
+            load: self.work.load.clone(),
+            repeated_for: self.work.repeated_for,
             ..self.conditions.runner(plain)
         }
     }
@@ -200,26 +175,22 @@ impl Command {
             // The result of this command goes to stdout, so the program must not write there.
             out: if is_read_by_programs { Out::Stderr } else { Out::Same },
         };
-        let command =
-            record::Command::of(&self.program, self.output.clone(), &self.follow, streams);
+        let output = self.output.clone();
+        let command = record::Command::of(&self.program, output, &self.follow, &self.work, streams);
         Ok(Some(command.record()?.1))
     }
 
     /// Reads the evidence of the trace.
     fn evidence(&self, trace: &Trace, budget: &Budget) -> Result<Evidence, Failure> {
         let _step = budget.step("looking for regions");
-        let mut evidence = gather::gather(trace)?;
+        let mut evidence = gather::gather(trace, &self.work)?;
         evidence.min_gain = self.timing.min_gain;
         evidence.typed = Typed::of(self);
         let program = &mut evidence.program;
         if !self.program.is_empty() {
             let words = self.program.iter().map(|word| quoted(&word.to_string_lossy()));
             program.command = Some(words.collect::<Vec<_>>().join(" "));
-            program.cannot_run = gather::crash(trace.manifest());
-        }
-        if self.load.is_some() && gather::was_ended(trace.manifest()) {
-            // A signal ends a server, but that is no crash.
-            program.cannot_run = None;
+            program.cannot_run = gather::crash(trace.manifest(), &self.work);
         }
         if self.no_try {
             program.cannot_run = Some("--no-try was given".to_string());
@@ -240,7 +211,10 @@ impl Command {
         let follow = unrecorded(manifest).map_or("", |_| "--follow fork,exec ");
         let program = evidence.program.command.as_deref().unwrap_or("PROG ARGS");
         let again = match self.program.is_empty() {
-            true => evidence.typed.run(&format!("mallard record {follow}-- {program}")),
+            true => {
+                let load = evidence.typed.load();
+                evidence.typed.run(&format!("mallard record {follow}{load}-- {program}"))
+            }
             false => evidence.typed.advise("", &format!("{follow}-- {program}")),
         };
         let what = match unrecorded(manifest) {
@@ -293,20 +267,14 @@ impl Command {
         }
     }
 
-    /// Records the program a second time if wink-out may help. A server is not recorded again, because
-    /// its load would have to be the same.
+    /// Records the program a second time if wink-out may help.
     fn record_again(
         &self,
         words: &[OsString],
         evidence: &mut Evidence,
         budget: &Budget,
     ) -> Result<(), Failure> {
-        if self.load.is_some() {
-            let why = "a server is not recorded again: --again names one that you make";
-            again::leave_out(evidence, why.to_string());
-            return Ok(());
-        }
-        let (conditions, follow) = (&self.conditions, &self.follow);
-        again::check(&Again { words, conditions, follow }, evidence, budget)
+        let (conditions, follow, work) = (&self.conditions, &self.follow, &self.work);
+        again::check(&Again { words, conditions, follow, work }, evidence, budget)
     }
 }

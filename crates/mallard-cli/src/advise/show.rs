@@ -12,7 +12,7 @@ use crate::output::terminal::say;
 use crate::output::units::{bytes, plural, time};
 use crate::report::ADVICE_FILE;
 use crate::turns::timing::Timing;
-use crate::turns::words::needs;
+use crate::turns::words::replayed;
 use serde_json::{json, Value};
 use std::io::Write;
 use std::path::Path;
@@ -282,13 +282,7 @@ fn forced_json(forced: &Forced) -> Value {
 /// The result of a strategy that the user asked for, as JSON.
 fn wish(forced: &Forced) -> String {
     let mut text = match &forced.played {
-        Some(played) => format!(
-            "With {}, the calls and pages of the program would need {}, and {}. Locality is not \
-             estimated.\n",
-            in_words(&forced.name),
-            needs(&played.cpu, "CPU time of the program"),
-            needs(&played.memory, "memory of the heap")
-        ),
+        Some(played) => replayed(&in_words(&forced.name), &played.cpu, &played.memory) + "\n",
         None => format!("{} could not be played.\n", in_words(&forced.name)),
     };
     if forced.dangling == 0 {

@@ -30,10 +30,10 @@ impl Typed {
     pub fn of(command: &Command) -> Typed {
         let stdin = command.conditions.stdin.as_deref().map(quoted_path);
         let mut measured = of_conditions(&command.conditions);
-        if let Some(load) = &command.load {
+        if let Some(load) = &command.work.load {
             measured.push(format!("--load {}", quoted(load)));
         }
-        measured.extend(command.repeated_for.map(|time| format!("--for {}", seconds(time))));
+        measured.extend(command.work.repeated_for.map(|time| format!("--for {}", seconds(time))));
         measured.extend(command.timing.typed());
         let mut advised = Vec::new();
         if let Some(function) = &command.region {
@@ -65,6 +65,13 @@ impl Typed {
         let name = ["mallard try", "mallard verify"].into_iter().find(|n| command.starts_with(n));
         let (name, rest) = command.split_at(name.map_or(command.len(), str::len));
         format!("{}{name}{options}{rest}", self.set)
+    }
+
+    /// The work of a server, as options of a command.
+    pub fn load(&self) -> String {
+        let is_load =
+            |option: &&String| ["--load ", "--for "].iter().any(|o| option.starts_with(o));
+        self.measured.iter().filter(is_load).map(|option| format!("{option} ")).collect()
     }
 
     /// A command that runs the program once.

@@ -51,7 +51,7 @@ pub fn part(manifest: &Manifest) -> Option<String> {
         return Some(format!(
             "{} of the CPU time is of programs that it runs, which were not recorded: {}",
             percent(share),
-            command(manifest, "mallard record --follow fork,exec --")
+            command(manifest, &format!("mallard record --follow fork,exec {}--", load(manifest)))
         ));
     }
     if let Some(window) = text("window") {
@@ -62,6 +62,12 @@ pub fn part(manifest: &Manifest) -> Option<String> {
     }
     let is_much = lost as f64 > MISSING_MAX * (events + lost) as f64;
     is_much.then(|| format!("{} events are missing", count(lost)))
+}
+
+/// The option that gives a server its work again. Empty for other programs.
+fn load(manifest: &Manifest) -> String {
+    let load = manifest.notes.get("load").and_then(Value::as_str);
+    load.map_or(String::new(), |load| format!("--load {} ", quoted(load)))
 }
 
 /// The share of the CPU time that belongs to processes that were not recorded. `None` if the share is

@@ -2,6 +2,7 @@
 
 use super::launch::Running;
 use super::ring::{self, Ring};
+use super::serving::{ServerWork, Serving};
 use super::session::{Limits, Session, Start};
 use super::system::address_space_limit;
 use super::unrecorded::RecordedTime;
@@ -18,14 +19,14 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Records every allocation of a program, with its call stack.
 ///
 /// The program is not rebuilt. It has the terminal and receives signals as usual, and the command
-/// ends with its exit status. The result is a folder NAME.mallard, which `mallard stats`, `sites`
+/// ends with its exit status (with --load, with 0). The result is a folder NAME.mallard, which `mallard stats`, `sites`
 /// and other commands read.
 #[derive(clap::Args)]
 pub struct Command {
@@ -50,6 +51,8 @@ pub struct Command {
     /// ends when all of them have ended.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) follow: Vec<Follow>,
+    #[command(flatten)]
+    pub(super) work: ServerWork,
     /// What a thread does when it allocates faster than the events can be written.
     #[arg(long, value_enum, default_value = "block")]
     on_full: OnFull,
@@ -130,6 +133,7 @@ impl Command {
         program: &[OsString],
         output: Option<PathBuf>,
         follow: &[Follow],
+        work: &ServerWork,
         streams: Streams,
     ) -> Command {
         Command {
@@ -139,6 +143,7 @@ impl Command {
             sample: 0,
             window: None,
             follow: follow.to_vec(),
+            work: work.clone(),
             on_full: OnFull::Block,
             max_size: 16 << 30,
             debug_dir: Vec::new(),
@@ -195,6 +200,7 @@ impl Command {
         )
         .inspect_err(|_| names.remove_stream())?;
         let ends_by_signals = running.ends_by_signals();
+        let serving = Serving::begin(&self.work, &running);
         let limits = Limits { window: self.window.clone(), max_bytes: self.max_size };
         let recorded = RecordedTime::new(running.process(), &path, &self.follow);
         let session = Session::new(ring, running, file, writer, limits, start, recorded);
@@ -206,9 +212,12 @@ impl Command {
             )
             .with_status(MALLARD_FAILED)
         })?;
+        let served = serving.map(Serving::finish);
+        let command = &self;
         let summary =
-            summary::Summary { command: &self, path: &path, names: &names, header, outcome };
-        let status = summary.finish()?;
+            summary::Summary { command, path: &path, names: &names, header, outcome, served };
+        let status =
+            summary.finish().inspect_err(|_| ends_by_signals.store(false, Ordering::Relaxed))?;
         Ok((status, Recorded { trace: names.trace, ends_by_signals }))
     }
 

@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The signals that ask a program to end.
+const ENDS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
 /// How a program ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
@@ -120,6 +123,8 @@ pub struct Running {
     signals: SignalsInfo<WithOrigin>,
     /// Set when the program has ended. From then on, SIGINT and similar signals end this process.
     has_ended: Arc<AtomicBool>,
+    /// Whether a signal came that asks a program to end.
+    pub was_interrupted: bool,
 }
 
 impl Running {
@@ -135,7 +140,7 @@ impl Running {
         let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH];
         let signals = SignalsInfo::<WithOrigin>::new(signals).map_err(|e| refused(path, &e))?;
         let has_ended = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        for signal in ENDS {
             signal_hook::flag::register_conditional_default(signal, has_ended.clone())
                 .map_err(|e| refused(path, &e))?;
         }
@@ -150,7 +155,8 @@ impl Running {
         streams.apply(&mut command, path)?;
         let child = command.spawn().map_err(|e| refused(path, &e))?;
         let process = Pid::from_raw(child.id() as i32);
-        Ok(Running { process, end: end_descriptor(process), signals, has_ended })
+        let end = end_descriptor(process);
+        Ok(Running { process, end, signals, has_ended, was_interrupted: false })
     }
 
     /// A flag that is set when the program has ended. While the flag is set, SIGINT, SIGTERM and
@@ -174,6 +180,7 @@ impl Running {
             // The terminal sends SIGINT, SIGQUIT and others to the program as well as to this
             // process. Only signals that a process sent to this one alone are passed on.
             let is_from_user = matches!(signal.cause, Cause::Sent(_));
+            self.was_interrupted |= ENDS.contains(&signal.signal);
             if let (true, Ok(signal)) = (is_from_user, Signal::try_from(signal.signal)) {
                 let _ = kill(self.process, signal); // the program may have ended
             }

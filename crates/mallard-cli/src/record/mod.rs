@@ -2,20 +2,23 @@
 //!
 //! The recorder, `libmallard-record.so`, is preloaded into the program. `ring` is the memory that the
 //! recorder and this command share. `session` reads the ring while the program runs and writes a
-//! stream. At the end, the library `mallard_trace` makes tables of the stream. `launch`, `library` and
-//! `program` find and start programs, and also serve other commands.
+//! stream; `serving` gives work to a server meanwhile. At the end, the library `mallard_trace` makes
+//! tables of the stream. `launch`, `library` and `program` find and start programs, and also serve
+//! other commands.
 
 #[cfg(feature = "recordings")]
 mod bound;
 #[cfg(feature = "recordings")]
 mod command;
-mod launch;
+pub mod launch;
 mod library;
 #[cfg(feature = "recordings")]
 pub mod names;
 mod program;
 #[cfg(feature = "recordings")]
 mod ring;
+#[cfg(feature = "recordings")]
+mod serving;
 #[cfg(feature = "recordings")]
 mod session;
 #[cfg(feature = "recordings")]
@@ -33,8 +36,10 @@ mod unrecorded;
 pub use bound::{bound, part, shares, unrecorded};
 #[cfg(feature = "recordings")]
 pub use command::{Command, Follow, Recorded};
-pub use launch::{end_descriptor, reap, refused, stdin_file, Ended, Out, Streams};
+pub use launch::{refused, stdin_file, Ended, Out, Streams};
 pub use library::{find as find_recorder, find_beside, must_be_library};
 pub use program::{examine, find as find_program, script, Finding};
+#[cfg(feature = "recordings")]
+pub use serving::ServerWork;
 #[cfg(feature = "recordings")]
 pub use ticks::has_constant_counter as has_counter;

@@ -4,13 +4,14 @@
 use super::bound::{bound, part};
 use super::launch::{stdin_file, Ended};
 use super::names::Names;
+use super::serving::Unserved;
 use super::session::Outcome;
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::tell;
 use crate::error::Failure;
 use crate::import::with_progress;
 use crate::output::shell::concerns_malloc;
-use crate::output::shell::quoted_path;
+use crate::output::shell::{quoted, quoted_path};
 use crate::output::units::{bytes, count, percent, plural, time};
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
@@ -29,12 +30,18 @@ pub struct Summary<'a> {
     pub names: &'a Names,
     pub header: Header,
     pub outcome: Outcome,
+    /// How often the load of a server succeeded, or why it failed. `None` without a load.
+    pub served: Option<Result<u64, Unserved>>,
 }
 
 impl Summary<'_> {
-    /// Makes the trace, prints the summary, and returns the status of the program.
+    /// Makes the trace, prints the summary, and returns the status of the program. The status of a
+    /// server is 0, however it ends after its load.
     pub fn finish(self) -> Result<ExitCode, Failure> {
-        let status = ExitCode::from(self.outcome.ended.exit_code());
+        let status = match &self.served {
+            None => ExitCode::from(self.outcome.ended.exit_code()),
+            Some(_) => ExitCode::SUCCESS,
+        };
         if !self.outcome.is_attached {
             self.names.remove_stream();
             return Err(self.not_loaded());
@@ -78,7 +85,35 @@ impl Summary<'_> {
         } else if !self.command.quiet {
             tell(self.text(manifest).trim_end());
         }
-        Ok(status)
+        match &self.served {
+            Some(Err(_)) if self.outcome.was_interrupted => {
+                Ok(ExitCode::from(self.outcome.ended.exit_code()))
+            }
+            Some(Err(why)) => Err(self.not_served(why)),
+            _ => Ok(status),
+        }
+    }
+
+    /// The error for a server that was not given all of its work.
+    fn not_served(&self, why: &Unserved) -> Failure {
+        let words = self.command.program.iter().map(|word| quoted(&word.to_string_lossy()));
+        let program = words.collect::<Vec<_>>().join(" ");
+        let load = quoted(self.command.work.load.as_deref().unwrap_or_default());
+        let (what, help) = match why {
+            Unserved::Ended => (
+                format!(
+                    "the program ended before its load did: {}",
+                    how_it_ended(&self.outcome.ended)
+                ),
+                format!("{program}: a server must run in the foreground until a signal ends it"),
+            ),
+            Unserved::Failed(how) => {
+                (how.clone(), format!("sh -c {load}: this must succeed while {program} runs"))
+            }
+        };
+        let trace = self.names.trace.display();
+        let state = format!("the program has ended, and its events until then are in {trace}");
+        Failure::new(what, state, help).with_status(MALLARD_FAILED)
     }
 
     /// The error for a program that ran without the recorder.
@@ -165,6 +200,12 @@ impl Summary<'_> {
         if let Some(why) = self.stopped() {
             notes.insert("stopped".to_string(), why.into());
         }
+        if let (Some(load), Some(Ok(count))) = (&self.command.work.load, &self.served) {
+            notes.insert("load".to_string(), load.clone().into());
+            notes.insert("loads".to_string(), (*count).into());
+            let seconds = self.command.work.repeated_for.map(|time| time.as_secs_f64());
+            notes.insert("load_seconds".to_string(), seconds.into());
+        }
         notes
     }
 
@@ -190,6 +231,9 @@ impl Summary<'_> {
                 bytes(limit),
                 bytes(self.outcome.ring_bytes)
             );
+        }
+        if let Some(Ok(count)) = self.served {
+            text += &format!("  the load ran {}\n", plural(count, "time"));
         }
         let own = self.own_ns(events);
         if own > 0.0 {

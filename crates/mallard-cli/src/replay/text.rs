@@ -6,7 +6,7 @@ use super::chosen::Candidate;
 use super::report::Report;
 use crate::output::shell::quoted_path;
 use crate::output::units::{bytes, percent, plural, time};
-use crate::turns::words::needs;
+use crate::turns::words::replayed;
 use crate::verdict::{Judgement, Verdict};
 
 impl Report<'_> {
@@ -89,13 +89,7 @@ impl Report<'_> {
             return format!("Nothing was measured.{cut}");
         }
         let text = match self.best() {
-            Some((candidate, cpu, memory)) => format!(
-                "With {}, the calls and pages of the program would need {}, and {}. Locality is not \
-                 estimated.",
-                candidate.name,
-                needs(cpu, "CPU time of the program"),
-                needs(memory, "memory of the heap")
-            ),
+            Some((candidate, cpu, memory)) => replayed(&candidate.name, cpu, memory),
             None => {
                 let most = self.cpu.candidates.iter().map(|c| c.high).fold(0.0, f64::max);
                 match self.is_open() {

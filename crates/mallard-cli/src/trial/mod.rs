@@ -45,7 +45,7 @@ const REPLAY_PART: u32 = 4;
 /// The program is not rebuilt. It runs many times, and its output is compared with that of the
 /// first run: an allocator under which the output differs is reported. stdin is empty unless
 /// --stdin or a redirection names a file. Mallocs that cannot win are dropped after a few runs, and
-/// the last two or three have most of the budget. CPU time includes processes that the program waits
+/// the last two to four have most of the budget. CPU time includes processes that the program waits
 /// for. Peak RSS is that of the largest process. A difference counts from --min-gain on; CPU time and memory have a verdict
 /// each: gain, loss, no difference or not measurable.
 #[derive(clap::Args)]

@@ -1,9 +1,11 @@
-//! One measured process: starts it, reads its output, and waits for its end or kills it.
+//! One measured process: starts it, reads its output, and waits for its end or kills it. Also the reasons
+//! why a run of it has no figures.
 
 use super::orphans;
+use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
-use crate::record::{end_descriptor, reap, refused, Ended};
+use crate::record::launch::{end_descriptor, reap, refused, Ended};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::libc;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -108,6 +110,36 @@ pub enum End {
     TooLong,
     /// The user interrupted mallard, and the process was killed.
     Interrupted,
+}
+
+/// The reason why a run has no figures.
+pub enum Stop {
+    /// The user interrupted mallard.
+    Interrupted,
+    /// The program ran for too long, and was killed.
+    TooLong,
+    /// The program, or its load, failed in this way.
+    Broken(String),
+    /// The load ran for too long in this way, and was killed.
+    LoadHangs(String),
+    /// Mallard, the setup or the start failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        let what = format!("cannot wait for the program: {}", error.to_string().to_lowercase());
+        let state = "the measurement was stopped";
+        Stop::Failed(
+            Failure::new(what, state, "the same command again").with_status(MALLARD_FAILED),
+        )
+    }
 }
 
 /// A running process. If the value is dropped, the process and its process group are killed.
@@ -303,6 +335,23 @@ fn die_with_parent(command: &mut Command) {
     };
     // SAFETY: the function makes one system call, which is allowed between fork and exec.
     unsafe { command.pre_exec(set) };
+}
+
+/// How a process ended, in words.
+pub fn ending(status: i32, output: &Output) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    let how = match (status.signal(), status.code()) {
+        (Some(signal), _) => match Signal::try_from(signal) {
+            Ok(name) => format!("ended by signal {signal} ({name})"),
+            Err(_) => format!("ended by signal {signal}"),
+        },
+        (None, code) => format!("status {}", code.unwrap_or(-1)),
+    };
+    match output.last_error() {
+        Some(line) => format!("{how}: {line}"),
+        None => how,
+    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,16 @@
 //! column, in random order: the base, the base again as its control, and each candidate. The blocks of
 //! the choice find the best candidates, and fresh blocks measure these again (see `verdict::fresh`).
 //!
-//! `child` is one process, and `subject` one run. `blocks` runs subjects in turns, through the trait in
-//! `runs`. `race` drops candidates early that cannot win. `measured` is the result. `terminal` and
-//! `orphans` recognise programs that need a terminal or input, or leave processes running. `timing` has
-//! options, `host` finds what disturbs measurements on this machine, and `words` shows judgements.
+//! `child` is one process, `subject` one run, and `load` the work of a server. `blocks` runs subjects in
+//! turns, through the trait in `runs`. `race` drops candidates early that cannot win. `measured` is the
+//! result. `terminal` and `orphans` recognise programs that need a terminal or input, or leave processes
+//! running. `timing` has options, `host` finds what disturbs measurements on this machine, and `words`
+//! shows judgements.
 
 pub mod blocks;
-mod child;
+pub mod child;
 pub mod host;
+pub mod load;
 pub mod measured;
 pub mod orphans;
 mod outputs;

@@ -42,13 +42,24 @@ pub fn kill_all(program: Pid) {
 
 /// The children of this process without `program`. Empty if the kernel does not list children.
 fn orphans(program: Pid) -> Vec<Pid> {
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    children(Pid::this()).into_iter().filter(|process| *process != program).collect()
+}
+
+/// The processes that a process has started and that still run, and those that they have started.
+pub fn descendants(process: Pid) -> Vec<Pid> {
+    let of = |child: Pid| [child].into_iter().chain(descendants(child));
+    children(process).into_iter().flat_map(of).collect()
+}
+
+/// The children of a process. Empty if the kernel does not list children.
+fn children(process: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let numbers: Vec<i32> = lists
+    lists
         .flat_map(|list| list.split(' ').filter_map(|n| n.parse().ok()).collect::<Vec<_>>())
-        .collect();
-    numbers.into_iter().map(Pid::from_raw).filter(|process| *process != program).collect()
+        .map(Pid::from_raw)
+        .collect()
 }
 
 /// The name of a process. `None` if the process has ended.

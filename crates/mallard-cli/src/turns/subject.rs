@@ -1,22 +1,18 @@
 //! A program under one allocator, and one run of it.
 
-pub use super::child::Output;
+pub use super::child::{ending, Output, Stop};
 use super::child::{Child, End, Seen, Start};
+use super::load::{self, Load};
 use super::orphans;
-use crate::error::status::MALLARD_FAILED;
-use crate::error::Failure;
-use crate::output::shell::quoted;
-use crate::output::units::time;
 use crate::record::Ended;
 use nix::sys::signal::Signal;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time in which a server must start: the command that loads it must succeed once by then.
+/// The time in which a server must start.
 const START: Duration = Duration::from_secs(10);
 /// The time in which a server must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
@@ -82,36 +78,6 @@ pub struct Run {
     pub left: Vec<String>,
     /// The time of the whole run, setup included.
     pub took: Duration,
-}
-
-/// The reason why a run has no figures.
-pub enum Stop {
-    /// The user interrupted mallard.
-    Interrupted,
-    /// The program ran for too long, and was killed.
-    TooLong,
-    /// The program, or its load, failed in this way.
-    Broken(String),
-    /// The load ran for too long in this way, and was killed.
-    LoadHangs(String),
-    /// Mallard, the setup or the start failed.
-    Failed(Failure),
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        let what = format!("cannot wait for the program: {}", error.to_string().to_lowercase());
-        let state = "the measurement was stopped";
-        Stop::Failed(
-            Failure::new(what, state, "the same command again").with_status(MALLARD_FAILED),
-        )
-    }
 }
 
 /// How to run a subject this time.
@@ -195,66 +161,22 @@ impl Runner {
 
     /// Runs the load against the program, and then ends the program.
     fn serve(&self, mut server: Child, load: &str, limit: Duration) -> Result<Run, Stop> {
-        let output = self.first_load(&mut server, load, limit)?;
-        let begin = Instant::now();
-        let mut count = 1;
-        let mut last = begin;
-        while self.repeated_for.is_some_and(|time| begin.elapsed() < time) {
-            self.alive(&mut server)?;
-            let (status, again) = self.load(load, limit)?;
-            if status != 0 {
-                return Err(Stop::Broken(format!("the load failed: {}", ending(status, &again))));
-            }
-            count += 1;
-            last = Instant::now();
-        }
-        self.alive(&mut server)?;
+        let (repeated_for, interrupted) = (self.repeated_for, &*self.interrupted);
+        let load = Load { command: load, repeated_for, start: START, limit, interrupted };
+        let served = load.run(|| self.alive(&mut server))?;
         let ended = terminate(&mut server)?;
         // The first load includes the start of the program. Of several loads, the first does not count.
-        let wall = if count > 1 {
-            (last - begin) * count as u32 / (count as u32 - 1)
-        } else {
-            begin - server.begin
+        let wall = match served.count as u32 {
+            1 => served.first - server.begin,
+            count => (served.last - served.first) * count / (count - 1),
         };
-        let seen = server.seen;
         Ok(Run {
-            figures: Figures::of(&ended, wall, count),
-            output,
+            figures: Figures::of(&ended, wall, served.count),
+            output: served.output,
             status: 0,
-            seen,
+            seen: server.seen,
             left: Vec::new(),
             took: wall,
-        })
-    }
-
-    /// Repeats the load until it succeeds for the first time.
-    fn first_load(&self, server: &mut Child, load: &str, limit: Duration) -> Result<Output, Stop> {
-        let begin = Instant::now();
-        loop {
-            self.alive(server)?;
-            let (status, output) = self.load(load, limit)?;
-            if status == 0 {
-                return Ok(output);
-            }
-            if begin.elapsed() > START {
-                let seconds = START.as_secs();
-                let how = ending(status, &output);
-                return Err(Stop::Broken(format!(
-                    "the load did not succeed within {seconds} s: {how}"
-                )));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Runs the load once.
-    fn load(&self, load: &str, limit: Duration) -> Result<(i32, Output), Stop> {
-        self.shell(load, limit).map_err(|stop| match stop {
-            Stop::TooLong => Stop::LoadHangs(format!(
-                "the load did not end within {}, and was killed",
-                time(limit.as_nanos() as f64)
-            )),
-            stop => stop,
         })
     }
 
@@ -274,34 +196,9 @@ impl Runner {
 
     /// Runs the setup, if there is one.
     pub fn set_up(&self) -> Result<(), Stop> {
-        let Some(setup) = &self.setup else { return Ok(()) };
-        let (status, output) = self.shell(setup, Duration::MAX)?;
-        if status == 0 {
-            return Ok(());
-        }
-        let what = format!("the setup '{setup}' failed: {}", ending(status, &output));
-        let state = "the measurement was stopped";
-        Err(Failure::new(what, state, format!("sh -c {}", quoted(setup)))
-            .with_status(MALLARD_FAILED)
-            .into())
-    }
-
-    /// Runs a shell command in the environment of the user.
-    fn shell(&self, command: &str, limit: Duration) -> Result<(i32, Output), Stop> {
-        let words = ["sh", "-c", command].map(OsString::from).to_vec();
-        let mut child = Child::start(&Start {
-            path: "/bin/sh".into(),
-            words,
-            variables: Vec::new(),
-            stdin: None,
-            captures: true,
-            orphans: None,
-            library: None,
-        })?;
-        match child.wait(limit, &self.interrupted)? {
-            End::Ended(ended, _) => Ok((ended.status, std::mem::take(&mut child.output))),
-            End::TooLong => Err(Stop::TooLong),
-            End::Interrupted => Err(Stop::Interrupted),
+        match &self.setup {
+            Some(setup) => load::set_up(setup, &self.interrupted),
+            None => Ok(()),
         }
     }
 }
@@ -312,21 +209,4 @@ fn terminate(server: &mut Child) -> Result<Ended, Stop> {
     let begin = Instant::now();
     while begin.elapsed() < GRACE && !server.poll(Duration::from_millis(50))? {}
     Ok(server.finish()?)
-}
-
-/// How a process ended, in words.
-pub fn ending(status: i32, output: &Output) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    let status = std::process::ExitStatus::from_raw(status);
-    let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => match Signal::try_from(signal) {
-            Ok(name) => format!("ended by signal {signal} ({name})"),
-            Err(_) => format!("ended by signal {signal}"),
-        },
-        (None, code) => format!("status {}", code.unwrap_or(-1)),
-    };
-    match output.last_error() {
-        Some(line) => format!("{how}: {line}"),
-        None => how,
-    }
 }

@@ -40,6 +40,15 @@ pub fn lacks_fresh(measured: &Measured) -> Option<String> {
     measured.lacks_fresh.then(|| note.to_string())
 }
 
+/// What a replay shows of an allocator, in a sentence.
+pub fn replayed(name: &str, cpu: &Judgement, memory: &Judgement) -> String {
+    let [time, memory] = [needs(cpu, "CPU time"), needs(memory, "memory in the heap")];
+    format!(
+        "With {name}, the program would need {time} for its calls and page faults, and {memory}. \
+         Locality is not estimated."
+    )
+}
+
 /// A saving in words: `3.1 % less CPU time (2.5 to 3.6 %)`.
 pub fn needs(of: &Judgement, what: &str) -> String {
     let size = |share: f64| percent(share.abs());

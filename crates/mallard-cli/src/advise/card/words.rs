@@ -391,9 +391,11 @@ fn saved(of: &Candidate) -> String {
 fn proof(by: By) -> &'static str {
     match by {
         By::Try => "runs of the program itself show it",
-        By::Replay => "replays of a recording say so, and the changed program has to prove it",
+        By::Replay => {
+            "replays of the recording predict that, and only the changed program can show it"
+        }
         By::Account => {
-            "arithmetic over a recording says so, and the changed program has to prove it"
+            "that is computed from the recording, and only the changed program can show it"
         }
     }
 }

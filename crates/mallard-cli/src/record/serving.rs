@@ -1,0 +1,141 @@
+//! Gives work to a server while it is recorded, and then ends the server.
+
+use super::launch::Running;
+use crate::turns::child::Stop;
+use crate::turns::load::Load;
+use crate::turns::orphans::descendants;
+use mallard_trace::manifest::Manifest;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The times in which a recorded server must start, and must end after SIGTERM. It is slower than one that
+/// is not recorded.
+const START: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_secs(30);
+/// How often this thread looks whether the server has ended.
+const PAUSE: Duration = Duration::from_millis(10);
+/// A load fails when its server ends, perhaps this time before the end is known.
+const CRASH: Duration = Duration::from_millis(200);
+
+/// The work of a server: a shell command, and the time for which it is repeated.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ServerWork {
+    /// A shell command that gives work to a server. The program is started, CMD is repeated until it
+    /// succeeds, for at most 30 seconds, and the program is ended by SIGTERM, or by SIGKILL 30 seconds
+    /// later. CMD must end by itself, also while the server does not answer yet. The exit status is 0,
+    /// or 125 if the load fails.
+    #[arg(long, value_name = "CMD")]
+    pub load: Option<String>,
+    /// Repeats the load for this time.
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::parse::duration, requires = "load")]
+    pub repeated_for: Option<Duration>,
+}
+
+impl ServerWork {
+    /// This work, or that of a recording if there is none.
+    pub fn or_as_recorded(self, manifest: &Manifest) -> ServerWork {
+        if self.load.is_some() {
+            return self;
+        }
+        let load = manifest.notes.get("load").and_then(Value::as_str).map(str::to_string);
+        let seconds = manifest.notes.get("load_seconds").and_then(Value::as_f64);
+        let time = seconds.filter(|_| load.is_some()).map(Duration::try_from_secs_f64);
+        ServerWork { load, repeated_for: time.and_then(Result::ok) }
+    }
+
+    /// Whether each run with this work does as much as the recorded run. That is unknown if the work was
+    /// repeated for some time, or was not recorded.
+    pub fn is_that_of(&self, manifest: &Manifest) -> bool {
+        let note = |name: &str| manifest.notes.get(name);
+        let recorded = note("load").and_then(Value::as_str);
+        let is_once = note("loads").and_then(Value::as_u64) == Some(1);
+        let is_server = self.load.is_some();
+        self.load.as_deref() == recorded && (!is_server || is_once && self.repeated_for.is_none())
+    }
+}
+
+/// Why a server was not given all of its work.
+#[derive(Debug)]
+pub enum Unserved {
+    /// The server had ended.
+    Ended,
+    /// The load failed in this way.
+    Failed(String),
+}
+
+/// A thread that gives a server its work.
+pub struct Serving(JoinHandle<Result<u64, Unserved>>);
+
+impl Serving {
+    /// Begins to give work to a server that was just started. `None` if there is no load.
+    pub fn begin(work: &ServerWork, running: &Running) -> Option<Serving> {
+        let (command, repeated_for) = (work.load.clone()?, work.repeated_for);
+        let process = Pid::from_raw(running.process() as i32);
+        let has_ended = running.ends_by_signals();
+        Some(Serving(std::thread::spawn(move || {
+            let (limit, interrupted) = (Duration::MAX, &*has_ended);
+            let load = Load { command: &command, repeated_for, start: START, limit, interrupted };
+            let served = load.run(|| alive(&has_ended)).map_err(|stop| why(stop, &has_ended));
+            end(process, &has_ended);
+            Ok(served?.count)
+        })))
+    }
+
+    /// Waits for the end of the load, and returns how often the command succeeded.
+    pub fn finish(self) -> Result<u64, Unserved> {
+        self.0.join().unwrap_or(Err(Unserved::Ended))
+    }
+}
+
+/// Fails if the server has ended.
+fn alive(has_ended: &AtomicBool) -> Result<(), Stop> {
+    match has_ended.load(Ordering::Relaxed) {
+        true => Err(Stop::Interrupted),
+        false => Ok(()),
+    }
+}
+
+/// Why a load stopped. If the server ends soon, the load failed because of that.
+fn why(stop: Stop, has_ended: &AtomicBool) -> Unserved {
+    let begin = Instant::now();
+    while begin.elapsed() < CRASH && !has_ended.load(Ordering::Relaxed) {
+        std::thread::sleep(PAUSE);
+    }
+    match stop {
+        _ if has_ended.load(Ordering::Relaxed) => Unserved::Ended,
+        Stop::Broken(how) | Stop::LoadHangs(how) => Unserved::Failed(how),
+        Stop::Failed(failure) => Unserved::Failed(failure.what().to_string()),
+        Stop::Interrupted | Stop::TooLong => Unserved::Ended,
+    }
+}
+
+/// Ends a server and the processes that it has started, by SIGTERM, or by SIGKILL if that does not help.
+/// The ring has all events, so none is lost.
+fn end(process: Pid, has_ended: &AtomicBool) {
+    if has_ended.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut all = descendants(process);
+    all.insert(0, process);
+    let signal = |signal: Signal, all: &[Pid]| {
+        for process in all {
+            let _ = kill(*process, signal); // the process may have ended
+        }
+    };
+    signal(Signal::SIGTERM, &all);
+    let begin = Instant::now();
+    let is_over = |all: &[Pid]| {
+        has_ended.load(Ordering::Relaxed) && all[1..].iter().all(|p| kill(*p, None).is_err())
+    };
+    while begin.elapsed() < GRACE && !is_over(&all) {
+        std::thread::sleep(PAUSE);
+    }
+    if !is_over(&all) {
+        all.extend(descendants(process));
+        signal(Signal::SIGKILL, &all);
+    }
+}

@@ -1,0 +1,149 @@
+//! Tests `mallard record` and `mallard advise` with a server that `--load` gives work.
+//!
+//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
+//! a C compiler. `./x test` builds both and runs them.
+
+mod support;
+
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::time::{Duration, Instant};
+use support::{Folder, MALLARD};
+
+/// A server that takes a file as a request, allocates 1,000 blocks for it, and answers by another file.
+const SERVER: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void* volatile p;
+static void answer(void) {
+    for (int i = 0; i < 1000; ++i) { p = malloc(i + 16); free(p); }
+    unlink("request");
+    close(creat("answer", 0600));
+}
+int main(void) {
+    close(creat("ready", 0600));
+    for (;; usleep(1000)) if (access("request", F_OK) == 0) answer();
+}
+"#;
+
+/// The load: one request.
+const REQUEST: &str =
+    "test -e ready && touch request && until test -e answer; do sleep 0.01; done; rm answer";
+
+fn server() -> Folder {
+    let folder = Folder::new();
+    folder.compile("server", SERVER, &["-O1"]);
+    folder
+}
+
+fn note(folder: &Folder, name: &str) -> Value {
+    folder.manifest("served.mallard")["notes"][name].clone()
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_server_is_recorded_while_a_load_uses_it_and_then_ended() {
+    let folder = server();
+    let ran = folder.mallard(&["record", "-o", "served", "--load", REQUEST, "--", "./server"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.errors().contains("the load ran 1 time\n"), "{}", ran.errors());
+    assert_eq!((note(&folder, "loads"), note(&folder, "load")), (1.into(), REQUEST.into()));
+    assert_eq!(note(&folder, "status"), 15, "SIGTERM ends the server");
+    assert_eq!(folder.manifest("served.mallard")["counts"]["allocations"], 1000);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_load_is_repeated_for_some_time() {
+    let folder = server();
+    let load = ["record", "-o", "served", "--load", REQUEST, "--for", "500ms", "--", "./server"];
+    let ran = folder.mallard(&load);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let loads = note(&folder, "loads").as_u64().unwrap();
+    assert!(loads > 1, "{loads}");
+    assert_eq!(folder.manifest("served.mallard")["counts"]["allocations"], 1000 * loads);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_load_that_fails_ends_the_server_and_keeps_its_events() {
+    let folder = server();
+    let load = ["--load", "test -e served-once || { touch served-once; exit 0; }; exit 3"];
+    let options =
+        [&["record", "--quiet", "-o", "served", "--for", "1m"], &load[..], &["--", "./server"]];
+    let ran = folder.mallard(&options.concat());
+    ran.refuses(125, "the load failed: status 3");
+    assert!(ran.errors().contains("sh -c 'test -e served-once"), "{}", ran.errors());
+    assert!(folder.path("served.mallard/manifest.json").exists(), "{}", ran.errors());
+    let ended = ["record", "--quiet", "-o", "short", "--load", "false", "--", "true"];
+    folder.mallard(&ended).refuses(125, "the program ended before its load did");
+    folder.mallard(&["record", "--for", "3s", "--", "true"]).refuses(2, "--load");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn advice_on_a_server_runs_it_with_its_load() {
+    let folder = server();
+    let options = ["advise", "--json", "--budget", "40s", "-o", "served"];
+    let load = ["--load", REQUEST, "--", "./server"];
+    let ran = folder.mallard(&[&options[..], &load[..]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert!(!advice["notes"].to_string().contains("ended by signal"), "{advice}");
+    assert_eq!(advice["run"]["cpu_by"], "runs", "{advice}");
+    // The recording says which load the server had.
+    fs::remove_file(folder.path("ready")).unwrap();
+    let ran = folder.mallard(&["advise", "--json", "--budget", "40s", "served"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let again: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!(again["run"]["cpu_by"], "runs", "{again}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_server_that_a_script_starts_is_ended_too() {
+    let folder = server();
+    fs::write(folder.path("start.sh"), "./server; true\n").unwrap();
+    let follow = ["record", "-o", "served", "--follow", "fork,exec", "--load", REQUEST];
+    let ran = folder.mallard(&[&follow[..], &["--", "sh", "start.sh"]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let counted = &folder.manifest("served.mallard")["counts"]["allocations"];
+    assert!(counted.as_u64().unwrap() >= 1000, "{counted}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_signal_to_the_recording_ends_server_and_load() {
+    let folder = server();
+    let options = ["record", "--quiet", "-o", "served", "--load", "touch begun; sleep 100"];
+    let mut command = folder.command(MALLARD);
+    let mut recording = command.args(options).args(["--", "./server"]).spawn().unwrap();
+    let begin = Instant::now();
+    while !folder.path("begun").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the load does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill(Pid::from_raw(recording.id() as i32), Signal::SIGTERM).unwrap();
+    let status = recording.wait().unwrap();
+    assert_eq!(status.code(), Some(128 + 15), "the status of the server");
+    assert!(begin.elapsed() < Duration::from_secs(60), "the load was not ended");
+    assert!(folder.path("served.mallard").exists());
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_server_is_not_run_in_another_folder_than_it_was_recorded_in() {
+    let folder = server();
+    let ran = folder.mallard(&["record", "-o", "served", "--load", REQUEST, "--", "./server"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let other = Folder::new();
+    let trace = folder.path("served.mallard").display().to_string();
+    let ran = other.mallard(&["advise", "--json", "--budget", "5s", &trace]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!(advice["run"]["cpu_by"], "recording", "{advice}");
+    assert!(!other.path("ready").exists() && !other.path("request").exists());
+}
