@@ -233,6 +233,31 @@ class Bare(X):
         self.x("try", "--", "ls")
         self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build", "rustc-web", "cargo-web"})
 
+    def test_installs_the_rust_that_each_distribution_has(self):
+        system = self.path / "os-release"
+        packages = self.tree / "tools/packages"
+        packages.write_text(re.sub(r"(?m)^os_release=\S+", f"os_release={system}", packages.read_text()))
+        self.has_apt("exit 0")
+        for text, wanted in (("ID=debian\nVERSION_ID=12", {"rustc-web", "cargo-web"}),
+                             ("ID=debian\nVERSION_ID=13", {"rustc", "cargo"}),
+                             ("ID=ubuntu\nVERSION_ID=24.04", {"rustc-1.85", "cargo-1.85"}),
+                             ("ID=mint\nID_LIKE='ubuntu debian'", {"rustc-1.85", "cargo-1.85"})):
+            system.write_text(text)
+            self.asked.write_text("")
+            self.x("try", "--", "ls")
+            self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"} | wanted, text)
+
+    def test_takes_the_cargo_of_a_version_that_ubuntu_has_beside_an_older_one(self):
+        self.has_compiler()
+        self.has_apt("exit 1")
+        self.has("cargo", "echo cargo 1.75.0")
+        for program in ("rustc", "rustdoc"):
+            self.has(f"{program}-1.85", "exit 0")
+        self.has("cargo-1.85", f'echo cargo 1.85.1; echo "$*" >>{self.asked}')
+        (self.path / "ln").symlink_to(shutil.which("ln"))
+        self.x("try", "--", "ls")
+        self.assertIn("build --locked --package mallard-cli", self.asked.read_text())
+
     def test_tries_the_program_in_the_folder_of_its_user_with_the_options_of_the_command(self):
         self.has_compiler()
         self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
