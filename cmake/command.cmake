@@ -2,12 +2,20 @@
 #
 # cargo downloads the libraries of the command when it builds for the first time. Where they cannot be
 # downloaded, the rest of Mallard is built without the command.
-find_program(CARGO cargo)
+file(STRINGS ${PROJECT_SOURCE_DIR}/Cargo.toml rust_version REGEX "^rust-version")
+string(REGEX MATCH "[0-9.]+" rust_version "${rust_version}")
+# Ubuntu has a recent cargo, under the name of its version, beside an older one.
+find_program(CARGO NAMES cargo-${rust_version} cargo)
 if(NOT CARGO)
-    message(STATUS "The command mallard is not built: there is no cargo (Debian: apt install cargo-web rustc-web)")
+    message(STATUS "The command mallard is not built: there is no cargo (Debian 12: apt install cargo-web rustc-web; "
+        "Debian 13: cargo; Ubuntu: cargo-${rust_version})")
     return()
 endif()
-execute_process(COMMAND ${CARGO} fetch --locked --quiet WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+set(cargo_environment)
+if(CARGO MATCHES "cargo-[0-9.]+$")
+    set(cargo_environment RUSTC=rustc-${rust_version})
+endif()
+execute_process(COMMAND ${CMAKE_COMMAND} -E env ${cargo_environment} ${CARGO} fetch --locked --quiet WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     RESULT_VARIABLE failed ERROR_VARIABLE why OUTPUT_QUIET)
 if(failed)
     string(REGEX REPLACE "\n.*" "" why "${why}")
@@ -22,7 +30,7 @@ if(DEFINED ENV{CARGO_TARGET_DIR})
 endif()
 set(command_share ${PROJECT_BINARY_DIR}/share)
 add_custom_target(mallard-command ALL
-    COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${cargo_dir}
+    COMMAND ${CMAKE_COMMAND} -E env ${cargo_environment} CARGO_TARGET_DIR=${cargo_dir}
         ${CARGO} build --locked --release --quiet --package mallard-cli
     COMMAND ${cargo_dir}/release/mallard pages ${command_share}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}

@@ -32,7 +32,7 @@ place place_of(const void* call) noexcept
     auto const address = reinterpret_cast<std::uintptr_t>(call) - 1;
     if (::dladdr(call, &info) == 0 || info.dli_fbase == nullptr)
         return {.offset = address};
-    // A program that is not position-independent has its addresses in the file, too.
+    // A program that is not position-independent has the same addresses in memory as in its file.
     bool const is_fixed = static_cast<ElfW(Ehdr) const*>(info.dli_fbase)->e_type == ET_EXEC;
     auto const base = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
     return {info.dli_fname, is_fixed ? address : address - base};

@@ -370,7 +370,7 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
     if (!place_on_node(data, bytes))
         return false;
-    // Lock pages when they are touched. Only the option `populate` touches them now.
+    // Lock each page at its first touch (MLOCK_ONFAULT). Only `populate` touches all pages now.
     if (options_.locked && ::mlock2(data, bytes, MLOCK_ONFAULT) != 0) {
         int const error = errno;
         return refuse(error, why_not_locked(error));

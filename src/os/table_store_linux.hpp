@@ -28,7 +28,7 @@ public:
 
     void give(thread_table& t) noexcept { t.next_listed = std::exchange(spare_, &t); }
 
-    /// Returns all memory to the system. No thread has a table.
+    /// Returns all memory to the system. Requires that no thread has a table.
     void unmap() noexcept
     {
         for (std::byte* map = std::exchange(newest_, nullptr); map != nullptr;)

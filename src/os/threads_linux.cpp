@@ -219,8 +219,8 @@ bool registry::prepare() noexcept
 }
 
 namespace {
-// Registered early, so that fork handlers that are registered later run before this one. At that
-// time this handler does not hold the locks yet, so the other handlers may use a pool.
+// Registers the fork handlers early. Handlers run before a fork in the reverse order of their
+// registration. So later handlers run before this one takes the locks, and may use a pool.
 [[maybe_unused]] bool const prepared_at_start = registry::prepare();
 
 [[gnu::destructor]] void unload()

@@ -64,8 +64,8 @@ struct stack_memory {
     void forget() noexcept { depth = 0; }
 };
 
-/// The largest number of fresh frames: with so many frames an event fills one segment of the ring
-/// (src/record/ring.hpp).
+/// The largest number of fresh (new) frames of one event. An event with so many frames fills one
+/// segment of the ring (src/record/ring.hpp).
 constexpr std::uint32_t fresh_frames_max = 2044;
 
 /// How the stack of a thread differs from its last stack. All fields have 32 bits, because a

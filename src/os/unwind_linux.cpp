@@ -82,9 +82,9 @@ bool is_on_main_stack(std::uintptr_t sp) noexcept
 }
 
 /// Whether `sp` is in the stack of the thread that owns `memory`. glibc puts the thread pointer at
-/// the end of the stack that it maps for a thread. The first time that the stack reaches further
-/// down, tests the pages below one by one. The first page that cannot be read is the guard page at
-/// the other end.
+/// the upper end of the stack that it maps for a thread. When the stack first reaches further down,
+/// this function tests the pages below one by one. The first page that cannot be read is the guard
+/// page at the lower end.
 bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
 {
     if (!memory.bounds_are_known) {
@@ -202,7 +202,7 @@ unwind_rule rule_of(std::uintptr_t pc) noexcept
 // --- steps
 
 /// A frame, and the memory that may be read to step to its caller. Functions that are not inlined
-/// get copies, so that a walk keeps its cursor in registers.
+/// get a copy of the cursor, so that the walk keeps the cursor itself in registers.
 struct cursor {
     enum results : std::uint8_t { moved, moved_over_signal, ended, lost };
 
@@ -238,7 +238,7 @@ struct cursor {
         return address + 8 <= high;
     }
 
-    /// Moves `high` up to `to` or to the first page that cannot be read, and returns it.
+    /// Returns `high`, moved up by pages to `to` or to the first page that cannot be read.
     [[gnu::noinline]] static std::uintptr_t grown(std::uintptr_t high, std::uintptr_t to) noexcept
     {
         for (int tries = 256; to > high && tries > 0 && is_readable(high); --tries)
@@ -339,9 +339,8 @@ struct cursor {
     }
 };
 
-/// The number of outermost frames that may be unchanged. Finds the innermost frame whose return
-/// address is no longer in its slot on the stack: only its callers may be unchanged. If there is no
-/// such frame, all may be.
+/// The number of outermost frames that may be unchanged: the callers of the innermost frame whose
+/// return address is no longer in its slot on the stack. All frames, if no slot has changed.
 std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
 {
     for (std::size_t i = frames.size(); i > 0; --i)
@@ -397,8 +396,8 @@ struct remembering_walk {
     stack_change finish(bool is_cut) noexcept
     {
         std::uint32_t const stored = std::min(fresh, fresh_room);
-        // Copied one by one. memmove would load several frames at once from the stores of
-        // `collect`. Processors do such a load only after these stores have reached the cache.
+        // Copied one by one, because memmove would defeat store forwarding: a load of several
+        // frames at once waits until the stores of `collect` have reached the cache.
         auto const from = memory.frames.last(stored);
         auto const to = memory.frames.subspan(kept, stored);
 #pragma GCC unroll 1

@@ -49,7 +49,7 @@ public:
     {
         return static_cast<std::int32_t>(bits_ << 1) >> 10 << 3;
     }
-    /// The caller's bp is this far below the CFA, up to 504 bytes. 0: bp is unchanged.
+    /// The distance in bytes from the CFA down to the saved bp, at most 504. 0: bp is unchanged.
     constexpr std::uintptr_t saved_bp() const noexcept { return bits_ & 0x1f8; }
 
 private:

@@ -393,7 +393,7 @@ unwind_rule rule_in(std::span<const std::byte> readable, std::uintptr_t at,
             break;
         if (letter == 'R')
             program.encoding = static_cast<unsigned>(data.get<std::uint8_t>());
-        else if (letter == 'P') // the function that C++ calls: skipped
+        else if (letter == 'P') // the personality routine: skipped
             data.pointer(data.get<std::uint8_t>() & 0xf);
         else if (letter == 'L')
             data.get<std::uint8_t>();

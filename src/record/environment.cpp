@@ -39,7 +39,7 @@ void remove(char** variable) noexcept
     while (*variable++ != nullptr);
 }
 
-/// Removes the recorder's entry. False: the variable is empty now.
+/// Removes the recorder's entry from the value of LD_PRELOAD. False: the value is empty now.
 bool remove_from_preload(char* value) noexcept
 {
     char* const library = std::strstr(value, library_name);

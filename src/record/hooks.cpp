@@ -63,8 +63,8 @@ template <class Real>
     the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Starts to load what a free reads first: the words before the block, or the block itself. Without
-/// the recorder, a processor loads them while the free before is still running.
+/// Prefetches what a free reads first: the words before the block, or the block itself. Without the
+/// recorder, the processor loads these words out of order, while the previous free is running.
 [[gnu::always_inline]] inline void prefetch_ends(const void* block) noexcept
 {
     __builtin_prefetch(static_cast<const std::byte*>(block) - 16);
@@ -91,7 +91,7 @@ template <class Real>
     real();
 }
 
-/// Whether the block is one of the next allocator.
+/// Whether the block belongs to the next allocator: not null, and not from `bootstrap`.
 [[gnu::always_inline]] inline bool is_freeable(const void* block) noexcept
 {
     if (block == nullptr) [[unlikely]] {

@@ -30,7 +30,7 @@ void look_up(Function& into, const char* name) noexcept
     if (is_looking)
         return false;
     is_looking = true;
-    // A failed lookup of a later name allocates the text of an error, so malloc and free are first.
+    // Look up malloc and free first: for a missing name, dlsym allocates the text of an error.
     look_up(next.malloc, "malloc");
     look_up(next.free, "free");
     look_up(next.calloc, "calloc");

@@ -25,8 +25,8 @@ struct next_functions {
 
 extern constinit next_functions next;
 
-/// Looks up the functions of `next` if that was not done yet. False: the lookup is under way in
-/// this thread and has itself called the hook that asks. The hook then uses `bootstrap`.
+/// Looks up the functions of `next`, unless they are known already. False: this thread is inside
+/// the lookup, which has called a hook of the recorder. The hook then uses `bootstrap`.
 bool find_next() noexcept;
 
 /// Serves the requests of the dynamic linker during `find_next`. The blocks read as zero, and are

@@ -120,9 +120,8 @@ void begin_process(const char* how, std::uint32_t before) noexcept
 
 /// Replaces the ring by private pages in a child whose fork interrupted a call of malloc's family.
 /// The child finishes that call, and must not write to the segment of the parent. Without
-/// `follows_fork`, the child has not even inherited the ring. Does nothing if the child takes a
-/// segment of its own before it writes. With `follows_fork` the child does so, unless the fork
-/// interrupted `append`.
+/// `follows_fork`, the child has no mapping of the ring (MADV_DONTFORK). With `follows_fork`, only
+/// a fork inside `append` needs this: else the child takes a segment of its own before it writes.
 void protect_ring_of_parent() noexcept
 {
     activity const now = this_thread.now.load(std::memory_order_relaxed);
@@ -332,7 +331,7 @@ bool command_has_ended() noexcept
     return is_recorded ? &t : nullptr;
 }
 
-/// Leaves a hook in a thread that has ended, and seals the segment, since no later call would.
+/// Leaves a hook in a thread that has ended. Seals the segment, because no other call may follow.
 [[gnu::cold, gnu::noinline]] void leave_late(thread_state& t) noexcept
 {
     seal(t);

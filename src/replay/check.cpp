@@ -123,8 +123,7 @@ private:
         return t;
     }
 
-    /// Returns the word that `slots_` has for the slot of this op while the slot holds the op's
-    /// block.
+    /// Returns the word of `slots_` for a slot that holds the block of this op.
     std::uint64_t occupied() const noexcept
     {
         std::uint64_t const instance = open_target().instance;
@@ -228,8 +227,8 @@ private:
     op const* o_ = nullptr;
 };
 
-/// Hashes the order in which ops use slots, with one hash for each thread. The hash of a thread
-/// covers, for each of its ops, the op that used the same slot before.
+/// Hashes the order in which ops use slots, with one hash for each thread. For each op of a thread,
+/// the hash covers the previous op of the same slot, which may be another thread's.
 class slot_order {
 public:
     explicit slot_order(stream const& of) noexcept

@@ -36,7 +36,7 @@ litter_left make_litter(stream const& of, check_result const& known, options con
         block.at = std::malloc(block.bytes);
         touch_new(chosen.touch, block);
     }
-    // A shuffle by Fisher and Yates puts the blocks that are freed at the front.
+    // A partial Fisher-Yates shuffle chooses the blocks to free, and moves them to the front.
     auto const kept = static_cast<std::size_t>(static_cast<double>(count) * chosen.litter);
     for (std::size_t i = 0; i < count - kept; ++i) {
         std::swap(blocks[i], blocks[i + random.below(count - i)]);

@@ -8,11 +8,11 @@ namespace mallard::replay {
 /// Does the ops of one thread. `Calls`, `Touch` and `Pace` are policies of calls.hpp, so that the
 /// loop has no test for an option.
 ///
-/// `do_ops` tests for malloc and free first, and selects every other op of target 0 by one jump:
-/// the processor predicts the two tests better than a jump. (For ten mallocs and ten frees in turn,
-/// an op took about half the CPU time that it took without the tests.) With --no-op, an op of
-/// malloc or free takes 12 instructions, and 17.5 with --touch=page, on average and by callgrind.
-/// Rare cases are in separate functions, which are not inlined.
+/// `do_ops` tests for malloc and free first, and selects every other op of target 0 by an indirect
+/// jump, because the processor predicts the two tests better than such a jump. (With ten mallocs
+/// and ten frees in turn, the tests about halved the CPU time of an op.) With --no-op, callgrind
+/// counts 12 instructions for an op of malloc or free, and 17.5 with --touch=page, on average. Rare
+/// cases are in separate functions, which are not inlined.
 template <class Calls, class Touch, class Pace>
 class loop {
 public:

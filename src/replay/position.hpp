@@ -16,11 +16,11 @@ namespace mallard::replay {
 ///         wanted_ = never            barrier in all threads
 ///         ++wakes_, wake all         if (position_ < w) sleep while wakes_ == seen
 ///
-/// Either the publisher sees that a waiter wants the position, or the waiter sees the position: the
-/// barrier of the waiter replaces a fence between the two lines of the publisher. Such a fence
-/// would cost more than the rest of a publish. A waiter reads `wakes_` before it says what it
-/// wants. So if the publisher takes `wanted_` away from a waiter that is not asleep yet, the waiter
-/// does not fall asleep. tests/models/replay_position.pml checks this protocol.
+/// Either the publisher sees the waiter's `wanted_`, or the waiter sees the new position: the
+/// waiter's barrier replaces a fence between the publisher's store and load. Such a fence would
+/// cost more than the rest of a publish. A waiter reads `wakes_` before it writes `wanted_`. So if
+/// the publisher resets `wanted_` before the waiter sleeps, `wakes_` changes, and the waiter does
+/// not fall asleep. tests/models/replay_position.pml checks this protocol.
 ///
 /// There is no deadlock, because all ops have one order in which each publish is before its waits:
 /// see `walk`.

@@ -9,9 +9,8 @@ struct call_cost {
     double virtual_ns = 0; ///< of the same function through std::pmr::memory_resource
 };
 
-/// The cost of an allocation through a memory resource, beside a direct call. A trace does not say
-/// what a program gains by inlining or by sizes that the compiler knows, so both calls do the same
-/// work.
+/// The cost of an allocation through a memory resource, compared with a direct call. Both calls do
+/// the same work: a trace does not say what a program gains by inlining or by constant sizes.
 struct virtual_call_cost {
     call_cost one_target;  ///< all calls have one target: the processor predicts them
     call_cost alternating; ///< the target of each call is one of four, in random order

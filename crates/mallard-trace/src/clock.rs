@@ -2,8 +2,8 @@
 
 use crate::format::{self, Header};
 
-/// A checkpoint is one moment in ticks and in nanoseconds. The last two checkpoints define a straight
-/// line, by which times are converted. Before the first checkpoint, the slope follows from the frequency
+/// Converts times by the straight line through the last two checkpoints. A checkpoint is one moment
+/// in ticks and in nanoseconds. Before the first checkpoint, the slope follows from the frequency
 /// in the header.
 #[derive(Debug, Clone)]
 pub struct Clock {

@@ -108,7 +108,7 @@ pub(crate) fn entropy(counts: &[f64]) -> f64 {
 /// The pages that blocks touch.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
-    /// Numbers of pages. The index tells how many bytes of such a page are in blocks, in steps of 64.
+    /// Histogram of the pages by their bytes in blocks, rounded up to multiples of 64 bytes.
     steps: Vec<f64>,
     /// Bytes of all blocks.
     bytes: f64,

@@ -15,8 +15,8 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Records that the live bytes were `live` at the ends of all slices before `slice`, where they
-    /// change. `width` is the current width of slices.
+    /// Stores `live` as the level of the slices before `slice` that have no level yet. Must be
+    /// called before the live bytes change. `width` is the current width of slices.
     #[inline]
     pub fn note(&mut self, width: Width, slice: usize, live: f64) {
         if self.width != width {

@@ -107,8 +107,8 @@ impl Histogram {
         counts
     }
 
-    /// Returns the lowest bucket such that it and the buckets below have at least `share` (0 to 1) of
-    /// all counts. `None` if nothing was counted.
+    /// Returns the lowest bucket at which the cumulative count reaches `share` (0 to 1) of all
+    /// counts. `None` if nothing was counted.
     pub fn quantile(&self, share: f64) -> Option<u16> {
         let counts = self.sorted();
         let total: f64 = counts.iter().map(|&(_, count)| count).sum();

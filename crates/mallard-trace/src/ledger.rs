@@ -31,7 +31,7 @@ pub(crate) struct Call {
     pub fresh: u16,
 }
 
-/// A malloc maps each block larger than this directly from the system, which may take long.
+/// The mmap threshold: a malloc maps blocks of at least this size directly, which may take long.
 const SIZE_OF_MAPPINGS: u64 = 128 << 10;
 
 /// The most ns that a call counts for if its block is not mapped directly. If the call took longer,

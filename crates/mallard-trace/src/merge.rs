@@ -58,8 +58,8 @@ impl<T: Timed> Merge<T> {
         self.inversions
     }
 
-    /// The sort is stable, because events of one thread at one tick are in order. The sort finds sorted
-    /// runs, and the events of each thread are one run.
+    /// Sorts by time. The sort is stable, so events of one thread at one tick stay in order. The
+    /// sort is fast on sorted runs, and the events of each thread are one run.
     fn sort(&mut self) {
         self.held.sort_by_key(Timed::t);
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{sync_channel, SyncSender};
 /// Which columns are read, among those that may be left out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted {
-    /// Whether the trace has several processes.
+    /// The process of an event, for traces with several processes.
     pub proc: bool,
     pub stack: bool,
     pub fresh: bool,

@@ -1,9 +1,9 @@
 //! Counts, live bytes, peaks and lifetimes of the blocks of each call stack that allocates.
 //!
 //! All numbers are updated as the events pass by in the order of time. A new peak of the whole program
-//! does not update each site: the live bytes of a site at the last peak are its live bytes before its
-//! first change after that peak. When a block of the last peak ends, the pages that it touched are added
-//! to the pages of the peak. A higher peak removes all these pages.
+//! does not update each site: a site stores its live bytes at that peak just before its next
+//! change. When a block that was in use at the last peak ends, its pages are added to the pages of
+//! the peak. A higher peak removes all these pages.
 
 use crate::duck::{Pages, OBSERVATIONS_MIN};
 use crate::growth::{self, Levels};
@@ -74,8 +74,8 @@ pub struct Site {
     pub call_ns: i64,
     /// Number of timed calls.
     pub timed: i64,
-    /// Other threads that were inside a timed call during a timed call: the sum, and the sum of squares.
-    /// After `finish`, an estimate for threads inside any call.
+    /// The number of other threads inside a timed call during each timed call: the sum, and the sum
+    /// of squares. After `finish`, an estimate for threads inside any call.
     pub overlaps: (f64, f64),
     /// Sizes of allocations.
     pub sizes: Histogram,

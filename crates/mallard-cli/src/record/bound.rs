@@ -25,8 +25,8 @@ pub fn bound(manifest: &Manifest) -> Option<f64> {
     shares(manifest, None).map(|shares| (shares.calls + shares.faults).min(1.0))
 }
 
-/// The two parts of [`bound`]. `None` in the same cases. `without`: the CPU time of the program without
-/// the recorder, in ns. If there is none, it is estimated.
+/// The two parts of [`bound`]. `None` in the same cases. `without` is the CPU time of the program
+/// without the recorder, in ns. `None` estimates this time.
 pub fn shares(manifest: &Manifest, without: Option<f64>) -> Option<Shares> {
     let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
     let cpu_ns = note("user_ns")? + note("system_ns")?;
@@ -36,8 +36,8 @@ pub fn shares(manifest: &Manifest, without: Option<f64>) -> Option<Shares> {
     let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
     let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, note("ns_per_free")?);
     let faults = note("minor_faults")? * note("ns_per_fault")?;
-    // The time of recording is an estimate, which can be too large on a busy machine. The rest is at
-    // least the time of the calls and page faults.
+    // On a busy machine, the estimated time of recording can be too large. The rest is at least the
+    // time of calls and page faults.
     let all = without.unwrap_or(cpu_ns - recording).max(calls + faults).max(1.0);
     Some(Shares { calls: calls / all, faults: faults / all })
 }
@@ -79,7 +79,7 @@ pub fn unrecorded(manifest: &Manifest) -> Option<f64> {
     (share > MISSING_MAX).then_some(share.min(1.0))
 }
 
-/// A command that runs the program as it was recorded, as a shell needs it.
+/// A shell command that runs `begin` with the recorded program, arguments and environment.
 fn command(manifest: &Manifest, begin: &str) -> String {
     let variables = manifest.notes.get("environment").and_then(Value::as_object);
     let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_string()));

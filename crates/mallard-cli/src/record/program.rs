@@ -179,8 +179,8 @@ pub fn loaded(path: &Path) -> PathBuf {
     path
 }
 
-/// A warning about a script whose work is done by a process that is recorded only on request: one that
-/// a shell starts, or that `env` becomes.
+/// A warning about a script that runs under a shell or `env`: without `--follow fork,exec`, the
+/// programs that these start are not recorded.
 pub fn script(path: &Path) -> Option<Finding> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(512).read_to_end(&mut begin).ok()?;

@@ -246,7 +246,7 @@ impl Ring {
         self.header().lost_full.load(Ordering::Relaxed)
     }
 
-    /// Events of signal handlers that interrupted the writing of an event.
+    /// Events that were dropped because a signal handler interrupted the writing of another event.
     pub fn lost_nested(&self) -> u64 {
         self.header().lost_nested.load(Ordering::Relaxed)
     }
@@ -358,7 +358,7 @@ impl Ring {
         }
     }
 
-    /// The threads that have segments which are not sealed.
+    /// The threads with segments that are not yet read to their end.
     pub fn owners(&self) -> Vec<Owner> {
         let segments = self.open.values().flat_map(|s| s.values());
         let mut owners: Vec<Owner> = segments.map(|&index| self.owner(index)).collect();

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The times in which a recorded server must start, and must end after SIGTERM. It is slower than one that
-/// is not recorded.
+/// The times in which a server must start, and must end after SIGTERM. Recording makes the server
+/// slower.
 const START: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(30);
 /// How often this thread looks whether the server has ended.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A load fails when its server ends, perhaps this time before the end is known.
+/// If a server ends within this time after its load failed, its end made the load fail.
 const CRASH: Duration = Duration::from_millis(200);
 
 /// The work of a server: a shell command, and the time for which it is repeated.
@@ -47,8 +47,8 @@ impl ServerWork {
         ServerWork { load, repeated_for: time.and_then(Result::ok) }
     }
 
-    /// Whether each run with this work does as much as the recorded run. That is unknown if the work was
-    /// repeated for some time, or was not recorded.
+    /// Whether each run with this work surely does as much as the recorded run. False if the work
+    /// differs, or was or is repeated for some time.
     pub fn is_that_of(&self, manifest: &Manifest) -> bool {
         let note = |name: &str| manifest.notes.get(name);
         let recorded = note("load").and_then(Value::as_str);
@@ -113,8 +113,8 @@ fn why(stop: Stop, has_ended: &AtomicBool) -> Unserved {
     }
 }
 
-/// Ends a server and the processes that it has started, by SIGTERM, or by SIGKILL if that does not help.
-/// The ring has all events, so none is lost.
+/// Ends a server and the processes that it has started, by SIGTERM, or by SIGKILL if that does not
+/// help. No event is lost: the ring outlives the server.
 fn end(process: Pid, has_ended: &AtomicBool) {
     if has_ended.load(Ordering::Relaxed) {
         return;

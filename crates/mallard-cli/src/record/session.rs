@@ -86,8 +86,8 @@ pub struct Session {
     file: File,
     limits: Limits,
     start: Start,
-    /// The running processes, by process id: the number in the stream, which an exec changes, and the
-    /// sampler.
+    /// The number in the stream, which an exec changes, and the sampler of each running process, by
+    /// process id.
     samplers: BTreeMap<u32, (u32, Sampler)>,
     /// The threads of these processes, by thread id.
     threads: BTreeMap<u32, Owner>,
@@ -171,7 +171,7 @@ impl Session {
     /// Moves all new records from the ring to the stream, and adds samples of memory and CPU time. If
     /// `last` is set, reads the CPU time of all threads, because the system is about to forget them.
     fn pass(&mut self, last: bool) {
-        // All events of a process that has ended are earlier than `t`.
+        // `over` is read before `t`, so all events of ended processes are earlier than `t`.
         let mut over = self.ended_processes();
         let (t, ns) = (ticks::now(self.start.clock), ticks::monotonic_ns() - self.start.ns);
         let (program, samplers) = (self.running.process(), &self.samplers);
@@ -236,9 +236,9 @@ impl Session {
     /// The ids of the processes that have ended since the last pass, and the earliest time at which they
     /// can have ended. A later time would count their memory together with that of the next process.
     ///
-    /// The program counts as running until it is reaped, because its status is not known before. So does
-    /// a process with a smaller id, which may be the id in another PID namespace: such a process can be
-    /// running although its id is unknown here.
+    /// The program counts as running until it is reaped, because its status is not known before. A
+    /// process with a smaller id counts as running too: the id may be from another PID namespace,
+    /// so that the process can run although its id is unknown here.
     fn ended_processes(&self) -> BTreeMap<u32, u64> {
         let has_ended = |&process: &u32| match &self.ended {
             None if process <= self.running.process() => false,

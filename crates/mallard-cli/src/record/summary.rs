@@ -134,8 +134,8 @@ impl Summary<'_> {
         .with_status(CANNOT_RECORD)
     }
 
-    /// CPU time of the program and of the processes that were recorded, in ns. The system adds only the
-    /// children for which their parent has waited.
+    /// CPU time of the program and of all recorded processes, in ns. `waited_ns` lacks children for
+    /// which no parent has waited.
     fn cpu_ns(&self, manifest: &Manifest) -> u64 {
         let recorded = manifest.totals.cpu_ns.and_then(|ns| u64::try_from(ns).ok());
         self.waited_ns().max(recorded.unwrap_or(0))

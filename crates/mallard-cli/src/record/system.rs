@@ -71,7 +71,7 @@ pub struct Sampler {
     smaps: Paced,
     /// The text of /proc/PID/smaps, kept so that its memory is used again.
     text: String,
-    /// The last known mappings: from the start to the end and the anonymous bytes.
+    /// The last known mappings, by their first address: the end, and the anonymous bytes.
     known: BTreeMap<u64, (u64, u64)>,
     threads: Paced,
 }
@@ -145,8 +145,8 @@ impl Sampler {
     }
 }
 
-/// Whether a thread of the process is running. A process that has ended, but whose parent has not yet
-/// waited for it, is a zombie. So is the first thread of a process whose other threads run on.
+/// Whether a thread of the process is running. The system shows a process as a zombie until its
+/// parent waits for it, but also if only its first thread has ended.
 pub fn is_alive(process: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
     let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace());

@@ -23,7 +23,7 @@ pub struct Stream {
     pub no_op: usize,
 }
 
-/// The memory that local allocators hold, in an exact account (level L0).
+/// The exact memory that local allocators hold, from `mallard-replay --account`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Account {
     /// The peak of the requested bytes in use, of malloc and the local allocators together.
@@ -70,7 +70,7 @@ pub struct Candidate {
     pub stream: usize,
     /// Calls through an abstract base class. A replay makes no such calls: their cost is shown apart.
     pub virtual_calls: u64,
-    /// Another candidate that makes the same calls, and is measured instead of this candidate: its name.
+    /// The name of the candidate that is measured instead of this one: both make the same calls.
     pub measured_as: Option<String>,
     /// Whether only the malloc differs, so that `mallard try` can check the result.
     pub is_malloc: bool,
@@ -89,7 +89,7 @@ pub struct Chosen {
     pub candidates: Vec<Candidate>,
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// The name of what plays write to new blocks.
+    /// What plays write to new blocks: `none`, `page` or `all`.
     pub touch: &'static str,
     /// The resident memory of the player under the malloc of the base, before the first op and without
     /// the player's own tables. All further memory of a play is the heap of its malloc.
@@ -309,8 +309,8 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    /// Adds the strategies that the user has named. A strategy with an abstract base class makes the
-    /// same calls as the strategy with a type parameter, so only the second is played.
+    /// Adds the strategies that the user has named. Strategies with an abstract base class are not
+    /// played: the same strategies with a type parameter make the same calls.
     fn strategies(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
         let mut played: Vec<(Strategy, Option<usize>, usize)> = Vec::new();
         for strategy in command.strategies() {

@@ -1,5 +1,4 @@
-//! Computes how much CPU time the program would take with another allocator. The input is the CPU time
-//! of replays.
+//! Computes the CPU time of the program under another allocator, from the CPU time of replays.
 
 use super::chosen::Chosen;
 use crate::error::Failure;
@@ -16,8 +15,8 @@ pub struct Program {
     pub cpu_ns: Option<f64>,
     /// The lower and the upper limit of the true CPU time, as multiples of `cpu_ns`.
     pub cpu_range: (f64, f64),
-    /// The greatest number of threads that can have run at once. Limited by the number of threads that
-    /// existed at once, and by the processors of the recording machine.
+    /// The greatest number of threads that can have run at once: at most those that existed at
+    /// once, and at most one for each processor of the recording machine.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
@@ -25,8 +24,8 @@ pub struct Program {
     pub others: f64,
 }
 
-/// The least share of the events in other threads at which their calls meet often enough to decide the
-/// result.
+/// If the threads other than the busiest have this share of the events, calls meet in the allocator
+/// often enough to decide the result.
 const OTHERS_MIN: f64 = 0.1;
 
 impl Program {
@@ -47,8 +46,8 @@ impl Program {
         })
     }
 
-    /// Replaces the estimate of the CPU time by that of runs without the recorder: least, median and
-    /// most, in ns.
+    /// Replaces the estimated CPU time by a measured one, if there is one: least, median and most,
+    /// in ns.
     pub fn with_cpu(self, measured: Option<(f64, f64, f64)>) -> Program {
         let Some((least, likely, most)) = measured else { return self };
         let cpu_range = (least / likely, most / likely);
@@ -73,8 +72,7 @@ impl Program {
         }
     }
 
-    /// Whether threads take turns here because this machine has fewer processors than the program had
-    /// threads at once.
+    /// Whether this machine has fewer processors than the program had threads at once.
     pub fn lacks_cores(&self) -> bool {
         self.threads > self.cores
     }
@@ -150,7 +148,7 @@ pub struct Effects {
     pub program_ns: f64,
 }
 
-/// Judges the fresh plays of the best candidates alone.
+/// Judges the best candidates by their fresh plays alone.
 pub fn confirm(
     chosen: &Chosen,
     program: &Program,
@@ -161,8 +159,8 @@ pub fn confirm(
     let Some(fresh) = &measured.fresh else { return Confirmed::new() };
     let all = effects(chosen, program, measured).alive;
     let again = effects(chosen, program, fresh);
-    // Leaves out candidates that make the calls of the base. They were not chosen, although they count
-    // as alive.
+    // Leaves out candidates that make the calls of the base: they count as alive, but have no fresh
+    // plays.
     let is_fresh = |&place: &usize| chosen.candidates[again.alive[place]].measured.is_some();
     let places: Vec<usize> = (0..again.alive.len()).filter(is_fresh).collect();
     let blocks: Vec<Block> = again.cpu.iter().map(|block| block.of(&places)).collect();
@@ -171,11 +169,11 @@ pub fn confirm(
     who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &blocks, &who, min_gain))
 }
 
-/// Computes the effects of what was played.
+/// Computes the effects of each candidate from its plays.
 ///
-/// A play takes the time of the calls plus the time of the player. The latter is measured by
-/// playing each op stream under the allocator that does nothing, and is subtracted. If the trace
-/// does not have the CPU time of the program, savings are shares of the time of its calls.
+/// The CPU time of a play is that of the calls plus that of the player. The player's part is
+/// measured under an allocator that does nothing, and subtracted. If the trace lacks the CPU time
+/// of the program, savings are shares of the time of its calls.
 pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effects {
     let cpu = |f: &Figures| f.cpu_ns;
     let calls = measured.median(0, cpu) - measured.median(chosen.streams[0].no_op + 2, cpu);

@@ -39,6 +39,7 @@ use std::time::Duration;
 
 pub use effects::{cpu_ns, threads_at_once};
 pub use plays::{Accounted, Pilot, Played, Plays};
+pub use report::likely;
 
 /// Replays a recording under other allocators, and says what each would change.
 ///

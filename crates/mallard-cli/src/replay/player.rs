@@ -22,8 +22,8 @@ pub fn find() -> Result<PathBuf, Failure> {
     })
 }
 
-/// With more than this many times the page faults of the program, a replay writes to pages that the
-/// program does not write to.
+/// If a replay has more than this many times the page faults of the program, the replay writes to
+/// pages that the program left untouched.
 const MORE_FAULTS: f64 = 1.1;
 
 /// How op streams are played.
@@ -86,7 +86,7 @@ fn litter(text: &str) -> Result<f64, String> {
 }
 
 impl Manner {
-    /// The name of what is written to new blocks.
+    /// What is written to new blocks: `none`, `page` or `all`.
     pub fn touch(&self) -> &'static str {
         self.touch.word()
     }

@@ -44,7 +44,7 @@ impl<'a> Playing<'a> {
 
     /// Plays all subjects in turns. Returns the seed of the random order as well.
     pub fn measure(&self, timing: &Timing, chosen: &Chosen) -> Result<(Measured, u64), Failure> {
-        // No candidate is dropped early: plays vary little, and candidates share plays of the player.
+        // No candidate is dropped early: plays vary little, and candidates share no-op plays.
         let plan = Plan { ignores_output: true, drops: false, ..timing.plan() };
         let measured = measure(self, &chosen.base, &chosen.subjects, &plan)?;
         Ok((measured, plan.seed))
@@ -102,8 +102,8 @@ impl Runs for Playing<'_> {
 }
 
 impl Playing<'_> {
-    /// The heap in bytes: the resident memory of a play without the player's own memory. Memory that
-    /// this malloc takes at the start, beyond the malloc of the base, is a part of the heap.
+    /// The heap in bytes: the resident memory of a play without the player's own memory. What the
+    /// malloc takes at the start, beyond the malloc of the base, counts as heap.
     fn heap(&self, played: &Played, rss_kib: f64) -> f64 {
         (rss_kib - played.own_kib - self.chosen.start_kib).max(0.0) * 1024.0
     }

@@ -175,7 +175,7 @@ pub struct Pilot {
     pub play: Duration,
 }
 
-/// Single plays.
+/// Plays subjects once each, within a time limit.
 struct Flight<'a> {
     playing: Playing<'a>,
     begin: Instant,
@@ -185,7 +185,7 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
-    /// Plays once. `None` if the play fails, or if the time is over.
+    /// Plays a subject once. `None` if the play fails, or if too little time is left.
     fn fly(&mut self, subject: &Subject) -> Option<Figures> {
         let rest = self.limit.saturating_sub(self.begin.elapsed());
         if self.last.is_some_and(|last| last > rest) {
@@ -256,7 +256,7 @@ fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f6
     }
 }
 
-/// The judgements on the parts.
+/// The judgements on the parts of the CPU time, and on memory.
 struct Parts {
     allocator: Judged,
     pages: Judged,

@@ -278,6 +278,12 @@ impl<'a> Report<'a> {
     }
 }
 
+/// The most likely saving of the program itself if a replay shows `saving`. Assumes that the replay
+/// found the geometric mean of the shares in `EXPLAINED`.
+pub fn likely(saving: f64) -> f64 {
+    (saving / (EXPLAINED.0 * EXPLAINED.1).sqrt()).min(1.0)
+}
+
 /// The least and the largest saving expected in the program itself, locality included. `range` is
 /// `Program::cpu_range`. `None` if the replay has no figure.
 pub fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {

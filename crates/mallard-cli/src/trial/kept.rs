@@ -1,5 +1,5 @@
-//! Keeps what `mallard verify` measured in the trace of the advice that was followed. `mallard report`
-//! shows it beside what the advice predicted.
+//! Stores the result of `mallard verify` in the trace whose advice the user followed. A report
+//! shows the result beside the prediction.
 
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;

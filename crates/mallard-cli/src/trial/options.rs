@@ -70,7 +70,7 @@ impl Conditions {
         Ok(Conditions { stdin, ..self })
     }
 
-    /// The stdin of a recording: the same as in each other run, or a terminal.
+    /// The stdin of a recording: a file or /dev/null. `None` if the program keeps the terminal.
     pub fn stdin_of_recording(&self) -> Option<PathBuf> {
         let empty = || (!io::stdin().is_terminal()).then(|| PathBuf::from("/dev/null"));
         self.stdin.clone().or_else(empty)
@@ -90,7 +90,7 @@ impl Conditions {
     }
 }
 
-/// Whether stdin can be read now, and is no file.
+/// Whether stdin is a pipe or a socket that has input within `INPUT_MS`.
 fn is_pipe_with_input() -> bool {
     let stdin = io::stdin();
     let is_pipe = std::fs::metadata("/proc/self/fd/0").is_ok_and(|of| {

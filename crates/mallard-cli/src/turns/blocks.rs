@@ -39,7 +39,7 @@ const CHOICE_PART: u32 = 2;
 
 /// How measurements are made.
 pub struct Plan {
-    /// The latest end of the measurement, from its start.
+    /// The longest time that the measurement may take.
     pub budget: Duration,
     /// A run that takes longer is killed. `None` limits the first run to the budget, and the others to
     /// a multiple of the first run's time.
@@ -201,8 +201,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// The time of the choice: `rest` divided by `CHOICE_PART`, or more for the first blocks. In any
-    /// case, fresh blocks of one candidate must still have time.
+    /// The time that the blocks of the choice may take: `rest` divided by `CHOICE_PART`, or more
+    /// for the first blocks. Always leaves time for fresh blocks of one candidate.
     fn time_to_choose(&self, rest: Duration) -> Duration {
         let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
         let fresh = run * 3 * (blocks_needed(1) + 1) as u32;
@@ -222,8 +222,8 @@ impl Measurement<'_> {
         }
     }
 
-    /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts are
-    /// possible, keeps the budget divided by `kept_part` for fresh blocks, or nothing if it is 0.
+    /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts
+    /// are possible, reserves the budget divided by `kept_part` (0: nothing) for fresh blocks.
     fn blocks(&mut self, kept_part: u32) -> Result<(), Stop> {
         let mut next_look = BLOCKS_GOOD;
         while self.out.blocks() < BLOCKS_MAX {
@@ -247,8 +247,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Whether the differences are known well enough. Looks only after `next_look` blocks, and then sets
-    /// the next number of blocks after which to look.
+    /// Whether the differences are known well enough. Checks this only from `next_look` blocks on,
+    /// and then raises `next_look`.
     fn is_known(&mut self, next_look: &mut usize) -> bool {
         let done = self.out.blocks();
         if done < *next_look {
@@ -298,7 +298,7 @@ impl Measurement<'_> {
         winners
     }
 
-    /// Marks the candidates as dropped that have neither a verdict nor fresh blocks.
+    /// Marks candidates that have neither a verdict nor fresh blocks as dropped.
     fn drop_the_undecided(&mut self, winners: &[usize]) {
         let done = self.out.blocks();
         let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
@@ -434,8 +434,8 @@ impl Measurement<'_> {
     }
 }
 
-/// Whether every interval is narrow enough. Only the widths decide: a measurement that ends as soon
-/// as it shows a difference finds differences that are not there.
+/// Whether every interval is narrow enough. Ignores whether an interval excludes 0: a measurement
+/// that ends at the first difference finds differences by chance.
 pub fn is_narrow(blocks: &[Block]) -> bool {
     let columns = blocks.first().map_or(0, |block| block.candidates.len());
     (0..columns).all(|index| {

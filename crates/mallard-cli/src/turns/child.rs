@@ -1,5 +1,5 @@
-//! One measured process: starts it, reads its output, and waits for its end or kills it. Also the reasons
-//! why a run of it has no figures.
+//! Starts a process, reads its output, and waits for its end or kills the process. `Stop` has the
+//! reasons why a run has no figures.
 
 use super::orphans;
 use crate::error::status::MALLARD_FAILED;
@@ -44,7 +44,7 @@ pub struct Start {
     pub stdin: Option<PathBuf>,
     /// Whether stdout and stderr are read. Otherwise they are discarded.
     pub captures: bool,
-    /// The time that processes of this process have to end after it. With `None`, only the process
+    /// How long processes that the program leaves running may run on. With `None`, only the process
     /// group is killed.
     pub orphans: Option<Duration>,
     /// A library that the process should map. The library is looked for while the process runs.
@@ -231,7 +231,7 @@ impl Child {
     /// Returns whether the process has ended. Waits at most `pause` for the end, and reads the
     /// output meanwhile.
     pub fn poll(&mut self, pause: Duration) -> io::Result<bool> {
-        // Without a descriptor that tells when the process ends, the loop asks every millisecond.
+        // Without a pidfd, the end of the process does not wake `poll`, so wait only a millisecond.
         let pause = if self.end.is_some() { pause } else { pause.min(Duration::from_millis(1)) };
         let end = self.end.as_ref().map(AsFd::as_fd);
         let pipes = self.pipes.iter().flatten().map(AsFd::as_fd);
@@ -251,7 +251,7 @@ impl Child {
     /// Kills the rest of the process group, reads the rest of the output and returns how the process
     /// ended.
     pub fn finish(&mut self) -> io::Result<Ended> {
-        // The group exists until this process waits for its leader, so the signal reaches no other
+        // The id of the group is not used again before `reap`, so the signal reaches no other
         // group.
         self.signal(Signal::SIGKILL);
         if self.orphans.is_some() {
@@ -323,9 +323,10 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(what, "the program did not run", format!("ls -l {}", quoted_path(path)))
 }
 
-/// Makes the kernel kill the process when mallard ends. The function between fork and exec has a second
-/// purpose: because of it, the standard library uses fork instead of vfork. After a vfork, the kernel
-/// would count the memory of mallard as the peak of the process.
+/// Makes the kernel kill the process when mallard ends.
+///
+/// Because of `pre_exec`, the standard library also uses fork instead of vfork. After a vfork, the
+/// kernel would count the memory of mallard in the peak of the process.
 #[allow(unsafe_code)]
 fn die_with_parent(command: &mut Command) {
     let set = || {

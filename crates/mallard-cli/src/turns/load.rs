@@ -104,7 +104,7 @@ fn shell(command: &str, limit: Duration, interrupted: &AtomicBool) -> Result<(i3
     }
 }
 
-/// Runs the setup of a user's command.
+/// Runs the setup command of the user.
 pub fn set_up(command: &str, interrupted: &AtomicBool) -> Result<(), Stop> {
     let (status, output) = shell(command, Duration::MAX, interrupted)?;
     if status == 0 {

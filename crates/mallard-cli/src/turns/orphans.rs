@@ -1,7 +1,7 @@
 //! Processes that a measured program leaves running when it ends, such as daemons.
 //!
-//! The kernel gives an orphan to its nearest ancestor that asked for orphans. This process asks for
-//! them, so the orphans of a program become its children, even if they have left the process group.
+//! The kernel makes an orphan the child of its nearest ancestor that is a child subreaper. This
+//! process is one, so it finds the orphans of a program, even those in other process groups.
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
@@ -45,7 +45,7 @@ fn orphans(program: Pid) -> Vec<Pid> {
     children(Pid::this()).into_iter().filter(|process| *process != program).collect()
 }
 
-/// The processes that a process has started and that still run, and those that they have started.
+/// All running descendants of a process: its children, their children, and so on.
 pub fn descendants(process: Pid) -> Vec<Pid> {
     let of = |child: Pid| [child].into_iter().chain(descendants(child));
     children(process).into_iter().flat_map(of).collect()

@@ -16,10 +16,10 @@ pub const BLOCKS_TO_DROP: usize = 2;
 /// every few seconds, two blocks of short runs can agree by chance: a malloc that saved 11 % was dropped
 /// after two blocks of a second.
 pub const RACE_FROM: f64 = 0.2;
-/// A race drops no candidate if this many or fewer are left, because it must have a choice.
+/// This many of the best candidates are never dropped, so that a choice is left.
 const RUNNING_MIN: usize = 2;
-/// A candidate is clearly worse if the difference is this many times its standard error. A median of
-/// few figures varies by a quarter more than a mean.
+/// A candidate is clearly worse if the difference is more than this many standard errors. A median
+/// of few figures varies by a quarter more than a mean.
 const CLEAR: f64 = 2.5 * 1.25;
 /// The median distance from the middle of a normal distribution, in standard deviations.
 const MEDIAN_DISTANCE: f64 = 0.6745;
@@ -137,7 +137,7 @@ fn noise(measured: &Measured) -> f64 {
         let Some(middle) = median(changes.clone()) else { continue };
         distances.extend(changes.iter().map(|change| (change - middle).abs()));
     }
-    // A change is the difference of two runs. One block tells nothing about noise.
+    // A change is the difference of two runs, hence sqrt(2). One block has no changes.
     median(distances).map_or(f64::INFINITY, |of| of / MEDIAN_DISTANCE / 2f64.sqrt())
 }
 

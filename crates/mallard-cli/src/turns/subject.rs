@@ -137,8 +137,8 @@ impl Runner {
         Ok(run)
     }
 
-    /// The time in which processes that a program leaves running must end. `None` if they may run on:
-    /// beside a server, the load is another child of this process.
+    /// The time in which processes that a program leaves running must end. `None` does not look for
+    /// them: beside a server, the load is a child of this process, as orphans are.
     fn grace(&self, turn: Turn) -> Option<Duration> {
         let grace = if turn.watches { orphans::GRACE } else { Duration::ZERO };
         (self.ends_orphans && self.load.is_none()).then_some(grace)

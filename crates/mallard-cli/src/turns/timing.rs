@@ -51,8 +51,8 @@ impl Timing {
         Timing { budget, json: self.json, ..*self }
     }
 
-    /// The options that differ from their default and say what counts, for a command that does the
-    /// same again.
+    /// The options `--min-gain` and `--seed`, if they differ from their default, for a command that
+    /// measures the same again.
     pub fn typed(&self) -> Vec<String> {
         // A share of 0.07 is 7.000000000000001 %.
         let percent = (self.min_gain * 1e8).round() / 1e6;

@@ -214,10 +214,10 @@ fn odd(sorted: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Returns the possible medians of a resample of an even number of figures, each with its
-/// probability. The median is the middle of two figures i and j. They are the two middle draws if n
-/// / 2 draws are at most i, at least one of them i itself, and n / 2 draws are at least j, at least
-/// one of them j itself. The probability that both middle draws are i is what remains of the
-/// probability that the lower one is i.
+/// probability. The median is the mean of the two middle draws, i and j. For i < j, half of the
+/// draws are at most i, at least one of them i itself, and the other half are at least j, at least
+/// one of them j itself. The case i = j has the rest of the probability that the lower middle draw
+/// is i.
 fn even(sorted: &[f64]) -> Vec<(f64, f64)> {
     let n = sorted.len();
     let ways = ways(n);

@@ -22,7 +22,8 @@ impl Default for Bounds {
 /// Compares the row `to` with the row `from`. A lower figure is a gain. Not measurable if a
 /// row has no figure.
 ///
-/// The rows differ if their ranges do not overlap and their medians are further apart than the bound.
+/// The rows differ if their medians are further apart than the bound and their ranges do not
+/// overlap. If a row comes from one run, ranges do not count.
 pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Verdict {
     let (Some(a), Some(b)) = (from.median, to.median) else {
         return Verdict::NotMeasurable;

@@ -315,8 +315,9 @@ impl Reading {
         self.tell_ledger(index);
     }
 
-    /// Handles a module of a process. The child of a fork has the modules of its parent, unless it has
-    /// executed another program before its first record. Then its modules come before its first thread.
+    /// Handles a module of a process. A forked child has the modules of its parent. But if a module
+    /// comes before the child's first thread, the child has executed another program, and its
+    /// address space is new.
     fn begin_program(&mut self, number: u32) {
         let Some(&index) = self.by_process.get(&number) else { return };
         let process = &mut self.processes[index as usize];

@@ -19,8 +19,7 @@ pub(super) struct Candidate {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub module: String,
-    /// Among the call stacks that end with an outermost call of the function, the one with the most
-    /// bytes.
+    /// The call stack with the most bytes that ends with an outermost call of the function.
     pub node: u32,
     pub depth: u16,
     /// The time in malloc and free below the function, and the bytes allocated there, in the whole
@@ -29,7 +28,7 @@ pub(super) struct Candidate {
     pub bytes: f64,
 }
 
-/// A call stack that enters a candidate: the innermost frame is the candidate's, and no outer frame is.
+/// A call stack whose innermost frame is the outermost call of a candidate.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     /// The depth of the call stack, and how many candidates are on it.
@@ -166,8 +165,8 @@ impl Candidates {
         }
     }
 
-    /// Adds a call of a candidate that is made within the call `outer`. If a frame has several candidates,
-    /// their calls have the same depth.
+    /// Adds the entry of a candidate inside the entry `outer`, and returns its index. If a frame
+    /// has several candidates, these entries have the same depth.
     fn enter(
         &mut self,
         outer: u32,
@@ -186,7 +185,7 @@ impl Candidates {
             self.members.push(candidate);
             self.lists.push((new, self.members.len() as u32));
         }
-        // An entry at the same depth is replaced, so that entries of one chain differ in depth.
+        // Skip an entry of the same depth: all entries in a chain of `outer` differ in depth.
         let outer = if before.depth == depth { before.outer } else { outer };
         self.entries.push(Entry { depth, length: before.length + 1, outer, list });
         self.entries.len() as u32 - 1
@@ -398,8 +397,8 @@ impl Functions {
         functions
     }
 
-    /// Adds functions whose full name is a short form of another function's name. A plan with such a
-    /// name selects both functions.
+    /// Adds to each frame the functions whose full names are short forms of a name in that frame.
+    /// In a plan, such a name selects both functions.
     fn add_other_forms(&mut self, numbers: &HashMap<String, u32>) {
         let others: Vec<Vec<u32>> = self
             .names

@@ -23,11 +23,11 @@ impl Escaped {
 /// The escaped blocks of each candidate and call stack.
 #[derive(Default)]
 pub(super) struct Escapes {
-    /// Blocks that have escaped from all candidates on their call stack but the `n` outermost. Key: the
-    /// call stack and `n`.
+    /// Blocks that escaped from all candidates on their call stack except the `n` outermost. Key:
+    /// the call stack and `n`.
     from: NumberMap<u64, Escaped>,
-    /// All other escaped blocks: they have not escaped from some inner candidate. Key: the call stack
-    /// and a candidate from which they have escaped.
+    /// Blocks that escaped from a candidate, but not from some candidate inside it. Key: the call
+    /// stack and a candidate from which the blocks escaped.
     odd: NumberMap<u64, Escaped>,
 }
 

@@ -19,9 +19,9 @@ use std::collections::HashMap;
 struct Thread {
     tid: i32,
     clock: Clock,
-    /// The regions that have begun, by number, the outermost first. A region may be listed twice.
+    /// The numbers of the begun regions, the outermost first. A recursive region occurs repeatedly.
     begun: Vec<u16>,
-    /// The regions that have begun, each listed once.
+    /// The regions in `begun`, each listed once.
     open: Vec<u16>,
     instances: Opened,
 }

@@ -42,7 +42,7 @@ fn region(candidates: &Candidates, passed: &Passed, marked: &Marked) -> Region {
         blocks: marked.blocks,
         bytes: marked.bytes,
         calls: marked.calls,
-        // The time of single calls is not known: each counts as the mean of all.
+        // The time of a single call is not known: each call counts as the mean of all calls.
         call_ns: candidates.total_call_ns * marked.calls as f64 / passed.calls.max(1) as f64,
         cpu_ns: Some(tally.cpu_ns).filter(|_| passed.has_cpu),
         duration_ns,

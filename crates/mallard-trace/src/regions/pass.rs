@@ -23,7 +23,7 @@ use crate::trace::Trace;
 /// that, sizes are rounded up to size classes.
 const SIZES_MAX: usize = 1 << 20;
 
-/// What was allocated on call stacks with the candidates of one list.
+/// Sums over all call stacks that have the same list of candidates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ListSum {
     pub blocks: u64,
@@ -38,7 +38,7 @@ pub(super) struct Passed {
     pub sure: Vec<Tally>,
     pub drained: Vec<Tally>,
     pub lists: Vec<ListSum>,
-    /// How many blocks of each size were allocated on call stacks with the candidates of each list.
+    /// The number of blocks for each list of candidates and each size: see `key`.
     pub sizes: NumberMap<u64, u64>,
     /// Blocks that outlived the instances with sure ends, and blocks that were in use at the end.
     pub escapes: Escapes,

@@ -193,7 +193,7 @@ impl Maker<'_> {
             && (self.is_below(a, b) || self.is_below(b, a))
     }
 
-    /// Whether a candidate is on the call stack of another.
+    /// Whether the function of `outer` is on the call stack of `inner`.
     fn is_below(&self, inner: &Draft, outer: &Draft) -> bool {
         let list = self.candidates.on(self.candidate(inner).node as i32);
         list.contains(&(outer.candidate as u16))

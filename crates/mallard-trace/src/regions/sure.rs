@@ -1,9 +1,9 @@
 //! The instances with sure ends that are open on one thread.
 //!
-//! An allocation belongs to all open instances, since an event whose call stack lacks a function ends
-//! the instance of the function. So sums over allocations are kept once for the thread, and each
-//! instance stores the sums at its begin. The instances are in the order in which they began: a block
-//! belongs to the instances that began before the block.
+//! An allocation belongs to all open instances, because an instance ends at the first event whose
+//! call stack lacks the function. So the thread has one sum over all allocations, and each instance
+//! stores that sum at its begin. The instances are in the order of their begins: a block belongs to
+//! all open instances that began before the allocation.
 
 use super::candidates::Candidates;
 use super::clocks::Clock;
@@ -22,7 +22,7 @@ struct Open {
     freed: u64,
     grown: i64,
     run: Run,
-    /// The number of the last allocation or realloc before the frees of `run`.
+    /// The value of `Opened::changes` during the frees of `run`.
     run_after: u64,
 }
 
@@ -66,8 +66,8 @@ impl Opened {
         while entry != 0 && is_over(all.entries[entry as usize].depth, kept) {
             entry = all.entries[entry as usize].outer;
         }
-        // The candidates before `same` were on the last call stack too, at the same depth, unless the
-        // table is damaged. The candidates before `kept_on` are still in the same calls.
+        // The candidates in `list[..same]` were also on the last call stack, at the same depth,
+        // unless the table is damaged. The calls of `list[..kept_on]` are still running.
         let at = all.entries[entry as usize];
         let kept_on = usize::from(at.length);
         let is_next = entry != 0 && u32::from(at.depth) == u32::from(kept) + 1;
@@ -78,8 +78,8 @@ impl Opened {
         }
     }
 
-    /// The index of the first instance that is over, if all instances after it are over too; otherwise
-    /// `None`.
+    /// The index from which on all instances are over. `None` if an instance that goes on follows
+    /// one that is over.
     #[inline]
     fn first_over(&self, list: &[u16], same: usize, kept_on: usize) -> Option<usize> {
         let open = &self.candidates;

@@ -70,8 +70,8 @@ impl Tally {
         }
     }
 
-    /// Where to put the latest instance in a random sample of at most `most` instances; `None` if it is
-    /// not chosen. Each instance has the same chance to be in the sample.
+    /// The place of the latest instance in a random sample of at most `most` instances; `None` if
+    /// the instance is not chosen. Each instance has the same probability (reservoir sampling).
     fn place(&mut self, most: usize) -> Option<usize> {
         if self.instances <= most as u64 {
             return Some(self.instances as usize - 1);

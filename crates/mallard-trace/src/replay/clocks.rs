@@ -11,8 +11,8 @@ const PAST_MAX: usize = 8;
 /// What one thread knows of another thread.
 struct Known {
     other: usize,
-    /// Pairs of positions, the oldest first: from its own position `.0` on, the thread knows that
-    /// the other thread has reached the position `.1`. Both grow from pair to pair.
+    /// Pairs (own, theirs) of positions, the oldest first: from position `own` on, this thread
+    /// knows that the other thread has reached `theirs`. Both positions grow from pair to pair.
     past: Vec<(u64, u64)>,
 }
 

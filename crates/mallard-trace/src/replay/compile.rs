@@ -250,7 +250,7 @@ impl<'a> Compiler<'a> {
             marks: Vec::new(),
         };
         self.threads.add(thread.tid, state);
-        // The creator may have started the thread long before the first call of the thread.
+        // Also wait for others: the creator may start a thread long before the thread's first call.
         for other in self.threads.take_ended().into_iter().chain(latest) {
             self.wait_for_all_of(index, other);
         }

@@ -35,8 +35,8 @@ impl Emitter {
     /// Makes a thread wait until another thread has reached a position, unless earlier waits already
     /// imply that.
     ///
-    /// The other thread has reached the position already, in the order of the recording. So all
-    /// edges lead forward in this order, and a replay cannot wait for itself.
+    /// In the order of the recording, the other thread has already reached the position. So all
+    /// edges lead forward in this order, and a replay cannot deadlock.
     #[inline]
     pub fn wait_for(&mut self, thread: usize, other: usize, position: u64) {
         debug_assert!(position <= self.streams.position(other));

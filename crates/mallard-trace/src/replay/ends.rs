@@ -10,9 +10,9 @@ pub(crate) fn kept_frames(depth: u16, fresh: u16) -> u16 {
 /// Whether an instance is over at an event of its thread. `entry` is the depth of the outermost frame of
 /// the region's function in the call stack of the event, or 0 if the function is not in the call stack.
 ///
-/// A frame is a return address and the place of that address on the stack. Address and place tell which
-/// call of the *next inner* function is running. So a function is in the same call as before only if the
-/// frame outside of it has not changed.
+/// A frame is a return address and its place on the stack. Both together identify the running call
+/// of the *next inner* function. So a function is in the same call as before only if the frame
+/// outside of the function has not changed.
 #[inline]
 pub(crate) fn is_over(entry: u16, kept: u16) -> bool {
     entry == 0 || kept < entry - 1

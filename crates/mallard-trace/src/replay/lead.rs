@@ -5,9 +5,9 @@
 //! the program. So the recording is cut into steps, and a thread begins a step only when all other
 //! threads have reached the end of the step before the previous one.
 //!
-//! Waits cost time that the program did not take. So steps are measured in bytes: a byte that another
-//! thread frees counts in full, and an allocated byte as an eighth. Steps are long if no blocks cross
-//! threads.
+//! A wait costs time that the program did not spend, so steps are long if no blocks cross threads.
+//! A step is measured in bytes: a byte that another thread frees counts in full, and an allocated
+//! byte as an eighth.
 
 use super::emitter::Emitter;
 

@@ -9,10 +9,10 @@
 //! numbers  <=  numbers in use  +  spare  +  1
 //! ```
 //!
-//! A thread that needs a new number gets a group of them and keeps the others, if `spare` allows it. The
-//! slots of a group fill two cache lines. Without groups, the slots of threads that start together would
-//! alternate. The threads would then write to the same lines until the end of the replay, unlike the
-//! threads of the program.
+//! A thread that needs a new number gets a group of them and keeps the others, if `spare` allows
+//! it. The slots of a group fill two cache lines. Without groups, threads that start together would
+//! get alternating slots. The threads would then write to the same cache lines (false sharing)
+//! until the end of the replay, unlike the threads of the program.
 
 use std::collections::VecDeque;
 

@@ -60,8 +60,8 @@ pub enum Scope {
     /// Blocks that are allocated while a function runs, in an instance for each outermost call of it
     /// on a thread.
     Region(String),
-    /// Blocks that this function allocates. Functions that only pass an allocation on are skipped. They
-    /// have one instance that lives as long as the program.
+    /// Blocks that this function allocates, in one instance that lives as long as the program.
+    /// Functions that only pass an allocation on are skipped.
     Site(String),
     /// Blocks of a node of the table `stacks`, in one instance that lives as long as the program.
     Stack(u32),

@@ -284,9 +284,8 @@ impl Regions {
         }
     }
 
-    /// Holds a free back until the instance allocates again or ends. Wink-out replaces only the frees at
-    /// the end of a structure, which have no allocation between them. Earlier frees of a structure stay
-    /// in the op stream.
+    /// Holds a free back until the instance allocates again or ends. Wink-out replaces only the
+    /// frees after the last allocation of an instance. Earlier frees stay in the op stream.
     pub fn hold(&mut self, instance: u32, free: Held) {
         self.instances[instance as usize].held.push(free);
     }

@@ -82,7 +82,7 @@ impl Selection {
         self.marks.get(&(node as u32)).copied()
     }
 
-    /// Whether there are regions that end for sure.
+    /// Whether a rule has `ends = "sure"`.
     pub fn has_sure_ends(&self) -> bool {
         !self.sure.is_empty()
     }
@@ -173,8 +173,8 @@ fn allocates_itself(function: &str) -> bool {
     !is_wrapper(function) && has_name(function)
 }
 
-/// Prefixes of the names of functions that start a thread. The functions of C++ allocate even if glibc
-/// reuses the memory of an ended thread.
+/// Prefixes of the names of functions that start a thread. If glibc reuses the memory of an ended
+/// thread, `pthread_create` does not allocate, but the functions of C++ still do.
 const THREAD_STARTERS: [&str; 4] =
     ["pthread_create", "thrd_create", "std::thread::thread", "std::jthread::jthread"];
 

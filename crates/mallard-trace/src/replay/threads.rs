@@ -160,11 +160,11 @@ impl Threads {
         std::mem::take(&mut self.ended)
     }
 
-    /// Guesses which thread started a thread whose first event is at `t0`: of the threads that have not
-    /// ended before `t0`, the one that was seen last in a call that starts threads. If no thread was
-    /// seen in such a call, returns the first thread, or `None` if no thread has started yet. A new
-    /// thread has its first event after such a call of its creator, since glibc, C++ and Rust allocate
-    /// memory for the new thread there.
+    /// Guesses which thread started a thread at `t0`: the thread that was seen last in a call that
+    /// starts threads, and has not ended before `t0`. If no thread was seen in such a call, returns
+    /// the first thread, or `None` if no thread has started yet. glibc, C++ and Rust allocate
+    /// memory for a new thread inside such a call, so the creator has an event there before the new
+    /// thread begins.
     pub fn creator(&self, t0: i64) -> Option<usize> {
         let alive =
             self.states.iter().enumerate().filter(|(_, of)| of.t1.is_none_or(|t1| t1 >= t0));

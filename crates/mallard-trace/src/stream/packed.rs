@@ -53,8 +53,8 @@ struct Model {
     tails: Table,
 }
 
-/// Prediction of one record: from the `what` and `rest` of the record before, and then from those of
-/// the record itself.
+/// Predicts a record: `what` from the previous record, `rest` also from the new `what`, and the
+/// address from the new `what` and the new call stack.
 impl Model {
     fn new() -> Model {
         let [whats, rests, addrs, tails] = std::array::from_fn(|_| Table::new());
@@ -90,7 +90,7 @@ fn tail_words(what: u64, rest: u64) -> usize {
     (record.tail_bytes() as usize).div_ceil(WORD)
 }
 
-/// A difference as a number that is small for small differences of both signs.
+/// Zigzag encoding: small differences of both signs become small numbers.
 #[inline]
 fn fold(difference: u64) -> u64 {
     difference << 1 ^ (difference as i64 >> 63) as u64
@@ -107,8 +107,8 @@ fn bytes_of(word: u64) -> u32 {
     (u64::BITS - word.leading_zeros()).div_ceil(8)
 }
 
-/// In the lengths of a record: the address is relative to the address of the record before, and has
-/// this number of bytes less.
+/// Added to the length of an address that is relative to the address of the previous record,
+/// instead of the predicted address.
 const NEAR: u32 = 9;
 
 /// Collects records in blocks, and writes each full block.
@@ -137,7 +137,7 @@ impl<W: Write> Packer<W> {
             let tail = named.min(rest).min(BLOCK_RECORDS);
             self.tail(&records[RECORD_BYTES..], words.min(tail * WORDS));
             self.records += 1 + tail;
-            // The reader ends an event at the end of the block at the latest.
+            // A reader ends each event with its block, so an event that was cut ends the block.
             if self.records >= BLOCK_RECORDS || tail < named {
                 self.end_block()?;
             }
@@ -231,8 +231,8 @@ impl<W: Write> Packer<W> {
     }
 }
 
-/// Unpacks the blocks of a file, and is read as the records. What follows the last whole block is an
-/// error of the kind `UnexpectedEof`.
+/// Reads the records of a file of packed blocks. A block that is cut off is an error of the kind
+/// `UnexpectedEof`.
 pub(super) struct Unpacker<R: Read> {
     input: R,
     model: Model,

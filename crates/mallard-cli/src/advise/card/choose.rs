@@ -1,7 +1,7 @@
 //! Chooses which changes get a card, and in which order.
 
 use super::{answer, make, Card};
-use crate::advise::evidence::{Candidate, Evidence, Kind, Site};
+use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::{
     growing_bytes, is_a_trade, is_too_large, Subject, MEMORY_NOISE,
 };
@@ -28,8 +28,10 @@ pub struct Change<'a> {
     pub candidate: Option<&'a Candidate>,
     /// The site of a leak. `None` for other changes.
     pub site: Option<&'a Site>,
-    /// The share of CPU time or memory that the change saves.
+    /// The share of CPU time or memory that the change saves, as far as measurements show.
     pub saving: f64,
+    /// The share that the change probably saves in the program: more than a replay shows.
+    likely: f64,
 }
 
 /// The cards of a program, the most useful first. There is always one.
@@ -66,12 +68,22 @@ fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>
         _ => "glibc-variables",
     };
     let subject = Subject::Candidate(of);
-    let change = |(id, saving): (&str, f64)| {
+    let change = |(id, saving, likely): (&str, f64, f64)| {
         let rule = rules::rule(id).filter(|rule| rule.applies(evidence, &subject))?;
-        Some(Change { rule, candidate: Some(of), site: None, saving })
+        Some(Change { rule, candidate: Some(of), site: None, saving, likely })
     };
-    let both = [(time, of.cpu.saving), ("fragmented-after-peak", memory_share(of))];
+    let memory = memory_share(of);
+    let both = [(time, of.cpu.saving, likely(of)), ("fragmented-after-peak", memory, memory)];
     both.into_iter().filter_map(change).collect()
+}
+
+/// The CPU time that a candidate probably saves in the program. Runs of the program measure it; a replay
+/// shows a part of it, so that the figures of both cannot be compared directly.
+fn likely(of: &Candidate) -> f64 {
+    match of.by {
+        By::Replay => crate::replay::likely(of.cpu.saving),
+        By::Try | By::Account => of.cpu.saving,
+    }
 }
 
 /// The memory that a candidate saves, as a share of the peak.
@@ -84,7 +96,8 @@ fn memory_share(of: &Candidate) -> f64 {
 fn strategy<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Option<Change<'a>> {
     let rule = of.rule.and_then(rules::rule)?;
     let gains = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.min_gain;
-    let change = Change { rule, candidate: Some(of), site: None, saving: of.cpu.saving };
+    let (saving, likely) = (of.cpu.saving, likely(of));
+    let change = Change { rule, candidate: Some(of), site: None, saving, likely };
     (gains && why_not(evidence, rule, of).is_empty()).then_some(change)
 }
 
@@ -154,16 +167,16 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
     let most = |site: &&Site| (growing_bytes(evidence, site), site.figures.live_bytes);
     let site = evidence.sites.iter().filter(applies).max_by_key(most)?;
     let all = evidence.memory.peak_rss.max(evidence.memory.live_peak).max(1);
-    let saving = growing_bytes(evidence, site) as f64 / all as f64;
-    Some(Change { rule, candidate: None, site: Some(site), saving: saving.min(1.0) })
+    let saving = (growing_bytes(evidence, site) as f64 / all as f64).min(1.0);
+    Some(Change { rule, candidate: None, site: Some(site), saving, likely: saving })
 }
 
-/// The change whose card comes first. Among changes that save about as much as the best, the order is:
+/// The change whose card comes first. Among changes that probably save about as much as the best, the order is:
 /// acceptable memory, least work, no skipped destructor, largest saving. Skipped destructors do not
 /// count if they take much of the time.
 fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
-    let most = all.iter().map(|change| change.saving).max_by(f64::total_cmp)?;
-    let is_level = |change: &&Change| 1.0 - change.saving <= (1.0 - most) * (1.0 + LEVEL);
+    let most = all.iter().map(|change| change.likely).max_by(f64::total_cmp)?;
+    let is_level = |change: &&Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);
     let level: Vec<&Change> = all.iter().filter(is_level).collect();
     let memory = |change: &Change| change.candidate.map_or(0, |of| of.peak_bytes.1);
     let is_local = |change: &&&Change| change.candidate.is_some_and(|c| c.kind == Kind::Strategy);
@@ -178,7 +191,7 @@ fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
             is_local && memory(change) > much,
             action(change).effort(),
             change.rule.winks_out() && !destructors_count(evidence, change),
-            Reverse((change.saving * 1e6) as i64),
+            Reverse((change.likely * 1e6) as i64),
         )
     })
 }

@@ -1,7 +1,7 @@
 //! Tests which cards each kind of evidence leads to, and what the cards say.
 
 use super::{cards, text, verdict, Card};
-use crate::advise::evidence::{Account, Dropped, Evidence, Kind};
+use crate::advise::evidence::{Account, By, Dropped, Evidence, Kind};
 use crate::advise::rules::{rule, sample, Action};
 use crate::verdict::Verdict;
 use mallard_trace::regions::Region;
@@ -42,6 +42,20 @@ fn the_largest_saving_comes_first_and_each_function_has_one_card() {
     assert_eq!(rules, ["wink-out-arena", "malloc-switch"]);
     evidence.candidates.last_mut().unwrap().cpu = sample::judged(0.5, Verdict::Gain);
     assert_eq!(first(&evidence).rule, "malloc-switch");
+}
+
+#[test]
+fn what_runs_of_the_program_show_is_not_compared_with_a_part_of_a_saving() {
+    let mut evidence = sample::document();
+    let saving = evidence.candidates[0].cpu.saving;
+    let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.swap_remove(0);
+    malloc.by = By::Try;
+    for (times, first_rule) in [(1.1, "wink-out-arena"), (1.6, "malloc-switch")] {
+        malloc.cpu = sample::judged(times * saving, Verdict::Gain);
+        evidence.candidates.push(malloc.clone());
+        assert_eq!(first(&evidence).rule, first_rule, "{times}");
+        evidence.candidates.pop();
+    }
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Compiles a free of a block whose instance ends by wink-out, or has already ended.
+    /// Holds back a free under wink-out, or leaves the free out if the instance has ended.
     fn wink_out(&mut self, thread: usize, block: &Block, kind: u8, has_ended: bool) {
         let (instance, writer, slot) = (block.instance, block.writer as usize, block.slot);
         if has_ended {
