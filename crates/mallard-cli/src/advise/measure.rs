@@ -3,6 +3,7 @@
 use super::again;
 use super::budget::{typable, Budget};
 use super::evidence::{Account, By, Candidate, Evidence, Kind, Proposal};
+use super::real::TRIED_MAX;
 use super::rules;
 use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
 use crate::allocators::{self, Allocator};
@@ -53,7 +54,8 @@ struct Measuring<'a, 'b> {
 }
 
 /// Plays the plans of the rules and all mallocs, and adds the results to the evidence. A candidate that
-/// cannot have a gain is not played. If nothing can be played, returns the names of the mallocs.
+/// cannot have a gain is not played. Returns the names of mallocs for which there is no time to play, so
+/// that only runs of the program can judge them.
 pub fn measure(
     trace: &Trace,
     evidence: &mut Evidence,
@@ -99,12 +101,12 @@ pub fn measure(
     }
     measuring.add_plans(proposals);
     measuring.add_mallocs(&mallocs);
-    let kept = measuring.choose()?;
+    let (kept, unplayed_best) = measuring.choose()?;
     if kept.is_empty() {
         return unplayed();
     }
     measuring.run(kept)?;
-    Ok(Vec::new())
+    Ok(unplayed_best)
 }
 
 /// Drops proposals that cannot reach the least gain, and duplicates.
@@ -266,10 +268,6 @@ impl Measuring<'_, '_> {
     /// The time to keep for a second recording, which wink-out needs. Zero if the recording would take
     /// more than a third of the remaining time.
     fn kept_for_recording(&self, entries: &[Entry]) -> Duration {
-        let winks_out = |entry: &Entry| {
-            let rule = entry.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
-            rule.is_some_and(rules::Rule::winks_out)
-        };
         let can_run = self.evidence.program.cannot_run.is_none() && self.evidence.recordings < 2;
         let needed = again::time_needed(self.evidence);
         match can_run && entries.iter().any(winks_out) && needed < self.budget.left() / 3 {
@@ -278,11 +276,12 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// Plays each candidate once, and chooses the most promising ones: as many as the budget allows.
-    fn choose(&mut self) -> Result<Vec<Entry>, Failure> {
+    /// Plays each candidate once, and chooses the most promising ones: as many as the budget allows. Also
+    /// returns the names of mallocs that only runs of the program will judge.
+    fn choose(&mut self) -> Result<(Vec<Entry>, Vec<String>), Failure> {
         let entries = std::mem::take(&mut self.entries);
         if entries.is_empty() || self.budget.is_interrupted() {
-            return Ok(Vec::new());
+            return Ok(Default::default());
         }
         let step = self.budget.step("playing each candidate once");
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.number).collect();
@@ -290,7 +289,7 @@ impl Measuring<'_, '_> {
         let pilot = self.plays.pilot(&numbers, &self.budget.runner, limit)?;
         drop(step);
         let time = self.measurement(&entries).mul_f64(FIRST_PART);
-        let ranked = self.rank(entries, &pilot);
+        let mut ranked = self.rank(entries, &pilot);
         let is_enough = |count: &usize| {
             let some: Vec<&Entry> = ranked.iter().take(*count).map(|(entry, _)| entry).collect();
             let blocks = 1 + blocks_needed(*count).max(BLOCKS);
@@ -301,10 +300,14 @@ impl Measuring<'_, '_> {
         if count == 0 {
             self.no_room(&pilot);
         }
+        let unplayed = if count == 1 { self.prefer_plan(&mut ranked) } else { Vec::new() };
         let mut kept = Vec::new();
         for (place, (entry, saving)) in ranked.into_iter().enumerate() {
             if place < count {
                 kept.push(entry);
+                continue;
+            }
+            if unplayed.contains(&entry.name) {
                 continue;
             }
             let why = match saving {
@@ -318,12 +321,34 @@ impl Measuring<'_, '_> {
             let region = entry.proposal.as_ref().and_then(|proposal| proposal.region);
             self.evidence.dropped.push(dropped(&entry.name, entry.kind, region, why));
         }
-        Ok(kept)
+        Ok((kept, unplayed))
+    }
+
+    /// Puts the best plan first if the budget allows to play one candidate alone, and returns the names of
+    /// the mallocs that seem to have a gain: runs of the program can judge a malloc, but not a plan. Returns
+    /// nothing if the program cannot run, or if no plan seems to have a gain.
+    fn prefer_plan(&self, ranked: &mut Vec<(Entry, Option<f64>)>) -> Vec<String> {
+        let gains = |saving: &Option<f64>| saving.is_some_and(|s| s >= self.evidence.min_gain);
+        let of_kind = |kind| {
+            move |(entry, saving): &(Entry, Option<f64>)| entry.kind == kind && gains(saving)
+        };
+        let plan = ranked.iter().position(of_kind(Kind::Strategy));
+        let Some(place) = plan.filter(|_| self.evidence.program.cannot_run.is_none()) else {
+            return Vec::new();
+        };
+        ranked[..=place].rotate_right(1);
+        let is_malloc = of_kind(Kind::Malloc);
+        let mallocs = ranked.iter().filter(|candidate| is_malloc(candidate));
+        mallocs.take(TRIED_MAX).map(|(entry, _)| entry.name.clone()).collect()
     }
 
     /// Orders candidates by what they save in single plays. The best plan, the best malloc and the best
-    /// candidate for memory come first, so that the choice contains all three.
+    /// candidate for memory come first, so that the choice contains all three. If there may be no second
+    /// recording, so does the best plan without wink-out, which can be advised in place of the best.
     fn rank(&self, entries: Vec<Entry>, pilot: &Pilot) -> Vec<(Entry, Option<f64>)> {
+        let may_lack_recording = self.evidence.recordings < 2
+            && entries.iter().any(winks_out)
+            && self.kept_for_recording(&entries).is_zero();
         let mut all: Vec<(Entry, Option<f64>, f64)> = entries
             .into_iter()
             .zip(&pilot.savings)
@@ -336,6 +361,11 @@ impl Measuring<'_, '_> {
         all.sort_by(|a, b| order(b.1).total_cmp(&order(a.1)));
         let mut first = Vec::new();
         first.extend(all.iter().position(|(entry, ..)| entry.kind == Kind::Strategy));
+        if may_lack_recording {
+            let runs_destructors =
+                |entry: &Entry| entry.kind == Kind::Strategy && !winks_out(entry);
+            first.extend(all.iter().position(|(entry, ..)| runs_destructors(entry)));
+        }
         first.extend(all.iter().position(|(entry, ..)| entry.kind != Kind::Strategy));
         if is_memory_at_stake(self.evidence) {
             let least = (0..all.len()).min_by(|&a, &b| all[a].2.total_cmp(&all[b].2));
@@ -416,6 +446,12 @@ impl Measuring<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether the rule of a candidate asks for wink-out.
+fn winks_out(entry: &Entry) -> bool {
+    let rule = entry.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
+    rule.is_some_and(rules::Rule::winks_out)
 }
 
 fn account_of(accounted: &Accounted) -> Account {

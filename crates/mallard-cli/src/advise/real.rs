@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The greatest number of mallocs that are tried.
-const TRIED_MAX: usize = 3;
+pub const TRIED_MAX: usize = 3;
 /// The share of the remaining budget for runs. The rest is for cards and files.
 const SHARE: f64 = 0.95;
 

@@ -1,6 +1,6 @@
 //! Counts how often a replay agrees with reality.
 
-use super::pairs::Pair;
+use super::pairs::{Change, Pair};
 use crate::verdict::Verdict;
 
 /// A real change of CPU time above this many per cent must have the right sign in a replay.
@@ -17,21 +17,31 @@ pub enum Question {
     Sign,
     Call,
     Unchanged,
+    /// Counts changes that are beyond noise: of the others, nobody knows where they really are.
+    CoverageOfChanges,
     Coverage,
     Peak,
 }
 
 impl Question {
-    pub const ALL: [Question; 5] =
-        [Question::Sign, Question::Call, Question::Unchanged, Question::Coverage, Question::Peak];
+    pub const ALL: [Question; 6] = [
+        Question::Sign,
+        Question::Call,
+        Question::Unchanged,
+        Question::CoverageOfChanges,
+        Question::Coverage,
+        Question::Peak,
+    ];
 
     /// The answer to the question for a pair. `None` if the question does not apply to the pair.
     pub fn is_right(self, pair: &Pair) -> Option<bool> {
         match self {
             Question::Peak => return is_peak_right(pair),
-            Question::Coverage => {
+            Question::CoverageOfChanges | Question::Coverage => {
                 let (low, high) = pair.predicted?;
-                return pair.real.as_ref().map(|real| (low..=high).contains(&real.median));
+                let is_asked = |real: &&Change| self == Question::Coverage || real.is_different();
+                let real = pair.real.as_ref().filter(is_asked);
+                return real.map(|real| (low..=high).contains(&real.median));
             }
             _ => {}
         }
@@ -57,7 +67,12 @@ impl Question {
             Question::Unchanged => {
                 "really no difference: the replay calls it neither a gain nor a loss".to_string()
             }
-            Question::Coverage => "the real change lies in the predicted interval".to_string(),
+            Question::CoverageOfChanges => {
+                "a real change beyond noise lies in the predicted interval".to_string()
+            }
+            Question::Coverage => {
+                "any real change, as measured, lies in the predicted interval".to_string()
+            }
             Question::Peak => format!(
                 "the change of peak memory is right to {} % of the peak, or to {} MiB",
                 PEAK_SHARE * 100.0,
@@ -72,7 +87,7 @@ impl Question {
             Question::Sign => "sign",
             Question::Call => "gain or loss",
             Question::Unchanged => "no difference",
-            Question::Coverage => "interval",
+            Question::CoverageOfChanges | Question::Coverage => "interval",
             Question::Peak => "peak memory",
         }
     }
@@ -82,7 +97,7 @@ impl Question {
         match self {
             Question::Sign | Question::Unchanged => 100,
             Question::Call => 95,
-            Question::Coverage | Question::Peak => 80,
+            Question::CoverageOfChanges | Question::Coverage | Question::Peak => 80,
         }
     }
 }

@@ -202,7 +202,9 @@ fn misses(programs: &[Program], pairs: &[Pair], reasons: &[Reason]) -> Table {
         if missed.is_empty() && pair.missing.is_empty() {
             continue;
         }
-        let what = missed.iter().map(|q| q.misses()).collect::<Vec<_>>().join(", ");
+        let mut words: Vec<&str> = missed.iter().map(|q| q.misses()).collect();
+        words.dedup();
+        let what = words.join(", ");
         let cells = vec![
             Cell::text(if what.is_empty() { "no figure" } else { &what }),
             Cell::text(with_interval(pair.real.as_ref())),
