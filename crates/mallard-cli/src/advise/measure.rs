@@ -327,7 +327,7 @@ impl Measuring<'_, '_> {
     /// Puts the best plan first if the budget allows to play one candidate alone, and returns the names of
     /// the mallocs that seem to have a gain: runs of the program can judge a malloc, but not a plan. Returns
     /// nothing if the program cannot run, or if no plan seems to have a gain.
-    fn prefer_plan(&self, ranked: &mut Vec<(Entry, Option<f64>)>) -> Vec<String> {
+    fn prefer_plan(&self, ranked: &mut [(Entry, Option<f64>)]) -> Vec<String> {
         let gains = |saving: &Option<f64>| saving.is_some_and(|s| s >= self.evidence.min_gain);
         let of_kind = |kind| {
             move |(entry, saving): &(Entry, Option<f64>)| entry.kind == kind && gains(saving)
