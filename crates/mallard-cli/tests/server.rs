@@ -39,6 +39,14 @@ fn server() -> Folder {
     folder
 }
 
+/// A recording of the server with one request. Returns what `mallard record` printed.
+fn recorded() -> (Folder, String) {
+    let folder = server();
+    let ran = folder.mallard(&["record", "-o", "served", "--load", REQUEST, "--", "./server"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    (folder, ran.errors())
+}
+
 fn note(folder: &Folder, name: &str) -> Value {
     folder.manifest("served.mallard")["notes"][name].clone()
 }
@@ -46,10 +54,8 @@ fn note(folder: &Folder, name: &str) -> Value {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_server_is_recorded_while_a_load_uses_it_and_then_ended() {
-    let folder = server();
-    let ran = folder.mallard(&["record", "-o", "served", "--load", REQUEST, "--", "./server"]);
-    assert_eq!(ran.status(), 0, "{}", ran.errors());
-    assert!(ran.errors().contains("the load ran 1 time\n"), "{}", ran.errors());
+    let (folder, said) = recorded();
+    assert!(said.contains("the load ran 1 time\n"), "{said}");
     assert_eq!((note(&folder, "loads"), note(&folder, "load")), (1.into(), REQUEST.into()));
     assert_eq!(note(&folder, "status"), 15, "SIGTERM ends the server");
     assert_eq!(folder.manifest("served.mallard")["counts"]["allocations"], 1000);
@@ -136,9 +142,7 @@ fn a_signal_to_the_recording_ends_server_and_load() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_server_is_not_run_in_another_folder_than_it_was_recorded_in() {
-    let folder = server();
-    let ran = folder.mallard(&["record", "-o", "served", "--load", REQUEST, "--", "./server"]);
-    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let (folder, _) = recorded();
     let other = Folder::new();
     let trace = folder.path("served.mallard").display().to_string();
     let ran = other.mallard(&["advise", "--json", "--budget", "5s", &trace]);

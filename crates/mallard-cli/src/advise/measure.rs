@@ -300,7 +300,11 @@ impl Measuring<'_, '_> {
         if count == 0 {
             self.no_room(&pilot);
         }
-        let unplayed = if count == 1 { self.prefer_plan(&mut ranked) } else { Vec::new() };
+        let can_run = self.evidence.program.cannot_run.is_none();
+        let unplayed = match count == 1 && can_run {
+            true => prefer_plan(&mut ranked, self.evidence.min_gain),
+            false => Vec::new(),
+        };
         let mut kept = Vec::new();
         for (place, (entry, saving)) in ranked.into_iter().enumerate() {
             if place < count {
@@ -322,24 +326,6 @@ impl Measuring<'_, '_> {
             self.evidence.dropped.push(dropped(&entry.name, entry.kind, region, why));
         }
         Ok((kept, unplayed))
-    }
-
-    /// Puts the best plan first if the budget allows to play one candidate alone, and returns the names of
-    /// the mallocs that seem to have a gain: runs of the program can judge a malloc, but not a plan. Returns
-    /// nothing if the program cannot run, or if no plan seems to have a gain.
-    fn prefer_plan(&self, ranked: &mut [(Entry, Option<f64>)]) -> Vec<String> {
-        let gains = |saving: &Option<f64>| saving.is_some_and(|s| s >= self.evidence.min_gain);
-        let of_kind = |kind| {
-            move |(entry, saving): &(Entry, Option<f64>)| entry.kind == kind && gains(saving)
-        };
-        let plan = ranked.iter().position(of_kind(Kind::Strategy));
-        let Some(place) = plan.filter(|_| self.evidence.program.cannot_run.is_none()) else {
-            return Vec::new();
-        };
-        ranked[..=place].rotate_right(1);
-        let is_malloc = of_kind(Kind::Malloc);
-        let mallocs = ranked.iter().filter(|candidate| is_malloc(candidate));
-        mallocs.take(TRIED_MAX).map(|(entry, _)| entry.name.clone()).collect()
     }
 
     /// Orders candidates by what they save in single plays. The best plan, the best malloc and the best
@@ -448,6 +434,22 @@ impl Measuring<'_, '_> {
     }
 }
 
+/// Puts the best plan in front of mallocs that saved more in a single play, and returns the names of
+/// the mallocs that seem to have a gain. For a budget that allows to play one candidate alone: runs of the
+/// program can judge a malloc, but not a plan. Changes nothing if no plan seems to have a gain.
+fn prefer_plan(ranked: &mut [(Entry, Option<f64>)], min_gain: f64) -> Vec<String> {
+    let gains = |kind| {
+        move |(entry, saving): &(Entry, Option<f64>)| {
+            entry.kind == kind && saving.is_some_and(|saving| saving >= min_gain)
+        }
+    };
+    let Some(place) = ranked.iter().position(gains(Kind::Strategy)) else { return Vec::new() };
+    ranked[..=place].rotate_right(1);
+    let is_malloc = gains(Kind::Malloc);
+    let mallocs = ranked.iter().filter(|candidate| is_malloc(candidate));
+    mallocs.take(TRIED_MAX).map(|(entry, _)| entry.name.clone()).collect()
+}
+
 /// Whether the rule of a candidate asks for wink-out.
 fn winks_out(entry: &Entry) -> bool {
     let rule = entry.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
@@ -493,6 +495,28 @@ mod tests {
         // A small program may take some MiB more.
         let small = Account { held_peak: 8 << 20, ..Account::default() };
         assert_eq!(blow_up(&small, 1 << 20), None);
+    }
+
+    #[test]
+    fn a_plan_is_played_and_mallocs_are_tried_if_one_candidate_alone_can_be_played() {
+        let candidate = |name: &str, kind, saving| {
+            let name = name.to_string();
+            (Entry { number: 0, name, kind, proposal: None, account: None }, Some(saving))
+        };
+        let ranked = |of_plan| {
+            vec![
+                candidate("mimalloc", Kind::Malloc, 0.3),
+                candidate("AS7", Kind::Strategy, of_plan),
+                candidate("glibc:arenas=1", Kind::Variable, 0.1),
+                candidate("jemalloc", Kind::Malloc, 0.01),
+            ]
+        };
+        let mut both = ranked(0.2);
+        assert_eq!(prefer_plan(&mut both, 0.02), ["mimalloc"]);
+        assert_eq!(both[0].0.name, "AS7");
+        let mut useless = ranked(0.01);
+        assert_eq!(prefer_plan(&mut useless, 0.02), Vec::<String>::new());
+        assert_eq!(useless[0].0.name, "mimalloc");
     }
 
     #[test]

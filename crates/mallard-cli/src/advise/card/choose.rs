@@ -171,9 +171,9 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
     Some(Change { rule, candidate: None, site: Some(site), saving, likely: saving })
 }
 
-/// The change whose card comes first. Among changes that probably save about as much as the best, the order is:
-/// acceptable memory, least work, no skipped destructor, largest saving. Skipped destructors do not
-/// count if they take much of the time.
+/// The change whose card comes first. Among changes that probably save about as much as the best, the
+/// order is: acceptable memory, least work, no skipped destructor, largest saving. Skipped destructors do
+/// not count if they take much of the time.
 fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.likely).max_by(f64::total_cmp)?;
     let is_level = |change: &&Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);
