@@ -131,6 +131,12 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
     for key in ["cards", "matrix", "regions", "undecided", "notes", "validity"] {
         assert!(advice[key].is_array(), "{key}: {advice}");
     }
+    let stages = advice["stages"].as_array().unwrap();
+    let names: Vec<_> = stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["record", "regions", "cpu", "replay", "again", "try"]);
+    for key in ["seconds", "peak_rss_kib"] {
+        assert!(stages.iter().all(|stage| stage[key].as_f64() > Some(0.0)), "{key}: {advice}");
+    }
     assert_eq!(advice["interrupted"], false);
     let card = &advice["cards"][0];
     for key in ["rule", "action", "title"] {

@@ -8,7 +8,7 @@
 //!
 //! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
 //! change. `show` prints the result, and `sarif` writes cards for tools of code review. `typed` repeats
-//! the options of the user in the commands that cards propose.
+//! the options of the user in the commands that cards propose. `stages` notes what each step cost.
 
 mod again;
 mod bare;
@@ -24,6 +24,7 @@ pub mod rules;
 pub mod sarif;
 mod screen;
 mod show;
+mod stages;
 mod typed;
 
 use crate::error::status::USAGE;
@@ -44,6 +45,7 @@ use mallard_trace::Trace;
 use real::Runs;
 use serde_json::Value;
 use show::Advice;
+use stages::Stages;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -115,7 +117,8 @@ impl Command {
         if !self.program.is_empty() {
             self.conditions = self.conditions.with_stdin()?;
         }
-        let recorded = self.record()?;
+        let mut stages = Stages::default();
+        let recorded = stages.time("record", || self.record())?;
         let name = recorded.as_ref().map(|recorded| &recorded.trace).or(self.name.as_ref());
         let Some(name) = name else {
             let help = "mallard advise -- PROG ARGS";
@@ -134,18 +137,20 @@ impl Command {
         }
         let budget = Budget::begin(self.timing.budget, runner, self.timing.quiet);
         let mut host = Host::now();
-        let mut evidence = self.evidence(&trace, &budget)?;
+        let mut evidence = stages.time("regions", || self.evidence(&trace, &budget))?;
         if let Some(strategy) = self.force {
             let timing = self.timing.part(budget.left());
             let region = self.region.as_ref().and_then(|_| evidence.regions.first()).cloned();
             let runner = &budget.runner;
-            force::force(&trace, &mut evidence, strategy, region.as_ref(), runner, &timing)?;
+            stages.time("force", || {
+                force::force(&trace, &mut evidence, strategy, region.as_ref(), runner, &timing)
+            })?;
         } else {
-            self.measure(&trace, &mut evidence, &budget)?;
+            self.measure(&trace, &mut evidence, &budget, &mut stages)?;
         }
         evidence.interrupted |= budget.is_interrupted();
         evidence.notes.extend(host.notes());
-        let advice = Advice::new(&evidence, &budget);
+        let advice = Advice::new(&evidence, &budget, &stages);
         advice.save(trace.folder(), &mut std::io::stderr());
         advice.show(&self.timing, self.sarif)?;
         Ok(match evidence.interrupted {
@@ -236,6 +241,7 @@ impl Command {
         trace: &Trace,
         evidence: &mut Evidence,
         budget: &Budget,
+        stages: &mut Stages,
     ) -> Result<(), Failure> {
         let words = match self.program.is_empty() {
             false => Some(self.program.clone()),
@@ -246,10 +252,11 @@ impl Command {
         let ignores_output = self.conditions.ignore_output;
         let runs = words.as_ref().map(|words| Runs { words, runner: &runner, ignores_output });
         if let Some(runs) = &runs {
-            bare::measure_cpu(trace, evidence, runs, budget);
+            stages.time("cpu", || bare::measure_cpu(trace, evidence, runs, budget));
         }
         let proposals = rules::plans(evidence);
-        let unplayed = measure::measure(trace, evidence, proposals, budget, &self.timing)?;
+        let play = || measure::measure(trace, evidence, proposals, budget, &self.timing);
+        let unplayed = stages.time("replay", play)?;
         if let Some(other) = &self.again {
             again::compare_with(other, evidence)?;
         }
@@ -260,8 +267,11 @@ impl Command {
         }
         match runs {
             Some(runs) => {
-                self.record_again(runs.words, evidence, budget)?;
-                real::try_mallocs(evidence, &unplayed, &runs, budget, &self.timing)
+                let again = || self.record_again(runs.words, evidence, budget);
+                stages.time("again", again)?;
+                let try_all =
+                    || real::try_mallocs(evidence, &unplayed, &runs, budget, &self.timing);
+                stages.time("try", try_all)
             }
             None => Ok(()),
         }

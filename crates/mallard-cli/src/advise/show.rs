@@ -3,6 +3,7 @@
 use super::budget::{typable, Budget};
 use super::card::{self, cards, Card};
 use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
+use super::stages::Stages;
 use super::{sarif, typed};
 use crate::error::Failure;
 use crate::look::frames::in_words;
@@ -27,12 +28,14 @@ pub struct Advice<'a> {
     cards: Vec<Card>,
     budget: Duration,
     taken: Duration,
+    stages: &'a Stages,
 }
 
 impl Advice<'_> {
     /// Makes the cards.
-    pub fn new<'a>(evidence: &'a Evidence, budget: &Budget) -> Advice<'a> {
-        Advice { cards: cards(evidence), evidence, budget: budget.all(), taken: budget.taken() }
+    pub fn new<'a>(evidence: &'a Evidence, budget: &Budget, stages: &'a Stages) -> Advice<'a> {
+        let (cards, taken) = (cards(evidence), budget.taken());
+        Advice { cards, evidence, budget: budget.all(), taken, stages }
     }
 
     /// Saves the advice in the folder of the trace. If the folder cannot be written, the advice is
@@ -138,6 +141,7 @@ impl Advice<'_> {
             "min_gain": evidence.min_gain,
             "budget_s": self.budget.as_secs_f64(),
             "took_s": self.taken.as_secs_f64(),
+            "stages": self.stages,
             "interrupted": evidence.interrupted,
             "noisy": evidence.noise.is_some(),
             "noise": evidence.noise,

@@ -1,0 +1,59 @@
+//! The wall time and the peak memory of each stage of `mallard advise`, for its JSON.
+
+use serde::Serialize;
+use std::fs;
+use std::time::Instant;
+
+/// One stage of the command.
+#[derive(Serialize)]
+struct Stage {
+    name: &'static str,
+    seconds: f64,
+    /// The peak RSS of this command from its start to the end of the stage, in KiB, without child
+    /// processes. `None` if the kernel does not tell.
+    peak_rss_kib: Option<u64>,
+}
+
+/// The stages of one command, in the order in which they ended.
+#[derive(Default, Serialize)]
+#[serde(transparent)]
+pub struct Stages {
+    all: Vec<Stage>,
+}
+
+impl Stages {
+    /// Does the work of a stage, and notes its time and memory.
+    pub fn time<T>(&mut self, name: &'static str, work: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let result = work();
+        let seconds = begin.elapsed().as_secs_f64();
+        self.all.push(Stage { name, seconds, peak_rss_kib: peak_kib() });
+        result
+    }
+}
+
+/// The peak RSS of this process. A stage does not begin with a new peak (5 in /proc/self/clear_refs),
+/// because that would also change the peak that /usr/bin/time shows for this command.
+fn peak_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_has_its_time_and_the_peak_until_its_end() {
+        const KIB: u64 = 128 << 10;
+        let mut stages = Stages::default();
+        stages.time("large", || std::hint::black_box(vec![1u8; (KIB << 10) as usize]).len());
+        assert_eq!(stages.time("small", || 7), 7);
+        let [large, small] = &stages.all[..] else { panic!("not two stages") };
+        assert_eq!((large.name, small.name), ("large", "small"));
+        assert!(large.seconds > small.seconds && small.seconds >= 0.0);
+        assert!(large.peak_rss_kib.unwrap() > KIB, "{:?}", large.peak_rss_kib);
+        assert!(small.peak_rss_kib >= large.peak_rss_kib, "{:?}", small.peak_rss_kib);
+    }
+}
