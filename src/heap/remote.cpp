@@ -17,12 +17,17 @@ constexpr std::size_t batch_bytes_max = 4096;
 /// The last block of a batch records { offset of the first block in the slab : 48 | count : 16 }.
 constexpr unsigned count_bits = 16;
 
+/// The record of a batch. In a block of 16 bytes, the same word is also `free_block::next`. Without
+/// may_alias, a compiler may assume that a number and a pointer are never in one word, and may
+/// write the record before the link: clang 22 does.
+using batch_record [[gnu::may_alias]] = std::uint64_t;
+
 /// Where the last block of a batch stores its record: behind its link. In a block of 16 bytes the
 /// record overwrites half of the link. Then a double free of that block is not detected while the
 /// message is under way.
-std::uint64_t& record_of(slab& s, void* last) noexcept
+batch_record& record_of(slab& s, void* last) noexcept
 {
-    auto* const words = static_cast<std::uint64_t*>(last);
+    auto* const words = static_cast<batch_record*>(last);
     return words[s.shape().bytes > sizeof(free_block) ? 2 : 1];
 }
 
