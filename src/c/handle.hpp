@@ -73,7 +73,7 @@ protected:
 
 /// A handle of the kind `Interface` with an allocator `Blocks`, which `make_blocks(source)` makes.
 template <class Interface, class Blocks>
-struct alignas(cache_line_bytes) handle_of : Interface {
+struct alignas(false_sharing_bytes) handle_of : Interface {
     Blocks blocks;
     origin its;
 

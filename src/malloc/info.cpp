@@ -1,4 +1,5 @@
 // glibc's functions that report or release memory: malloc_trim, mallinfo, malloc_info and others.
+// Other C libraries, such as musl, do not have these functions, so programs do not call them there.
 #include "report.hpp"
 
 #include "../heap/slice_heap.hpp"
@@ -10,6 +11,8 @@
 #include <cstdio>
 
 #include <malloc.h>
+
+#if defined(__GLIBC__)
 
 namespace engine = mallard::engine;
 
@@ -98,3 +101,4 @@ int malloc_info(int options, FILE* to) noexcept
 
 } // extern "C"
 #pragma GCC visibility pop
+#endif

@@ -14,26 +14,33 @@
 
 using mallard::os::kernel_page_bytes;
 
+// glibc declares the functions of malloc's family as noexcept, other C libraries do not.
+#if defined(__GLIBC__)
+#define MALLARD_LIBC_NOEXCEPT noexcept
+#else
+#define MALLARD_LIBC_NOEXCEPT
+#endif
+
 #pragma GCC visibility push(default)
 extern "C" {
 
-void* malloc(std::size_t bytes) noexcept
+void* malloc(std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     return malloc_family::allocate(bytes);
 }
 
-void free(void* block) noexcept
+void free(void* block) MALLARD_LIBC_NOEXCEPT
 {
     malloc_family::deallocate(block);
 }
 
-void* calloc(std::size_t count, std::size_t bytes) noexcept
+void* calloc(std::size_t count, std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     std::size_t all = 0;
     return mallard::product(count, bytes, all) ? malloc_family::allocate_zeroed(all) : nullptr;
 }
 
-void* realloc(void* block, std::size_t bytes) noexcept
+void* realloc(void* block, std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     if (block == nullptr)
         return malloc_family::allocate(bytes);
@@ -44,24 +51,25 @@ void* realloc(void* block, std::size_t bytes) noexcept
     return malloc_family::reallocate(block, bytes);
 }
 
-void* reallocarray(void* block, std::size_t count, std::size_t bytes) noexcept
+void* reallocarray(void* block, std::size_t count, std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     std::size_t all = 0;
     return mallard::product(count, bytes, all) ? realloc(block, all) : nullptr;
 }
 
-void* memalign(std::size_t align, std::size_t bytes) noexcept
+void* memalign(std::size_t align, std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     if (mallard::is_power_of_two(align))
         return malloc_family::allocate_aligned(bytes, align);
     errno = EINVAL;
     return nullptr;
 }
-[[gnu::alias("memalign")]] void* aligned_alloc(std::size_t align, std::size_t bytes) noexcept;
+[[gnu::alias("memalign")]] void* aligned_alloc(std::size_t align,
+                                               std::size_t bytes) MALLARD_LIBC_NOEXCEPT;
 
 /// Returns the error. Also sets errno to ENOMEM when there is no memory, as glibc does, because
 /// programs read errno.
-int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
+int posix_memalign(void** block, std::size_t align, std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     if (!mallard::is_power_of_two(align) || align < sizeof(void*))
         return EINVAL;
@@ -72,7 +80,7 @@ int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
     return 0;
 }
 
-void* valloc(std::size_t bytes) noexcept
+void* valloc(std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     return malloc_family::allocate_aligned(bytes, kernel_page_bytes());
 }
@@ -105,7 +113,8 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexc
 }
 
 // Further names of the same functions: glibc's internal names, which some programs link against,
-// and cfree.
+// and cfree. In musl, such names belong to functions that musl itself calls.
+#if defined(__GLIBC__)
 [[gnu::alias("malloc")]] void* __libc_malloc(std::size_t) noexcept;
 [[gnu::alias("free")]] void __libc_free(void*) noexcept;
 [[gnu::alias("free")]] void __libc_cfree(void*) noexcept;
@@ -116,6 +125,7 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexc
 [[gnu::alias("valloc")]] void* __libc_valloc(std::size_t) noexcept;
 [[gnu::alias("pvalloc")]] void* __libc_pvalloc(std::size_t) noexcept;
 [[gnu::alias("posix_memalign")]] int __posix_memalign(void**, std::size_t, std::size_t) noexcept;
+#endif
 
 } // extern "C"
 #pragma GCC visibility pop

@@ -131,6 +131,9 @@ extern const bool options_are_read = true;
 
 void read_options(std::span<const option> options, char** environment) noexcept
 {
+#if !defined(__GLIBC__)
+    environment = ::environ; // only glibc passes the array to constructors
+#endif
     if (::getauxval(AT_SECURE) != 0)
         return;
     for (option const& o : options) {

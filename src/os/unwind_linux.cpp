@@ -18,8 +18,10 @@
 #include <unistd.h>
 
 // Two names of glibc: the end of the main thread's stack, and a search for the module of an address
-// that takes no lock (only in glibc 2.35 and later).
+// that takes no lock (only in glibc 2.35 and later). Other C libraries have neither.
+#if defined(__GLIBC__)
 extern "C" [[gnu::weak]] void* __libc_stack_end; // NOLINT(bugprone-reserved-identifier)
+#endif
 #ifdef DLFO_EH_SEGMENT_TYPE
 extern "C" [[gnu::weak]] int _dl_find_object(void*, dl_find_object*) noexcept;
 #endif
@@ -75,10 +77,19 @@ word_at(std::uintptr_t address) noexcept
     return *reinterpret_cast<std::uintptr_t const*>(address);
 }
 
+/// The end of the main thread's stack; 0 if it is unknown.
+std::uintptr_t main_stack_end() noexcept
+{
+#if defined(__GLIBC__)
+    return &__libc_stack_end == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(__libc_stack_end);
+#else
+    return 0;
+#endif
+}
+
 bool is_on_main_stack(std::uintptr_t sp) noexcept
 {
-    return &__libc_stack_end != nullptr &&
-           reinterpret_cast<std::uintptr_t>(__libc_stack_end) - sp < main_stack_bytes;
+    return main_stack_end() - sp < main_stack_bytes;
 }
 
 /// Whether `sp` is in the stack of the thread that owns `memory`. glibc puts the thread pointer at
@@ -218,7 +229,7 @@ struct cursor {
         is_comparable = true;
         may_grow = false;
         if (is_on_main_stack(at.sp)) {
-            high = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
+            high = main_stack_end();
         } else if (memory != nullptr && is_on_own_stack(*memory, at.sp)) {
             high = memory->high;
         } else { // a fiber, or an alternate stack for signals
@@ -314,7 +325,7 @@ struct cursor {
         auto const place_of = [&](std::uintptr_t reg) {
             return at.sp + offsetof(ucontext_t, uc_mcontext.gregs) + 8 * reg;
         };
-        static_assert(REG_RBP < REG_RSP && REG_RSP < REG_RIP);
+        static_assert(int{REG_RBP} < int{REG_RSP} && int{REG_RSP} < int{REG_RIP});
         if (at.sp % 8 != 0 || !can_read(place_of(REG_RBP)) || !can_read(place_of(REG_RIP)))
             return lost;
         at = {word_at(place_of(REG_RIP)) + 1, word_at(place_of(REG_RSP)),

@@ -85,9 +85,9 @@ inline bool has_huge_pages()
 inline void limit(int resource, rlim_t bytes)
 {
     rlimit now{};
-    ::getrlimit(static_cast<__rlimit_resource_t>(resource), &now);
+    ::getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &now);
     now.rlim_cur = bytes;
-    ::setrlimit(static_cast<__rlimit_resource_t>(resource), &now);
+    ::setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &now);
 }
 
 /// Whether a test may limit memory. False under ThreadSanitizer, which needs additional memory in a

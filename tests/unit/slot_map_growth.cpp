@@ -150,7 +150,7 @@ bool survives_refusal(int resource, rlim_t bytes, std::string_view words)
     Map map;
     std::vector<key32> keys;
     rlimit before{};
-    ::getrlimit(static_cast<__rlimit_resource_t>(resource), &before);
+    ::getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &before);
     keys.reserve(100'000);
     limit(resource, bytes);
     while (keys.size() < 100'000) {
