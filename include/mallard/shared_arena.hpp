@@ -29,7 +29,7 @@ class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
     using shared_source = mallard::shared_source<Source>;
 
-    struct alignas(cache_line_bytes) thread_arena : thread_cache {
+    struct alignas(false_sharing_bytes) thread_arena : thread_cache {
         constexpr thread_arena(shared_source& from, growth_argument<Options.grow>& rule) noexcept
             : blocks(rule, ref<shared_source>(from))
         {

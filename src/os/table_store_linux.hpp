@@ -38,8 +38,9 @@ public:
     }
 
 private:
-    static constexpr std::size_t map_bytes =
-        16384; // the first cache line holds the address of the previous map
+    static constexpr std::size_t map_bytes = 16384;
+    static constexpr std::size_t head_bytes =
+        alignof(thread_table); // has the previous map's address
 
     static std::byte*& older(std::byte* map) noexcept
     {
@@ -55,15 +56,15 @@ private:
                 return nullptr;
             older(static_cast<std::byte*>(fresh)) = newest_;
             newest_ = static_cast<std::byte*>(fresh);
-            uncut_ = map_bytes - cache_line_bytes;
+            uncut_ = map_bytes - head_bytes;
         }
         uncut_ -= sizeof(thread_table);
-        return newest_ + cache_line_bytes + uncut_;
+        return newest_ + head_bytes + uncut_;
     }
 
     thread_table* spare_ = nullptr;
     std::byte* newest_ = nullptr;
-    std::size_t uncut_ = 0; // unused bytes of the newest map behind its first cache line
+    std::size_t uncut_ = 0; // unused bytes of the newest map behind its head
 };
 
 } // namespace mallard::os

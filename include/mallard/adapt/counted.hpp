@@ -135,7 +135,7 @@ private:
 /// wrapped allocator gets it back. So the live counts never exceed what the threads hold, and each
 /// peak was really reached.
 template <>
-class alignas(cache_line_bytes) call_counter<true> {
+class alignas(false_sharing_bytes) call_counter<true> {
     using number = std::atomic<std::size_t>;
     static constexpr std::memory_order relaxed = std::memory_order_relaxed;
 

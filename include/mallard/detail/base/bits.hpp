@@ -15,7 +15,15 @@
 namespace mallard {
 
 inline constexpr std::size_t page_bytes = 4096;     ///< the least size of a page of the system
-inline constexpr std::size_t cache_line_bytes = 64; ///< the size of a cache line
+inline constexpr std::size_t cache_line_bytes = 64; ///< the usual size of a cache line
+
+/// The alignment of objects that different threads write, so that no cache line holds parts of two
+/// of them. Some processors for AArch64, such as Apple's, have lines of 128 bytes.
+#if defined(__aarch64__)
+inline constexpr std::size_t false_sharing_bytes = 128;
+#else
+inline constexpr std::size_t false_sharing_bytes = cache_line_bytes;
+#endif
 
 /// The largest size of an object. Larger requests fail before any arithmetic on them can overflow.
 inline constexpr std::size_t bytes_max =

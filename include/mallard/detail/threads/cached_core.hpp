@@ -17,7 +17,7 @@ using shared_chunk_list = chunk_list<Options.with(reuse::ordered), remote_header
 /// The cache of one thread: free blocks of `N` sizes. Each size occupies two cache lines; no other
 /// thread writes to the line that contains the magazine.
 template <pool_options Options, std::size_t N>
-struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
+struct alignas(false_sharing_bytes) pool_thread_cache : thread_cache {
     std::array<cached_blocks<shared_chunk_list<Options>>, N> of;
     static_assert(sizeof of[0] == 2 * cache_line_bytes);
     chunk taken; // the memory of this cache; null if the cache is built into the pool

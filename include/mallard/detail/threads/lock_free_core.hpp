@@ -20,7 +20,7 @@ namespace mallard {
 /// a block in use has the value `in_use`: `classify`, `for_each` and `check::on` need no other
 /// record.
 template <pool_options Options>
-class alignas(cache_line_bytes) lock_free_core {
+class alignas(false_sharing_bytes) lock_free_core {
     static_assert(Options.grow.is_single() || Options.grow.is_at_run_time(),
                   "a lock_free pool does not grow: say .grow = growth::none(bytes), or use "
                   "sync::thread_cached or sync::mutex for a pool that grows");
@@ -294,8 +294,8 @@ private:
     mutable std::mutex growing_; // held while the chunk is taken; protects `chunk_` and `growth_`
     chunk chunk_;
     growth_state<Options.grow> growth_;
-    alignas(cache_line_bytes) tagged_stack stack_;
-    alignas(cache_line_bytes) std::atomic<std::uint64_t> carved_{0};
+    alignas(false_sharing_bytes) tagged_stack stack_;
+    alignas(false_sharing_bytes) std::atomic<std::uint64_t> carved_{0};
 };
 
 } // namespace mallard

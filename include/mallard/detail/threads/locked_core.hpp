@@ -11,7 +11,7 @@ namespace mallard {
 /// pool one at a time. Each looks for a free block again before it calls the source, so one new
 /// chunk can serve all waiting threads.
 template <pool_options Options>
-class alignas(cache_line_bytes) locked_core {
+class alignas(false_sharing_bytes) locked_core {
 public:
     using layout_type = typename pool_core<Options>::layout_type;
 

@@ -90,7 +90,7 @@ namespace os {
 
 /// The caches of one thread. The two arrays find the caches of up to 64 allocators at once; the
 /// list holds all caches.
-struct alignas(cache_line_bytes) thread_table : listed<thread_table> {
+struct alignas(false_sharing_bytes) thread_table : listed<thread_table> {
     static constexpr std::size_t places = 64;
 
     constexpr thread_table() noexcept = default;

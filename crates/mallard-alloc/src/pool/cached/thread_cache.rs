@@ -33,7 +33,8 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 /// thread that holds the lock of the pool may use the magazine. The chunks have a lock of their
 /// own, which a thread takes once for many blocks. Other threads that find no memory elsewhere take
 /// that lock, and allocate from these chunks.
-#[repr(C, align(64))]
+#[repr(C, align(64))] // a cache line
+#[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 pub(crate) struct ThreadCache {
     thread: ThreadPart,
     /// The entry above the last block. The entries stand behind the `ThreadCache` in memory.
