@@ -9,6 +9,7 @@ mod support;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -108,6 +109,12 @@ fn a_region_is_found_and_replayed_beside_mallocs() {
     // Each row was measured, or has a reason why it was not.
     for row in rows(&advice) {
         assert_ne!(row["saving"].is_number(), row["dropped"].is_string(), "{row}");
+    }
+    if advice["cards"][0]["region"]["shown"] == "parse_document" {
+        let of_region = rows(&advice).iter().filter(|row| row["region"] == "parse_document");
+        let names: BTreeSet<_> = of_region.map(|row| row["name"].as_str().unwrap()).collect();
+        let all = (1..=14).map(|number| format!("AS{number}"));
+        assert!(all.into_iter().all(|name| names.contains(name.as_str())), "{names:?}");
     }
     let known = ["change", "leave", "undecided"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
@@ -264,6 +271,31 @@ fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!(advice["run"]["recordings"], 2, "{advice}");
     assert_eq!(wink_outs(&advice), 0, "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_second_recording_is_another_one_of_the_same_program_and_of_a_whole_run() {
+    let folder = program(PARSER);
+    folder.compile("other", NUMERIC, &["-O1"]);
+    for options in [
+        &["-o", "first", "--", "./program"][..],
+        &["-o", "part", "--window", "0s..10s", "--", "./program"],
+        &["-o", "other", "--", "./other"],
+    ] {
+        let ran = folder.mallard(&[&["record", "-q"], options].concat());
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+    }
+    let advise = |again: &str| {
+        let options = ["--no-try", "--budget", "10s", "--json"];
+        folder.mallard(&[&["advise", "first", "--again", again], &options[..]].concat())
+    };
+    advise("first").refuses(2, "--again names the same recording");
+    advise("other").refuses(2, "--again names a recording of other, not of program");
+    let ran = advise("part");
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!((&advice["run"]["recordings"], wink_outs(&advice)), (&1.into(), 0), "{advice}");
 }
 
 #[test]

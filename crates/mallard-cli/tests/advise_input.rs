@@ -53,6 +53,8 @@ fn a_sampled_recording_is_not_replayed() {
     assert!(texts(&advice["undecided"]).contains("nothing was replayed"), "{advice}");
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     assert!(advice["bound"]["share"].is_null(), "{advice}");
+    let of_region = ["advise", "recorded", "--region", "work"];
+    sampled.folder.mallard(&of_region).refuses(3, "regions cannot be told from samples");
 }
 
 #[test]
@@ -92,6 +94,7 @@ fn a_program_that_allocates_nothing_is_left_alone() {
     let advice = of_program("int main(void) { return 0; }", &["--budget", "5s"]);
     assert_eq!(advice["verdict"], "leave", "{advice}");
     assert_eq!(advice["regions"].as_array().unwrap().len(), 0, "{advice}");
+    assert!(texts(&advice["notes"]).contains("mostly the start of a process"), "{advice}");
 }
 
 #[test]
@@ -278,9 +281,12 @@ fn functions_without_symbols_are_named_by_module_and_offset() {
     let ran = folder.mallard(&["advise", "--json", "--budget", "8s", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
-    for region in advice["regions"].as_array().unwrap() {
+    let regions = advice["regions"].as_array().unwrap();
+    assert!(!regions.is_empty(), "{advice}");
+    for region in regions {
         assert!(region["function"].as_str().unwrap().contains("+0x"), "{region}");
     }
+    assert!(texts(&advice["notes"]).contains("the functions have no names"), "{advice}");
 }
 
 #[test]

@@ -29,7 +29,11 @@ fn nine_of_ten_regions_that_a_program_marks_are_found_and_nine_of_ten_that_are_f
         let limits = Limits { least_share: 0.001, ..Limits::default() };
         let all = find(&trace, limits).unwrap().all;
         let marked: Vec<&Region> = all.iter().filter(|region| region.ends == End::Exact).collect();
-        assert_eq!(marked.len(), 17, "the functions that mark their calls");
+        assert_eq!(marked.len(), 19, "the functions that mark their calls");
+        // A resume of a coroutine is a call of its function, but its blocks live until it is destroyed.
+        let of_coroutine = |region: &&Region| region.shown.contains("generate");
+        let found = all.iter().filter(of_coroutine).find(|region| is_region(region));
+        assert!(found.is_none(), "{found:?}");
         for truth in marked {
             let name = format!("{} {level}", truth.function);
             let plain = |region: &&Region| {

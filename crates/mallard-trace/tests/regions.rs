@@ -50,6 +50,7 @@ fn a_function_that_frees_all_its_blocks_is_the_first_region() {
     assert_eq!((first.inputs, first.threads, first.unfinished), (40, 1, 0));
     assert_eq!((first.total.max, first.peak.p50), (203.0, 183.0));
     assert_eq!((first.calls, first.final_frees, first.foreign_frees), (160, 80, 0));
+    assert_eq!(first.freed_by, ["parse_document"]);
     assert_eq!(first.utilisation, 1.0);
     assert_eq!((first.sizes, first.one_size_share), (41, 0.5));
     assert_eq!(first.teardown_ns, 40.0 * 51.0);

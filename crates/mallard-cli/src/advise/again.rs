@@ -5,8 +5,9 @@
 
 use super::budget::{typable, Budget};
 use super::evidence::{Candidate, Evidence, Kind};
+use super::gather;
 use super::screen::dropped;
-use crate::error::status::MALLARD_FAILED;
+use crate::error::status::{MALLARD_FAILED, USAGE};
 use crate::error::Failure;
 use crate::look;
 use crate::output::units::plural;
@@ -63,10 +64,30 @@ fn is_worth_it(evidence: &Evidence) -> bool {
     evidence.candidates.iter().any(is_open)
 }
 
-/// Drops the plans with wink-out that the user's second recording contradicts.
-pub fn compare_with(name: &Path, evidence: &mut Evidence) -> Result<(), Failure> {
+/// Drops the plans with wink-out that the user's second recording contradicts. The recording has to be
+/// another one, of the same program, and to show the whole run.
+pub fn compare_with(first: &Trace, name: &Path, evidence: &mut Evidence) -> Result<(), Failure> {
     let trace = look::open(name)?;
-    compare(evidence, &regions_of(&trace)?, Made::Otherwise);
+    let refused = |what: String, help: &str| {
+        let state = "the trace was read, and the program was not run again";
+        Err(Failure::new(what, state, help).with_status(USAGE))
+    };
+    let is_first = |folder: &Path| folder.canonicalize().ok();
+    if is_first(trace.folder()) == is_first(first.folder()) {
+        let what = format!("--again names the same recording, {}", name.display());
+        return refused(what, "mallard record -o ANOTHER -- PROG ARGS, with another input");
+    }
+    let [here, there] = [first, &trace].map(|trace| gather::program_name(trace.manifest()));
+    if let (Some(here), Some(there)) = (here, there) {
+        if here != there {
+            let what = format!("--again names a recording of {there}, not of {here}");
+            return refused(what, "mallard record -o ANOTHER -- PROG ARGS, with the same program");
+        }
+    }
+    match gather::validity(trace.manifest()).first() {
+        Some(lack) => evidence.not_again = Some(format!("{} is no proof: {lack}", name.display())),
+        None => compare(evidence, &regions_of(&trace)?, Made::Otherwise),
+    }
     Ok(())
 }
 
@@ -128,7 +149,11 @@ fn record_again(again: &Again, budget: &Budget) -> Result<Vec<Region>, Failure> 
     let (_, recorded) =
         record::Command::of(again.words, name, again.follow, again.work, streams).record()?;
     recorded.ends_by_signals.store(false, Ordering::Relaxed);
-    regions_of(&Trace::open(&recorded.trace)?)
+    let trace = Trace::open(&recorded.trace)?;
+    match gather::validity(trace.manifest()).first() {
+        Some(lack) => Err(Failure::new(lack, "the program was recorded", "a larger --budget")),
+        None => regions_of(&trace),
+    }
 }
 
 /// All regions of a trace, however little they allocate.
@@ -219,5 +244,21 @@ mod tests {
         let mut nothing = Evidence { recordings: 1, ..sample::nothing() };
         leave_out(&mut nothing, "--no-try was given".to_string());
         assert_eq!(nothing.not_again, None);
+    }
+
+    #[test]
+    fn a_program_that_runs_for_hours_is_recorded_again_only_if_the_budget_is_in_hours() {
+        const HOURS: f64 = 3.0 * 3600e9;
+        let mut evidence = Evidence { recordings: 1, ..sample::document() };
+        evidence.program.wall_ns = HOURS;
+        let budget = Budget::begin(Duration::from_secs(120), Default::default(), true);
+        // A program that cannot be started would be an error.
+        let words = ["/no/such/program".into()];
+        let (conditions, work) = (Conditions::default(), ServerWork::default());
+        let again = Again { words: &words, conditions: &conditions, follow: &[], work: &work };
+        check(&again, &mut evidence, &budget).unwrap();
+        let why = evidence.not_again.unwrap();
+        assert_eq!(why, "the budget was too small for one: --budget 723m is enough");
+        assert_eq!(evidence.recordings, 1);
     }
 }

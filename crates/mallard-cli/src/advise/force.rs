@@ -8,18 +8,23 @@ use crate::output::shell::quoted_path;
 use crate::replay::Plays;
 use crate::turns::subject::Runner;
 use crate::turns::timing::Timing;
-use mallard_trace::regions::{self, Limits, Region};
+use mallard_trace::regions::{self, Limits, Region, Regions};
 use mallard_trace::replay::{Plan, Rule, Scope, Strategy};
 use mallard_trace::Trace;
 
 /// Finds the regions of one function, however small they are.
 pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure> {
     let limits = Limits { least_share: 0.0, regions: usize::MAX, ..Limits::default() };
-    let all = regions::find(trace, limits)?.all;
+    let Regions { all, notes, .. } = regions::find(trace, limits)?;
     let is_it = |region: &&Region| region.function == function || region.shown == function;
     let found: Vec<Region> = all.iter().filter(is_it).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
+    }
+    if let (true, Some(why)) = (all.is_empty(), notes.last()) {
+        let what = format!("the trace has no regions: {why}");
+        let help = "mallard record -- PROG ARGS, which records all calls of PROG";
+        return Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE));
     }
     let contains = all.iter().filter(|region| region.function.contains(function));
     let mut names: Vec<&str> = contains.map(|region| region.shown.as_str()).collect();

@@ -271,8 +271,13 @@ fn is_of_a_standard_library(function: &str) -> bool {
     name.is_empty() || begins.iter().any(|begin| name.starts_with(begin))
 }
 
+/// The file name of the recorded program, if the trace has it.
+pub fn program_name(manifest: &Manifest) -> Option<&str> {
+    text(manifest, "program")?.rsplit('/').next()
+}
+
 /// Why the trace shows less than the whole run.
-fn validity(manifest: &Manifest) -> Vec<String> {
+pub fn validity(manifest: &Manifest) -> Vec<String> {
     let mut all = Vec::new();
     let lost = manifest.losses.all();
     if lost > 0 {

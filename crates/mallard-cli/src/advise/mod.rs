@@ -258,7 +258,7 @@ impl Command {
         let play = || measure::measure(trace, evidence, proposals, budget, &self.timing);
         let unplayed = stages.time("replay", play)?;
         if let Some(other) = &self.again {
-            again::compare_with(other, evidence)?;
+            again::compare_with(trace, other, evidence)?;
         }
         if let Some(why) = evidence.program.cannot_run.clone() {
             let help = "--again names one that you make";

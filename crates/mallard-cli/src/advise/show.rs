@@ -14,6 +14,8 @@ use crate::output::units::{bytes, plural, time};
 use crate::report::ADVICE_FILE;
 use crate::turns::timing::Timing;
 use crate::turns::words::replayed;
+use mallard_trace::regions::Region;
+use mallard_trace::replay::Strategy;
 use serde_json::{json, Value};
 use std::io::Write;
 use std::path::Path;
@@ -148,7 +150,7 @@ impl Advice<'_> {
             "bound": evidence.bound,
             "run": run(evidence),
             "cards": self.cards,
-            "matrix": matrix(evidence),
+            "matrix": matrix(evidence, self.cards.first()),
             "regions": evidence.regions,
             "sites": evidence.sites.iter().map(site).collect::<Vec<_>>(),
             "forced": evidence.forced.as_ref().map(forced_json),
@@ -194,11 +196,48 @@ fn site(site: &Site) -> Value {
     })
 }
 
-/// One row for each candidate, measured or not.
-fn matrix(evidence: &Evidence) -> Vec<Value> {
+/// One row for each candidate, measured or not. The region of the first card has a row for each of the
+/// 14 strategies.
+fn matrix(evidence: &Evidence, first: Option<&Card>) -> Vec<Value> {
     let measured = evidence.candidates.iter().map(|of| measured_row(evidence, of));
-    let dropped = evidence.dropped.iter().map(|of| dropped_row(evidence, of));
+    let others = not_proposed(evidence, first);
+    let dropped = evidence.dropped.iter().chain(&others).map(|of| dropped_row(evidence, of));
     measured.chain(dropped).collect()
+}
+
+/// The strategies that no rule proposes for the region of the first card, with the reason.
+fn not_proposed(evidence: &Evidence, first: Option<&Card>) -> Vec<Dropped> {
+    let of_card = first.and_then(|card| card.region.as_ref());
+    let is_it =
+        |of: &Region| of_card.is_some_and(|it| it.shown == of.shown && it.ends == of.ends.word());
+    let Some(place) = evidence.regions.iter().position(is_it) else { return Vec::new() };
+    let played = evidence.candidates.iter().map(|of| (&of.name, of.region));
+    let dropped = evidence.dropped.iter().map(|of| (&of.name, of.region));
+    let of_region = played.chain(dropped).filter(|(_, region)| *region == Some(place));
+    let names: Vec<&str> = of_region.map(|(name, _)| short_name(name, Kind::Strategy)).collect();
+    let open = Strategy::all().filter(|strategy| !names.contains(&strategy.to_string().as_str()));
+    open.map(|strategy| Dropped {
+        name: format!("{strategy} in {}", evidence.regions[place].shown),
+        kind: Kind::Strategy,
+        region: Some(place),
+        why: why_not_proposed(strategy),
+    })
+    .collect()
+}
+
+fn why_not_proposed(strategy: Strategy) -> String {
+    let makes_the_same_calls = |other: &Strategy| {
+        other.allocator() == strategy.allocator() && other.winks_out() == strategy.winks_out()
+    };
+    match Strategy::all().find(makes_the_same_calls) {
+        _ if strategy.number() == 1 => {
+            "the malloc of the program: other rows save in relation to it".to_string()
+        }
+        Some(plain) if plain != strategy => {
+            format!("makes the calls of {plain}, through a virtual interface")
+        }
+        _ => "no rule proposes it for this function".to_string(),
+    }
 }
 
 fn region_name(evidence: &Evidence, region: Option<usize>) -> Option<&str> {

@@ -2,6 +2,7 @@
 // Each marks its calls, so that a trace has the true regions beside those found in call stacks.
 #include "../../../../include/mallard/trace/region.h"
 
+#include <coroutine>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -176,6 +177,55 @@ static std::unique_ptr<text> last_line;
     return index.size();
 }
 
+/// A coroutine that makes a line at each resume.
+struct lines {
+    struct promise_type {
+        text line;
+
+        lines get_return_object()
+        {
+            return {std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        std::suspend_always initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        std::suspend_always yield_value(text made) noexcept
+        {
+            line = std::move(made);
+            return {};
+        }
+        void return_void() noexcept {}
+        void unhandled_exception() noexcept { std::terminate(); }
+    };
+
+    std::coroutine_handle<promise_type> frame;
+};
+
+static lines generate(int i)
+{
+    text const kept(60 + i % 9, 'g'); // lives until the coroutine is destroyed
+    for (int k = 0; k < 3; ++k)
+        co_yield kept + text(40 + k, 'k');
+}
+
+[[gnu::noinline]] static lines first_line(int i)
+{
+    mallard::region const marked(__func__); // the frame of the coroutine outlives the call
+    lines made = generate(i);
+    made.frame.resume();
+    return made;
+}
+
+[[gnu::noinline]] static std::size_t all_lines(int i)
+{
+    mallard::region const marked(__func__);
+    lines const made = first_line(i);
+    std::size_t sum = 0;
+    for (; !made.frame.done(); made.frame.resume())
+        sum += made.frame.promise().line.size();
+    made.frame.destroy();
+    return sum;
+}
+
 static std::size_t run()
 {
     std::size_t sum = 0;
@@ -203,7 +253,7 @@ static std::size_t run()
         }
     }
     for (int i = 0; i < 300; ++i)
-        sum += static_cast<std::size_t>(norm(i));
+        sum += static_cast<std::size_t>(norm(i)) + all_lines(i);
     for (int i = 0; i < 50; ++i)
         sum += add_to_index(index, i);
     return sum;

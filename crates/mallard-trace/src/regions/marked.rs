@@ -59,6 +59,7 @@ fn region(candidates: &Candidates, passed: &Passed, marked: &Marked) -> Region {
         escape_sites: escape_sites(candidates, marked),
         teardown_ns: tally.teardown_ns,
         final_frees: tally.final_frees,
+        freed_by: Vec::new(),
         lanes: tally.lanes(),
     }
 }

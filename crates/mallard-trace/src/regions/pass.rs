@@ -40,6 +40,8 @@ pub(super) struct Passed {
     pub lists: Vec<ListSum>,
     /// The number of blocks for each list of candidates and each size: see `key`.
     pub sizes: NumberMap<u64, u64>,
+    /// The number of blocks for each list of candidates and each call stack that freed them: see `key`.
+    pub freed: NumberMap<u64, u64>,
     /// Blocks that outlived the instances with sure ends, and blocks that were in use at the end.
     pub escapes: Escapes,
     pub left: Escapes,
@@ -56,13 +58,13 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Packs a list of candidates and a size into a key of `sizes`.
-    fn key(list: u32, size: u64) -> u64 {
-        u64::from(list) << 40 | size
+    /// Packs a list of candidates with a size or a call stack into a key of `sizes` or `freed`.
+    fn key(list: u32, other: u64) -> u64 {
+        u64::from(list) << 40 | other
     }
 
-    /// The list and the size of a key.
-    pub fn list_and_size(key: u64) -> (u32, u64) {
+    /// The list and the size or call stack of a key.
+    pub fn unpacked(key: u64) -> (u32, u64) {
         ((key >> 40) as u32, key & ((1 << 40) - 1))
     }
 }
@@ -141,6 +143,7 @@ impl<'a> Pass<'a> {
                 drained: tallies(),
                 lists: vec![ListSum::default(); candidates.lists()],
                 sizes: NumberMap::default(),
+                freed: NumberMap::default(),
                 escapes: Escapes::default(),
                 left: Escapes::default(),
                 not_followed: 0,
@@ -289,6 +292,9 @@ impl<'a> Pass<'a> {
         let sum = &mut self.passed.lists[list_number as usize];
         sum.calls += 1;
         sum.foreign_frees += u64::from(!is_own);
+        if let Ok(stack) = u64::try_from(row.stack) {
+            *self.passed.freed.entry(Passed::key(list_number, stack)).or_default() += 1;
+        }
         let Thread { opened, draining, clock, tid, .. } = &mut self.threads[owner];
         let owners = opened.owners(block.serial);
         self.passed.escapes.add(block.node, list, owners, block.size, !is_own);

@@ -9,11 +9,14 @@ use super::sizes::{self, Sizes};
 use super::tally::Tally;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
+use crate::names::short;
 use crate::replay::End;
 use std::collections::HashMap;
 
 /// The greatest number of call stacks of escaped blocks that a region names.
 const ESCAPE_SITES_MAX: usize = 5;
+/// The greatest number of functions that free blocks of a region, and are named.
+const FREED_BY_MAX: usize = 3;
 /// The least number of instances that shows what a region always does.
 const INSTANCES_MIN: u64 = 30;
 /// Regions are near-duplicates if their numbers differ by at most this share.
@@ -60,6 +63,7 @@ pub(super) fn regions(
     let chosen = maker.without_duplicates(drafts, limits.regions);
     let mut found: Vec<Region> = chosen.iter().map(|draft| maker.region(draft)).collect();
     name_escapes(candidates, &passed, &chosen, &mut found);
+    name_frees(candidates, &passed, &chosen, &mut found);
     // A marked region comes first among equals, because its ends are exact.
     let mut all = marked::regions(candidates, &passed);
     all.extend(found);
@@ -234,6 +238,7 @@ impl Maker<'_> {
             escape_sites: Vec::new(),
             teardown_ns: tally.teardown_ns,
             final_frees: tally.final_frees,
+            freed_by: Vec::new(),
             lanes: tally.lanes(),
         }
     }
@@ -275,7 +280,31 @@ fn name_escapes(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all:
     }
 }
 
-/// The functions that allocate on call stacks.
+/// Names the functions that free the blocks of the regions.
+fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &mut [Region]) {
+    let mut names = Names { candidates, by_node: NumberMap::default(), numbers: HashMap::new() };
+    let mut frees: Vec<(u32, u32, u64)> = Vec::with_capacity(passed.freed.len());
+    for (&key, &count) in &passed.freed {
+        let (list, stack) = Passed::unpacked(key);
+        frees.push((list, names.function(stack as u32), count));
+    }
+    let mut function_of = vec![""; names.numbers.len()];
+    names.numbers.iter().for_each(|(function, &number)| function_of[number as usize] = function);
+    for (draft, region) in chosen.iter().zip(all.iter_mut()) {
+        let mut sums: HashMap<&str, u64> = HashMap::new();
+        for &(list, function, count) in &frees {
+            if candidates.members(list).contains(&(draft.candidate as u16)) {
+                *sums.entry(function_of[function as usize]).or_default() += count;
+            }
+        }
+        let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
+        sums.sort_by_key(|&(function, count)| (std::cmp::Reverse(count), function));
+        let most = sums.iter().take(FREED_BY_MAX);
+        region.freed_by = most.map(|(function, _)| short(function)).collect();
+    }
+}
+
+/// The functions that allocate or free on call stacks.
 struct Names<'a> {
     candidates: &'a Candidates,
     by_node: NumberMap<u32, u32>,
@@ -283,7 +312,7 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The number of the function that allocates on a call stack.
+    /// The number of the function that allocates or frees on a call stack.
     fn function(&mut self, node: u32) -> u32 {
         if let Some(&known) = self.by_node.get(&node) {
             return known;

@@ -68,7 +68,7 @@ pub(super) fn of_one(sizes: &NumberMap<u64, u64>) -> Sizes {
 pub(super) fn of(candidates: &Candidates, sizes: &NumberMap<u64, u64>) -> Vec<Sizes> {
     let mut sorted: Vec<(u64, u32, u64)> = Vec::with_capacity(sizes.len());
     for (&key, &count) in sizes {
-        let (list, size) = Passed::list_and_size(key);
+        let (list, size) = Passed::unpacked(key);
         sorted.push((size, list, count));
     }
     sorted.sort_unstable();

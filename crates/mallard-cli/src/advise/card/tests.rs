@@ -135,6 +135,8 @@ fn a_card_says_why_memory_is_not_dropped_at_once() {
     let mut few = sample::document();
     few.regions[0].instances = 29;
     assert!(why(&few).contains("no wink-out: 29 calls seen, and 30 are needed"));
+    few.regions[0].instances = 1;
+    assert!(why(&few).contains("1 call seen, and 2 are needed"));
     let mut one = sample::document();
     one.regions[0].inputs = 1;
     assert!(why(&one).contains("no wink-out: 1 different input seen, and 2 are needed"));
@@ -330,6 +332,7 @@ fn a_card_has_the_keys_that_readers_of_json_rely_on() {
         "hazards",
         "why_not",
         "destructors_skipped",
+        "destructors_in",
         "how",
         "code",
         "check",
@@ -346,6 +349,7 @@ fn a_card_has_the_keys_that_readers_of_json_rely_on() {
     assert_eq!(value["saving"]["locality"], Value::Null);
     assert_eq!(value["saving"]["total"]["verdict"], "gain");
     assert_eq!(value["destructors_skipped"], 60_000);
+    assert_eq!(value["destructors_in"][0], "Node::~Node");
     for language in ["cpp_pmr", "cpp_mallard", "c", "rust"] {
         assert!(value["code"][language].is_string(), "{language}");
     }

@@ -55,7 +55,7 @@ impl Card {
 
     /// How to make and to check the change.
     fn end(&self) -> String {
-        let mut text = entry_if("skips", self.destructors_skipped.map(skipped));
+        let mut text = entry_if("skips", self.skips());
         text += &self.code_lines();
         for (name, command) in [("do", &self.how), ("check", &self.check)] {
             // A command is one line, however long, so that it can be copied.
@@ -70,6 +70,16 @@ impl Card {
         let site = self.site.as_ref().map(|of| (&of.shown, &of.file, of.line));
         let (function, file, line) = region.or(site)?;
         Some(Place { function: function.clone(), file: file.clone(), line, library: self.library })
+    }
+
+    /// The frees that wink-out skips.
+    fn skips(&self) -> Option<String> {
+        let frees = count(self.destructors_skipped?);
+        let most = match self.destructors_in.join(", ") {
+            functions if functions.is_empty() => functions,
+            functions => format!(", most of them in {functions}"),
+        };
+        Some(format!("{frees} frees, and at most as many destructors, in the recorded run{most}"))
     }
 
     fn saves(&self) -> Option<String> {
@@ -147,10 +157,6 @@ fn changed(of: &Part) -> String {
 
 fn part(of: &Part) -> String {
     share(of.saving, of.low, of.high)
-}
-
-fn skipped(blocks: u64) -> String {
-    format!("{} frees, and at most as many destructors, in the recorded run", count(blocks))
 }
 
 /// A name at the left, and each text of a list beside it.

@@ -327,14 +327,19 @@ pub fn commands(evidence: &Evidence, of: &Candidate) -> (Option<String>, String)
 }
 
 /// `command` for a copy of the program from before the change: `./app.before data`.
+///
+/// A shell ends the first word at the first space outside of single quotes, with which `quoted` makes
+/// the words of a command. In a shell, `'my app'.before` is one word.
 fn before(command: &str) -> String {
-    match command.split_once(' ') {
-        Some((program, rest)) if !program.contains(['\'', '"', '=']) => {
-            format!("{program}.before {rest}")
-        }
-        None if !command.contains(['\'', '"', '=']) => format!("{command}.before"),
-        _ => format!("{command} # of the program before the change"),
-    }
+    let (mut is_quoted, mut last) = (false, ' ');
+    let end = command.find(|c| {
+        // Outside of quotes, \' is a quote that is part of the word.
+        is_quoted ^= c == '\'' && (is_quoted || last != '\\');
+        last = c;
+        c == ' ' && !is_quoted
+    });
+    let (program, rest) = command.split_at(end.unwrap_or(command.len()));
+    format!("{program}.before{rest}")
 }
 
 /// The result of a change in a sentence that stands alone.
@@ -396,6 +401,24 @@ fn proof(by: By) -> &'static str {
         }
         By::Account => {
             "that is computed from the recording, and only the changed program can show it"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::shell::quoted;
+
+    #[test]
+    fn the_program_before_a_change_has_a_name_of_its_own_in_a_shell() {
+        assert_eq!(before("./app"), "./app.before");
+        assert_eq!(before("./app 'a b' c"), "./app.before 'a b' c");
+        for program in ["my app", "it's an app", "a\\", "k=v"] {
+            let command = format!("printf %s {}", before(&format!("{} 'x y'", quoted(program))));
+            let shell = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+            let printed = String::from_utf8(shell.stdout).unwrap();
+            assert_eq!(printed, format!("{program}.beforex y"), "{command}");
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::output::units::{bytes, count, percent, plural};
 use crate::verdict::Verdict;
 use mallard_trace::names::short;
 use mallard_trace::regions::Region;
+use mallard_trace::replay::End;
 
 /// The upper limit of the memory that a change for CPU time needs, as a multiple of the memory before.
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
@@ -275,9 +276,13 @@ pub fn finished(of: &Region) -> u64 {
     of.instances.saturating_sub(of.unfinished)
 }
 
-/// The regions of the function of a region. They differ in what ends their instances.
+/// The regions of the function of a region. They differ in what ends their instances. A mark in the
+/// program has the name that its author chose, usually that of the function without its parameters.
 fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a Region> {
-    let same = move |twin: &&Region| twin.function == of.function;
+    let same = move |twin: &&Region| {
+        let is_marked = twin.ends == End::Exact || of.ends == End::Exact;
+        twin.function == of.function || is_marked && twin.shown == of.shown
+    };
     evidence.regions.iter().filter(same).chain([of])
 }
 

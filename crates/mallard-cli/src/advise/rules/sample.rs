@@ -66,6 +66,7 @@ pub fn region() -> Region {
         sizes: 12,
         one_size_share: 0.2,
         teardown_ns: 2e7,
+        freed_by: vec!["Node::~Node".to_string()],
         ..Region::default()
     }
 }

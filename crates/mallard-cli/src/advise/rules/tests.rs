@@ -120,6 +120,17 @@ fn a_block_that_escapes_a_region_with_another_end_forbids_a_wink_out() {
 }
 
 #[test]
+fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_that_name() {
+    let mut evidence = sample::document();
+    let function = "render_document".to_string(); // a mark has no parameters
+    evidence.regions.push(Region { function, ends: End::Exact, ..sample::region() });
+    let winks_out = || RULES.iter().filter(|rule| rule.winks_out());
+    assert!(winks_out().any(|rule| applies(rule, &evidence)));
+    evidence.regions.last_mut().unwrap().escapes = 1;
+    assert!(!winks_out().any(|rule| applies(rule, &evidence)));
+}
+
+#[test]
 fn an_instance_whose_end_was_not_seen_does_not_count() {
     let mut evidence = sample::document();
     evidence.regions[0].unfinished = 1;

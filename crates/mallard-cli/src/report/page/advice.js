@@ -164,6 +164,12 @@ function addInstances(parent, card) {
   link.addEventListener("click", () => showRegion(place));
 }
 
+function skipped(card) {
+  if (!(card.destructors_skipped > 0)) return "";
+  const most = card.destructors_in?.length ? `, most of them in ${card.destructors_in.join(", ")}` : "";
+  return `${count(card.destructors_skipped)} frees, and at most as many destructors, in the recorded run${most}`;
+}
+
 function addCard(card, number) {
   const box = add(byId("cards"), "details", "", "card");
   box.open = number === 0;
@@ -172,7 +178,7 @@ function addCard(card, number) {
   if (card.strategy) add(summary, "span", card.strategy, "badge");
   if (card.sentence && number > 0) write(add(box, "p", "", "sentence"), card.sentence);
   addFacts(box, [["where", cardPlace(card)], ["what", card.strategy_words], ["memory", memoryWords(card)], ["memory measured", verifiedMemory(card)],
-    ["skips", card.destructors_skipped > 0 ? `${count(card.destructors_skipped)} frees, and at most as many destructors, in the recorded run` : ""]]);
+    ["skips", skipped(card)]]);
   const lines = savingLines(card);
   if (lines.length > 0) addSavings(box, lines);
   const two = add(box, "div", "", "two");
