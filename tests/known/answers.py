@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 # Strategies that differ only in binding make the same calls of an allocator.
 SAME = {"AS5": "AS3", "AS6": "AS4", "AS9": "AS7", "AS10": "AS8", "AS13": "AS11", "AS14": "AS12"}
+WINK_OUT = ("AS4", "AS8", "AS12") # no destructor runs, so no block may outlive its call
 OF_A_PLACE = ("convert", "pool", "fix") # actions whose card names a function
 ACTIONS = ("convert", "pool", "switch", "set", "fix", "leave")
 NEAR = 0.03 # a strategy whose saving is as near to that of the best one counts too
@@ -33,9 +34,9 @@ class Judged:
     why: str # what differs, for a reader
 
 
-def parse(line):
+def parse(line, begin="// advises: "):
     """Reads `// advises: ACTION [STRATEGY] [or ...] [in FUNCTION]`. Returns None if it is something else."""
-    match = re.fullmatch(r"// advises: (.+?)(?: in (\S+))?", line)
+    match = re.fullmatch(re.escape(begin) + r"(.+?)(?: in (\S+))?", line)
     if match is None:
         return None
     pairs, action = [], ""
@@ -92,8 +93,17 @@ def is_level_switch(expected, advice):
                for entry in advice.get("matrix", ()) for saving in savings if saving is not None)
 
 
+def winks_out_wrongly(expected, advice):
+    """Whether a card asks for wink-out although no expected strategy does. Such a card is wrong in any place: the
+    changed program would use memory that is gone."""
+    is_expected = any(binding_apart(strategy) in WINK_OUT for _, strategy in expected.pairs)
+    return not is_expected and any(binding_apart(card.get("strategy")) in WINK_OUT for card in advice["cards"])
+
+
 def judge(expected, advice):
     """Compares the first card of an advice with what is expected."""
+    if winks_out_wrongly(expected, advice):
+        return Judged(False, False, False, "a card asks for wink-out, which is wrong in this program")
     if is_level_switch(expected, advice):
         return Judged(True, True, False, "")
     is_undecided = advice["verdict"] == "undecided"
@@ -116,16 +126,26 @@ def shown(advice):
     return " ".join(filter(None, words)) + (" (undecided)" if advice["verdict"] == "undecided" else "")
 
 
-def predicted(expected, advice):
-    """Returns the interval in which the saving of the program is expected if it follows the advice. This is the
-    interval of the first card with an expected action other than a switch, since the advised form of a program has
-    an allocator of its own. (None, None) if there is no such card."""
-    actions = [action for action, _ in expected.pairs if action != "switch"]
-    for card in advice["cards"]:
-        saving = card.get("saving") or {}
-        if card["action"] in actions and (interval := saving.get("expected") or saving.get("total")):
-            return interval["low"], interval["high"]
-    return None, None
+def predicted(followed, advice):
+    """Returns the interval in which an advice expects the saving of the change that the advised form of a program
+    makes: the strategy and the function of `followed`. If several places have the strategy, this is the interval of
+    the place with the largest saving. (None, None) if the change was not measured."""
+    (_, strategy), = followed.pairs
+    rows = [row for row in advice.get("matrix", ())
+            if row.get("expected") and binding_apart(row["name"].split()[0]) == binding_apart(strategy)
+            and (not followed.function or names(row.get("region") or "", followed.function))]
+    if not rows:
+        return None, None
+    interval = max(rows, key=lambda row: row.get("saving") or 0)["expected"]
+    return interval["low"], interval["high"]
+
+
+def of_mallocs(advice):
+    """Yields whether the saving of each malloc that gains, measured in runs of the program, is in the interval that
+    the replay of the recording predicted."""
+    for row in advice.get("matrix", ()):
+        if row.get("measured_by") == "try" and row.get("predicted") and row.get("verdict") == "gain":
+            yield is_inside(row, row["predicted"]["low"], row["predicted"]["high"])
 
 
 def is_inside(measured, low, high):

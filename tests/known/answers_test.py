@@ -83,20 +83,38 @@ class Answers(unittest.TestCase):
         judged = answers.judge(answers.parse("// advises: leave"), advice("leave", verdict="undecided"))
         self.assertTrue(judged.is_undecided and not judged.is_right and judged.is_action_right)
 
+    def test_wink_out_is_wrong_in_any_card_if_no_answer_has_it(self):
+        given = advice("convert", "AS11", "read")
+        self.assertTrue(is_right("convert AS11 or switch", given))
+        given["cards"].append(advice("convert", "AS14", "write")["cards"][0])
+        self.assertFalse(is_right("convert AS11 or switch", given))
+        self.assertTrue(is_right("convert AS11 or AS4", given))
+        near = advice("convert", "AS12", "f", 0.2, [{"name": "AS11 in f", "region": "f", "saving": 0.2}])
+        self.assertFalse(is_right("convert AS11", near))
+
     def test_a_measured_saving_is_inside_or_outside_the_predicted_interval(self):
-        low, high = answers.predicted(answers.parse("// advises: convert AS4 in f"), advice("convert"))
-        self.assertTrue(answers.is_inside({"saving": 0.1}, low, high))
-        self.assertFalse(answers.is_inside({"saving": 0.31}, low, high))
-        self.assertFalse(answers.is_inside({"saving": None}, low, high))
+        self.assertTrue(answers.is_inside({"saving": 0.1}, 0.1, 0.3))
+        self.assertFalse(answers.is_inside({"saving": 0.31}, 0.1, 0.3))
+        self.assertFalse(answers.is_inside({"saving": None}, 0.1, 0.3))
         self.assertFalse(answers.is_inside({"saving": 0.2}, None, None))
 
-    def test_the_prediction_is_that_of_the_card_which_the_advised_form_follows(self):
-        given = advice("switch")
-        pool = advice("pool", "AS7", "f")["cards"][0]
-        pool["saving"]["expected"] = {"low": 0.05, "high": 0.6}
-        given["cards"].append(pool)
-        self.assertEqual(answers.predicted(answers.parse("// advises: pool AS7 or switch"), given), (0.05, 0.6))
-        self.assertEqual(answers.predicted(answers.parse("// advises: convert AS4 in f"), given), (None, None))
+    def test_the_prediction_is_that_of_the_change_which_the_advised_form_makes(self):
+        def row(name, region, saving, low):
+            return {"name": name, "region": region, "saving": saving, "expected": {"low": low, "high": 0.9}}
+        given = advice("switch", matrix=[row("AS7", None, 0.1, 0.2), row("AS9", None, 0.3, 0.4), row("AS4", "a::f", 0.1, 0.5)])
+
+        def followed(words):
+            return answers.predicted(answers.parse(f"// follows the advice: {words}", "// follows the advice: "), given)
+        self.assertEqual(followed("pool AS7"), (0.4, 0.9))
+        self.assertEqual(followed("convert AS4 in f"), (0.5, 0.9))
+        self.assertEqual(followed("convert AS4 in g"), (None, None))
+        self.assertEqual(followed("convert AS11"), (None, None))
+
+    def test_mallocs_that_gain_are_compared_with_their_replays(self):
+        def row(saving, verdict="gain", by="try"):
+            return {"name": "mallard", "saving": saving, "verdict": verdict, "measured_by": by, "predicted": {"low": 0.1, "high": 0.3}}
+        given = advice("switch", matrix=[row(0.2), row(0.4), row(0.2, "loss"), row(0.2, by="replay")])
+        self.assertEqual(list(answers.of_mallocs(given)), [True, False])
 
 
 if __name__ == "__main__":

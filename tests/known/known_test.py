@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that `mallard advise` gives the known answer for each program of this folder.
 
-    known_test.py [--runs N] [--budget SECONDS] [--only REGEX] [--verify SECONDS] [--json]
+    known_test.py [--runs N] [--budget SECONDS] [--only REGEX] [--verify SECONDS] [--json] [--keep FOLDER]
     known_test.py --same FOLDER NAME
 
 The first line of a program is its answer, `// advises: ACTION [STRATEGY] [in FUNCTION]`. Further answers
@@ -10,9 +10,10 @@ that are right too follow after `or`. NAME_advised.cpp is the program that follo
 Once (--runs 1, the default), this is a test: the status is 1 if an action is wrong. A machine that is too
 noisy to decide passes. With more runs it prints for how many of them the first card is right, with its
 strategy and function, and in how many runs a change is advised although there is nothing to gain.
---verify also measures each advised program, and compares the saving with the predicted interval. --json
-prints rows of the suite `advise`, with the seconds and the peak memory of each stage, and writes the table
-to the standard error output.
+--verify also measures each advised program, and compares the saving with the interval that was predicted
+for the change in its first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --json prints rows
+of the suite `advise`, with the seconds and the peak memory of each stage, and writes the table to the
+standard error output. --keep saves the JSON of each advice in a folder.
 
 --same only checks that a program and its advised form print the same.
 """
@@ -72,8 +73,9 @@ def json_of(command, folder):
 class Known:
     """A program with its answer, and what `mallard` said about it."""
 
-    def __init__(self, name, command, expected, advised=None):
-        self.name, self.command, self.expected, self.advised = name, command, expected, advised
+    def __init__(self, name, command, expected, advised=None, followed=None):
+        self.name, self.command, self.expected = name, command, expected
+        self.advised, self.followed = advised, followed # the changed program, and the change
         self.advices = []
         self.used = []
         self.verified = None
@@ -90,6 +92,10 @@ class Known:
                    "--before", " ".join(self.command), "--after", " ".join(self.advised)]
         self.verified = json_of(command, folder)[0]["candidates"][0]["cpu"]
 
+    def predicted(self):
+        """Returns the interval that the last advice predicted for the change, or (None, None)."""
+        return answers.predicted(self.followed, self.advices[-1])
+
 
 def programs_of(folder):
     """Returns all programs with known answers. `folder` has the built ones."""
@@ -103,9 +109,12 @@ def programs_of(folder):
         if expected is None:
             fail(f"{source.name} begins with '{first}'", "nothing was checked",
                  "write its answer there, for example: // advises: convert AS4 in parse")
+        known = Known(name, [f"{folder}/known-{name}"], expected)
         advised = here / f"{name}_advised.cpp"
-        found.append(Known(name, [f"{folder}/known-{name}"], expected,
-                           [f"{folder}/known-{name}_advised"] if advised.exists() else None))
+        if advised.exists():
+            known.advised = [f"{folder}/known-{name}_advised"]
+            known.followed = answers.parse(advised.open().readline().strip(), "// follows the advice: ")
+        found.append(known)
     found.append(Known("cmake", ["cmake", "--help-full"], answers.parse("// advises: leave")))
     return found
 
@@ -120,11 +129,12 @@ def summary(known):
     line += f", {undecided} undecided" if undecided else ""
     line += f"   expected {known.expected}; said {last}"
     if known.verified:
-        low, high = answers.predicted(known.expected, known.advices[-1])
+        low, high = known.predicted()
         inside = answers.is_inside(known.verified, low, high)
         line += (f"\n{'':15} predicted {answers.percent(low)} to {answers.percent(high)}, measured "
                  f"{answers.percent(known.verified['saving'])} ({answers.percent(known.verified['low'])} to "
-                 f"{answers.percent(known.verified['high'])}): {'inside' if inside else 'outside'}")
+                 f"{answers.percent(known.verified['high'])}): "
+                 f"{'the last advice has not measured this change' if low is None else 'inside' if inside else 'outside'}")
     return line
 
 
@@ -137,11 +147,13 @@ def totals(programs):
     if left:
         alone = sum(advice["verdict"] != "change" for advice in left)
         yield f"nothing to gain: no change advised in {alone} of {len(left)} runs"
-    verified = [known for known in programs if known.verified]
+    verified = [known for known in programs if known.verified and known.predicted()[0] is not None]
     if verified:
-        inside = sum(answers.is_inside(known.verified, *answers.predicted(known.expected, known.advices[-1]))
-                     for known in verified)
+        inside = sum(answers.is_inside(known.verified, *known.predicted()) for known in verified)
         yield f"measured saving in the predicted interval: {inside} of {len(verified)}"
+    mallocs = [inside for _, advice in pairs for inside in answers.of_mallocs(advice)]
+    if mallocs:
+        yield f"mallocs that gain, with a saving in the interval of their replay: {sum(mallocs)} of {len(mallocs)}"
 
 
 def check_once(known, options, folder):
@@ -151,6 +163,13 @@ def check_once(known, options, folder):
     return "" if judged.is_undecided or judged.is_action_right else judged.why
 
 
+def keep(known, folder):
+    """Saves the last advice in a folder, if one is given."""
+    if folder:
+        path = Path(folder) / f"{known.name}-{len(known.advices)}.json"
+        path.write_text(json.dumps(known.advices[-1], indent=1))
+
+
 def run(programs, options, folder):
     """Asks about all programs. Returns 1 if a program has no answer, or a wrong one in a test."""
     status = 0
@@ -158,6 +177,7 @@ def run(programs, options, folder):
         for known in programs:
             try:
                 wrong = check_once(known, options, folder)
+                keep(known, options.keep)
                 if number == 0 and known.advised and options.verify:
                     known.verify(options.mallard, options.verify, folder)
             except Failed as reason:
@@ -177,6 +197,7 @@ def parsed():
     parser.add_argument("--verify", type=int, metavar="SECONDS", help="also measure the advised programs, for so long each")
     parser.add_argument("--only", default="", metavar="REGEX", help="only the programs whose names match")
     parser.add_argument("--json", action="store_true", help="rows of the suite advise")
+    parser.add_argument("--keep", metavar="FOLDER", help="save the JSON of each advice there")
     parser.add_argument("--list", action="store_true", help="name the programs and their answers")
     parser.add_argument("--same", nargs=2, metavar=("FOLDER", "NAME"))
     parser.add_argument("--mallard", default=str(root / "build/cargo/release/mallard"), metavar="COMMAND")

@@ -63,8 +63,10 @@ def all_rows(programs):
             yield known.name, stage, metric, figures(values)
     wrong = sum(not judged.is_right and not judged.is_undecided
                 for known in programs for judged in (answers.judge(known.expected, a) for a in known.advices))
-    yield "all", "advise", "wrong_answers", {"median": wrong, "low": None, "high": None,
-                                             "runs": sum(len(known.advices) for known in programs)}
+    undecided = sum(advice["verdict"] == "undecided" for known in programs for advice in known.advices)
+    for metric, count in (("wrong_answers", wrong), ("undecided_answers", undecided)):
+        yield "all", "advise", metric, {"median": count, "low": None, "high": None,
+                                        "runs": sum(len(known.advices) for known in programs)}
 
 
 def print_all(programs):
