@@ -23,6 +23,8 @@ if(failed)
     return()
 endif()
 
+message(STATUS "The command mallard is built as well, in some minutes; -DMALLARD_BUILD_COMMAND=OFF leaves it out")
+
 # A cargo folder that several builds share saves compiling the libraries again.
 set(cargo_dir ${PROJECT_BINARY_DIR}/cargo)
 if(DEFINED ENV{CARGO_TARGET_DIR})
