@@ -16,9 +16,9 @@ def words_of(*command):
 
 
 def asked_words():
-    """Returns the options without those that say where programs are."""
+    """Returns the options without those that name places of this machine."""
     return [word for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]])
-            if not {word, before} & {"--mallard", "--programs"}]
+            if not {word, before} & {"--mallard", "--programs", "--keep"}]
 
 
 def origin():
