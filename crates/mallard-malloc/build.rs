@@ -62,7 +62,7 @@ fn sources() -> Vec<Source> {
     let line = |line: &str| {
         let mut words = line.split_whitespace();
         let (part, optimise, path) = (words.next()?, words.next()?, words.next()?);
-        let is_wanted = part != "malloc" || overrides;
+        let is_wanted = !["malloc", "glibc"].contains(&part) || overrides;
         is_wanted.then(|| Source {
             path: format!("{ENGINE}/{}", path.replace("{platform}", "linux")).into(),
             optimise: optimise.to_owned(),

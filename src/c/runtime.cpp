@@ -2,9 +2,7 @@
 // runtime. The library does not export them: see CMakeLists.txt.
 #include <mallard/detail/base/fatal.hpp>
 
-#include <cstdlib>
 #include <functional>
-#include <utility>
 
 #include <pthread.h>
 
@@ -37,52 +35,12 @@ void __glibcxx_assert_fail(const char* file, int line, const char* function,
 
 } // namespace std
 
-// Calls of functions at the end of a thread.
-#if defined(__GLIBC__)
-// A function of glibc. In a C++ runtime, `__cxa_thread_atexit` calls this function, too.
+// A function of the C library. In a C++ runtime, `__cxa_thread_atexit` calls this function, too.
 extern "C" int __cxa_thread_atexit_impl(void (*f)(void*), void* object, void* dso) noexcept;
 extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) noexcept
 {
     return __cxa_thread_atexit_impl(f, object, dso);
 }
-#else
-// Other C libraries have no such function. A thread-specific value is the list of the thread's
-// calls, the latest first. musl never unloads a library, so the code of each call is still there.
-namespace {
-
-struct exit_call {
-    void (*function)(void*);
-    void* object;
-    exit_call* next;
-};
-
-pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
-pthread_key_t exit_key;
-bool has_exit_key = false;
-
-void make_exit_calls(void* first)
-{
-    for (auto* call = static_cast<exit_call*>(first); call != nullptr;) {
-        call->function(call->object);
-        std::free(std::exchange(call, call->next));
-    }
-}
-
-} // namespace
-
-extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void*) noexcept
-{
-    pthread_once(&exit_key_once,
-                 [] { has_exit_key = pthread_key_create(&exit_key, make_exit_calls) == 0; });
-    auto* const call = static_cast<exit_call*>(std::malloc(sizeof(exit_call)));
-    if (call == nullptr || !has_exit_key)
-        return std::free(call), -1;
-    *call = {f, object, static_cast<exit_call*>(pthread_getspecific(exit_key))};
-    if (pthread_setspecific(exit_key, call) == 0)
-        return 0;
-    return std::free(call), -1;
-}
-#endif
 
 // A call of a pure virtual function would end here. There is no such call: each class of handles of
 // the C library defines all virtual functions.
@@ -93,24 +51,11 @@ extern "C" [[noreturn]] void __cxa_pure_virtual()
 
 // Initialisation of function-local statics: the first byte of the guard means "initialised".
 namespace {
-
-pthread_once_t lock_once = PTHREAD_ONCE_INIT;
-pthread_mutex_t one_at_a_time; // recursive: an initialisation may contain another
-
-void make_lock()
-{
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&one_at_a_time, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
-
-} // namespace
 
 extern "C" int __cxa_guard_acquire(char* guard) noexcept
 {
-    pthread_once(&lock_once, make_lock);
     pthread_mutex_lock(&one_at_a_time);
     if (__atomic_load_n(guard, __ATOMIC_ACQUIRE) == 0)
         return 1; // held until `release`

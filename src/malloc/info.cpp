@@ -12,8 +12,6 @@
 
 #include <malloc.h>
 
-#if defined(__GLIBC__)
-
 namespace engine = mallard::engine;
 
 namespace {
@@ -101,4 +99,3 @@ int malloc_info(int options, FILE* to) noexcept
 
 } // extern "C"
 #pragma GCC visibility pop
-#endif

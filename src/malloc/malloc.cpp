@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "options.hpp"
 
+#include "../os/libc.hpp"
 #include "../os/processor.hpp"
 
 #include <backend.hpp>
@@ -13,13 +14,6 @@
 #include <cstdlib>
 
 using mallard::os::kernel_page_bytes;
-
-// glibc declares the functions of malloc's family as noexcept, other C libraries do not.
-#if defined(__GLIBC__)
-#define MALLARD_LIBC_NOEXCEPT noexcept
-#else
-#define MALLARD_LIBC_NOEXCEPT
-#endif
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -114,18 +108,18 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexc
 
 // Further names of the same functions: glibc's internal names, which some programs link against,
 // and cfree. In musl, such names belong to functions that musl itself calls.
-#if defined(__GLIBC__)
-[[gnu::alias("malloc")]] void* __libc_malloc(std::size_t) noexcept;
-[[gnu::alias("free")]] void __libc_free(void*) noexcept;
-[[gnu::alias("free")]] void __libc_cfree(void*) noexcept;
-[[gnu::alias("free")]] void cfree(void*) noexcept;
-[[gnu::alias("calloc")]] void* __libc_calloc(std::size_t, std::size_t) noexcept;
-[[gnu::alias("realloc")]] void* __libc_realloc(void*, std::size_t) noexcept;
-[[gnu::alias("memalign")]] void* __libc_memalign(std::size_t, std::size_t) noexcept;
-[[gnu::alias("valloc")]] void* __libc_valloc(std::size_t) noexcept;
-[[gnu::alias("pvalloc")]] void* __libc_pvalloc(std::size_t) noexcept;
-[[gnu::alias("posix_memalign")]] int __posix_memalign(void**, std::size_t, std::size_t) noexcept;
-#endif
+MALLARD_IN_GLIBC([[gnu::alias("malloc")]] void* __libc_malloc(std::size_t) noexcept;
+                 [[gnu::alias("free")]] void __libc_free(void*) noexcept;
+                 [[gnu::alias("free")]] void __libc_cfree(void*) noexcept;
+                 [[gnu::alias("free")]] void cfree(void*) noexcept;
+                 [[gnu::alias("calloc")]] void* __libc_calloc(std::size_t, std::size_t) noexcept;
+                 [[gnu::alias("realloc")]] void* __libc_realloc(void*, std::size_t) noexcept;
+                 [[gnu::alias("memalign")]] void* __libc_memalign(std::size_t,
+                                                                  std::size_t) noexcept;
+                 [[gnu::alias("valloc")]] void* __libc_valloc(std::size_t) noexcept;
+                 [[gnu::alias("pvalloc")]] void* __libc_pvalloc(std::size_t) noexcept;
+                 [[gnu::alias("posix_memalign")]] int __posix_memalign(void**, std::size_t,
+                                                                       std::size_t) noexcept;)
 
 } // extern "C"
 #pragma GCC visibility pop

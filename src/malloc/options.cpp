@@ -15,6 +15,7 @@
 #include "../heap/limits.hpp"
 #include "../heap/reservation.hpp"
 
+#include "../os/libc.hpp"
 #include "../os/system.hpp"
 
 #include <mallard/detail/base/text.hpp>
@@ -22,6 +23,7 @@
 #include <backend.hpp>
 
 #include <sys/auxv.h>
+#include <unistd.h>
 
 namespace mallard {
 namespace {
@@ -131,9 +133,8 @@ extern const bool options_are_read = true;
 
 void read_options(std::span<const option> options, char** environment) noexcept
 {
-#if !defined(__GLIBC__)
-    environment = ::environ; // only glibc passes the array to constructors
-#endif
+    if constexpr (!os::is_glibc) // other C libraries pass nothing to constructors
+        environment = ::environ;
     if (::getauxval(AT_SECURE) != 0)
         return;
     for (option const& o : options) {

@@ -6,11 +6,9 @@
 
 #include <unistd.h>
 
-#if defined(__GLIBC__)
 extern "C" {
-extern void* __libc_stack_end; // points to argc, argv, null, environment
+extern void* __libc_stack_end; // of glibc; points to argc, argv, null, environment
 }
-#endif
 
 namespace mallard::record {
 
@@ -20,17 +18,13 @@ constexpr char ring_name[] = "MALLARD_RING=";
 constexpr char preload_name[] = "LD_PRELOAD=";
 constexpr char library_name[] = "/libmallard-record.so";
 
-/// The environment that the kernel passed. With glibc, `environ` is null until libc is initialised,
-/// and the first hook may run earlier.
+/// The environment that the kernel passed. `environ` is null until libc is initialised, and the
+/// first hook may run earlier.
 char** first_environment() noexcept
 {
-#if !defined(__GLIBC__)
-    return ::environ;
-#else
     auto* const start = static_cast<char**>(__libc_stack_end);
     auto const arguments = reinterpret_cast<std::uintptr_t>(start[0]);
     return start + 1 + arguments + 1;
-#endif
 }
 
 bool begins_with(const char* text, const char* start) noexcept
