@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
+sys.path.insert(0, str(here.parent))
+from machine import machine, text_of  # noqa: E402
 # Maps each feature of the package to the crate that the feature uses.
 allocators = {"glibc": "", "mallard": "mallard-malloc", "mimalloc": "mimalloc",
               "mimalloc2": "mimalloc", "snmalloc": "snmalloc-rs", "jemalloc": "tikv-jemallocator",
@@ -62,19 +64,6 @@ def spread(values):
     return 50 * (high - low) / statistics.median(values)
 
 
-def text_of(*command):
-    return subprocess.run(command, capture_output=True, text=True, cwd=here).stdout.strip()
-
-
-def machine():
-    """Returns the description of this machine, as in the rows of the other suites."""
-    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    caches = "".join(f", {name} {int(text_of('getconf', key + '_SIZE') or 0) >> 10} KiB"
-                     for name, key in (("L1d", "LEVEL1_DCACHE"), ("L2", "LEVEL2_CACHE"), ("L3", "LEVEL3_CACHE")))
-    return (f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} CPUs{caches}, "
-            f"Linux {platform.release()} {platform.machine()}, {' '.join(text_of('rustc', '--version').split()[:2])}")
-
-
 def contender(name):
     if name == "glibc":
         return "-".join(platform.libc_ver())
@@ -86,7 +75,8 @@ def contender(name):
 
 
 def print_rows(rows, built, options):
-    origin = {"commit": text_of("git", "describe", "--always", "--dirty"), "machine": machine(),
+    rustc = " ".join(text_of("rustc", "--version").split()[:2])
+    origin = {"commit": text_of("git", "describe", "--always", "--dirty", folder=here), "machine": machine(rustc),
               "command": "./x bench crates-malloc " + " ".join(sys.argv[1:])}
     for program in options.only.split(","):
         for metric, key, unit in (("seconds", "wall_ms", 1e3), ("cpu_seconds", "cpu_ms", 1e3),

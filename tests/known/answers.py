@@ -130,9 +130,10 @@ def predicted(followed, advice):
     """Returns the interval in which an advice expects the saving of the change that the advised form of a program
     makes: the strategy and the function of `followed`. If several places have the strategy, this is the interval of
     the place with the largest saving. (None, None) if the change was not measured."""
-    (_, strategy), = followed.pairs
+    (action, strategy), = followed.pairs
+    is_here = (lambda row: not row.get("region")) if action == "pool" else (lambda row: True) # a pool is for a site
     rows = [row for row in advice.get("matrix", ())
-            if row.get("expected") and binding_apart(row["name"].split()[0]) == binding_apart(strategy)
+            if row.get("expected") and is_here(row) and binding_apart(row["name"].split()[0]) == binding_apart(strategy)
             and (not followed.function or names(row.get("region") or "", followed.function))]
     if not rows:
         return None, None

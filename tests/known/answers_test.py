@@ -101,12 +101,13 @@ class Answers(unittest.TestCase):
     def test_the_prediction_is_that_of_the_change_which_the_advised_form_makes(self):
         def row(name, region, saving, low):
             return {"name": name, "region": region, "saving": saving, "expected": {"low": low, "high": 0.9}}
-        given = advice("switch", matrix=[row("AS7", None, 0.1, 0.2), row("AS9", None, 0.3, 0.4), row("AS4", "a::f", 0.1, 0.5)])
+        given = advice("switch", matrix=[row("AS7", None, 0.1, 0.2), row("AS9", None, 0.3, 0.4), row("AS4", "a::f", 0.1, 0.5), row("AS7", "f", 0.8, 0.7)])
 
         def followed(words):
             return answers.predicted(answers.parse(f"// follows the advice: {words}", "// follows the advice: "), given)
         self.assertEqual(followed("pool AS7"), (0.4, 0.9))
         self.assertEqual(followed("convert AS4 in f"), (0.5, 0.9))
+        self.assertEqual(followed("convert AS7 in f"), (0.7, 0.9))
         self.assertEqual(followed("convert AS4 in g"), (None, None))
         self.assertEqual(followed("convert AS11"), (None, None))
 

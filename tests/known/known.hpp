@@ -83,7 +83,7 @@ inline std::vector<std::string> texts(const std::filesystem::path& folder, std::
 /// Prints the result of a program.
 inline void print(std::uint64_t result)
 {
-    std::printf("%016llx\n", static_cast<unsigned long long>(result));
+    std::printf("checksum of the results: %016llx\n", static_cast<unsigned long long>(result));
 }
 
 } // namespace known

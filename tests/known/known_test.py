@@ -12,7 +12,7 @@ noisy to decide passes. With more runs it prints for how many of them the first 
 strategy and function, and in how many runs a change is advised although there is nothing to gain.
 --verify also measures each advised program, and compares the saving with the interval that was predicted
 for the change in its first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --json prints rows
-of the suite `advise`, with the seconds and the peak memory of each stage, and writes the table to the
+of the suite `advise`, with the seconds of each stage and the peak memory until its end, and writes the table to the
 standard error output. --keep saves the JSON of each advice in a folder.
 
 --same only checks that a program and its advised form print the same.
@@ -215,6 +215,8 @@ def main():
     if options.list:
         return print("\n".join(f"{known.name:15} {known.expected}" for known in programs))
     options.mallard = str(Path(options.mallard).resolve())
+    if options.keep:
+        Path(options.keep).mkdir(parents=True, exist_ok=True)
     for program in (options.mallard, *(known.command[0] for known in programs if "/" in known.command[0])):
         if not os.access(program, os.X_OK):
             fail(f"there is no {program}", "nothing was checked", "./x build dev && ./x bench advise")

@@ -1,36 +1,30 @@
 """Rows of the suite `advise`, in the form that all suites have."""
 import json
-import platform
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
 import answers
 
 root = Path(__file__).resolve().parents[2]
-
-
-def words_of(*command):
-    return subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.strip()
+sys.path.insert(0, str(root / "bench"))
+from machine import machine, text_of  # noqa: E402
 
 
 def asked_words():
     """Returns the options without those that name places of this machine."""
+    of_places = {"--mallard", "--programs", "--keep"}
     return [word for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]])
-            if not {word, before} & {"--mallard", "--programs", "--keep"}]
+            if before not in of_places and word.partition("=")[0] not in of_places]
 
 
 def origin():
     """Returns what all rows have: commit, machine and command."""
-    commit = words_of("git", "rev-parse", "--short", "HEAD")
-    if words_of("git", "status", "--porcelain", "--untracked-files=no"):
+    commit = text_of("git", "rev-parse", "--short", "HEAD", folder=root)
+    if text_of("git", "status", "--porcelain", "--untracked-files=no", folder=root):
         commit += "-dirty"
-    cpus = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")]
-    machine = f"{cpus[0] if cpus else platform.machine()}, {len(cpus)} CPUs, Linux {platform.release()}"
-    command = " ".join(["./x bench advise", *asked_words()])
-    return {"commit": commit, "machine": machine, "command": command}
+    compiler = f"g++ {text_of('g++', '-dumpfullversion')}"
+    return {"commit": commit, "machine": machine(compiler), "command": " ".join(["./x bench advise", *asked_words()])}
 
 
 def figures(values):
