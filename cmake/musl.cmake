@@ -7,7 +7,8 @@ set(zig_target ${CMAKE_SYSTEM_PROCESSOR}-linux-musl)
 set(CMAKE_C_COMPILER ${MALLARD_ZIG} cc -target ${zig_target})
 set(CMAKE_CXX_COMPILER ${MALLARD_ZIG} c++ -target ${zig_target})
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MALLARD_ZIG)
-# Libraries and headers of this machine are for its own C library.
+# Libraries and headers of this machine are for its own C library, so only the GoogleTest is found that
+# tests/consumer/musl builds.
 set(CMAKE_FIND_ROOT_PATH ${CMAKE_CURRENT_LIST_DIR}/../build/musl-googletest/installed)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

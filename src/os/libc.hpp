@@ -14,8 +14,8 @@ inline constexpr bool is_glibc = false;
 } // namespace mallard::os
 
 /// MALLARD_IN_GLIBC(declarations): these declarations, if the C library is glibc.
-/// MALLARD_LIBC_NOEXCEPT: glibc declares the functions of malloc's family as noexcept, other C libraries
-/// do not.
+/// MALLARD_LIBC_NOEXCEPT: glibc declares the functions of malloc's family as noexcept, other C
+/// libraries do not.
 #if defined(__GLIBC__)
 #define MALLARD_IN_GLIBC(...) __VA_ARGS__
 #define MALLARD_LIBC_NOEXCEPT noexcept

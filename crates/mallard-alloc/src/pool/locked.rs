@@ -21,7 +21,8 @@ type Block = NonNull<u8>;
 /// after the other. Each of them first looks for free blocks again, so that one growth step serves
 /// all of them.
 #[doc(hidden)]
-#[repr(C, align(64))]
+#[repr(C, align(64))] // a cache line
+#[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 #[allow(missing_debug_implementations)] // not a public name
 pub struct LockedCore<S> {
     lock: Locked<()>,

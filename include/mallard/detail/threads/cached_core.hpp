@@ -14,8 +14,8 @@ namespace mallard {
 template <pool_options Options>
 using shared_chunk_list = chunk_list<Options.with(reuse::ordered), remote_header>;
 
-/// The cache of one thread: free blocks of `N` sizes. Each size occupies two cache lines; no other
-/// thread writes to the line that contains the magazine.
+/// The cache of one thread: free blocks of `N` sizes. Each size occupies two cache lines of 64
+/// bytes; no other thread writes to the line that contains the magazine.
 template <pool_options Options, std::size_t N>
 struct alignas(false_sharing_bytes) pool_thread_cache : thread_cache {
     std::array<cached_blocks<shared_chunk_list<Options>>, N> of;
