@@ -3,7 +3,7 @@
 
 use crate::error::status::CANNOT_RECORD;
 use crate::error::Failure;
-use crate::output::shell::{quoted, quoted_path};
+use crate::output::shell::{as_called, quoted, quoted_path};
 use crate::output::terminal::say;
 use crate::record;
 use serde::Serialize;
@@ -68,7 +68,8 @@ impl Command {
         let works = checks.iter().all(|check| check.verdict != Verdict::Refused);
         if works && !self.json {
             let name = self.program.unwrap_or_else(|| "PROG".into());
-            say(&format!("next: mallard record -- {}\n", quoted(&name.to_string_lossy())))?;
+            let next = format!("mallard record -- {}", quoted(&name.to_string_lossy()));
+            say(&format!("next: {}\n", as_called(&next)))?;
         }
         Ok(if works { ExitCode::SUCCESS } else { ExitCode::from(CANNOT_RECORD) })
     }
@@ -82,7 +83,7 @@ fn line(check: &Check) -> String {
     };
     let help = match check.help.as_str() {
         "" => String::new(),
-        help => format!("          help: {help}\n"),
+        help => format!("          help: {}\n", as_called(help)),
     };
     format!("{mark}  {}\n{help}", check.what)
 }

@@ -45,6 +45,11 @@ impl Failure {
         Failure { status, ..self }
     }
 
+    /// The same error with other words for what to type next.
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        Failure { help: help.into(), ..self }
+    }
+
     /// The first line: what happened.
     pub fn what(&self) -> &str {
         &self.what

@@ -5,7 +5,7 @@ use crate::error::status::UNREADABLE;
 use crate::error::tell;
 use crate::error::Failure;
 use crate::output::progress::Work;
-use crate::output::shell::quoted_path;
+use crate::output::shell::{as_called, quoted_path};
 use crate::output::units::plural;
 use crate::record::names;
 use mallard_trace::heaptrack;
@@ -75,7 +75,7 @@ impl Command {
             "cut" => tell("  the stream is cut: its writer was killed, or had no room; what it wrote is there"),
             ending => tell(format!("  the stream is {ending}; what was before that is there")),
         }
-        tell(format!("  next: mallard stats {}", quoted_path(&to)));
+        tell(format!("  next: {}", as_called(&format!("mallard stats {}", quoted_path(&to)))));
         Ok(ExitCode::SUCCESS)
     }
 }

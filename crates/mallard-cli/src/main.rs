@@ -52,6 +52,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use error::tell;
 use error::Failure;
+use output::shell::as_called;
 use std::process::ExitCode;
 
 /// Declares the subcommands of `mallard`: attributes, variant and type. A build without the feature
@@ -123,10 +124,15 @@ fn main() -> ExitCode {
     // At the limit of file sizes (ulimit -f), the signal ends the process. With a handler, the write
     // fails instead. A recorded program gets the default action, because exec removes handlers.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
-    panics::without(|| mallard.command.run()).unwrap_or_else(|failure| {
-        tell(&failure);
-        ExitCode::from(failure.status())
-    })
+    panics::without(|| mallard.command.run()).unwrap_or_else(fail)
+}
+
+/// Prints an error. Returns its exit status.
+fn fail(failure: Failure) -> ExitCode {
+    let help = as_called(failure.help());
+    let status = failure.status();
+    tell(failure.with_help(help));
+    ExitCode::from(status)
 }
 
 /// Prints help in clap's format, and a usage error in three lines like every other error.
@@ -150,8 +156,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             let what = what.join(" ");
             let what = what.strip_prefix("error: ").unwrap_or(&what).to_string();
             let help = format!("{} --help", typed_subcommands());
-            tell(Failure::new(what, "nothing was done", help));
-            ExitCode::from(2)
+            fail(Failure::new(what, "nothing was done", help))
         }
     }
 }

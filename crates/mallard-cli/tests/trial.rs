@@ -9,6 +9,7 @@ use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -164,7 +165,9 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
         let options = [&["try", "--budget", "20s"], candidates, format].concat();
         let mut command = trial.folder.command(MALLARD);
         command.args([&options[..], &["--", "./program"]].concat()).env("WRONG", "slow");
-        Ran(command.env("LD_PRELOAD", trial.folder.path("libmine.so")).output().unwrap())
+        // As `./x try` calls it: by its path, because no mallard is in PATH.
+        command.arg0(MALLARD).env("LD_PRELOAD", trial.folder.path("libmine.so"));
+        Ran(command.output().unwrap())
     };
     let several = ["-a", "glibc", "-a", "mine=./libmine.so,WRONG=no"];
     let ran = measure(&several, &["--json"]);

@@ -4,7 +4,7 @@ use super::gate::Gate;
 use super::metrics::{of_program, Metric, OF_PROGRAMS};
 use super::sites::{Function, Site, State};
 use crate::look::frames;
-use crate::output::shell::quoted_path;
+use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::plain_table;
 use crate::output::units::{count, percent, plural};
 use mallard_trace::trace::FrameInfo;
@@ -131,7 +131,8 @@ impl Difference {
             let verdict = if gate.passes(before, after) { "passed" } else { "failed" };
             text += &format!("gate {gate} {verdict}: {}\n", self.outcome(gate));
         }
-        text + &format!("next: mallard sites {}\n", quoted_path(self.after.folder()))
+        let next = format!("mallard sites {}", quoted_path(self.after.folder()));
+        text + &format!("next: {}\n", as_called(&next))
     }
 
     fn totals(&self) -> String {

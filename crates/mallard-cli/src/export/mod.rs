@@ -14,7 +14,7 @@ use crate::error::tell;
 use crate::error::Failure;
 use crate::look::open;
 use crate::output::file::{write_whole, Trouble};
-use crate::output::shell::quoted_path;
+use crate::output::shell::{as_called, quoted_path};
 use crate::output::units::{bytes, plural};
 use fleet::{Addition, Key};
 use mallard_trace::Trace;
@@ -157,7 +157,7 @@ impl Command {
             for remark in remarks::of(trace.manifest()) {
                 tell(format!("  {remark}"));
             }
-            tell(format!("  next: {}", format.next(&to)));
+            tell(format!("  next: {}", as_called(&format.next(&to))));
         }
         Ok(())
     }
@@ -179,7 +179,8 @@ impl Command {
         if !self.events {
             tell("  its events and blocks are not: --events adds them");
         }
-        tell(format!("  next: mallard query --fleet {} 'SHOW TABLES'", quoted_path(root)));
+        let next = format!("mallard query --fleet {} 'SHOW TABLES'", quoted_path(root));
+        tell(format!("  next: {}", as_called(&next)));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{frames, lifetime, open};
 use crate::error::Failure;
-use crate::output::shell::quoted_path;
+use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent};
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
@@ -204,11 +204,12 @@ impl Command {
     fn next(&self, trace: &Trace, found: usize, shown: usize) -> String {
         let name = quoted_path(trace.folder());
         if found > shown {
-            format!("next: mallard sites {name} --top {} --sort peak; --explain says what D V L U C F mean\n", shown * 4)
+            let more = as_called(&format!("mallard sites {name} --top {} --sort peak", shown * 4));
+            format!("next: {more}; --explain says what D V L U C F mean\n")
         } else {
-            format!(
-                "next: mallard stats {name}; mallard sites --explain says what D V L U C F mean\n"
-            )
+            let stats = as_called(&format!("mallard stats {name}"));
+            let explain = as_called("mallard sites --explain");
+            format!("next: {stats}; {explain} says what D V L U C F mean\n")
         }
     }
 }

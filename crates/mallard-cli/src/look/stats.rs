@@ -2,7 +2,7 @@
 
 use super::{lifetime, memory, open, sites};
 use crate::error::Failure;
-use crate::output::shell::quoted_path;
+use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, percent, plural, time};
 use crate::record::part;
@@ -40,7 +40,8 @@ impl Command {
             if self.explain {
                 say(&sites::explanations())?;
             }
-            say(&format!("next: mallard sites {}\n", quoted_path(trace.folder())))?;
+            let next = format!("mallard sites {}", quoted_path(trace.folder()));
+            say(&format!("next: {}\n", as_called(&next)))?;
         }
         Ok(ExitCode::SUCCESS)
     }

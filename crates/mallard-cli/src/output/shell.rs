@@ -27,6 +27,21 @@ pub fn own_assignments() -> String {
     assignments(std::env::vars_os().map(|(name, value)| (text(name), text(value))))
 }
 
+/// A command line with the command as the user called this process: `mallard`, or its path if the user typed
+/// a path, because then PATH may have no `mallard`. Assignments of variables may stand in front of the command.
+pub fn as_called(line: &str) -> String {
+    let name = std::env::args().next().filter(|name| name.ends_with("/mallard"));
+    called(line, &name.map_or("mallard".to_string(), |name| quoted(&name)))
+}
+
+fn called(line: &str, name: &str) -> String {
+    let is_front = |front: &str| front.split_whitespace().all(|word| word.contains('='));
+    match line.split_once("mallard ") {
+        Some((front, rest)) if is_front(front) => format!("{front}{name} {rest}"),
+        _ => line.to_string(),
+    }
+}
+
 /// A word as a shell needs it.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
@@ -54,6 +69,18 @@ pub fn quoted_path(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_to_type_names_mallard_as_the_user_called_it() {
+        let shown = |line| called(line, "bin/mallard");
+        assert_eq!(shown("mallard report x"), "bin/mallard report x");
+        assert_eq!(
+            shown("A=b C=d mallard try -- mallard -"),
+            "A=b C=d bin/mallard try -- mallard -"
+        );
+        assert_eq!(shown("mallard-replay FILE"), "mallard-replay FILE");
+        assert_eq!(shown("open mallard report"), "open mallard report");
+    }
 
     #[test]
     fn a_path_is_quoted_so_that_no_command_takes_it_for_an_option() {

@@ -11,7 +11,7 @@ use crate::error::tell;
 use crate::error::Failure;
 use crate::import::with_progress;
 use crate::output::shell::concerns_malloc;
-use crate::output::shell::{quoted, quoted_path};
+use crate::output::shell::{as_called, quoted, quoted_path};
 use crate::output::units::{bytes, count, percent, plural, time};
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
@@ -257,7 +257,8 @@ impl Summary<'_> {
                 "  its filter of system calls (seccomp) ended it: if that happens in recordings \
                      alone, use --on-full drop, which needs no nanosleep\n";
         }
-        text += &format!("  next: mallard sites {}\n", quoted_path(&self.names.trace));
+        let next = format!("mallard sites {}", quoted_path(&self.names.trace));
+        text += &format!("  next: {}\n", as_called(&next));
         text
     }
 

@@ -260,13 +260,7 @@ impl Choosing<'_> {
             let (installed, missing) = allocators::installed();
             found = installed;
             found.retain(|allocator| allocator.name != own.name);
-            if !missing.is_empty() {
-                let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-                let names = names.join(", ");
-                let note =
-                    format!("not installed: {names}; mallard try --list tells how to get them");
-                self.out.notes.push(note);
-            }
+            self.out.notes.extend(allocators::note_of_missing(&missing));
         }
         for allocator in found {
             self.malloc(&allocator);

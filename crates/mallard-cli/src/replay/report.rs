@@ -4,6 +4,7 @@ use super::chosen::{Candidate, Chosen};
 use super::effects::{confirm, effects, Effects, Program};
 use super::Command;
 use crate::error::Failure;
+use crate::output::shell::as_called;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, percent, plural, time};
 use crate::turns::measured::Measured;
@@ -181,7 +182,7 @@ impl<'a> Report<'a> {
         if !timing.quiet {
             text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
         }
-        text += &format!("  next: {}\n", self.next());
+        text += &format!("  next: {}\n", as_called(&self.next()));
         say(&text)
     }
 

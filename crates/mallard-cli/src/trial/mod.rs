@@ -12,7 +12,7 @@ pub mod verify;
 
 use crate::allocators::{self, probe, Allocator, Wanted, SYNTAX};
 use crate::error::Failure;
-use crate::output::shell::{own_assignments, quoted, quoted_words};
+use crate::output::shell::{as_called, own_assignments, quoted_words};
 use crate::output::terminal::{plain_table, say};
 use crate::record::find_program;
 #[cfg(feature = "recordings")]
@@ -141,11 +141,7 @@ impl Command {
         }
         let (mut found, missing) = allocators::installed();
         found.retain(|allocator| allocator.name != base.name);
-        if !missing.is_empty() {
-            let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-            let names = names.join(", ");
-            notes.push(format!("not installed: {names}; mallard try --list tells how to get them"));
-        }
+        notes.extend(allocators::note_of_missing(&missing));
         Ok(found)
     }
 
@@ -153,8 +149,7 @@ impl Command {
     fn next(&self, report: &Report) -> String {
         let program = quoted_words(&self.program);
         if let Some(best) = report.best() {
-            let (set, mallard) = (own_assignments(), this_command());
-            return format!("{set}{mallard} run --allocator {best} -- {program}");
+            return format!("{}mallard run --allocator {best} -- {program}", own_assignments());
         }
         if let Some(more) = report.more_time(&self.options) {
             return more;
@@ -185,12 +180,6 @@ pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
     base
 }
 
-/// This command as the user calls it: `mallard`, or a path if `mallard` is not in PATH.
-fn this_command() -> String {
-    let name = std::env::args().next().filter(|name| name.contains('/'));
-    name.map_or("mallard".to_string(), |name| quoted(&name))
-}
-
 /// Prints the known allocators.
 fn list(is_json: bool) -> Result<ExitCode, Failure> {
     let (found, missing) = allocators::installed();
@@ -218,7 +207,7 @@ fn list(is_json: bool) -> Result<ExitCode, Failure> {
         for column in table.column_iter_mut() {
             column.set_cell_alignment(comfy_table::CellAlignment::Left);
         }
-        say(&format!("{table}\n  next: mallard try -- PROG ARGS\n"))?;
+        say(&format!("{table}\n  next: {}\n", as_called("mallard try -- PROG ARGS")))?;
     }
     Ok(ExitCode::SUCCESS)
 }

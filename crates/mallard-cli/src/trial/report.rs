@@ -3,6 +3,7 @@
 use super::options::Options;
 use super::sentence::sentence;
 use crate::error::Failure;
+use crate::output::shell::as_called;
 use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, plural, time};
 #[cfg(feature = "recordings")]
@@ -288,7 +289,7 @@ impl Report {
         if !options.timing.quiet {
             text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
         }
-        text += &format!("  next: {}\n\n{}\n", self.next, sentence(self));
+        text += &format!("  next: {}\n\n{}\n", as_called(&self.next), sentence(self));
         say(&text)
     }
 

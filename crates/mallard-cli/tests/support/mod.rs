@@ -11,6 +11,7 @@ use mallard_trace::Trace;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -39,6 +40,10 @@ impl Folder {
 
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
+        if program == MALLARD {
+            // As if found in PATH: a mallard called by its path prints that path in the commands to type.
+            command.arg0("mallard");
+        }
         command.current_dir(self.0.path());
         command
     }
