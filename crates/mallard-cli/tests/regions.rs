@@ -32,6 +32,7 @@ fn nine_of_ten_regions_that_a_program_marks_are_found_and_nine_of_ten_that_are_f
         assert_eq!(marked.len(), 19, "the functions that mark their calls");
         // A resume of a coroutine is a call of its function, but its blocks live until it is destroyed.
         let of_coroutine = |region: &&Region| region.shown.contains("generate");
+        assert!(all.iter().any(|region| of_coroutine(&region)), "the coroutine allocates");
         let found = all.iter().filter(of_coroutine).find(|region| is_region(region));
         assert!(found.is_none(), "{found:?}");
         for truth in marked {

@@ -89,7 +89,7 @@ pub(crate) fn is_standard(function: &str) -> bool {
 }
 
 /// Whether a function starts the program or a thread. `main` counts.
-pub(crate) fn is_start(function: &str) -> bool {
+pub fn is_start(function: &str) -> bool {
     STARTS.contains(&function)
         || function.ends_with("::main")
         || function.starts_with("execute_native_thread_routine")

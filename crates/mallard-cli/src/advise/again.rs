@@ -64,37 +64,41 @@ fn is_worth_it(evidence: &Evidence) -> bool {
     evidence.candidates.iter().any(is_open)
 }
 
-/// Drops the plans with wink-out that the user's second recording contradicts. The recording has to be
-/// another one, of the same program, and to show the whole run.
-pub fn compare_with(first: &Trace, name: &Path, evidence: &mut Evidence) -> Result<(), Failure> {
+/// Opens the user's second recording. It has to be another one than `first`, of the same program.
+pub fn open(first: &Trace, name: &Path) -> Result<Trace, Failure> {
     let trace = look::open(name)?;
-    let refused = |what: String, help: &str| {
-        let state = "the trace was read, and the program was not run again";
-        Err(Failure::new(what, state, help).with_status(USAGE))
-    };
-    let is_first = |folder: &Path| folder.canonicalize().ok();
-    if is_first(trace.folder()) == is_first(first.folder()) {
-        let what = format!("--again names the same recording, {}", name.display());
-        return refused(what, "mallard record -o ANOTHER -- PROG ARGS, with another input");
-    }
-    let [here, there] = [first, &trace].map(|trace| gather::program_name(trace.manifest()));
-    if let (Some(here), Some(there)) = (here, there) {
-        if here != there {
-            let what = format!("--again names a recording of {there}, not of {here}");
-            return refused(what, "mallard record -o ANOTHER -- PROG ARGS, with the same program");
+    let folder = |of: &Trace| of.folder().canonicalize().ok();
+    let [here, there] = [first, &trace].map(|of| gather::program_name(of.manifest()));
+    let (what, with) = match (here, there) {
+        _ if folder(&trace) == folder(first) => {
+            (format!("--again names the same recording, {}", name.display()), "another input")
         }
-    }
-    match gather::validity(trace.manifest()).first() {
-        Some(lack) => evidence.not_again = Some(format!("{} is no proof: {lack}", name.display())),
-        None => compare(evidence, &regions_of(&trace)?, Made::Otherwise),
+        (Some(here), Some(there)) if here != there => {
+            (format!("--again names a recording of {there}, not of {here}"), "the same program")
+        }
+        _ => return Ok(trace),
+    };
+    let help = format!("mallard record -o ANOTHER -- PROG ARGS, with {with}");
+    Err(Failure::new(what, "nothing was measured", help).with_status(USAGE))
+}
+
+/// Drops the plans with wink-out that the user's second recording contradicts. A recording that does not
+/// show the whole run is no proof.
+pub fn compare_with(second: &Trace, evidence: &mut Evidence) -> Result<(), Failure> {
+    match gather::validity(second.manifest()).first() {
+        Some(lack) => {
+            let name = second.folder().display();
+            leave_out(evidence, format!("{name} is no proof: {lack}"));
+        }
+        None => compare(evidence, &regions_of(second)?, Made::Otherwise),
     }
     Ok(())
 }
 
-/// Notes why there is no second recording, if wink-out needs one.
+/// Notes why there is no second recording, if wink-out needs one. An earlier reason stays.
 pub fn leave_out(evidence: &mut Evidence, why: String) {
     if evidence.recordings < 2 && is_worth_it(evidence) {
-        evidence.not_again = Some(why);
+        evidence.not_again.get_or_insert(why);
     }
 }
 
@@ -165,6 +169,7 @@ fn regions_of(trace: &Trace) -> Result<Vec<Region>, Failure> {
 /// Drops the plans with wink-out whose region differs in the second recording.
 fn compare(evidence: &mut Evidence, found: &[Region], made: Made) {
     evidence.recordings = 2;
+    evidence.not_again = None;
     for place in 0..evidence.regions.len() {
         let Some(why) = difference(&evidence.regions[place], found, made) else { continue };
         evidence.unsteady.push(place);
@@ -240,7 +245,11 @@ mod tests {
     fn a_missing_second_recording_is_noted_only_if_wink_out_saves_enough() {
         let mut evidence = Evidence { recordings: 1, ..sample::document() };
         leave_out(&mut evidence, "--no-try was given".to_string());
+        leave_out(&mut evidence, "a later reason".to_string());
         assert_eq!(evidence.not_again.as_deref(), Some("--no-try was given"));
+        let same = evidence.regions.clone();
+        compare(&mut evidence, &same, Made::Again);
+        assert_eq!(evidence.not_again, None);
         let mut nothing = Evidence { recordings: 1, ..sample::nothing() };
         leave_out(&mut nothing, "--no-try was given".to_string());
         assert_eq!(nothing.not_again, None);

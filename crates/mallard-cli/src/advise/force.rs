@@ -21,8 +21,8 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
     if !found.is_empty() {
         return Ok(found);
     }
-    if let (true, Some(why)) = (all.is_empty(), notes.last()) {
-        let what = format!("the trace has no regions: {why}");
+    if trace.manifest().stream.sample_bytes > 0 {
+        let what = format!("the trace has no regions: {}", notes.join("; "));
         let help = "mallard record -- PROG ARGS, which records all calls of PROG";
         return Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE));
     }

@@ -3,8 +3,7 @@
 use super::again;
 use super::budget::{typable, Budget};
 use super::evidence::{Account, By, Candidate, Evidence, Kind, Proposal};
-use super::real::TRIED_MAX;
-use super::rules;
+use super::ranking::{prefer_plan, rank, Entry, Needed, Piloted};
 use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
 use crate::allocators::{self, Allocator};
 use crate::error::Failure;
@@ -33,16 +32,6 @@ const BLOCKS: usize = 10;
 /// bytes in use, and more than BLOW_UP_BYTES.
 const BLOW_UP: f64 = 2.0;
 const BLOW_UP_BYTES: u64 = 16 << 20;
-
-/// A candidate that is played.
-struct Entry {
-    /// The number of the entry among the plays.
-    number: usize,
-    name: String,
-    kind: Kind,
-    proposal: Option<Proposal>,
-    account: Option<Account>,
-}
 
 /// The state of a measurement.
 struct Measuring<'a, 'b> {
@@ -141,13 +130,7 @@ fn mallocs(evidence: &mut Evidence) -> Vec<Allocator> {
         evidence.dropped.extend(all);
         return Vec::new();
     }
-    if !missing.is_empty() {
-        let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-        let names = names.join(", ");
-        evidence
-            .notes
-            .push(format!("not installed: {names}; mallard try --list tells how to get them"));
-    }
+    evidence.notes.extend(allocators::note_of_missing(&missing));
     found
 }
 
@@ -270,7 +253,7 @@ impl Measuring<'_, '_> {
     fn kept_for_recording(&self, entries: &[Entry]) -> Duration {
         let can_run = self.evidence.program.cannot_run.is_none() && self.evidence.recordings < 2;
         let needed = again::time_needed(self.evidence);
-        match can_run && entries.iter().any(winks_out) && needed < self.budget.left() / 3 {
+        match can_run && entries.iter().any(Entry::winks_out) && needed < self.budget.left() / 3 {
             true => needed,
             false => Duration::ZERO,
         }
@@ -289,9 +272,12 @@ impl Measuring<'_, '_> {
         let pilot = self.plays.pilot(&numbers, &self.budget.runner, limit)?;
         drop(step);
         let time = self.measurement(&entries).mul_f64(FIRST_PART);
-        let mut ranked = self.rank(entries, &pilot);
+        let needed = self.needed(&entries);
+        let piloted = entries.into_iter().zip(&pilot.savings);
+        let piloted = piloted.map(|(entry, play)| Piloted::new(entry, *play)).collect();
+        let mut ranked = rank(piloted, needed);
         let is_enough = |count: &usize| {
-            let some: Vec<&Entry> = ranked.iter().take(*count).map(|(entry, _)| entry).collect();
+            let some: Vec<&Entry> = ranked.iter().take(*count).map(|of| &of.entry).collect();
             let blocks = 1 + blocks_needed(*count).max(BLOCKS);
             pilot.play * (Self::columns(&some) * blocks) as u32 <= time
         };
@@ -306,7 +292,7 @@ impl Measuring<'_, '_> {
             false => Vec::new(),
         };
         let mut kept = Vec::new();
-        for (place, (entry, saving)) in ranked.into_iter().enumerate() {
+        for (place, Piloted { entry, saving, .. }) in ranked.into_iter().enumerate() {
             if place < count {
                 kept.push(entry);
                 continue;
@@ -328,41 +314,13 @@ impl Measuring<'_, '_> {
         Ok((kept, unplayed))
     }
 
-    /// Orders candidates by what they save in single plays. The best plan, the best malloc and the best
-    /// candidate for memory come first, so that the choice contains all three. If there may be no second
-    /// recording, so does the best plan without wink-out, which can be advised in place of the best.
-    fn rank(&self, entries: Vec<Entry>, pilot: &Pilot) -> Vec<(Entry, Option<f64>)> {
+    /// What the first candidates need, if the program may not be recorded again, or holds much memory.
+    fn needed(&self, entries: &[Entry]) -> Needed {
         let may_lack_recording = self.evidence.recordings < 2
-            && entries.iter().any(winks_out)
-            && self.kept_for_recording(&entries).is_zero();
-        let mut all: Vec<(Entry, Option<f64>, f64)> = entries
-            .into_iter()
-            .zip(&pilot.savings)
-            .map(|(entry, saving)| {
-                let cpu = saving.map(|(cpu, _)| cpu);
-                (entry, cpu, saving.map_or(f64::INFINITY, |(_, peak)| peak))
-            })
-            .collect();
-        raise_wink_outs(&mut all);
-        let order = |saving: Option<f64>| saving.unwrap_or(f64::NEG_INFINITY);
-        all.sort_by_key(|(entry, ..)| !winks_out(entry));
-        all.sort_by(|a, b| order(b.1).total_cmp(&order(a.1)));
-        let mut first = Vec::new();
-        first.extend(all.iter().position(|(entry, ..)| entry.kind == Kind::Strategy));
-        if may_lack_recording {
-            let runs_destructors =
-                |entry: &Entry| entry.kind == Kind::Strategy && !winks_out(entry);
-            first.extend(all.iter().position(|(entry, ..)| runs_destructors(entry)));
-        }
-        first.extend(all.iter().position(|(entry, ..)| entry.kind != Kind::Strategy));
-        if is_memory_at_stake(self.evidence) {
-            let least = (0..all.len()).min_by(|&a, &b| all[a].2.total_cmp(&all[b].2));
-            first.extend(least);
-        }
-        let is_first = |place: usize| !first.contains(&place);
-        let mut numbered: Vec<_> = all.into_iter().enumerate().collect();
-        numbered.sort_by_key(|(place, _)| is_first(*place));
-        numbered.into_iter().map(|(_, (entry, saving, _))| (entry, saving)).collect()
+            && entries.iter().any(Entry::winks_out)
+            && self.kept_for_recording(entries).is_zero();
+        let saves_memory = is_memory_at_stake(self.evidence);
+        Needed { runs_destructors: may_lack_recording, saves_memory }
     }
 
     /// Notes that the budget is too small for a measurement.
@@ -436,50 +394,6 @@ impl Measuring<'_, '_> {
     }
 }
 
-/// Puts the best plan in front of mallocs that saved more in a single play, and returns the names of
-/// the mallocs that seem to have a gain. For a budget that allows to play one candidate alone: runs of the
-/// program can judge a malloc, but not a plan. Changes nothing if no plan seems to have a gain.
-fn prefer_plan(ranked: &mut [(Entry, Option<f64>)], min_gain: f64) -> Vec<String> {
-    let gains = |kind| {
-        move |(entry, saving): &(Entry, Option<f64>)| {
-            entry.kind == kind && saving.is_some_and(|saving| saving >= min_gain)
-        }
-    };
-    let Some(place) = ranked.iter().position(gains(Kind::Strategy)) else { return Vec::new() };
-    ranked[..=place].rotate_right(1);
-    let is_malloc = gains(Kind::Malloc);
-    let mallocs = ranked.iter().filter(|candidate| is_malloc(candidate));
-    mallocs.take(TRIED_MAX).map(|(entry, _)| entry.name.clone()).collect()
-}
-
-/// Lets a plan with wink-out save at least as much as the same allocator without wink-out. The plan makes
-/// some of the calls of the other and no further ones, so a single play that says less is noise.
-fn raise_wink_outs(all: &mut [(Entry, Option<f64>, f64)]) {
-    for place in 0..all.len() {
-        let (of, saving, _) = &all[place];
-        let plain = all.iter().filter(|(other, ..)| is_without_wink_out(other, of));
-        let most = plain.filter_map(|(_, saving, _)| *saving).chain(*saving).reduce(f64::max);
-        all[place].1 = most;
-    }
-}
-
-/// Whether `plain` has the allocator and the region of `of`, which winks out, and frees its blocks.
-fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
-    let first =
-        |entry: &Entry| entry.proposal.as_ref().and_then(|of| of.plan.rules.first().cloned());
-    let (Some(other), Some(rule)) = (first(plain), first(of)) else { return false };
-    rule.strategy.winks_out()
-        && !other.strategy.winks_out()
-        && other.strategy.allocator() == rule.strategy.allocator()
-        && other.scope == rule.scope
-}
-
-/// Whether the rule of a candidate asks for wink-out.
-fn winks_out(entry: &Entry) -> bool {
-    let rule = entry.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
-    rule.is_some_and(rules::Rule::winks_out)
-}
-
 fn account_of(accounted: &Accounted) -> Account {
     let rule = &accounted.rule;
     Account {
@@ -519,53 +433,6 @@ mod tests {
         // A small program may take some MiB more.
         let small = Account { held_peak: 8 << 20, ..Account::default() };
         assert_eq!(blow_up(&small, 1 << 20), None);
-    }
-
-    #[test]
-    fn a_plan_is_played_and_mallocs_are_tried_if_one_candidate_alone_can_be_played() {
-        let candidate = |name: &str, kind, saving| {
-            let name = name.to_string();
-            (Entry { number: 0, name, kind, proposal: None, account: None }, Some(saving))
-        };
-        let ranked = |of_plan| {
-            vec![
-                candidate("mimalloc", Kind::Malloc, 0.3),
-                candidate("AS7", Kind::Strategy, of_plan),
-                candidate("glibc:arenas=1", Kind::Variable, 0.1),
-                candidate("jemalloc", Kind::Malloc, 0.01),
-            ]
-        };
-        let mut both = ranked(0.2);
-        assert_eq!(prefer_plan(&mut both, 0.02), ["mimalloc"]);
-        assert_eq!(both[0].0.name, "AS7");
-        let mut useless = ranked(0.01);
-        assert_eq!(prefer_plan(&mut useless, 0.02), Vec::<String>::new());
-        assert_eq!(useless[0].0.name, "mimalloc");
-    }
-
-    #[test]
-    fn a_plan_with_wink_out_saves_no_less_than_the_same_allocator_without() {
-        let proposals = rules::plans(&rules::sample::document());
-        let mut all: Vec<(Entry, Option<f64>, f64)> = proposals
-            .into_iter()
-            .enumerate()
-            .map(|(number, proposal)| {
-                let (name, kind) = (proposal.plan.name.clone(), Kind::Strategy);
-                let proposal = Some(proposal);
-                (Entry { number, name, kind, proposal, account: None }, Some(0.1), 0.0)
-            })
-            .collect();
-        let place = |all: &[(Entry, Option<f64>, f64)], name: &str| {
-            all.iter().position(|(entry, ..)| entry.name.starts_with(name)).unwrap()
-        };
-        let (as3, as4, as11) = (place(&all, "AS3"), place(&all, "AS4"), place(&all, "AS11"));
-        (all[as3].1, all[as11].1) = (Some(0.3), Some(0.4));
-        raise_wink_outs(&mut all);
-        // AS4 is the arena of AS3 with wink-out, and AS11 has another allocator.
-        assert_eq!((all[as3].1, all[as4].1, all[as11].1), (Some(0.3), Some(0.3), Some(0.4)));
-        all[as4].1 = Some(0.5);
-        raise_wink_outs(&mut all);
-        assert_eq!((all[as3].1, all[as4].1), (Some(0.3), Some(0.5)));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //!
 //! `evidence` has the types for everything that is known of a program. `gather` reads the trace,
 //! `screen` drops candidates that cannot have a gain, and `measure` plays the others: a play is one
-//! replay of the trace. `bare` runs the program without the recorder, for its CPU time, `real` runs it
-//! under promising mallocs, and `again` records it a second time before wink-out is advised. `force`
-//! plays a strategy that the user asks for. `budget` limits the time of these steps.
+//! replay of the trace. `ranking` decides which of them come first if the budget is too small for all.
+//! `bare` runs the program without the recorder, for its CPU time, `real` runs it under promising
+//! mallocs, and `again` records it a second time before wink-out is advised. `force` plays a strategy
+//! that the user asks for. `budget` limits the time of these steps.
 //!
 //! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
 //! change. `show` prints the result, and `sarif` writes cards for tools of code review. `typed` repeats
@@ -19,6 +20,7 @@ pub mod evidence;
 mod force;
 mod gather;
 mod measure;
+mod ranking;
 mod real;
 pub mod rules;
 pub mod sarif;
@@ -243,6 +245,7 @@ impl Command {
         budget: &Budget,
         stages: &mut Stages,
     ) -> Result<(), Failure> {
+        let other = self.again.as_ref().map(|name| again::open(trace, name)).transpose()?;
         let words = match self.program.is_empty() {
             false => Some(self.program.clone()),
             true => gather::words(trace.manifest())
@@ -257,8 +260,8 @@ impl Command {
         let proposals = rules::plans(evidence);
         let play = || measure::measure(trace, evidence, proposals, budget, &self.timing);
         let unplayed = stages.time("replay", play)?;
-        if let Some(other) = &self.again {
-            again::compare_with(trace, other, evidence)?;
+        if let Some(other) = &other {
+            again::compare_with(other, evidence)?;
         }
         if let Some(why) = evidence.program.cannot_run.clone() {
             let help = "--again names one that you make";

@@ -8,7 +8,7 @@ use super::{sarif, typed};
 use crate::error::Failure;
 use crate::look::frames::in_words;
 use crate::output::file::write_whole;
-use crate::output::shell::quoted_path;
+use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::say;
 use crate::output::units::{bytes, plural, time};
 use crate::report::ADVICE_FILE;
@@ -78,7 +78,7 @@ impl Advice<'_> {
             text.extend(evidence.notes.iter().map(|note| format!("  note: {note}\n")));
             text += &self.not_again();
         }
-        text += &format!("  next: {}\n", self.next());
+        text += &format!("  next: {}\n", as_called(&self.next()));
         if let (None, Some(card)) = (&evidence.forced, self.cards.first()) {
             text += &format!("\n{}\n", card.sentence);
         }
@@ -208,8 +208,9 @@ fn matrix(evidence: &Evidence, first: Option<&Card>) -> Vec<Value> {
 /// The strategies that no rule proposes for the region of the first card, with the reason.
 fn not_proposed(evidence: &Evidence, first: Option<&Card>) -> Vec<Dropped> {
     let of_card = first.and_then(|card| card.region.as_ref());
-    let is_it =
-        |of: &Region| of_card.is_some_and(|it| it.shown == of.shown && it.ends == of.ends.word());
+    let is_it = |of: &Region| {
+        of_card.is_some_and(|it| it.function == of.function && it.ends == of.ends.word())
+    };
     let Some(place) = evidence.regions.iter().position(is_it) else { return Vec::new() };
     let played = evidence.candidates.iter().map(|of| (&of.name, of.region));
     let dropped = evidence.dropped.iter().map(|of| (&of.name, of.region));
@@ -342,4 +343,38 @@ fn wish(forced: &Forced) -> String {
         text += &format!("  for example of {}\n", in_words(&mallard_trace::names::short(from)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::rules::sample;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_matrix_has_each_strategy_once_for_the_region_of_the_first_card() {
+        let mut evidence = Evidence { recordings: 2, ..sample::document() };
+        // An overload has the same short name. Its rows do not count for the region of the card.
+        let function = "render_document(int)".to_string();
+        evidence.regions.insert(0, Region { function, ..sample::region() });
+        for of in &mut evidence.candidates {
+            of.region = of.region.map(|place| place + 1);
+        }
+        let cards = cards(&evidence);
+        assert_eq!(cards[0].region.as_ref().unwrap().function, sample::region().function);
+        let rows = matrix(&evidence, cards.first());
+        let is_here = |row: &&Value| row["kind"] == "strategy";
+        let names: Vec<&str> =
+            rows.iter().filter(is_here).map(|row| row["name"].as_str().unwrap()).collect();
+        let all: BTreeSet<String> = (1..=14).map(|number| format!("AS{number}")).collect();
+        assert_eq!(names.len(), all.len(), "{names:?}");
+        assert!(names.iter().all(|name| all.contains(*name)), "{names:?}");
+        let why = |name: &str| {
+            let row = rows.iter().find(|row| row["name"] == name).unwrap();
+            row["dropped"].as_str().unwrap_or_default().to_string()
+        };
+        assert_eq!(why("AS6"), "makes the calls of AS4, through a virtual interface");
+        assert_eq!(why("AS8"), "no rule proposes it for this function");
+        assert_eq!(why("AS4"), "", "measured");
+    }
 }

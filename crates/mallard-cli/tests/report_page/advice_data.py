@@ -25,7 +25,7 @@ def convert():
         "evidence": ["all 120,000 blocks of a call are freed before the call returns", "the calls of render_document take 24 % of the CPU time"],
         "hazards": ["that no block outlives its call was observed, not proven: another input may keep one"],
         "why_not": ["AS3 saves 19 % (17 to 21 %)", "mimalloc saves 12 % (11 to 13 %) and changes no code"],
-        "destructors_skipped": 120_000, "destructors_in": ["Node::~Node"], "code": CODE,
+        "destructors_skipped": 120_000, "freed_by": ["Node::~Node"], "code": CODE,
         "check": "mallard verify --before './words.before --index' --after './words --index'", "plan": "[[rule]]\nregion = \"render_document(doc const&)\"\n"}
 
 

@@ -8,6 +8,8 @@ use crate::names::{forms, is_wrapper, short};
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::HashMap;
 
+/// Stands for a function whose name is not known.
+pub(super) const NO_NAME: &str = "?";
 /// The greatest number of candidates. If there are more, those with the smallest shares are left out.
 const CANDIDATES_MAX: usize = 400;
 
@@ -231,7 +233,7 @@ impl Candidates {
     pub fn site(&self, node: u32) -> String {
         let functions = self.stacks.functions(node as i32);
         let own = functions.iter().find(|info| !is_wrapper(info.function));
-        own.or(functions.first()).map_or("?".to_string(), |info| info.function.to_string())
+        own.or(functions.first()).map_or(NO_NAME, |info| info.function).to_string()
     }
 }
 

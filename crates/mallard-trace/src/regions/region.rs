@@ -102,8 +102,9 @@ pub struct Region {
     pub teardown_ns: f64,
     /// The number of final frees of all instances: wink-out would leave these frees out.
     pub final_frees: u64,
-    /// The functions that free most of the blocks, at most three, in a short form. Destructors are such
-    /// functions. Empty if the trace does not tell, and for a marked region.
+    /// The functions that together free over half of the blocks that are freed, in a short form.
+    /// Destructors are such functions. Empty if that takes more than three functions or one without a
+    /// name, if the trace does not tell, and for a marked region.
     pub freed_by: Vec<String>,
     /// Some of the instances, chosen at random, in the order of time.
     pub lanes: Vec<Lane>,

@@ -1,6 +1,6 @@
 //! The regions that were found, the most useful first.
 
-use super::candidates::{Candidate, Candidates};
+use super::candidates::{Candidate, Candidates, NO_NAME};
 use super::escapes::{Escaped, Escapes};
 use super::marked;
 use super::pass::{ListSum, Passed};
@@ -297,10 +297,29 @@ fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &
                 *sums.entry(function_of[function as usize]).or_default() += count;
             }
         }
-        let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
-        sums.sort_by_key(|&(function, count)| (std::cmp::Reverse(count), function));
-        let most = sums.iter().take(FREED_BY_MAX);
-        region.freed_by = most.map(|(function, _)| short(function)).collect();
+        region.freed_by = most_of(sums).into_iter().map(short).collect();
+    }
+}
+
+/// The functions that have over half of all frees, the one with the most first. Empty if these are too many
+/// to name, or if one has no name.
+fn most_of(sums: HashMap<&str, u64>) -> Vec<&str> {
+    let all: u64 = sums.values().sum();
+    let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|&(function, count)| (std::cmp::Reverse(count), function));
+    let (mut most, mut counted) = (Vec::new(), 0);
+    for (function, count) in sums {
+        if 2 * counted > all {
+            break;
+        }
+        most.push(function);
+        counted += count;
+    }
+    let can_be_named = most.len() <= FREED_BY_MAX && !most.contains(&NO_NAME);
+    if can_be_named {
+        most
+    } else {
+        Vec::new()
     }
 }
 
@@ -393,4 +412,20 @@ fn add_notes_of_events(passed: &Passed, note: &mut impl FnMut(u64, String)) {
         blocks,
         format!("{blocks} blocks had no room in memory: they count as blocks that are never freed"),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_with_most_of_the_frees_are_named_if_they_are_few_and_have_names() {
+        let of = |sums: &[(&'static str, u64)]| most_of(sums.iter().copied().collect());
+        assert_eq!(of(&[("clear", 3), ("~node", 60), ("grow", 37)]), ["~node"]);
+        assert_eq!(of(&[("clear", 40), ("~node", 40), ("grow", 20)]), ["clear", "~node"]);
+        assert_eq!(of(&[("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1)]), ["a", "b", "c"]);
+        assert!(of(&[("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1), ("f", 1)]).is_empty());
+        assert!(of(&[(NO_NAME, 50), ("~node", 40)]).is_empty());
+        assert!(of(&[]).is_empty());
+    }
 }

@@ -2,7 +2,7 @@
 //! is, the other says that the measurements do not decide.
 
 use super::choose;
-use super::words::{judged, too_large, ALTERNATIVES_MAX, BOUND_MAX};
+use super::words::{judged, named, too_large, ALTERNATIVES_MAX, BOUND_MAX};
 use crate::advise::evidence::{Candidate, Evidence};
 use crate::advise::rules;
 use crate::output::units::{percent, plural, time};
@@ -55,7 +55,7 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
             time(enough.as_nanos() as f64)
         ),
         (None, Some(noise)) => format!(
-            "on this machine, two measurements of the unchanged program differ by up to {}, and {} would count",
+            "on this machine, two measurements of the unchanged program differ by up to {}, and a saving counts from {} on",
             percent(noise),
             percent(evidence.min_gain)
         ),
@@ -84,7 +84,12 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
         let refused = of.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, of));
         let why = refused.and_then(|reasons| reasons.into_iter().next());
         let why = why.or_else(|| too_large(of)).map_or(String::new(), |why| format!("; {why}"));
-        format!("{} saves {} of CPU time: {}{why}", of.name, judged(&of.cpu), of.cpu.verdict)
+        format!(
+            "{} saves {} of CPU time: {}{why}",
+            named(&of.name),
+            judged(&of.cpu),
+            of.cpu.verdict
+        )
     };
     let mut lines: Vec<String> = best.iter().take(ALTERNATIVES_MAX).map(line).collect();
     if !evidence.dropped.is_empty() {
@@ -108,8 +113,8 @@ pub fn noise(evidence: &Evidence, noise: f64) -> String {
         false => String::new(),
     };
     format!(
-        "{cause}: two measurements of the unchanged program differ by up to {}, and {} would count; what may \
-         decide is the same command on an idle machine, more work for the program{less_exact}",
+        "{cause}: two measurements of the unchanged program differ by up to {}, and a saving counts from {} \
+         on; the same command may decide on an idle machine, or with more work for the program{less_exact}",
         percent(noise),
         percent(evidence.min_gain)
     )
@@ -122,11 +127,11 @@ pub fn unsettled(of: &Candidate) -> String {
         Some(replayed) if replayed.verdict == Verdict::Gain => format!(
             "{} saves {} of CPU time in replays and {} in runs of the program, which vary too much \
              to decide",
-            of.name,
+            named(&of.name),
             judged(replayed),
             judged(&of.cpu)
         ),
-        _ => format!("{} may save {} of CPU time{why}", of.name, judged(&of.cpu)),
+        _ => format!("{} may save {} of CPU time{why}", named(&of.name), judged(&of.cpu)),
     }
 }
 
@@ -134,7 +139,7 @@ pub fn unsettled(of: &Candidate) -> String {
 pub fn need_recording(evidence: &Evidence) -> Vec<String> {
     let why = choose::no_second_recording(evidence).unwrap_or_default();
     let line = |of: &Candidate| {
-        format!("{} would save {} of CPU time, but {why}", of.name, judged(&of.cpu))
+        format!("{} would save {} of CPU time, but {why}", named(&of.name), judged(&of.cpu))
     };
     let needs = |of: &&Candidate| choose::lacks_recording(evidence, of);
     evidence.candidates.iter().filter(needs).map(line).collect()

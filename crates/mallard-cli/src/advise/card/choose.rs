@@ -217,11 +217,25 @@ pub fn action(change: &Change) -> Action {
 
 /// The function in which a change is made. `None` for the whole program.
 fn function<'a>(evidence: &'a Evidence, change: &Change<'a>) -> Option<&'a str> {
-    let of = change.candidate;
-    let region = of.and_then(|of| of.region).and_then(|place| evidence.regions.get(place));
-    let site = of.and_then(|of| of.site).and_then(|place| evidence.sites.get(place));
-    let site = site.or(change.site);
+    let of_leak = change.site.map(|site| site.owner.function.as_str());
+    change.candidate.and_then(|of| function_of(evidence, of)).or(of_leak)
+}
+
+/// The function that a candidate changes. `None` for the whole program.
+fn function_of<'a>(evidence: &'a Evidence, of: &Candidate) -> Option<&'a str> {
+    let region = of.region.and_then(|place| evidence.regions.get(place));
+    let site = of.site.and_then(|place| evidence.sites.get(place));
     region.map(|region| region.function.as_str()).or(site.map(|site| site.owner.function.as_str()))
+}
+
+/// Whether a card for the change leaves out the other candidate because both change the same place: the same
+/// function, or functions of which one calls the other, or both the whole program.
+pub fn is_alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> bool {
+    match (function(evidence, change), function_of(evidence, other)) {
+        (Some(one), Some(other)) => one == other || calls(evidence, one, other),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 /// Whether one card is enough for two changes. True for local allocators of the same function, or of

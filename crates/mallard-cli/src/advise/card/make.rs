@@ -44,7 +44,7 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
         let blocks = region.map_or(0, |region| region.blocks);
         let account = of.and_then(|of| of.account.as_ref());
         card.destructors_skipped = Some(account.map_or(blocks, |account| account.winked_out));
-        card.destructors_in = region.map_or(Vec::new(), |region| region.freed_by.clone());
+        card.freed_by = region.map_or(Vec::new(), |region| region.freed_by.clone());
     }
     card.why_not = words::why_not(evidence, change, region);
     card.sentence = words::sentence(evidence, &card, change, &place.function);
@@ -110,7 +110,7 @@ fn empty(rule: &'static Rule) -> Card {
         hazards: Vec::new(),
         why_not: Vec::new(),
         destructors_skipped: None,
-        destructors_in: Vec::new(),
+        freed_by: Vec::new(),
         how: None,
         code: Code::default(),
         library: Library::None,

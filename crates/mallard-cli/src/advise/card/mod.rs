@@ -58,8 +58,8 @@ pub struct Card {
     pub why_not: Vec<String>,
     /// How many frees, and so at most how many destructors, a wink-out skips.
     pub destructors_skipped: Option<u64>,
-    /// The functions that make most of these frees, such as destructors.
-    pub destructors_in: Vec<String>,
+    /// The functions that free most blocks of the region, such as destructors.
+    pub freed_by: Vec<String>,
     /// The command that makes the change, if no code has to change.
     pub how: Option<String>,
     /// The code of the change.

@@ -5,6 +5,7 @@ use super::{Card, Memory, Part};
 use crate::advise::code::Place;
 use crate::advise::evidence::By;
 use crate::look::frames::in_words;
+use crate::output::shell::as_called;
 use crate::output::units::{bytes, count, percent};
 use crate::verdict::Verdict;
 
@@ -59,7 +60,8 @@ impl Card {
         text += &self.code_lines();
         for (name, command) in [("do", &self.how), ("check", &self.check)] {
             // A command is one line, however long, so that it can be copied.
-            text += &command.as_ref().map_or(String::new(), |c| format!("  {name:<NAMES$}{c}\n"));
+            let line = command.as_ref().map(|c| format!("  {name:<NAMES$}{}\n", as_called(c)));
+            text += &line.unwrap_or_default();
         }
         text
     }
@@ -75,9 +77,9 @@ impl Card {
     /// The frees that wink-out skips.
     fn skips(&self) -> Option<String> {
         let frees = count(self.destructors_skipped?);
-        let most = match self.destructors_in.join(", ") {
+        let most = match in_words(&self.freed_by.join(", ")) {
             functions if functions.is_empty() => functions,
-            functions => format!(", most of them in {functions}"),
+            functions => format!("; most blocks are freed in {functions}"),
         };
         Some(format!("{frees} frees, and at most as many destructors, in the recorded run{most}"))
     }
@@ -89,19 +91,20 @@ impl Card {
             Some(By::Replay) => "by replay",
             _ => "by arithmetic over the trace",
         };
-        let likely = match self.saving.expected.filter(|_| self.saving.measured_by != Some(By::Try))
-        {
+        let expected = self.saving.expected.filter(|_| self.saving.measured_by != Some(By::Try));
+        let likely = match expected {
             Some(of) if of.high >= 1.0 => {
-                format!("; in the program at least {} are likely", percent(of.low))
+                format!("probably at least {} of the program's CPU time; ", percent(of.low))
             }
             Some(of) => format!(
-                "; in the program {} to {} are likely",
+                "probably {} to {} of the program's CPU time; ",
                 percent(of.low).replace(" %", ""),
                 percent(of.high)
             ),
             None => String::new(),
         };
-        Some(format!("{} of the CPU time, {by}{likely}", part(&total)))
+        let of_what = if expected.is_some() { "" } else { " of the CPU time" };
+        Some(format!("{likely}{}{of_what}, {by}", part(&total)))
     }
 
     /// The saving in three parts. `None` if it was not measured in parts.

@@ -11,7 +11,7 @@ use crate::allocators;
 use crate::output::shell::quoted;
 use crate::output::units::{bytes, percent, plural};
 use crate::verdict::{Judgement, Verdict};
-use mallard_trace::names::short;
+use mallard_trace::names::{is_start, short};
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{self, Allocator, Scope, Strategy};
 
@@ -22,14 +22,18 @@ pub const BOUND_MAX: f64 = 0.9;
 /// How many functions of a call stack a card names.
 const STACK_MAX: usize = 5;
 
-/// A strategy in words: `arena, allocator as a type parameter, memory dropped at once`.
-pub fn of_strategy(strategy: Strategy) -> String {
-    let allocator = match strategy.allocator() {
+fn word_of(allocator: Allocator) -> &'static str {
+    match allocator {
         Allocator::Heap => "heap",
         Allocator::Arena => "arena",
         Allocator::Multipool => "multipool",
         Allocator::MultipoolOverArena => "multipool in an arena",
-    };
+    }
+}
+
+/// A strategy in words: `arena, allocator as a type parameter, memory dropped at once`.
+pub fn of_strategy(strategy: Strategy) -> String {
+    let allocator = word_of(strategy.allocator());
     let binding = match strategy.is_virtual() {
         true => "allocator behind an abstract base (std::pmr)",
         false => "allocator as a type parameter",
@@ -39,6 +43,18 @@ pub fn of_strategy(strategy: Strategy) -> String {
         false => "destroyed as before",
     };
     format!("{allocator}, {binding}, {end}")
+}
+
+/// The name of a candidate with its allocator in words: `AS4 in parse` is `an arena, dropped at once (AS4),
+/// in parse`. The name of a malloc stays.
+pub fn named(name: &str) -> String {
+    let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
+    let Ok(strategy) = first.parse::<Strategy>() else { return name.to_string() };
+    let allocator = word_of(strategy.allocator());
+    let article = if strategy.allocator() == Allocator::Arena { "an" } else { "a" };
+    let (end, comma) = if strategy.winks_out() { (", dropped at once", ",") } else { ("", "") };
+    let place = if rest.is_empty() { String::new() } else { format!("{comma} {rest}") };
+    format!("{article} {allocator}{end} ({strategy}){place}")
 }
 
 /// The title of a card: the action, in a few words.
@@ -61,12 +77,16 @@ fn variables(name: &str) -> Option<String> {
     Some(entry.environment.clone()).filter(|variables| !variables.is_empty())
 }
 
-/// A saving and its interval: `12 % (10 to 14 %)`.
+/// A saving and its interval: `12 % (10 to 14 %)`. If both ends look the same, the saving alone.
 pub fn share(saving: f64, low: f64, high: f64) -> String {
     if !saving.is_finite() {
         return "unknown".to_string();
     }
-    format!("{} ({} to {})", percent(saving), percent(low).replace(" %", ""), percent(high))
+    let (saving, low, high) = (percent(saving), percent(low), percent(high));
+    match low == high {
+        true => saving,
+        false => format!("{saving} ({} to {high})", low.replace(" %", "")),
+    }
 }
 
 /// A saving with its interval.
@@ -96,10 +116,12 @@ pub fn evidence(
     all
 }
 
-/// The functions of a call stack, outwards from the innermost of the program. `None` for a single one.
+/// The functions of a call stack, outwards from the innermost of the program to `main`. `None` for a
+/// single one.
 fn stack(of: &Site) -> Option<String> {
     let own = of.stack.iter().position(|name| *name == of.owner.shown).unwrap_or(0);
-    let shown: Vec<&str> = of.stack[own.min(of.stack.len())..].iter().map(String::as_str).collect();
+    let shown = of.stack[own.min(of.stack.len())..].iter().map(String::as_str);
+    let shown: Vec<&str> = shown.filter(|name| *name == "main" || !is_start(name)).collect();
     let more = if shown.len() > STACK_MAX { " from ..." } else { "" };
     let named = &shown[..shown.len().min(STACK_MAX)];
     (named.len() > 1).then(|| format!("call stack: {}{more}", named.join(" from ")))
@@ -125,14 +147,14 @@ fn together(of: &Candidate) -> Option<String> {
 fn weight(evidence: &Evidence, of: &Region) -> String {
     let time = match evidence.program.cpu_ns {
         Some(cpu) if cpu > 0.0 => {
-            format!("D: its calls take {} of the CPU time; ", percent((of.call_ns / cpu).min(1.0)))
+            format!("its calls take {} of the CPU time (D); ", percent((of.call_ns / cpu).min(1.0)))
         }
         _ => String::new(),
     };
     format!(
-        "{time}V {:.1} bits: {}; a call allocates {} (median) in {}",
-        of.variation_bits,
+        "{time}its blocks have {} (V {:.1} bits); a call allocates {} (median) in {}",
         plural(of.sizes.into(), "size"),
+        of.variation_bits,
         bytes(of.total.p50.max(0.0) as u64),
         match of.instances {
             0 => "an unknown number of blocks".to_string(),
@@ -146,9 +168,9 @@ fn threads(evidence: &Evidence) -> Option<String> {
     let totals = &evidence.program.totals;
     let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;
     (evidence.program.threads_at_once > 1).then(|| {
-        let c = totals.c.value.map_or(String::new(), |c| format!("C {c:.2}: "));
+        let c = totals.c.value.map_or(String::new(), |c| format!(" (C {c:.2})"));
         format!(
-            "{c}{} at once, and {} of the blocks are freed by another thread",
+            "{} at once, and {} of the blocks are freed by another thread{c}",
             plural(evidence.program.threads_at_once, "thread"),
             percent(other)
         )
@@ -166,15 +188,15 @@ pub fn bounds(evidence: &Evidence) -> Vec<String> {
             percent(faults)
         ));
     }
-    if bound.share.is_some_and(|share| share < BOUND_MAX) {
-        let share = percent(bound.share.unwrap_or_default());
-        all.push(format!("no allocator can save more than {share}, locality aside"));
-    }
     if let Some(teardown) = bound.teardown.filter(|&share| share > 0.0) {
         all.push(format!(
-            "frees at the ends of regions, with the destructors around them, take at most {}",
+            "frees at the end of a function's calls, with the destructors around them, take at most {}",
             percent(teardown)
         ));
+    }
+    if let Some(share) = bound.share.filter(|&share| share < BOUND_MAX) {
+        let share = percent(share);
+        all.push(format!("in sum, no allocator can save more than {share}, locality aside"));
     }
     all.extend(evidence.memory.summary.sentence());
     all
@@ -200,14 +222,8 @@ pub fn hazards(rule: &Rule, of: Option<&Candidate>, region: Option<&Region>) -> 
 pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) -> Vec<String> {
     let mut all = Vec::new();
     for other in &evidence.candidates {
-        let place = other.region.and_then(|place| evidence.regions.get(place));
-        let is_chosen = change.candidate.is_some_and(|of| std::ptr::eq(of, other));
-        let is_here = match (place, region) {
-            (Some(place), Some(region)) => place.function == region.function,
-            (None, None) => other.site.is_none() && change.rule.strategy == 0,
-            _ => false,
-        };
-        if is_here && !is_chosen && change.candidate.is_some() {
+        let is_chosen = change.candidate.is_none_or(|of| std::ptr::eq(of, other));
+        if !is_chosen && choose::is_alternative(evidence, change, other) {
             all.push((other.cpu.saving, alternative(evidence, change, other)));
         }
     }
@@ -227,8 +243,8 @@ pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) ->
 
 fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> String {
     let saves = match other.cpu.saving.is_finite() {
-        true => format!("{} saves {} of CPU time", other.name, judged(&other.cpu)),
-        false => format!("{} was not measured", other.name),
+        true => format!("{} saves {} of CPU time", named(&other.name), judged(&other.cpu)),
+        false => format!("{} was not measured", named(&other.name)),
     };
     let refused =
         other.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, other));
@@ -238,10 +254,20 @@ fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> Strin
             too_large(other).map_or(String::new(), |why| format!(", but {why}"))
         }
         None if other.cpu.verdict != Verdict::Gain => format!(": {}", other.cpu.verdict),
-        None if other.cpu.saving > change.saving => ", but asks for more".to_string(),
+        None if other.cpu.saving > change.saving && skips_more(other, change) => {
+            ", but skips destructors".to_string()
+        }
+        None if other.cpu.saving > change.saving => {
+            ", but needs more memory or more work".to_string()
+        }
         None => String::new(),
     };
     saves + &why
+}
+
+/// Whether a candidate drops memory at once, and a change does not.
+fn skips_more(other: &Candidate, change: &Change) -> bool {
+    other.rule.and_then(rules::rule).is_some_and(Rule::winks_out) && !change.rule.winks_out()
 }
 
 /// A sentence that a candidate needs much more memory. `None` if the candidate does not.
@@ -409,6 +435,17 @@ fn proof(by: By) -> &'static str {
 mod tests {
     use super::*;
     use crate::output::shell::quoted;
+
+    #[test]
+    fn a_candidate_is_named_by_its_allocator_in_words() {
+        assert_eq!(named("AS4 in parse"), "an arena, dropped at once (AS4), in parse");
+        assert_eq!(
+            named("AS7 for cache::put and 2 more"),
+            "a multipool (AS7) for cache::put and 2 more"
+        );
+        assert_eq!(named("AS11"), "a multipool in an arena (AS11)");
+        assert_eq!(named("mimalloc"), "mimalloc");
+    }
 
     #[test]
     fn the_program_before_a_change_has_a_name_of_its_own_in_a_shell() {

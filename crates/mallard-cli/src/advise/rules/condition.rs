@@ -206,16 +206,16 @@ impl Condition {
                 plural(of.blocks, "block")
             ),
             UtilisationFrom(_) => format!(
-                "U {:.2}: {} of what a call allocates is in use at its peak, so little is lost by \
+                "{} of what a call allocates is in use at its peak (U {:.2}), so little is lost by \
                  using no block again",
-                of.utilisation,
-                percent(of.utilisation)
+                percent(of.utilisation),
+                of.utilisation
             ),
             UtilisationBelow(_) => format!(
-                "U {:.2}: {} of the bytes that a call allocates can be in blocks that were freed \
-                 before",
-                of.utilisation,
-                percent((1.0 - of.utilisation).max(0.0))
+                "{} of the bytes that a call allocates can be in blocks that were freed before \
+                 (U {:.2})",
+                percent((1.0 - of.utilisation).max(0.0)),
+                of.utilisation
             ),
             _ => return None,
         })
@@ -226,10 +226,10 @@ impl Condition {
         let allocs = figures.allocs.max(0) as u64;
         Some(match self {
             UtilisationBelow(_) => format!(
-                "U {:.2}: {} allocated in all, at most {} of them in use at once",
-                utilisation(of),
+                "{} allocated in all, at most {} of them in use at once (U {:.2})",
                 bytes(figures.bytes.max(0) as u64),
-                bytes(figures.peak_bytes.max(0) as u64)
+                bytes(figures.peak_bytes.max(0) as u64),
+                utilisation(of)
             ),
             Blocks(_) => {
                 let freed = figures.frees.max(0) as f64 / allocs.max(1) as f64;
@@ -237,7 +237,7 @@ impl Condition {
             }
             OneSize => format!("all blocks have {}", bytes(figures.size_max.max(0) as u64)),
             VariationUpTo(_) => {
-                format!("V {:.1} bits: the sizes are few", figures.v.value.unwrap_or(0.0))
+                format!("the sizes are few (V {:.1} bits)", figures.v.value.unwrap_or(0.0))
             }
             LiveFrom(_) => {
                 let live = growing_bytes(evidence, of);
@@ -281,9 +281,17 @@ pub fn finished(of: &Region) -> u64 {
 fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a Region> {
     let same = move |twin: &&Region| {
         let is_marked = twin.ends == End::Exact || of.ends == End::Exact;
-        twin.function == of.function || is_marked && twin.shown == of.shown
+        let is_namesake = || last_name(&twin.shown) == last_name(&of.shown);
+        twin.function == of.function || is_marked && is_namesake()
     };
     evidence.regions.iter().filter(same).chain([of])
+}
+
+/// The name of a function without scopes, result and parameters of a template: `f` for `int ns::f<…>`.
+fn last_name(shown: &str) -> &str {
+    let name = shown.rsplit("::").next().unwrap_or(shown);
+    let name = name.rsplit(' ').next().unwrap_or(name);
+    name.split('<').next().unwrap_or(name)
 }
 
 /// A text that says which blocks outlive their instance.

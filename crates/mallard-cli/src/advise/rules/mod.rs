@@ -69,8 +69,7 @@ impl Action {
             Action::Leave | Action::Undecided => 0,
             Action::Set => 1,
             Action::Switch => 2,
-            Action::Fix | Action::Pool => 3,
-            Action::Convert => 4,
+            Action::Fix | Action::Pool | Action::Convert => 3,
         }
     }
 }

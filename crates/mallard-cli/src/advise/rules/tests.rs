@@ -122,12 +122,20 @@ fn a_block_that_escapes_a_region_with_another_end_forbids_a_wink_out() {
 #[test]
 fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_that_name() {
     let mut evidence = sample::document();
-    let function = "render_document".to_string(); // a mark has no parameters
-    evidence.regions.push(Region { function, ends: End::Exact, ..sample::region() });
     let winks_out = || RULES.iter().filter(|rule| rule.winks_out());
+    let mark = || "render_document".to_string(); // as __func__ gives it
+    let marked = Region { function: mark(), shown: mark(), ends: End::Exact, ..sample::region() };
+    evidence.regions.push(marked);
+    let forms = ["render_document", "bool html::render_document", "html::render_document<…>"];
+    for shown in forms {
+        evidence.regions[0].shown = shown.to_string();
+        evidence.regions[1].escapes = 0;
+        assert!(winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
+        evidence.regions[1].escapes = 1;
+        assert!(!winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
+    }
+    evidence.regions[0].shown = "render_documents".to_string();
     assert!(winks_out().any(|rule| applies(rule, &evidence)));
-    evidence.regions.last_mut().unwrap().escapes = 1;
-    assert!(!winks_out().any(|rule| applies(rule, &evidence)));
 }
 
 #[test]

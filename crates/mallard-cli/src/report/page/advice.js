@@ -166,7 +166,7 @@ function addInstances(parent, card) {
 
 function skipped(card) {
   if (!(card.destructors_skipped > 0)) return "";
-  const most = card.destructors_in?.length ? `, most of them in ${card.destructors_in.join(", ")}` : "";
+  const most = card.freed_by?.length ? `; most blocks are freed in ${card.freed_by.join(", ")}` : "";
   return `${count(card.destructors_skipped)} frees, and at most as many destructors, in the recorded run${most}`;
 }
 

@@ -1,0 +1,192 @@
+//! Orders candidates by single plays. The budget decides how many of the first are measured.
+
+use super::evidence::{Account, Kind, Proposal};
+use super::real::TRIED_MAX;
+use super::rules;
+
+/// A candidate that is played.
+pub struct Entry {
+    /// The number of the entry among the plays.
+    pub number: usize,
+    pub name: String,
+    pub kind: Kind,
+    pub proposal: Option<Proposal>,
+    pub account: Option<Account>,
+}
+
+impl Entry {
+    /// Whether the rule of the candidate asks for wink-out.
+    pub fn winks_out(&self) -> bool {
+        let rule = self.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
+        rule.is_some_and(rules::Rule::winks_out)
+    }
+}
+
+/// A candidate after a single play.
+pub struct Piloted {
+    pub entry: Entry,
+    /// The saving of CPU time. `None` if there was no time for the play.
+    pub saving: Option<f64>,
+    /// The peak of the heap's bytes.
+    pub peak: f64,
+}
+
+impl Piloted {
+    /// `play`: the saving of CPU time and the peak, if the candidate was played.
+    pub fn new(entry: Entry, play: Option<(f64, f64)>) -> Piloted {
+        let peak = play.map_or(f64::INFINITY, |(_, peak)| peak);
+        Piloted { entry, saving: play.map(|(saving, _)| saving), peak }
+    }
+
+    /// Whether the candidate is of a kind and seems to save at least `min_gain`.
+    fn gains(&self, kind: Kind, min_gain: f64) -> bool {
+        self.entry.kind == kind && self.saving.is_some_and(|saving| saving >= min_gain)
+    }
+}
+
+/// The candidates that must be among the first, beside the best plan and the best malloc.
+#[derive(Clone, Copy, Default)]
+pub struct Needed {
+    /// The best plan without wink-out, which can be advised if there is no second recording.
+    pub runs_destructors: bool,
+    /// The candidate with the smallest peak.
+    pub saves_memory: bool,
+}
+
+/// Orders candidates by what they save in single plays. The best plan, the best malloc and what is needed
+/// come first, so that a choice contains all of them.
+pub fn rank(piloted: Vec<Piloted>, needed: Needed) -> Vec<Piloted> {
+    let orders: Vec<f64> = piloted.iter().map(|of| order(of, &piloted)).collect();
+    let mut all: Vec<(f64, Piloted)> = orders.into_iter().zip(piloted).collect();
+    all.sort_by_key(|(_, of)| !of.entry.winks_out());
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let place = |is_it: &dyn Fn(&Entry) -> bool| all.iter().position(|(_, of)| is_it(&of.entry));
+    let mut first = Vec::new();
+    first.extend(place(&|entry| entry.kind == Kind::Strategy));
+    if needed.runs_destructors {
+        first.extend(place(&|entry| entry.kind == Kind::Strategy && !entry.winks_out()));
+    }
+    first.extend(place(&|entry| entry.kind != Kind::Strategy));
+    if needed.saves_memory {
+        first.extend((0..all.len()).min_by(|&a, &b| all[a].1.peak.total_cmp(&all[b].1.peak)));
+    }
+    let mut numbered: Vec<_> = all.into_iter().enumerate().collect();
+    numbered.sort_by_key(|(place, _)| !first.contains(place));
+    numbered.into_iter().map(|(_, (_, of))| of).collect()
+}
+
+/// The saving by which a candidate is ordered. A plan with wink-out makes some of the calls of the same
+/// allocator without wink-out, and no further ones. A single play in which the plan saves less is noise,
+/// so the larger of the two savings counts.
+fn order(of: &Piloted, all: &[Piloted]) -> f64 {
+    let Some(saving) = of.saving else { return f64::NEG_INFINITY };
+    let plain = all.iter().filter(|other| is_without_wink_out(&other.entry, &of.entry));
+    plain.filter_map(|other| other.saving).fold(saving, f64::max)
+}
+
+/// Whether `plain` has the allocator and the region of `of`, which winks out, and frees its blocks.
+fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
+    let first = |entry: &Entry| entry.proposal.as_ref()?.plan.rules.first().cloned();
+    let (Some(other), Some(rule)) = (first(plain), first(of)) else { return false };
+    rule.strategy.winks_out()
+        && !other.strategy.winks_out()
+        && other.strategy.allocator() == rule.strategy.allocator()
+        && other.scope == rule.scope
+}
+
+/// Puts the best plan in front of mallocs that saved more in a single play, and returns the names of
+/// the mallocs that seem to have a gain. For a budget that allows to play one candidate alone: runs of the
+/// program can judge a malloc, but not a plan. Changes nothing if no plan seems to have a gain.
+pub fn prefer_plan(ranked: &mut [Piloted], min_gain: f64) -> Vec<String> {
+    let best = ranked.iter().position(|of| of.gains(Kind::Strategy, min_gain));
+    let Some(place) = best else { return Vec::new() };
+    ranked[..=place].rotate_right(1);
+    let mallocs = ranked.iter().filter(|of| of.gains(Kind::Malloc, min_gain));
+    mallocs.take(TRIED_MAX).map(|of| of.entry.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piloted(name: &str, kind: Kind, saving: f64) -> Piloted {
+        let name = name.to_string();
+        let entry = Entry { number: 0, name, kind, proposal: None, account: None };
+        Piloted::new(entry, Some((saving, 0.0)))
+    }
+
+    /// The plans for a document, each with what it saved in its play.
+    fn plans(saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
+        let proposals = rules::plans(&rules::sample::document()).into_iter().enumerate();
+        let plan = |(number, proposal): (usize, Proposal)| {
+            let (name, kind) = (proposal.plan.name.clone(), Kind::Strategy);
+            let play = saving(name.split(' ').next().unwrap()).map(|saving| (saving, 0.0));
+            let proposal = Some(proposal);
+            Piloted::new(Entry { number, name, kind, proposal, account: None }, play)
+        };
+        proposals.map(plan).collect()
+    }
+
+    fn first(ranked: &[Piloted]) -> (&str, Option<f64>) {
+        (ranked[0].entry.name.split(' ').next().unwrap(), ranked[0].saving)
+    }
+
+    #[test]
+    fn a_plan_is_played_and_mallocs_are_tried_if_one_candidate_alone_can_be_played() {
+        let ranked = |of_plan| {
+            vec![
+                piloted("mimalloc", Kind::Malloc, 0.3),
+                piloted("AS7", Kind::Strategy, of_plan),
+                piloted("glibc:arenas=1", Kind::Variable, 0.1),
+                piloted("jemalloc", Kind::Malloc, 0.01),
+            ]
+        };
+        let mut both = ranked(0.2);
+        assert_eq!(prefer_plan(&mut both, 0.02), ["mimalloc"]);
+        assert_eq!(both[0].entry.name, "AS7");
+        let mut useless = ranked(0.01);
+        assert_eq!(prefer_plan(&mut useless, 0.02), Vec::<String>::new());
+        assert_eq!(useless[0].entry.name, "mimalloc");
+    }
+
+    #[test]
+    fn a_wink_out_comes_before_the_same_allocator_without_and_keeps_its_own_saving() {
+        let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.2 });
+        let ranked = rank(plans(saving), Needed::default());
+        assert_eq!(first(&ranked), ("AS4", Some(0.2)));
+        // AS11 has another allocator than AS4, so AS4 does not come before it.
+        let saving = |name: &str| Some(if name == "AS11" { 0.3 } else { 0.2 });
+        assert_ne!(first(&rank(plans(saving), Needed::default())).0, "AS4");
+    }
+
+    #[test]
+    fn a_wink_out_that_was_not_played_does_not_come_first() {
+        let saving = |name: &str| (name != "AS4").then_some(0.2);
+        let ranked = rank(plans(saving), Needed::default());
+        let of_as4 = ranked.iter().find(|of| of.entry.name.starts_with("AS4 ")).unwrap();
+        assert!(first(&ranked).0 != "AS4" && of_as4.saving.is_none());
+    }
+
+    #[test]
+    fn a_choice_has_a_plan_a_malloc_and_what_is_needed() {
+        let all = || {
+            let mut all = plans(|name| Some(if name == "AS4" { 0.5 } else { 0.4 }));
+            all.push(piloted("mimalloc", Kind::Malloc, 0.1));
+            all.push(piloted("tcmalloc", Kind::Malloc, 0.2));
+            all.iter_mut().for_each(|of| of.peak = 9.0);
+            all.last_mut().unwrap().peak = 1.0;
+            all
+        };
+        let kinds = |needed| {
+            let ranked = rank(all(), needed);
+            let kind = |of: &Piloted| (of.entry.kind, of.entry.winks_out());
+            ranked.iter().take(3).map(kind).collect::<Vec<_>>()
+        };
+        let plain = kinds(Needed::default());
+        assert_eq!(plain[..2], [(Kind::Strategy, true), (Kind::Malloc, false)]);
+        let with_destructors = kinds(Needed { runs_destructors: true, ..Needed::default() });
+        assert!(with_destructors.contains(&(Kind::Strategy, false)), "{with_destructors:?}");
+        let ranked = rank(all(), Needed { saves_memory: true, ..Needed::default() });
+        assert!(ranked[..2].iter().any(|of| of.peak == 1.0));
+    }
+}
