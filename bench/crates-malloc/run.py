@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures time and memory of real work in Rust under each global allocator.
 
-    ./x bench crates-malloc [--rounds N] [--only PROGRAM,...] [--json]
+    ./x bench crates-malloc [--runs N] [--case REGEX] [--json | --list]
 
 Builds the program once for each allocator, which a feature of the package selects. Then runs all builds
-in turn (A B C ..., A B C ...), N times. Times are for the whole process, including the generation of the
+in turn (A B C ..., A B C ...), N times (11). Times are for the whole process, including the generation of the
 input. Memory is the peak of the resident set. Prints the median, and half the interquartile range in
 percent of the median. With --json, prints rows of the suite `crates` in the form of `./x bench`.
 """
@@ -22,6 +22,7 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent))
+import cases  # noqa: E402
 from machine import machine, text_of  # noqa: E402
 # Maps each feature of the package to the crate that the feature uses.
 allocators = {"glibc": "", "mallard": "mallard-malloc", "mimalloc": "mimalloc",
@@ -74,11 +75,11 @@ def contender(name):
     return f"{allocators[name]}-{version}" + {"mimalloc": "/v3", "mimalloc2": "/v2"}.get(name, "")
 
 
-def print_rows(rows, built, options):
+def print_rows(rows, built, chosen):
     rustc = " ".join(text_of("rustc", "--version").split()[:2])
     origin = {"commit": text_of("git", "describe", "--always", "--dirty", folder=here), "machine": machine(rustc),
               "command": "./x bench crates-malloc " + " ".join(sys.argv[1:])}
-    for program in options.only.split(","):
+    for program in chosen:
         for metric, key, unit in (("seconds", "wall_ms", 1e3), ("cpu_seconds", "cpu_ms", 1e3),
                                   ("peak_rss_kib", "peak_kib", 1)):
             for name in built:
@@ -93,19 +94,23 @@ def print_rows(rows, built, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--only", default=",".join(programs))
+    parser.add_argument("--runs", type=int, default=11)
+    parser.add_argument("--case", default="", metavar="REGEX", help="only the programs whose names match")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--list", action="store_true", help="name the programs")
     options = parser.parse_args()
+    chosen = cases.matching(options.case, programs, "crates-malloc")
+    if options.list:
+        return print("\n".join(chosen))
     target = Path(os.environ.get("CARGO_TARGET_DIR", here / "../../build/cargo")) / "crates-malloc"
     built = build(target)
     rows = []
-    for round_ in range(options.rounds):
-        for program in options.only.split(","):
+    for round_ in range(options.runs):
+        for program in chosen:
             for name, binary in built.items():
                 rows.append({"program": program, "allocator": name, "round": round_,
                              **run(binary, program, programs[program])})
-    for program in options.only.split(","):
+    for program in chosen:
         mine = [r for r in rows if r["program"] == program]
         if len({r["checksum"] for r in mine}) != 1:
             sys.exit(f"run.py: {program} has several results\n  its figures compare nothing\n"
@@ -121,7 +126,7 @@ def main():
                 cells += f" {statistics.median(values) / unit:9.1f} {spread(values):5.1f}"
             print(f"{name:<10}{cells}")
     if options.json:
-        print_rows(rows, built, options)
+        print_rows(rows, built, chosen)
 
 
 main()

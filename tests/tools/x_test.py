@@ -88,8 +88,8 @@ class Bare(X):
         self.tree, self.path = Path(folder.name) / "tree", Path(folder.name) / "bin"
         for file in ("x", ".ci/run", "tools/packages", "tools/install", "tools/rust", "tools/stages",
                      "tools/try", "tools/demo", "bench/main.cpp", "Cargo.toml",
-                     "bench/pool/new.cpp", "results/m/pool.jsonl",
-                     "results/m/crates.jsonl"):
+                     "bench/pool/new.cpp", "bench/crates-malloc/run.py", "tests/known/lru_cache.cpp", "tests/fuzz/new.cpp",
+                     *(f"results/m/{suite}.jsonl" for suite in ("pool", "crates", "advise", "calibration"))):
             copy = self.tree / file
             copy.parent.mkdir(parents=True, exist_ok=True)
             if (root / file).exists():
@@ -100,7 +100,7 @@ class Bare(X):
                 copy.write_text(f'{{"suite":"{copy.stem}","case":"pair/64B","contender":"a"}}\n')
         self.path.mkdir()
         for tool in ("bash sh env awk sed grep sort xargs cut head tail tr cat dirname mkdir nproc id "
-                     "ls chmod rm cp echo kill sleep").split():
+                     "ls chmod rm cp echo kill sleep find").split():
             (self.path / tool).symlink_to(shutil.which(tool))
         self.asked = Path(folder.name) / "asked"
         self.asked.touch()
@@ -149,6 +149,11 @@ class Bare(X):
                 (["bench", "crates", "--case", "no such"], ["of crates", "'no such'"]),
                 (["bench", "pool", "--case", "("], ["'('"]),
                 (["bench", "--list", "--case", "no such"], ["any suite"]),
+                (["bench", "calibration", "--case", "no such"], ["of calibration", "'no such'"]),
+                (["bench", "advise", "--case", "no such"], ["of advise", "'no such'"]),
+                (["bench", "advise", "--case", "("], ["'('"]),
+                (["bench", "crates-malloc", "--case=no such"], ["of crates-malloc", "'no such'"]),
+                (["bench", "advise", "--rounds", "3"], ["'--rounds'", "nothing was done"]),
                 (["demo", "--"], ["no program", "nothing was built"]),
                 (["demo", "--", "no such program"], ["'no such program'", "nothing was built"]),
                 (["try"], ["no program", "nothing was built"]),
@@ -165,7 +170,8 @@ class Bare(X):
         self.has_compiler()
         for arguments in (["pool", "--case", "^pair/"], ["pool", "--case=64B$"], ["--list", "--case", "64"],
                           ["pool", "arena", "--case", "pair"], ["crates", "--case", "pair"],
-                          ["pool", "--case", "^new/"], ["heap", "--case", "of a suite without rows"]):
+                          ["pool", "--case", "^new/"], ["heap", "--case", "of a suite without rows"],
+                          ["advise", "--case", "^lru_cache$"], ["crates-malloc", "--case", "^parser$"]):
             self.assertNotIn("no case", self.x("bench", *arguments).stderr, arguments)
 
     def test_installs_only_compiler_and_cmake_if_only_these_are_missing(self):
@@ -220,6 +226,32 @@ class Bare(X):
         options = {"user": nobody, "group": nobody} if os.getuid() == 0 else {}
         run = self.x("build", "release", **options)
         self.refuses(run, 1, f"{self.tree}/build", "nothing was built", "cp -R")
+
+    def test_reports_that_other_commands_cannot_write_either(self):
+        self.has("dpkg-query", "echo install ok installed")
+        self.has_compiler()
+        for tool in ("cargo", "python3", "doxygen", "node", "npm", "clang-16", "clang++-16", "pkg-config"):
+            self.has(tool, "echo cargo 9.0.0")
+        (self.tree / "build").write_text("")
+        for arguments in (["docs"], ["fuzz", "new"], ["demo"], ["test", "--stage", "dev"]):
+            self.refuses(self.x(*arguments), 1, f"{self.tree}/build", "nothing was built")
+
+    def test_refuses_a_filter_that_no_test_matches(self):
+        self.has_all_for_quick_tests()
+        self.has("ctest", "echo 'No tests were found!!!'")
+        self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
+        run = self.x("test", "--quick", "nosuch")
+        self.assertEqual(run.stdout, "")
+        self.assertIn("x: no test of dev rust has a name that matches 'nosuch'\n", run.stderr)
+        self.assertEqual(run.returncode, 2)
+
+    def test_reports_that_packages_of_python_cannot_be_downloaded(self):
+        self.has("dpkg-query", "echo install ok installed")
+        self.has_compiler()
+        self.has("doxygen", "exit 0")
+        self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
+        run = x("docs", where=self.tree, env={"PATH": str(self.path), "PIP_NO_INDEX": "1"})
+        self.refuses(run, 1, "no network", "Could not find a version", "connect to a network")
 
     def test_installs_for_the_demo_only_its_build_dependencies(self):
         self.has_apt("exit 0")
