@@ -15,9 +15,10 @@ namespace mallard {
 ///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
 ///     a;
 struct arena_options {
-    /// Each step is four times the last. Steps that double would be freed to glibc together, with
-    /// more bytes than its trim threshold. glibc would return the pages to the system, and later
-    /// steps would fault them in again (docs/decisions/0023).
+    /// The sizes of chunks: each is four times the last. If sizes doubled, an arena that ends would
+    /// free its chunks side by side in glibc's heap, with more bytes than M_TRIM_THRESHOLD. glibc
+    /// would return the pages to the system, and the next arena would fault them in again
+    /// (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align = 1; ///< the least alignment of blocks; an allocation with at most this
                                ///< alignment takes fewer instructions
@@ -201,13 +202,14 @@ public:
 ///     scratch.reset();                               // frees all blocks, keeps the memory
 ///
 /// The first block takes a chunk of 1 KiB from the source. Each later chunk is four times as large
-/// as the one before, up to 16 MiB. A request larger than the next step gets a chunk of its own
+/// as the one before, up to 16 MiB. A request larger than the next chunk gets a chunk of its own
 /// size. Such a chunk does not enlarge later chunks. After the request, the arena allocates from
 /// the chunk with more free bytes, the new or the previous one. So a large block does not waste the
-/// rest of the previous chunk. When the source refuses a step, the arena tries half the step, then
-/// a quarter, and so on down to the size of the request.
+/// rest of the previous chunk. When the source refuses a chunk, the arena asks for half the size,
+/// then for a quarter, and so on down to the size of the request.
 ///
-/// `deallocate` frees the block that was allocated last, and does nothing for any other block. No
+/// `deallocate` frees the block that was allocated last, unless that block has a chunk of its own,
+/// and does nothing for any other block. No
 /// destructor runs for objects made by `make`; see `winked` for whole containers. `allocate` throws
 /// `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A failed call changes
 /// nothing. One thread at a time.
@@ -287,7 +289,9 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
-    /// Frees the block if it was allocated last; otherwise does nothing.
+    /// Frees the block if no later block follows it in the chunk from which the arena allocates.
+    /// That is the block that was allocated last, unless it is a large one with a chunk of its own.
+    /// Does nothing for any other block.
     void deallocate(void* block, layout l) noexcept
     {
         auto* const p = static_cast<std::byte*>(block);
@@ -296,9 +300,9 @@ public:
             cursor_ = p;
     }
 
-    /// Grows or shrinks a block in place. Only the block that was allocated last can grow, and only
-    /// within its chunk. Returns false, and changes nothing, when the block cannot grow or shrink
-    /// in place.
+    /// Grows or shrinks a block in place. Only the block that `deallocate` would free can grow, and
+    /// only within its chunk. Returns false, and changes nothing, when the block cannot grow or
+    /// shrink in place.
     ///
     ///     if (!scratch.try_expand(text, {16, 1}, {32, 1})) ... // allocate anew, and copy
     [[nodiscard]] bool try_expand(void* block, layout from, layout to) noexcept
@@ -329,10 +333,12 @@ public:
         return {chunks_.used(), cursor_, end_, owned_.newest(), marks_.next()};
     }
 
-    /// Frees all blocks that were allocated after the mark, and keeps the memory. If an older block
-    /// has grown by `try_expand` since the mark, the added bytes are freed too. O(chunks since the
-    /// mark). A rewind makes all later marks stale. With `check::on`, a rewind to a stale mark
-    /// stops the process. A stale mark may go unnoticed if a later rewind made other marks stale.
+    /// Frees all blocks that were allocated after the mark, and keeps the memory. O(chunks since
+    /// the mark). Beware: if an older block has grown by `try_expand` since the mark, the added
+    /// bytes are freed too.
+    ///
+    /// A rewind makes all later marks stale. With `check::on`, a rewind to a mark that the last
+    /// rewind made stale stops the process; a mark that has been stale for longer may go unnoticed.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))
@@ -349,7 +355,7 @@ public:
 
     /// Frees all blocks and keeps all memory. The time is O(1) plus that of the destructors of
     /// owned objects. The arena starts again in its initial buffer. Without an initial buffer, it
-    /// starts again in its newest chunk, which is the largest.
+    /// starts again in the chunk that came into use last, which is usually the largest.
     void reset() noexcept
     {
         owned_.run_until(nullptr);

@@ -75,16 +75,17 @@ pub fn rank(piloted: Vec<Piloted>, needed: Needed) -> Vec<Piloted> {
     numbered.into_iter().map(|(_, (_, of))| of).collect()
 }
 
-/// The saving by which a candidate is ordered. A plan with wink-out makes some of the calls of the same
-/// allocator without wink-out, and no further ones. A single play in which the plan saves less is noise,
-/// so the larger of the two savings counts.
+/// The saving by which a candidate is ordered. A plan that drops memory at once makes fewer calls than the
+/// same allocator that frees its blocks one by one, so the plan cannot be slower. If a single play shows
+/// the plan slower, that is noise: the better of the two savings orders both.
 fn order(of: &Piloted, all: &[Piloted]) -> f64 {
     let Some(saving) = of.saving else { return f64::NEG_INFINITY };
     let plain = all.iter().filter(|other| is_without_wink_out(&other.entry, &of.entry));
     plain.filter_map(|other| other.saving).fold(saving, f64::max)
 }
 
-/// Whether `plain` has the allocator and the region of `of`, which winks out, and frees its blocks.
+/// Whether `of` drops memory at once, and `plain` is the same allocator for the same function, but frees
+/// its blocks one by one.
 fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
     let first = |entry: &Entry| entry.proposal.as_ref()?.plan.rules.first().cloned();
     let (Some(other), Some(rule)) = (first(plain), first(of)) else { return false };
@@ -95,8 +96,9 @@ fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
 }
 
 /// Puts the best plan in front of mallocs that saved more in a single play, and returns the names of
-/// the mallocs that seem to have a gain. For a budget that allows to play one candidate alone: runs of the
-/// program can judge a malloc, but not a plan. Changes nothing if no plan seems to have a gain.
+/// the mallocs that seem to have a gain. Called if there is time to measure only one candidate by replay:
+/// the mallocs can still be measured by running the program, and a plan cannot. Changes nothing if no plan
+/// seems to have a gain.
 pub fn prefer_plan(ranked: &mut [Piloted], min_gain: f64) -> Vec<String> {
     let best = ranked.iter().position(|of| of.gains(Kind::Strategy, min_gain));
     let Some(place) = best else { return Vec::new() };

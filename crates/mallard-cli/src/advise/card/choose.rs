@@ -172,8 +172,8 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
 }
 
 /// The change whose card comes first. Among changes that probably save about as much as the best, the
-/// order is: acceptable memory, least work, no skipped destructor, largest saving. Skipped destructors do
-/// not count if they take much of the time.
+/// order is: acceptable memory, least work, no skipped destructor, largest saving. If destructors take much
+/// of the time, to skip them is what saves, and does not put a change behind others.
 fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.likely).max_by(f64::total_cmp)?;
     let is_level = |change: &&Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);
@@ -190,7 +190,7 @@ fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
             of.is_some_and(is_a_trade),
             is_local && memory(change) > much,
             action(change).effort(),
-            change.rule.winks_out() && !destructors_count(evidence, change),
+            change.rule.winks_out() && !saves_destructors(evidence, change),
             Reverse((change.likely * 1e6) as i64),
         )
     })
@@ -198,7 +198,7 @@ fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
 
 /// Whether the frees at the ends of a region take so much time that the destructors around them matter. A
 /// replay of a wink-out does not show the time of destructors.
-fn destructors_count(evidence: &Evidence, change: &Change) -> bool {
+fn saves_destructors(evidence: &Evidence, change: &Change) -> bool {
     let region = change.candidate.and_then(|of| of.region);
     let region = region.and_then(|place| evidence.regions.get(place));
     match (region, evidence.program.cpu_ns) {
@@ -256,8 +256,8 @@ fn calls(evidence: &Evidence, one: &str, other: &str) -> bool {
     evidence.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
 }
 
-/// Why the measurements do not decide whether a change helps. Empty if it is certain that no change
-/// helps.
+/// Why the measurements do not decide whether a change helps. Empty if no change can help, as far as the
+/// bound tells, which leaves out locality.
 fn open(evidence: &Evidence) -> Vec<String> {
     if evidence.bound.share.is_some_and(|share| share < evidence.min_gain) {
         return Vec::new();

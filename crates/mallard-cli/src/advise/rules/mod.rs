@@ -113,6 +113,9 @@ pub struct Rule {
 const OBSERVED: &str =
     "that no block outlives its call was observed, not proven: another input may \
                         keep one";
+const GROWS: &str =
+    "each container holds a pointer to its allocator: objects that hold strings or vectors \
+                     grow by 8 bytes for each of these, and a replay does not show what that costs";
 const DESTRUCTORS: &str =
     "destructors do not run: one that closes a file, unlocks, or counts must \
                            stay outside";
@@ -144,7 +147,7 @@ pub const RULES: [Rule; 12] = [
         why:
             "An arena allocates by moving a pointer, and one call returns all memory: no block is \
               freed alone.",
-        hazards: &[OBSERVED, DESTRUCTORS, GUARDED],
+        hazards: &[OBSERVED, DESTRUCTORS, GUARDED, GROWS],
     },
     Rule {
         id: "arena",
@@ -156,7 +159,7 @@ pub const RULES: [Rule; 12] = [
         why:
             "An arena allocates by moving a pointer, and its free does nothing. Destructors run as \
               before.",
-        hazards: &[OBSERVED, LIFETIME, GUARDED],
+        hazards: &[OBSERVED, LIFETIME, GUARDED, GROWS],
     },
     Rule {
         id: "wink-out-multipool-over-arena",
@@ -175,7 +178,7 @@ pub const RULES: [Rule; 12] = [
         why:
             "The multipool uses freed blocks again while the call runs, and the arena returns all \
               memory at its end.",
-        hazards: &[OBSERVED, DESTRUCTORS, GUARDED],
+        hazards: &[OBSERVED, DESTRUCTORS, GUARDED, GROWS],
     },
     Rule {
         id: "multipool-over-arena",
@@ -190,6 +193,7 @@ pub const RULES: [Rule; 12] = [
             "blocks that outlive the call must be copied to the heap before the call ends",
             LIFETIME,
             ONE_THREAD,
+            GROWS,
         ],
     },
     Rule {
@@ -208,7 +212,7 @@ pub const RULES: [Rule; 12] = [
         title: "Give the structure that {function} fills a multipool of its own",
         why: "Blocks of few sizes come and go while the structure lives: a multipool uses them \
               again in a few instructions, and keeps them together.",
-        hazards: &[LIFETIME, ONE_THREAD],
+        hazards: &[LIFETIME, ONE_THREAD, GROWS],
     },
     Rule {
         id: "object-pool",
