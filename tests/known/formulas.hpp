@@ -60,7 +60,7 @@ auto read_formula(const char*& at, Make& make) -> decltype(make('#', 0u, nullptr
 template <class F>
 void compute_formulas(int count, char** arguments, F value_of)
 {
-    int const rounds = known::rounds(count, arguments, 20000);
+    int const rounds = known::rounds(count, arguments, 6000);
     random_numbers random(77);
     std::vector<std::string> formulas(64);
     for (auto& text : formulas)

@@ -416,6 +416,10 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
     // If its instances end in another way, a rule applies to the function.
     evidence.regions.push(Region { ends: End::Drained, ..sample::region() });
     assert!(!first(&evidence).why_not.contains(&expected.to_string()));
+    evidence.regions[0] = Region { instances: 1, inputs: 1, ..sample::region() };
+    evidence.regions[1].utilisation = 1.0; // for an arena, and not for a multipool in an arena
+    let others = first(&evidence).why_not;
+    assert!(!others.iter().any(|why| why.contains("no allocator of its own")), "{others:?}");
 }
 
 #[test]

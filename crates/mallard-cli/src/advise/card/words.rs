@@ -6,7 +6,7 @@ use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::{
     growing_bytes, is_a_trade, is_too_large, more_bytes, Subject, MEMORY_NOISE,
 };
-use crate::advise::rules::{self, Action, Rule};
+use crate::advise::rules::{self, About, Action, Rule, RULES};
 use crate::allocators;
 use crate::output::shell::quoted;
 use crate::output::units::{bytes, percent, plural};
@@ -316,9 +316,13 @@ pub fn not_local(evidence: &Evidence) -> Vec<String> {
         Some(format!("no allocator of its own for {}: {why}", region.shown))
     };
     // The instances of a function may end in several ways. A rule for one of these ends is enough.
+    let of_regions: Vec<Rule> =
+        RULES.into_iter().filter(|rule| matches!(rule.about, About::Region)).collect();
     let has_rule = |region: &Region| {
         let twins = evidence.regions.iter().filter(|twin| twin.function == region.function);
-        twins.into_iter().any(|twin| rule.applies(evidence, &Subject::Region(twin)))
+        let applies =
+            |twin| of_regions.iter().any(|rule| rule.applies(evidence, &Subject::Region(twin)));
+        twins.into_iter().any(applies)
     };
     let is_large =
         |region: &&Region| region.call_ns >= evidence.min_gain * cpu && !has_rule(region);
