@@ -3,6 +3,7 @@
 A promise is a function whose name states what it checks. `keep` runs promises and prints each with
 its outcome. The tests need Debian's chromium, chromium-driver and python3-selenium.
 """
+import json
 import sys
 import traceback
 
@@ -55,11 +56,12 @@ def pixel(driver, x, y):
 
 
 def asked_of_network(driver, page):
-    """Opens a page, and returns what the browser asked the network for, apart from the page itself."""
+    """Opens a page, and returns the addresses that the browser loads, apart from the page itself."""
     driver.get_log("performance")
     open_file(driver, page)
-    asked = [e["message"] for e in driver.get_log("performance") if '"Network.requestWillBeSent"' in e["message"]]
-    return [m for m in asked if page.as_uri() not in m and '"url":"data:' not in m]
+    asked = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    addresses = [m["params"]["request"]["url"] for m in asked if m["method"] == "Network.requestWillBeSent"]
+    return [address for address in addresses if address != page.as_uri() and not address.startswith("data:")]
 
 
 def nameless_controls(driver):
