@@ -410,7 +410,8 @@ class Bare(X):
     def test_installs_for_a_stage_only_its_dependencies(self):
         self.has_apt("exit 0")
         for stage, wanted, unwanted in (("tsan", "libgtest-dev", "clang-16"), ("asan", "clang-16", "chromium"),
-                                        ("lint", "clang-tidy-16", "libgtest-dev"), ("rust", "chromium", "clang-16")):
+                                        ("lint", "clang-tidy-16", "libgtest-dev"), ("lint", "chromium", "libgtest-dev"),
+                                        ("rust", "chromium", "clang-16")):
             self.asked.write_text("")
             self.x("test", "--stage", stage)
             self.assertIn(wanted, self.packages_asked_for())
