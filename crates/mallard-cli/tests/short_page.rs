@@ -192,6 +192,24 @@ fn the_page_is_short_with_every_suite() {
 }
 
 #[test]
+fn both_pages_stay_small_with_all_rows_of_the_repository() {
+    let Some(tree) = Tree::of_repository() else {
+        eprintln!("skipped: there is no folder results");
+        return;
+    };
+    tree.run(&["report"]).ok();
+    // In the repository, the page also lists commits that the history lacks.
+    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(SHORT);
+    for text in [tree.read(SHORT), std::fs::read_to_string(kept).unwrap()] {
+        let lines = text.lines().count();
+        assert!((30..=110).contains(&lines), "{SHORT} has {lines} lines");
+    }
+    let html = tree.read("build/performance.html");
+    assert!(html.len() < 3_000_000, "build/performance.html has {} bytes", html.len());
+    assert!(html.contains("lakos1") && html.contains("programs"));
+}
+
+#[test]
 fn without_a_malloc_the_page_says_so_and_there_is_no_chart() {
     let (tree, text) = page(&[row("pool", "pair", "mallard/none", "ns_per_op", 1.0)]);
     assert!(text.contains("- Nothing was measured beside another allocator."), "{text}");
