@@ -350,3 +350,33 @@ fn a_pipe_with_input_is_refused() {
     refused.refuses(2, "stdin is a pipe, which only one run of the program can read");
     assert!(refused.errors().contains("--stdin FILE"), "{}", refused.errors());
 }
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn an_installed_command_finds_what_it_needs_beside_itself() {
+    let folder = Folder::new();
+    let parts = folder.path("prefix/lib/mallard");
+    std::fs::create_dir_all(folder.path("prefix/bin")).unwrap();
+    std::fs::create_dir_all(&parts).unwrap();
+    let installed = folder.path("prefix/bin/mallard");
+    std::fs::copy(MALLARD, &installed).unwrap();
+    folder.compile("program", BLOCKS, &["-O1"]);
+    let advise = || {
+        let mut command = folder.command(installed.to_str().unwrap());
+        for variable in ["MALLARD_RECORDER", "MALLARD_REPLAY", "MALLARD_MALLOC"] {
+            command.env_remove(variable);
+        }
+        let words = ["advise", "--budget", "5s", "--no-try", "--json", "--", "./program"];
+        Ran(command.args(words).output().unwrap())
+    };
+    assert!(advise().errors().contains("libmallard-record.so"), "{}", advise().errors());
+    for variable in ["MALLARD_RECORDER", "MALLARD_REPLAY"] {
+        let built = std::path::PathBuf::from(std::env::var(variable).unwrap());
+        std::fs::copy(&built, parts.join(built.file_name().unwrap())).unwrap();
+    }
+    let ran = advise();
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert!(advice["regions"].as_array().is_some_and(|all| !all.is_empty()), "{advice}");
+    assert!(!advice["matrix"].as_array().unwrap().is_empty(), "{advice}");
+}

@@ -1,5 +1,8 @@
-//! Uses the crate as a user's program does.
+//! Uses both crates as a user's program does.
 use mallard::{Arena, Key32, SlotMap};
+
+#[global_allocator]
+static GLOBAL: mallard_malloc::Mallard = mallard_malloc::Mallard;
 
 fn main() {
     let scratch = Arena::new();
@@ -8,4 +11,5 @@ fn main() {
     let key = numbers.insert(*seven);
     assert_eq!(numbers.remove(key), Some(7));
     assert_eq!(numbers.get(key), None);
+    assert!(mallard_malloc::statistics().bytes_live > 0);
 }
