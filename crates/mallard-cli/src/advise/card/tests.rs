@@ -307,6 +307,15 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
 }
 
 #[test]
+fn a_predicted_saving_names_what_can_show_it() {
+    let says = |evidence: &Evidence| first(evidence).sentence;
+    assert!(says(&sample::document()).contains("only the changed program can show it"));
+    let mut malloc = sample::malloc("mimalloc", Kind::Malloc);
+    malloc.candidates[0].by = By::Replay;
+    assert!(says(&malloc).contains("only runs of the program can show it"), "{}", says(&malloc));
+}
+
+#[test]
 fn a_later_card_has_all_that_is_needed_to_act_on_it() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     evidence.candidates[0].cpu = sample::judged(0.5, Verdict::Gain);

@@ -393,7 +393,7 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
         let when = if of.saves_at_end() { "after its peak" } else { "at its peak" };
         let saved = judged(of.memory_saving().0);
         let by = if of.saves_at_end() { By::Replay } else { of.by };
-        return format!("{what} needs {saved} less memory {when}; {}.", proof(by));
+        return format!("{what} needs {saved} less memory {when}; {}.", proof(by, of.kind));
     }
     let less = of.peak_bytes.0.saturating_sub(of.peak_bytes.1);
     let memory = match of.memory.verdict {
@@ -409,7 +409,7 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
         _ => String::new(),
     };
     let needs = if of.by == By::Try { "needs" } else { "would need" };
-    format!("{what} {needs} {} less CPU time{memory}; {}.", saved(of), proof(of.by))
+    format!("{what} {needs} {} less CPU time{memory}; {}.", saved(of), proof(of.by, of.kind))
 }
 
 /// The saving of a candidate in the program, measured in runs of the program or predicted by a replay.
@@ -423,15 +423,16 @@ fn saved(of: &Candidate) -> String {
     }
 }
 
-fn proof(by: By) -> &'static str {
+/// What shows a saving, and what would show more.
+fn proof(by: By, kind: Kind) -> String {
+    let shows = match kind {
+        Kind::Strategy => "only the changed program can show it",
+        Kind::Malloc | Kind::Variable => "only runs of the program can show it",
+    };
     match by {
-        By::Try => "runs of the program itself show it",
-        By::Replay => {
-            "replays of the recording predict that, and only the changed program can show it"
-        }
-        By::Account => {
-            "that is computed from the recording, and only the changed program can show it"
-        }
+        By::Try => "runs of the program itself show it".to_string(),
+        By::Replay => format!("replays of the recording predict that, and {shows}"),
+        By::Account => format!("that is computed from the recording, and {shows}"),
     }
 }
 
