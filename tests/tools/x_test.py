@@ -88,7 +88,7 @@ class Bare(X):
         self.tree, self.path = Path(folder.name) / "tree", Path(folder.name) / "bin"
         for file in ("x", ".ci/run", "tools/packages", "tools/install", "tools/rust", "tools/stages",
                      "tools/try", "tools/demo", "bench/main.cpp", "Cargo.toml",
-                     "bench/pool/new.cpp", "bench/crates-malloc/run.py", "tests/known/lru_cache.cpp", "tests/fuzz/new.cpp",
+                     "bench/pool/new.cpp", "bench/crates-malloc/run.py", "tests/known/lru_cache.cpp", "tests/known/lru_cache_advised.cpp", "tests/fuzz/new.cpp",
                      *(f"results/m/{suite}.jsonl" for suite in ("pool", "crates", "advise", "calibration"))):
             copy = self.tree / file
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,10 @@ class Bare(X):
                 (["bench", "advise", "--case", "no such"], ["of advise", "'no such'"]),
                 (["bench", "advise", "--case", "("], ["'('"]),
                 (["bench", "crates-malloc", "--case=no such"], ["of crates-malloc", "'no such'"]),
+                (["bench", "advise", "--case", "^lru_cache_advised$"], ["of advise"]),
                 (["bench", "advise", "--rounds", "3"], ["'--rounds'", "nothing was done"]),
+                (["bench", "advise", "--short"], ["'--short'", "nothing was done"]),
+                (["bench", "calibration", "--runs", "3"], ["'--runs'", "nothing was done"]),
                 (["demo", "--"], ["no program", "nothing was built"]),
                 (["demo", "--", "no such program"], ["'no such program'", "nothing was built"]),
                 (["try"], ["no program", "nothing was built"]),
@@ -242,7 +245,7 @@ class Bare(X):
         self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
         run = self.x("test", "--quick", "nosuch")
         self.assertEqual(run.stdout, "")
-        self.assertIn("x: no test of dev rust has a name that matches 'nosuch'\n", run.stderr)
+        self.assertIn("x: no test of ctest was run that matches 'nosuch'\n", run.stderr)
         self.assertEqual(run.returncode, 2)
 
     def test_reports_that_packages_of_python_cannot_be_downloaded(self):

@@ -87,8 +87,9 @@ pub fn open(first: &Trace, name: &Path) -> Result<Trace, Failure> {
 pub fn compare_with(second: &Trace, evidence: &mut Evidence) -> Result<(), Failure> {
     match gather::validity(second.manifest()).first() {
         Some(lack) => {
-            let name = second.folder().display();
-            leave_out(evidence, format!("{name} is no proof: {lack}"));
+            let why = format!("{} is no proof: {lack}", second.folder().display());
+            evidence.notes.push(format!("--again: {why}"));
+            leave_out(evidence, why);
         }
         None => compare(evidence, &regions_of(second)?, Made::Otherwise),
     }
@@ -115,7 +116,7 @@ pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<
         let why =
             format!("the budget was too small for one: --budget {} is enough", typable(enough));
         evidence.enough = Some(evidence.enough.unwrap_or_default().max(enough));
-        evidence.not_again = Some(why);
+        evidence.not_again.get_or_insert(why);
         return Ok(());
     }
     let step = budget.step("recording the program a second time");

@@ -22,7 +22,8 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
         return Ok(found);
     }
     if trace.manifest().stream.sample_bytes > 0 {
-        let what = format!("the trace has no regions: {}", notes.join("; "));
+        let what =
+            format!("the trace has no regions: {}", notes.last().cloned().unwrap_or_default());
         let help = "mallard record -- PROG ARGS, which records all calls of PROG";
         return Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE));
     }

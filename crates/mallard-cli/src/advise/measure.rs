@@ -302,8 +302,9 @@ impl Measuring<'_, '_> {
             }
             let why = match saving {
                 Some(saving) if count > 0 => format!(
-                    "in a single play it saved {}, which is less than others did",
-                    percent(saving)
+                    "in a single play it saved {}; the time was enough to measure {}, which came first",
+                    percent(saving),
+                    plural(count as u64, "change")
                 ),
                 Some(_) => "the budget is too small to measure it".to_string(),
                 None => "it could not be played in time".to_string(),

@@ -75,7 +75,7 @@ impl Advice<'_> {
         }
         if !timing.quiet {
             text.extend(evidence.validity.iter().map(|what| format!("  note: {what}\n")));
-            text.extend(evidence.notes.iter().map(|note| format!("  note: {note}\n")));
+            text.extend(evidence.notes.iter().map(|note| format!("  note: {}\n", as_called(note))));
             text += &self.not_again();
         }
         text += &format!("  next: {}\n", as_called(&self.next()));

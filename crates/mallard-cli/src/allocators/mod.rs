@@ -11,7 +11,6 @@ mod wanted;
 pub use wanted::{Wanted, SYNTAX};
 
 use crate::error::Failure;
-use crate::output::shell::as_called;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -208,9 +207,9 @@ pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
 /// none is left out.
 pub fn note_of_missing(missing: &[(String, Failure)]) -> Option<String> {
     let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-    let list = as_called("mallard try --list");
-    (!names.is_empty())
-        .then(|| format!("not installed: {}; {list} tells how to get them", names.join(", ")))
+    (!names.is_empty()).then(|| {
+        format!("not installed: {}; mallard try --list tells how to get them", names.join(", "))
+    })
 }
 
 #[cfg(test)]

@@ -27,18 +27,24 @@ pub fn own_assignments() -> String {
     assignments(std::env::vars_os().map(|(name, value)| (text(name), text(value))))
 }
 
-/// A command line with the command as the user called this process: `mallard`, or its path if the user typed
-/// a path, because then PATH may have no `mallard`. Assignments of variables may stand in front of the command.
+/// A command line, or a note with a command, in which the first `mallard` is as the user called this process: the
+/// word itself, or a path if the user typed one, because then PATH may have no `mallard`. The command may stand
+/// at the beginning, after assignments of variables, or after a semicolon.
 pub fn as_called(line: &str) -> String {
-    let name = std::env::args().next().filter(|name| name.ends_with("/mallard"));
-    called(line, &name.map_or("mallard".to_string(), |name| quoted(&name)))
+    let name = std::env::args_os().next().and_then(|name| name.into_string().ok());
+    let path = name.filter(|name| name.ends_with("/mallard"));
+    path.map_or(line.to_string(), |path| called(line, &quoted(&path)))
 }
 
 fn called(line: &str, name: &str) -> String {
-    let is_front = |front: &str| front.split_whitespace().all(|word| word.contains('='));
-    match line.split_once("mallard ") {
-        Some((front, rest)) if is_front(front) => format!("{front}{name} {rest}"),
-        _ => line.to_string(),
+    let begins_with_assignment = line.split(' ').next().is_some_and(|word| word.contains('='));
+    let is_command = |&(at, _): &(usize, &str)| {
+        let front = &line[..at];
+        front.is_empty() || front.ends_with("; ") || begins_with_assignment && front.ends_with(' ')
+    };
+    match line.match_indices("mallard ").find(is_command) {
+        Some((at, word)) => format!("{}{name} {}", &line[..at], &line[at + word.len()..]),
+        None => line.to_string(),
     }
 }
 
@@ -80,6 +86,8 @@ mod tests {
         );
         assert_eq!(shown("mallard-replay FILE"), "mallard-replay FILE");
         assert_eq!(shown("open mallard report"), "open mallard report");
+        assert_eq!(shown("A='x y' B=/mallard mallard -a"), "A='x y' B=/mallard bin/mallard -a");
+        assert_eq!(shown("none here; mallard try --list"), "none here; bin/mallard try --list");
     }
 
     #[test]

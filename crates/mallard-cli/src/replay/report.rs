@@ -180,7 +180,7 @@ impl<'a> Report<'a> {
         text += &format!("{}\n", self.sentence());
         text += &self.fresh_plays();
         if !timing.quiet {
-            text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
+            text.extend(self.notes.iter().map(|note| format!("  note: {}\n", as_called(note))));
         }
         text += &format!("  next: {}\n", as_called(&self.next()));
         say(&text)

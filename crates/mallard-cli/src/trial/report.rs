@@ -287,7 +287,7 @@ impl Report {
         text += &self.explanations();
         text.extend(self.reasons().iter().map(|reason| format!("  {reason}\n")));
         if !options.timing.quiet {
-            text.extend(self.notes.iter().map(|note| format!("  note: {note}\n")));
+            text.extend(self.notes.iter().map(|note| format!("  note: {}\n", as_called(note))));
         }
         text += &format!("  next: {}\n\n{}\n", as_called(&self.next), sentence(self));
         say(&text)

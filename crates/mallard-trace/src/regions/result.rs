@@ -288,16 +288,16 @@ fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &
         let (list, stack) = Passed::unpacked(key);
         frees.push((list, names.function(stack as u32), count));
     }
-    let mut function_of = vec![""; names.numbers.len()];
-    names.numbers.iter().for_each(|(function, &number)| function_of[number as usize] = function);
+    let mut shown = vec![String::new(); names.numbers.len()];
+    names.numbers.iter().for_each(|(function, &number)| shown[number as usize] = short(function));
     for (draft, region) in chosen.iter().zip(all.iter_mut()) {
         let mut sums: HashMap<&str, u64> = HashMap::new();
         for &(list, function, count) in &frees {
             if candidates.members(list).contains(&(draft.candidate as u16)) {
-                *sums.entry(function_of[function as usize]).or_default() += count;
+                *sums.entry(&shown[function as usize]).or_default() += count;
             }
         }
-        region.freed_by = most_of(sums).into_iter().map(short).collect();
+        region.freed_by = most_of(sums).into_iter().map(str::to_string).collect();
     }
 }
 

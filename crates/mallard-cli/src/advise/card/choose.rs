@@ -228,14 +228,16 @@ fn function_of<'a>(evidence: &'a Evidence, of: &Candidate) -> Option<&'a str> {
     region.map(|region| region.function.as_str()).or(site.map(|site| site.owner.function.as_str()))
 }
 
-/// Whether a card for the change leaves out the other candidate because both change the same place: the same
-/// function, or functions of which one calls the other, or both the whole program.
+/// Whether `other` is another candidate of the same kind for the place of a change: for the same function, for
+/// functions of which one calls the other, or for the whole program. Such candidates share one card.
 pub fn is_alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> bool {
-    match (function(evidence, change), function_of(evidence, other)) {
+    let Some(chosen) = change.candidate else { return false };
+    let is_same_place = match (function_of(evidence, chosen), function_of(evidence, other)) {
         (Some(one), Some(other)) => one == other || calls(evidence, one, other),
         (None, None) => true,
         _ => false,
-    }
+    };
+    is_same_place && chosen.kind == other.kind && !std::ptr::eq(chosen, other)
 }
 
 /// Whether one card is enough for two changes. True for local allocators of the same function, or of

@@ -120,8 +120,10 @@ pub fn evidence(
 /// single one.
 fn stack(of: &Site) -> Option<String> {
     let own = of.stack.iter().position(|name| *name == of.owner.shown).unwrap_or(0);
-    let shown = of.stack[own.min(of.stack.len())..].iter().map(String::as_str);
-    let shown: Vec<&str> = shown.filter(|name| *name == "main" || !is_start(name)).collect();
+    let inner = of.stack[own.min(of.stack.len())..].iter().map(String::as_str);
+    let is_main = |name: &str| name == "main" || name.ends_with("::main");
+    let main = inner.clone().find(|name| is_main(name));
+    let shown: Vec<&str> = inner.take_while(|name| !is_start(name)).chain(main).collect();
     let more = if shown.len() > STACK_MAX { " from ..." } else { "" };
     let named = &shown[..shown.len().min(STACK_MAX)];
     (named.len() > 1).then(|| format!("call stack: {}{more}", named.join(" from ")))
@@ -222,8 +224,7 @@ pub fn hazards(rule: &Rule, of: Option<&Candidate>, region: Option<&Region>) -> 
 pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) -> Vec<String> {
     let mut all = Vec::new();
     for other in &evidence.candidates {
-        let is_chosen = change.candidate.is_none_or(|of| std::ptr::eq(of, other));
-        if !is_chosen && choose::is_alternative(evidence, change, other) {
+        if choose::is_alternative(evidence, change, other) {
             all.push((other.cpu.saving, alternative(evidence, change, other)));
         }
     }
@@ -439,7 +440,18 @@ fn proof(by: By, kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::rules::sample;
     use crate::output::shell::quoted;
+
+    #[test]
+    fn a_call_stack_ends_with_the_main_function_of_the_program() {
+        let mut site = sample::site((16, 16));
+        let runtime = ["app::main", "core::ops::FnOnce::call_once", "std::rt::lang_start", "main"];
+        site.stack = ["cache::put"].iter().chain(&runtime).map(|name| name.to_string()).collect();
+        assert_eq!(super::stack(&site).unwrap(), "call stack: cache::put from app::main");
+        site.stack = ["cache::put", "work", "start_thread", "clone"].map(String::from).to_vec();
+        assert_eq!(super::stack(&site).unwrap(), "call stack: cache::put from work");
+    }
 
     #[test]
     fn a_candidate_is_named_by_its_allocator_in_words() {

@@ -277,21 +277,32 @@ pub fn finished(of: &Region) -> u64 {
 }
 
 /// The regions of the function of a region. They differ in what ends their instances. A mark in the
-/// program has the name that its author chose, usually that of the function without its parameters.
+/// program has the name that its author chose, usually that of the function, with or without its scopes.
 fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a Region> {
     let same = move |twin: &&Region| {
-        let is_marked = twin.ends == End::Exact || of.ends == End::Exact;
-        let is_namesake = || last_name(&twin.shown) == last_name(&of.shown);
-        twin.function == of.function || is_marked && is_namesake()
+        let is_namesake = match (twin.ends == End::Exact, of.ends == End::Exact) {
+            (true, false) => names(&twin.function, &of.shown),
+            (false, true) => names(&of.function, &twin.shown),
+            _ => false,
+        };
+        twin.function == of.function || is_namesake
     };
     evidence.regions.iter().filter(same).chain([of])
 }
 
-/// The name of a function without scopes, result and parameters of a template: `f` for `int ns::f<…>`.
-fn last_name(shown: &str) -> &str {
-    let name = shown.rsplit("::").next().unwrap_or(shown);
-    let name = name.rsplit(' ').next().unwrap_or(name);
-    name.split('<').next().unwrap_or(name)
+/// Whether a mark has the name of a function: `f` and `ns::f` for `int ns::f<…>[abi:cxx11]`.
+fn names(mark: &str, function: &str) -> bool {
+    let mut depth = 0;
+    let outside = |c: &char| {
+        depth += i32::from(*c == '<');
+        let is_outside = depth == 0;
+        depth -= i32::from(*c == '>');
+        is_outside
+    };
+    let name: String = function.chars().filter(outside).collect();
+    let end = name.find(['(', '[', '.']).unwrap_or(name.len());
+    let name = name[..end].trim_end_matches("::").rsplit(' ').next().unwrap_or_default();
+    name == mark || name.strip_suffix(mark).is_some_and(|scopes| scopes.ends_with("::"))
 }
 
 /// A text that says which blocks outlive their instance.

@@ -126,7 +126,14 @@ fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_th
     let mark = || "render_document".to_string(); // as __func__ gives it
     let marked = Region { function: mark(), shown: mark(), ends: End::Exact, ..sample::region() };
     evidence.regions.push(marked);
-    let forms = ["render_document", "bool html::render_document", "html::render_document<…>"];
+    let forms = [
+        "render_document",
+        "bool html::render_document",
+        "std::vector<a::b> html::render_document<…>",
+        "html::render_document[abi:cxx11]",
+        "app::render_document::<…>",
+        "render_document.constprop.0",
+    ];
     for shown in forms {
         evidence.regions[0].shown = shown.to_string();
         evidence.regions[1].escapes = 0;
@@ -134,8 +141,16 @@ fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_th
         evidence.regions[1].escapes = 1;
         assert!(!winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
     }
-    evidence.regions[0].shown = "render_documents".to_string();
-    assert!(winks_out().any(|rule| applies(rule, &evidence)));
+    for shown in ["render_documents", "html_render_document", "render_document::clear"] {
+        evidence.regions[0].shown = shown.to_string();
+        assert!(winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
+    }
+    // Other marks, and marks with scopes or several words, are not the function.
+    evidence.regions[0].shown = "xml::render_document".to_string();
+    for mark in ["html::render_document", "render_document 1", "the render_document"] {
+        evidence.regions[1].function = mark.to_string();
+        assert!(winks_out().any(|rule| applies(rule, &evidence)), "{mark}");
+    }
 }
 
 #[test]
