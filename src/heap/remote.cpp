@@ -5,6 +5,8 @@
 #include "cached_slabs.hpp"
 #include "registry.hpp"
 
+#include "../os/processor.hpp"
+
 #include <algorithm>
 
 namespace mallard::engine {
@@ -35,7 +37,7 @@ batch_record& record_of(slab& s, void* last) noexcept
 void* next_message(const void* last, std::uint64_t key) noexcept
 {
     std::uintptr_t const next = static_cast<const free_block*>(last)->guarded ^ mark_for(last, key);
-    if (next >> 47 != 0) [[unlikely]]
+    if (next >> os::address_bits != 0) [[unlikely]]
         stop_at_damaged_list(last);
     return reinterpret_cast<void*>(next);
 }

@@ -17,6 +17,14 @@ inline constexpr std::size_t page_bytes_max = std::size_t{4} << 10;
 inline constexpr std::size_t page_bytes_max = std::size_t{64} << 10;
 #endif
 
+/// The bits of an address of a program. Linux gives out higher addresses only where a program asks
+/// for them.
+#if defined(__x86_64__)
+inline constexpr unsigned address_bits = 47;
+#else
+inline constexpr unsigned address_bits = 48;
+#endif
+
 /// The page size of the kernel, in bytes. On AArch64 each kernel has its own.
 inline std::size_t kernel_page_bytes() noexcept
 {

@@ -119,8 +119,7 @@ bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
 // --- rules
 
 // A word of the cache holds a rule, and the upper bits of its return address.
-constexpr unsigned index_bits = 14;
-static_assert(47 - index_bits + unwind_rule::bits == 64);
+constexpr unsigned index_bits = address_bits + unwind_rule::bits - 64;
 constinit std::array<std::atomic<std::uint64_t>, 1 << index_bits> cached_rules{};
 constinit std::array<std::atomic<std::uintptr_t>, 256> known_modules{};
 constinit std::atomic<void (*)(code_module const&) noexcept> new_module_hook{nullptr};
@@ -190,7 +189,7 @@ found_module find_module(std::uintptr_t code) noexcept
     auto const* const begin = reinterpret_cast<std::byte const*>(found.module.begin);
     unwind_rule const rule =
         find_rule({begin, found.module.end - found.module.begin}, found.header, pc - 1);
-    if (pc >> 47 == 0)
+    if (pc >> address_bits == 0)
         cached_rules[index_of(pc)].store(pc >> index_bits << unwind_rule::bits | rule.word(),
                                          std::memory_order_relaxed);
 

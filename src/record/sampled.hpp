@@ -1,6 +1,7 @@
 // The addresses of the sampled blocks in use: with sampling, only these blocks' frees are recorded.
 #pragma once
 
+#include "../os/processor.hpp"
 #include "thread.hpp"
 
 #include <atomic>
@@ -31,9 +32,8 @@ private:
     using word = std::atomic<std::uint64_t>;
     using leaf = std::atomic<word*>;
 
-    static constexpr unsigned address_bits = 47; ///< of the blocks of a program on Linux
-    static constexpr unsigned leaf_bits = 26;    ///< a leaf is for 64 MiB of addresses
-    static constexpr std::size_t leaves = std::size_t{1} << (address_bits - leaf_bits);
+    static constexpr unsigned leaf_bits = 26; ///< a leaf is for 64 MiB of addresses
+    static constexpr std::size_t leaves = std::size_t{1} << (os::address_bits - leaf_bits);
     static constexpr std::size_t leaf_words = (std::size_t{1} << leaf_bits) / 8 / 64;
 
     static std::uint64_t bit_of(const void* block) noexcept
