@@ -42,7 +42,7 @@ endfunction()
 # something else under a sanitizer, or are skipped there: they name a sanitizer, limit the memory of a
 # process, step through machine code, or walk the call stack. engine_* are built, too. See test_dev in
 # tools/stages.
-set(alone stress-modules unit-interrupted unit-unwind unit-unwind_limits)
+set(alone spec-programs stress-modules unit-interrupted unit-unwind unit-unwind_limits)
 set(differs "asan|anitize|may_refuse_memory|single_step|\"unwind[.]hpp\"")
 set(outside "^(namespace [a-z]|template <>|#(define|if|undef)|void\\* operator)")
 function(programs_of folder)

@@ -414,9 +414,10 @@ class Bare(X):
         self.has_apt("exit 0")
         for stage, wanted, unwanted in (("tsan", "libgtest-dev", "clang-16"), ("asan", "clang-16", "chromium"),
                                         ("lint", "clang-tidy-16", "libgtest-dev"), ("lint", "chromium", "libgtest-dev"),
-                                        ("rust", "chromium", "clang-16")):
+                                        ("rust", "chromium", "clang-16"), ("dev", "libgtest-dev", "qemu-user"),
+                                        ("dev --all", "qemu-user", "clang-16")):
             self.asked.write_text("")
-            self.x("test", "--stage", stage)
+            self.x("test", "--stage", *stage.split())
             self.assertIn(wanted, self.packages_asked_for())
             self.assertNotIn(unwanted, self.packages_asked_for())
 
