@@ -142,6 +142,11 @@ class Recipes(unittest.TestCase):
             self.assertIn("dh binary --buildsystem=cmake", self.program(*rules, "clean", "build", "binary"))
             self.assertIn(f"-DMALLARD_BUILD_COMMAND={command}\n", self.program(*rules, "override_dh_auto_configure"))
 
+    @unittest.skipUnless(Path("/etc/debian_version").exists(), "not Debian")
+    def test_zsh_of_debian_looks_where_the_package_has_the_completion(self):
+        folder = re.search(r"/_mallard (\S+)", (root / "packaging/debian/mallard.install").read_text())[1]
+        self.assertIn(f"/{folder}", self.program("zsh", "-fc", "print -l $fpath").splitlines())
+
     def test_the_recipes_of_conan_are_python(self):
         for name in ("conanfile.py", "test_package/conanfile.py"):
             compile((root / "packaging/conan" / name).read_text(), name, "exec")
