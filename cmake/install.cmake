@@ -9,7 +9,9 @@
 #   trace     libmallard-trace.a: traces in a file; needs core
 #   all       mallard/mallard.hpp, which includes the three; needs them
 #   c         libmallard-c.so, libmallard-c.a and mallard/c/mallard.h
-#   malloc    libmallard-malloc.so and .a, and the libraries for LD_PRELOAD
+#   malloc    libmallard-malloc.so and .a, and the libraries for LD_PRELOAD; mallard/heap.hpp needs core
+#   record    the recorder and the player, which `mallard record` and `mallard replay` start
+#   command   the command with its man pages and completions: see cmake/command.cmake
 #
 # The files that LD_PRELOAD takes lie in a folder of their own, where `-lmallard` does not find them:
 # `-lmallard` is the C++ library (docs/decisions/0032-lmallard-is-not-malloc.md).
