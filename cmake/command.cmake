@@ -34,6 +34,7 @@ set(command_share ${PROJECT_BINARY_DIR}/share)
 add_custom_target(mallard-command ALL
     COMMAND ${CMAKE_COMMAND} -E env ${cargo_environment} CARGO_TARGET_DIR=${cargo_dir}
         ${CARGO} build --locked --release --quiet --package mallard-cli
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${command_share} # pages of commands that are gone
     COMMAND ${cargo_dir}/release/mallard pages ${command_share}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     COMMENT "Building the command mallard" VERBATIM)
