@@ -86,4 +86,18 @@ inline void print(std::uint64_t result)
     std::printf("checksum of the results: %016llx\n", static_cast<unsigned long long>(result));
 }
 
+/// Calls a function with each of the documents, in several rounds, and prints a checksum of the
+/// results.
+template <class F>
+void add_up_documents(int count, char** arguments, int usual, F result_of)
+{
+    int const all = rounds(count, arguments, usual);
+    auto const documents = texts(KNOWN_DOCUMENTS, ".md");
+    std::uint64_t sum = 0;
+    for (int i = 0; i < all; ++i)
+        for (const auto& document : documents)
+            sum = sum * 31 + result_of(document);
+    print(sum);
+}
+
 } // namespace known

@@ -18,11 +18,5 @@ std::size_t different_words(const std::string& document)
 
 int main(int count, char** arguments)
 {
-    int const rounds = known::rounds(count, arguments, 8);
-    auto const documents = known::texts(KNOWN_DOCUMENTS, ".md");
-    std::uint64_t sum = 0;
-    for (int i = 0; i < rounds; ++i)
-        for (const auto& document : documents)
-            sum = sum * 31 + different_words(document);
-    known::print(sum);
+    known::add_up_documents(count, arguments, 8, different_words);
 }
