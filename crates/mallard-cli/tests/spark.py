@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the queries of a folder on Spark. `spark.py trace FOLDER | fleet ROOT ...  QUERIES`
+"""Runs the queries of a folder on Spark. `spark.py trace FOLDER | fleet ROOT ...  QUERIES ANSWERS`
 
-Each pair names the tables of a trace or of a fleet. Prints a line of JSON for each query of each
-pair: {"tables": FOLDER, "query": NAME, "rows": [{COLUMN: VALUE}]}.
+Each pair names the tables of a trace or of a fleet. Writes to the file ANSWERS a line of JSON for
+each query of each pair: {"tables": FOLDER, "query": NAME, "rows": [{COLUMN: VALUE}]}. The answers
+have a file of their own because the Java machine prints its warnings to standard output.
 """
 import datetime
 import decimal
@@ -70,9 +71,7 @@ def plain(value):
     return value
 
 
-def main():
-    *pairs, queries = sys.argv[1:]
-    queries = Path(queries)
+def write_answers(pairs, queries, file):
     spark = session()
     for kind, folder in zip(pairs[::2], pairs[1::2]):
         if kind == "trace":
@@ -85,8 +84,15 @@ def main():
         for query in sorted(queries.glob("*.sql")):
             rows = spark.sql(query.read_text()).collect()
             rows = [{name: plain(value) for name, value in row.asDict().items()} for row in rows]
-            print(json.dumps({"tables": kind, "query": query.stem, "rows": rows}), flush=True)
+            answer = {"tables": kind, "query": query.stem, "rows": rows}
+            print(json.dumps(answer, allow_nan=False), file=file)
     spark.stop()
+
+
+def main():
+    *pairs, queries, answers = sys.argv[1:]
+    with open(answers, "w", encoding="utf-8") as file:
+        write_answers(pairs, Path(queries), file)
 
 
 main()
