@@ -2,6 +2,7 @@
 
 mod folder;
 mod known;
+mod ledger_thread;
 mod marks;
 mod reading;
 mod rows;

@@ -1,6 +1,7 @@
 //! Reads a stream event by event: resolves call stacks, orders the events, and passes them to the
 //! ledger, which works in a thread of its own.
 
+use super::ledger_thread::LedgerThread;
 use super::marks::Marks;
 use super::samples::{self, Sample};
 use super::Progress;
@@ -8,7 +9,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::format::{self, flag, loss, op, Header, Record};
 use crate::hash::NumberMap;
-use crate::ledger::{Call, Counts, Ledger, Message, Settled};
+use crate::ledger::{Call, Counts, Ledger, Message};
 use crate::manifest::{Losses, Repairs};
 use crate::merge::Merge;
 use crate::modules::Modules;
@@ -20,8 +21,6 @@ use crate::stream::{Event, Reader};
 use crate::tables::{Tables, Written};
 use std::collections::HashMap;
 use std::io::Read;
-use std::sync::mpsc::{sync_channel, SyncSender};
-use std::thread::JoinHandle;
 
 /// The greatest number of events that are held back until they can be sorted, 48 bytes each.
 const HELD_MAX: usize = 1 << 21;
@@ -31,10 +30,6 @@ const NODES_MAX: usize = 1 << 24;
 const NUMBERS_MAX: usize = 1 << 20;
 /// Number of events between two reports of progress.
 const STEP: u64 = 1 << 19;
-
-/// Events that are passed to the ledger in one batch. At most `BATCHES` batches wait.
-const BATCH: usize = 1 << 13;
-const BATCHES: usize = 16;
 
 /// The allocator that a table of blocks belongs to.
 #[derive(PartialEq, Eq, Hash)]
@@ -87,8 +82,7 @@ pub(super) struct Reading {
     tree: Tree,
     modules: Modules,
     merge: Merge<Call>,
-    ledger: Mailbox,
-    ledger_thread: JoinHandle<Result<Settled>>,
+    ledger: LedgerThread,
     tables: HashMap<Owner, u32>,
     /// The clock for records that are not held back.
     clock: Clock,
@@ -106,34 +100,6 @@ pub(super) struct Reading {
     width: Width,
     losses: Losses,
     repairs: Repairs,
-}
-
-/// Sends messages to the thread of the ledger. Collects calls, and sends them in batches.
-struct Mailbox {
-    messages: SyncSender<Message>,
-    batch: Vec<Call>,
-    has_failed: bool,
-}
-
-impl Mailbox {
-    #[inline]
-    fn call(&mut self, call: Call) {
-        self.batch.push(call);
-        if self.batch.len() == BATCH {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
-        self.has_failed |= self.messages.send(Message::Calls(batch)).is_err();
-    }
-
-    /// Sends a message, after all earlier events.
-    fn send(&mut self, message: Message) {
-        self.flush();
-        self.has_failed |= self.messages.send(message).is_err();
-    }
 }
 
 /// The result of reading a stream, after its last event.
@@ -161,24 +127,13 @@ pub(super) struct ReadStream {
 impl Reading {
     pub fn new(header: &Header, tables: Tables, has_addresses: bool) -> Self {
         let (clock, mean) = (Clock::new(header), header.sample_bytes);
-        let mut ledger = Ledger::new(clock, mean, tables, has_addresses);
-        let (messages, inbox) = sync_channel(BATCHES);
-        let ledger_thread = std::thread::spawn(move || {
-            for message in inbox {
-                ledger.take(message);
-                if ledger.has_failed() {
-                    break;
-                }
-            }
-            ledger.finish()
-        });
+        let ledger = Ledger::new(clock, mean, tables, has_addresses);
         Reading {
             start_pid: header.pid,
             tree: Tree::new(NODES_MAX),
             modules: Modules::default(),
             merge: Merge::new(HELD_MAX),
-            ledger: Mailbox { messages, batch: Vec::with_capacity(BATCH), has_failed: false },
-            ledger_thread,
+            ledger: LedgerThread::start(ledger),
             tables: HashMap::new(),
             clock: Clock::new(header),
             threads: Vec::new(),
@@ -209,7 +164,7 @@ impl Reading {
             if reader.records() >= next {
                 next = reader.records() + STEP;
                 progress(Progress::Records(reader.records()));
-                if self.ledger.has_failed {
+                if self.ledger.has_failed() {
                     break;
                 }
             }
@@ -548,7 +503,6 @@ impl Reading {
     /// is the CPU time of the recorded processes, if the command that recorded knows it.
     pub fn finish(mut self, cpu_ns: Option<i64>) -> Result<ReadStream> {
         self.merge.all(|call| self.ledger.call(call));
-        self.ledger.flush();
         if self.processes.is_empty() {
             self.processes.push(Process {
                 number: 0,
@@ -564,9 +518,7 @@ impl Reading {
             });
         }
         let total_ns = self.cpu_total().max(cpu_ns);
-        drop(self.ledger);
-        let settled =
-            self.ledger_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let settled = self.ledger.finish()?;
         for (thread, events) in self.threads.iter_mut().zip(settled.events) {
             thread.events = events;
         }

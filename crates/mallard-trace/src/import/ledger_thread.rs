@@ -1,0 +1,65 @@
+//! The thread of the ledger, and the calls on their way to that thread.
+
+use crate::error::Result;
+use crate::ledger::{Call, Ledger, Message, Settled};
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::thread::JoinHandle;
+
+/// Calls that are sent to the ledger in one message. At most `BATCHES` messages wait.
+const BATCH: usize = 1 << 13;
+const BATCHES: usize = 16;
+
+/// A ledger that works in a thread of its own. Calls are collected and sent in batches.
+pub(super) struct LedgerThread {
+    messages: SyncSender<Message>,
+    batch: Vec<Call>,
+    has_failed: bool,
+    thread: JoinHandle<Result<Settled>>,
+}
+
+impl LedgerThread {
+    pub fn start(mut ledger: Ledger) -> Self {
+        let (messages, inbox) = sync_channel(BATCHES);
+        let thread = std::thread::spawn(move || {
+            for message in inbox {
+                ledger.take(message);
+                if ledger.has_failed() {
+                    break;
+                }
+            }
+            ledger.finish()
+        });
+        LedgerThread { messages, batch: Vec::with_capacity(BATCH), has_failed: false, thread }
+    }
+
+    #[inline]
+    pub fn call(&mut self, call: Call) {
+        self.batch.push(call);
+        if self.batch.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    /// Sends a message, after all earlier calls.
+    pub fn send(&mut self, message: Message) {
+        self.flush();
+        self.has_failed |= self.messages.send(message).is_err();
+    }
+
+    /// Whether the ledger has stopped because its tables could not be written.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Sends the last calls, and waits for the ledger and its tables.
+    pub fn finish(mut self) -> Result<Settled> {
+        self.flush();
+        drop(self.messages);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn flush(&mut self) {
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.has_failed |= self.messages.send(Message::Calls(batch)).is_err();
+    }
+}
