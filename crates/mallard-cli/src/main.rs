@@ -40,6 +40,7 @@ mod report;
 #[cfg(feature = "recordings")]
 mod rows;
 mod run;
+mod starter;
 #[cfg(feature = "recordings")]
 mod statistics;
 #[cfg(feature = "recordings")]

@@ -35,6 +35,7 @@ use crate::look;
 use crate::output::shell::quoted;
 use crate::output::units::percent;
 use crate::record::{self, part, unrecorded, Follow, Out, ServerWork, Streams};
+use crate::starter;
 use crate::trial::Conditions;
 use crate::turns::host::Host;
 use crate::turns::subject::Runner;
@@ -116,6 +117,7 @@ fn strategy(text: &str) -> Result<Strategy, String> {
 impl Command {
     /// Records if necessary, measures, and shows the advice.
     pub fn run(mut self) -> Result<ExitCode, Failure> {
+        starter::prepare();
         if !self.program.is_empty() {
             self.conditions = self.conditions.with_stdin()?;
         }

@@ -13,6 +13,7 @@ use crate::error::Failure;
 use crate::output::shell::quoted_path;
 use crate::output::units;
 use crate::parse::{bytes, window};
+use crate::starter;
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
 use std::ffi::OsString;
@@ -160,6 +161,7 @@ impl Command {
 
     /// Runs the program, and returns its exit status.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        starter::prepare();
         Ok(self.record()?.0)
     }
 

@@ -3,6 +3,7 @@
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED, NOT_FOUND};
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
+use crate::starter::{self, Program};
 use nix::libc;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -11,11 +12,11 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::low_level::siginfo::Cause;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,10 +86,17 @@ pub fn stdin_file() -> Option<PathBuf> {
     Some(if has_name { name } else { stdin.to_path_buf() })
 }
 
+/// The open files of `Streams`.
+struct Files {
+    stdin: Option<File>,
+    out: Out,
+    null: File,
+}
+
 impl Streams {
-    fn apply(&self, command: &mut Command, path: &Path) -> Result<(), Failure> {
-        if let Some(file) = &self.stdin {
-            let open = std::fs::File::open(file).map_err(|e| {
+    fn open(&self, path: &Path) -> Result<Files, Failure> {
+        let open = |file: &PathBuf| {
+            File::open(file).map_err(|e| {
                 let shown = file.display();
                 let what = format!("cannot read {shown}: {}", e.to_string().to_lowercase());
                 Failure::new(
@@ -97,20 +105,23 @@ impl Streams {
                     format!("ls -l {}", quoted_path(file)),
                 )
                 .with_status(MALLARD_FAILED)
-            })?;
-            command.stdin(open);
-        }
+            })
+        };
+        let stdin = self.stdin.as_ref().map(open).transpose()?;
+        let null = File::options().write(true).open("/dev/null").map_err(|e| refused(path, &e))?;
+        Ok(Files { stdin, out: self.out, null })
+    }
+}
+
+impl Files {
+    /// The stdin, stdout and stderr of the program. `own` are those of this process.
+    fn instead_of<'a>(&'a self, own: [BorrowedFd<'a>; 3]) -> [BorrowedFd<'a>; 3] {
+        let stdin = self.stdin.as_ref().map_or(own[0], |file| file.as_fd());
         match self.out {
-            Out::Same => {}
-            Out::Stderr => {
-                let stderr = io::stderr().as_fd().try_clone_to_owned();
-                command.stdout(stderr.map_err(|e| refused(path, &e))?);
-            }
-            Out::Nowhere => {
-                command.stdout(Stdio::null()).stderr(Stdio::null());
-            }
+            Out::Same => [stdin, own[1], own[2]],
+            Out::Stderr => [stdin, own[2], own[2]],
+            Out::Nowhere => [stdin, self.null.as_fd(), self.null.as_fd()],
         }
-        Ok(())
     }
 }
 
@@ -149,12 +160,19 @@ impl Running {
             preload.push(":");
             preload.push(more);
         }
-        use std::os::unix::process::CommandExt;
-        let mut command = Command::new(path);
-        command.arg0(name).args(arguments).env("LD_PRELOAD", preload).env("MALLARD_RING", ring);
-        streams.apply(&mut command, path)?;
-        let child = command.spawn().map_err(|e| refused(path, &e))?;
-        let process = Pid::from_raw(child.id() as i32);
+        let variables =
+            [("LD_PRELOAD".into(), Some(preload)), ("MALLARD_RING".into(), Some(ring.into()))];
+        let files = streams.open(path)?;
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        let own = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let process = starter::start(&Program {
+            path,
+            words: std::iter::once(name).chain(arguments.iter().map(OsString::as_os_str)).collect(),
+            variables: &variables,
+            streams: files.instead_of(own),
+            is_measured: false,
+        })
+        .map_err(|e| refused(path, &e))?;
         let end = end_descriptor(process);
         Ok(Running { process, end, signals, has_ended, was_interrupted: false })
     }

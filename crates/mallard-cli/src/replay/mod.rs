@@ -21,6 +21,7 @@ use crate::allocators::{Wanted, SYNTAX};
 use crate::error::Failure;
 use crate::look;
 use crate::output::shell::quoted;
+use crate::starter;
 use crate::turns::host::Host;
 use crate::turns::timing::Timing;
 use crate::verdict;
@@ -118,6 +119,7 @@ fn strategies(text: &str) -> Result<Strategies, String> {
 impl Command {
     /// Replays, and shows what was measured.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        starter::prepare();
         let trace = look::open(&self.name)?;
         if let Some(file) = &self.write {
             return self.write_stream(&trace, file);

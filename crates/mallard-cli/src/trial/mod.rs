@@ -20,6 +20,7 @@ use crate::record::{bound, names};
 #[cfg(feature = "recordings")]
 use crate::replay;
 use crate::run::refuse_unswitchable;
+use crate::starter;
 use crate::turns::host::Host;
 use crate::turns::subject::Subject;
 #[cfg(feature = "recordings")]
@@ -82,6 +83,7 @@ pub struct Command {
 impl Command {
     /// Measures, and shows the result.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        starter::prepare();
         if self.list {
             return list(self.options.timing.json);
         }

@@ -8,6 +8,7 @@ use crate::output::terminal::{plain_table, say};
 use crate::output::units::{bytes, count, percent, plural, time};
 #[cfg(feature = "recordings")]
 use crate::replay::Savings;
+use crate::starter;
 use crate::turns::blocks::shown;
 use crate::turns::measured::Measured;
 use crate::turns::subject::{Figures, Subject};
@@ -454,10 +455,11 @@ pub fn is_open(of: &Judgement) -> bool {
     of.verdict == Verdict::NotMeasurable && !is_dropped(of)
 }
 
-/// The smallest peak that can be measured. Between fork and exec, a process has a copy of this
-/// process's anonymous memory, and this copy counts as a part of the peak.
+/// The smallest peak that can be measured, in bytes. Between fork and exec, a process has a copy of the
+/// anonymous memory of the process that made it, and this copy counts as a part of the peak.
 pub fn floor() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let maker = starter::process().map_or("self".to_string(), |process| process.to_string());
+    let status = std::fs::read_to_string(format!("/proc/{maker}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
     kib.unwrap_or(0.0) * 1024.0

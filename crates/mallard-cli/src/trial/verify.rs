@@ -8,6 +8,7 @@ use super::RECORD;
 use crate::error::Failure;
 use crate::output::shell::{own_assignments, quoted_words};
 use crate::record::find_program;
+use crate::starter;
 use crate::turns::host::Host;
 use crate::turns::subject::Subject;
 use std::ffi::OsString;
@@ -43,6 +44,7 @@ pub struct Command {
 impl Command {
     /// Measures, and shows what was measured.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        starter::prepare();
         let before = subject("before", &self.before)?;
         let after = subject("after", &self.after)?;
         #[cfg(feature = "recordings")]

@@ -6,21 +6,19 @@ use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
 use crate::record::launch::{end_descriptor, reap, refused, Ended};
+use crate::starter::{self, Program};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
-use nix::libc;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{killpg, Signal};
 use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
-use nix::unistd::Pid;
+use nix::unistd::{pipe2, Pid};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -163,31 +161,29 @@ pub struct Child {
 impl Child {
     /// Starts a process in a process group of its own.
     pub fn start(start: &Start) -> Result<Child, Failure> {
-        let failed = |e: &io::Error| refused(&start.path, e);
-        let mut command = Command::new(&start.path);
-        command.arg0(&start.words[0]).args(&start.words[1..]);
-        for (name, value) in &start.variables {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.stdin(match &start.stdin {
-            Some(path) => Stdio::from(File::open(path).map_err(|e| unreadable(path, &e))?),
-            None => Stdio::null(),
-        });
-        let sink = || if start.captures { Stdio::piped() } else { Stdio::null() };
-        command.stdout(sink()).stderr(sink()).process_group(0);
-        die_with_parent(&mut command);
+        let failed = |e: io::Error| refused(&start.path, &e);
+        let null = File::options().read(true).write(true).open("/dev/null").map_err(failed)?;
+        let stdin = match &start.stdin {
+            Some(path) => Some(File::open(path).map_err(|e| unreadable(path, &e))?),
+            None => None,
+        };
+        let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(|e| failed(e.into()));
+        let pipes = if start.captures { vec![pipe()?, pipe()?] } else { Vec::new() };
+        let sink = |index: usize| pipes.get(index).map_or(null.as_fd(), |(_, write)| write.as_fd());
         let begin = Instant::now();
-        let mut child = command.spawn().map_err(|e| failed(&e))?;
-        let out = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-        let errors = child.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-        let process = Pid::from_raw(child.id() as i32);
+        let process = starter::start(&Program {
+            path: &start.path,
+            words: start.words.iter().map(OsString::as_os_str).collect(),
+            variables: &start.variables,
+            streams: [stdin.as_ref().unwrap_or(&null).as_fd(), sink(0), sink(1)],
+            is_measured: true,
+        })
+        .map_err(failed)?;
+        let mut read = pipes.into_iter().map(|(read, _)| File::from(read));
         let started = Child {
             process,
             end: end_descriptor(process),
-            pipes: [out, errors],
+            pipes: [read.next(), read.next()],
             begin,
             is_reaped: false,
             library: start.library.clone(),
@@ -197,7 +193,7 @@ impl Child {
             seen: Seen::Unknown,
         };
         for pipe in started.pipes.iter().flatten() {
-            fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|e| failed(&e.into()))?;
+            fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|e| failed(e.into()))?;
         }
         Ok(started)
     }
@@ -321,21 +317,6 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let error = error.to_string().to_lowercase();
     let what = format!("cannot read {shown}, which --stdin names: {error}");
     Failure::new(what, "the program did not run", format!("ls -l {}", quoted_path(path)))
-}
-
-/// Makes the kernel kill the process when mallard ends.
-///
-/// Because of `pre_exec`, the standard library also uses fork instead of vfork. After a vfork, the
-/// kernel would count the memory of mallard in the peak of the process.
-#[allow(unsafe_code)]
-fn die_with_parent(command: &mut Command) {
-    let set = || {
-        // SAFETY: the call has no pointers.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        Ok(())
-    };
-    // SAFETY: the function makes one system call, which is allowed between fork and exec.
-    unsafe { command.pre_exec(set) };
 }
 
 /// How a process ended, in words.

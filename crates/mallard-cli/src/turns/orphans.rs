@@ -5,6 +5,7 @@
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
+use crate::starter;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -40,9 +41,11 @@ pub fn kill_all(program: Pid) {
     while orphans(program).iter().filter(|process| end(process)).count() > 0 {}
 }
 
-/// The children of this process without `program`. Empty if the kernel does not list children.
+/// The children of this process without `program` and the starter. Empty if the kernel does not list
+/// children.
 fn orphans(program: Pid) -> Vec<Pid> {
-    children(Pid::this()).into_iter().filter(|process| *process != program).collect()
+    let known = [Some(program), starter::process()];
+    children(Pid::this()).into_iter().filter(|process| !known.contains(&Some(*process))).collect()
 }
 
 /// All running descendants of a process: its children, their children, and so on.
