@@ -89,7 +89,7 @@ pub struct Command {
     /// be used after their end: for the function of --region, or else for the whole program.
     #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
     force: Option<Strategy>,
-    /// Another recording of the program, with another input. A card asks to drop memory at once only
+    /// Another recording of the program, with another input. A card advises a wink-out only
     /// if no block outlived its call there either. By default, the program is recorded again.
     #[arg(long, value_name = "NAME")]
     again: Option<PathBuf>,

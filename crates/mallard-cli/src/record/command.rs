@@ -123,7 +123,7 @@ pub enum Follow {
 enum OnFull {
     /// The thread waits. No event is lost.
     Block,
-    /// Events are dropped and counted.
+    /// The thread goes on. Events are lost, and counted.
     Drop,
 }
 
