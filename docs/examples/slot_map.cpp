@@ -83,9 +83,18 @@ void several_threads()
     assert(found);
 }
 
+void default_key()
+{
+    mallard::slot_map<std::string> players;
+    mallard::key32 const key = players.insert("duck");
+    players.erase(key);
+    assert(players.get(key) == nullptr); // a stale key finds nothing
+}
+
 int main()
 {
     one_thread();
+    default_key();
     other_places();
     several_threads();
 }
