@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Tests of answers.py."""
+"""Tests of answers.py and rows.py."""
 import sys
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parent))
 import answers  # noqa: E402
+import rows  # noqa: E402
 
 
 def advice(action, strategy=None, function=None, saving=0.2, matrix=(), verdict="change"):
     card = {"action": action, "strategy": strategy, "site": None, "saving": {"total": {"saving": saving, "low": 0.1, "high": 0.3}},
             "region": {"function": function} if function else None}
-    return {"verdict": verdict, "cards": [card], "matrix": list(matrix)}
+    return {"verdict": verdict, "cards": [card], "matrix": list(matrix), "took_s": 1}
 
 
 def is_right(line, given):
@@ -116,6 +118,27 @@ class Answers(unittest.TestCase):
             return {"name": "mallard", "saving": saving, "verdict": verdict, "measured_by": by, "predicted": {"low": 0.1, "high": 0.3}}
         given = advice("switch", matrix=[row(0.2), row(0.4), row(0.2, "loss"), row(0.2, by="replay")])
         self.assertEqual(list(answers.of_mallocs(given)), [True, False])
+
+    def test_rows_count_answers_and_have_the_prediction_beside_the_measurement(self):
+        matrix = [{"name": "AS4 in f", "region": "f", "saving": 0.3, "expected": {"low": 0.2, "high": 0.6}},
+                  {"name": "mallard", "saving": 0.29}]
+        right, level = advice("convert", "AS4", "f", 0.3, matrix), advice("switch", matrix=matrix)
+        level["cards"][0]["allocator"] = "mallard"
+        wrong, undecided = advice("leave"), advice("leave")
+        undecided["verdict"] = "undecided"
+        def program(name, line, advices, verified=None):
+            return SimpleNamespace(name=name, expected=answers.parse(f"// advises: {line}"), advices=advices, verified=verified,
+                                   used=[SimpleNamespace(ru_maxrss=1)], predicted=lambda: (0.2, 0.6))
+        known = program("p", "convert AS4 in f", [right, level, wrong, undecided], {"saving": 0.4, "low": 0.3, "high": 0.5})
+        leave = program("q", "leave", [advice("leave", verdict="leave"), right])
+        found = {(case, metric): figure for case, _, metric, figure in rows.all_rows([known, leave])}
+        of = {metric: figure["median"] for (case, metric), figure in found.items() if case == "all"}
+        self.assertEqual(of, {"right_answers": 3, "wrong_answers": 2, "undecided_answers": 1, "equal_switches": 1,
+                              "false_changes": 1})
+        self.assertEqual(found["p", "measured_saving"]["median"], 0.4)
+        predicted = found["p", "predicted_saving"]
+        self.assertEqual((predicted["low"], predicted["high"], predicted["median"]), (0.2, 0.6, 0.4))
+        self.assertNotIn(("q", "measured_saving"), found)
 
 
 if __name__ == "__main__":

@@ -50,17 +50,48 @@ def stages(known):
         yield stage, metric, values
 
 
+def count(number, runs):
+    return {"median": number, "low": None, "high": None, "runs": runs}
+
+
+def answer_counts(knowns):
+    """Yields (metric, figures) of all answers to programs. Some right answers are equal switches: another malloc that
+    saves as much as the expected change."""
+    pairs = [(known, advice) for known in knowns for advice in known.advices]
+    judged = [answers.judge(known.expected, advice) for known, advice in pairs]
+    yield "right_answers", count(sum(one.is_right for one in judged), len(pairs))
+    yield "wrong_answers", count(sum(not one.is_right and not one.is_undecided for one in judged), len(pairs))
+    yield "undecided_answers", count(sum(one.is_undecided for one in judged), len(pairs))
+    equal = sum(one.is_right and answers.is_level_switch(known.expected, advice)
+                for one, (known, advice) in zip(judged, pairs))
+    yield "equal_switches", count(equal, len(pairs))
+    left = [advice["verdict"] == "change" for known, advice in pairs if known.expected.is_leave]
+    if left:
+        yield "false_changes", count(sum(left), len(left))
+
+
+def savings(known):
+    """Yields (metric, figures) of the change that the advised form of a program makes: the saving that was measured,
+    and the interval that the last advice predicted, with its middle."""
+    yield "measured_saving", {**{key: known.verified[key] for key in ("low", "high")},
+                              "median": known.verified["saving"], "runs": 1}
+    low, high = known.predicted()
+    if low is not None:
+        yield "predicted_saving", {"median": (low + high) / 2, "low": low, "high": high, "runs": 1}
+
+
 def all_rows(programs):
     """Yields (case, contender, metric, figures)."""
     for known in programs:
         for stage, metric, values in stages(known):
             yield known.name, stage, metric, figures(values)
-    wrong = sum(not judged.is_right and not judged.is_undecided
-                for known in programs for judged in (answers.judge(known.expected, a) for a in known.advices))
-    undecided = sum(advice["verdict"] == "undecided" for known in programs for advice in known.advices)
-    for metric, count in (("wrong_answers", wrong), ("undecided_answers", undecided)):
-        yield "all", "advise", metric, {"median": count, "low": None, "high": None,
-                                        "runs": sum(len(known.advices) for known in programs)}
+        for metric, counted in answer_counts([known]):
+            yield known.name, "advise", metric, counted
+        if known.verified:
+            for metric, figure in savings(known):
+                yield known.name, "advised", metric, figure
+    for metric, counted in answer_counts(programs):
+        yield "all", "advise", metric, counted
 
 
 def print_all(programs):
