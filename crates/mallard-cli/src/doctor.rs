@@ -5,6 +5,7 @@ use crate::error::status::CANNOT_RECORD;
 use crate::error::Failure;
 use crate::output::shell::{as_called, quoted, quoted_path};
 use crate::output::terminal::say;
+use crate::parts::RECORDER;
 use crate::record;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -89,7 +90,7 @@ fn line(check: &Check) -> String {
 }
 
 fn recorder() -> Check {
-    match record::find_recorder() {
+    match RECORDER.find("nothing was started") {
         Ok(path) => ok(format!("the recorder is {}", path.display())),
         Err(failure) => refused(failure.what(), failure.help()),
     }

@@ -30,6 +30,7 @@ mod output;
 mod pages;
 mod panics;
 mod parse;
+mod parts;
 #[cfg(feature = "recordings")]
 mod query;
 mod record;

@@ -260,9 +260,7 @@ fn limits_of_the_system_are_told_before_the_program_starts() {
 #[ignore = "needs the recorder; ./x test has it"]
 fn an_installed_command_finds_its_recorder() {
     let folder = Folder::new();
-    for place in ["bin", "lib/mallard"] {
-        fs::create_dir_all(folder.path(place)).unwrap();
-    }
+    fs::create_dir_all(folder.path("bin")).unwrap();
     let mallard = folder.path("bin/mallard");
     fs::copy(support::MALLARD, &mallard).unwrap();
     let ran = |recorder: Option<&str>| {
@@ -275,8 +273,34 @@ fn an_installed_command_finds_its_recorder() {
     ran(Some("/no/such")).refuses(125, "which MALLARD_RECORDER names, cannot be used");
     ran(Some("/etc/passwd")).refuses(125, "it is no library");
     let recorder = std::env::var_os("MALLARD_RECORDER").unwrap();
-    fs::copy(recorder, folder.path("lib/mallard/libmallard-record.so")).unwrap();
-    assert_eq!(ran(None).status(), 0);
+    let debian = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+    for place in [debian.as_str(), "lib64", "lib"] {
+        let place = folder.path(place).join("mallard");
+        fs::create_dir_all(&place).unwrap();
+        fs::copy(&recorder, place.join("libmallard-record.so")).unwrap();
+        assert_eq!(ran(None).status(), 0, "{}", place.display());
+        fs::remove_dir_all(place).unwrap();
+    }
+}
+
+#[test]
+fn an_installed_command_without_its_parts_says_what_installs_them() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("bin")).unwrap();
+    let mallard = folder.path("bin/mallard");
+    fs::copy(support::MALLARD, &mallard).unwrap();
+    let says = |words: &[&str], component: &str| {
+        let mut command = folder.command(mallard.to_str().unwrap());
+        for variable in ["MALLARD_RECORDER", "MALLARD_REPLAY", "MALLARD_MALLOC"] {
+            command.env_remove(variable);
+        }
+        let prefix = folder.path("").canonicalize().unwrap();
+        let install = format!("--prefix {} --component {component}", prefix.display());
+        let ran = support::Ran(command.args(words).output().unwrap());
+        ran.refuses(125, &format!("help: cmake --install BUILD {install}, or MALLARD_"));
+    };
+    says(&["record", "--", "true"], "record");
+    says(&["try", "--allocator", "mallard", "--", "true"], "malloc");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Entry, Kind};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
-use crate::record::must_be_library;
+use crate::parts::{in_builds, library_folders, malloc, must_be_library};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -15,11 +15,11 @@ pub fn of(entry: &Entry) -> Result<Option<PathBuf>, Failure> {
         Kind::Libc | Kind::Tunable => return Ok(None),
         Kind::Debian => in_system(&entry.library),
         Kind::Crate => {
-            first(from_build("bench/peers/release", &entry.library)).or(in_system(&entry.library))
+            first(in_builds("bench/peers/release", &entry.library)).or(in_system(&entry.library))
         }
         Kind::Mallard => match std::env::var_os("MALLARD_MALLOC") {
             Some(path) => return named(Path::new(&path)).map(Some),
-            None => first(ours(&entry.library)),
+            None => first(malloc(&entry.library).places()),
         },
     };
     found.map(Some).ok_or_else(|| {
@@ -29,7 +29,7 @@ pub fn of(entry: &Entry) -> Result<Option<PathBuf>, Failure> {
                 "./x bench programs --smoke builds it in a checkout, or --allocator {0}=/path/to/lib{0}.so",
                 entry.name.split('-').next().unwrap_or_default()
             ),
-            _ => "./x build release in a checkout, or MALLARD_MALLOC=/path/to/libmallard.so".to_string(),
+            _ => malloc(&entry.library).help(),
         };
         let what = format!("the library of {} was not found: {}", entry.name, entry.library);
         Failure::new(what, "nothing was started", help).with_status(MALLARD_FAILED)
@@ -70,14 +70,10 @@ pub fn named(library: &Path) -> Result<PathBuf, Failure> {
 fn in_system(name: &str) -> Option<PathBuf> {
     let cached = cache().iter().find(|(known, _)| known == name).map(|(_, path)| path.clone());
     let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let usual = [
-        "/usr/local/lib",
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib64",
-        "/usr/lib",
-    ];
-    let folders = std::env::split_paths(&listed).chain(usual.iter().map(PathBuf::from));
+    let usual = ["/usr/local", "/usr"]
+        .into_iter()
+        .flat_map(|prefix| library_folders().map(|folder| Path::new(prefix).join(folder)));
+    let folders = std::env::split_paths(&listed).chain(usual);
     first(
         std::iter::empty()
             .chain(cached)
@@ -85,8 +81,8 @@ fn in_system(name: &str) -> Option<PathBuf> {
     )
 }
 
-fn first(mut paths: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
-    paths.find(|path| path.canonicalize().and_then(must_be_library).is_ok())
+fn first(paths: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    paths.into_iter().find(|path| path.canonicalize().and_then(must_be_library).is_ok())
 }
 
 /// The names and paths in the cache of the dynamic linker.
@@ -107,28 +103,6 @@ fn parse_cache(text: &str) -> Vec<(String, PathBuf)> {
     let lines = lines.filter(|(name, _)| name.contains("64"));
     let first_word = |name: &str| name.split(' ').next().unwrap_or_default().to_string();
     lines.map(|(name, path)| (first_word(name), PathBuf::from(path))).collect()
-}
-
-fn program() -> PathBuf {
-    std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default()
-}
-
-fn up(levels: usize) -> PathBuf {
-    program().ancestors().nth(levels).unwrap_or(Path::new("/")).to_path_buf()
-}
-
-/// Returns the paths at which a library may be in the build folders of the checkout of this program.
-fn from_build<'a>(folder: &'a str, library: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-    let presets = ["release", "bench", "dev"];
-    presets.into_iter().map(move |preset| up(3).join(preset).join(folder).join(library))
-}
-
-/// The paths at which Mallard's malloc may be: beside this program if it is installed, or in a
-/// checkout.
-fn ours(library: &str) -> impl Iterator<Item = PathBuf> + '_ {
-    let installed = ["lib/mallard", "lib64/mallard", "lib/x86_64-linux-gnu/mallard"];
-    let installed = installed.into_iter().map(move |folder| up(2).join(folder).join(library));
-    installed.chain(from_build("src/malloc", library))
 }
 
 #[cfg(test)]

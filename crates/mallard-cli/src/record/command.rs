@@ -6,13 +6,14 @@ use super::serving::{ServerWork, Serving};
 use super::session::{Limits, Session, Start};
 use super::system::address_space_limit;
 use super::unrecorded::RecordedTime;
-use super::{library, names, program, summary, ticks, Streams};
+use super::{names, program, summary, ticks, Streams};
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::tell;
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
 use crate::output::units;
 use crate::parse::{bytes, window};
+use crate::parts::RECORDER;
 use crate::starter;
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
@@ -169,7 +170,7 @@ impl Command {
     pub fn record(self) -> Result<(ExitCode, Recorded), Failure> {
         let path = program::find(&self.program[0], "mallard record --")?;
         self.refuse_unrecordable(&path)?;
-        let recorder = library::find()?;
+        let recorder = RECORDER.find("the program was not started")?;
         let limit = address_space_limit(&"self");
         if let Some(limit) = limit.filter(|&limit| limit < ADDRESS_SPACE_MIN) {
             return Err(too_narrow(limit));

@@ -3,7 +3,7 @@
 //! The recorder, `libmallard-record.so`, is preloaded into the program. `ring` is the memory that the
 //! recorder and this command share. `session` reads the ring while the program runs and writes a
 //! stream; `serving` gives work to a server meanwhile. At the end, the library `mallard_trace` makes
-//! tables of the stream. `launch`, `library` and `program` find and start programs, and also serve
+//! tables of the stream. `launch` and `program` find and start programs, and also serve
 //! other commands.
 
 #[cfg(feature = "recordings")]
@@ -11,7 +11,6 @@ mod bound;
 #[cfg(feature = "recordings")]
 mod command;
 pub mod launch;
-mod library;
 #[cfg(feature = "recordings")]
 pub mod names;
 mod program;
@@ -37,7 +36,6 @@ pub use bound::{bound, part, shares, unrecorded};
 #[cfg(feature = "recordings")]
 pub use command::{Command, Follow, Recorded};
 pub use launch::{refused, stdin_file, Ended, Out, Streams};
-pub use library::{find as find_recorder, find_beside, must_be_library};
 pub use program::{examine, find as find_program, script, Finding};
 #[cfg(feature = "recordings")]
 pub use serving::ServerWork;

@@ -3,23 +3,15 @@
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::units::count;
-use crate::record::find_beside;
+use crate::parts::PLAYER;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Finds the player: by the variable MALLARD_REPLAY, beside this program if it is installed, or in
-/// the folder in which this program was built.
+/// Finds the player.
 pub fn find() -> Result<PathBuf, Failure> {
-    find_beside("MALLARD_REPLAY", "src/replay", "mallard-replay").map_err(|what| {
-        Failure::new(
-            what,
-            "nothing was replayed",
-            "./x build release in a checkout, or MALLARD_REPLAY=/path/to/mallard-replay",
-        )
-        .with_status(MALLARD_FAILED)
-    })
+    PLAYER.find("nothing was replayed")
 }
 
 /// If a replay has more than this many times the page faults of the program, the replay writes to
