@@ -1,4 +1,8 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(mallard_engine, doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(mallard_engine),
+    doc = "Mallard's global allocator on a target without its engine: the system's allocator."
+)]
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs says which feature each item needs

@@ -1,4 +1,5 @@
 //! Tests which types of this crate are `Send` and `Sync`.
+#![cfg(mallard_engine)]
 
 use mallard_malloc::{
     AnyThread, ClassStatistics, Heap, HeapStatistics, Limits, Mallard, OneThread, SharedHeap,

@@ -1,5 +1,5 @@
 //! Tests that C code in the process keeps its malloc without the feature `override`.
-#![cfg(not(feature = "override"))]
+#![cfg(all(mallard_engine, not(feature = "override")))]
 
 use mallard_malloc::{statistics, Mallard};
 

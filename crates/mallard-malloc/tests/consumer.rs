@@ -1,4 +1,5 @@
 //! Tests the package as its users get it: unpacked in a new project, without this repository.
+#![cfg(mallard_engine)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

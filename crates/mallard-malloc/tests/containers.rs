@@ -1,4 +1,5 @@
 //! Tests containers in heaps, with the traits of allocator-api2.
+#![cfg(mallard_engine)]
 
 use allocator_api2_02::boxed::Box;
 use allocator_api2_02::vec::Vec;

@@ -1,4 +1,5 @@
 //! Tests heaps in a program with another global allocator.
+#![cfg(mallard_engine)]
 
 use mallard_malloc::{deallocate, Heap, Limits};
 use std::alloc::Layout;

@@ -1,4 +1,5 @@
 //! Tests that the whole process uses Mallard's malloc with the feature `override`.
+#![cfg(mallard_engine)]
 
 use mallard_malloc::statistics;
 use std::ffi::{c_char, CStr};

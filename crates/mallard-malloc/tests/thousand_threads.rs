@@ -1,5 +1,6 @@
 //! Tests a thousand short threads, in a separate process: the statistics cover the whole
 //! process, and a thread that starts while another test forks gets a new cache.
+#![cfg(mallard_engine)]
 
 use mallard_malloc::{statistics, Mallard};
 use std::thread;

@@ -1,15 +1,17 @@
 //! Tests threads that start and end, and free blocks that other threads allocated.
 
-use mallard_malloc::{statistics, Mallard};
+use mallard_malloc::Mallard;
 use std::cell::RefCell;
-use std::sync::mpsc;
 use std::thread;
 
 #[global_allocator]
 static A: Mallard = Mallard;
 
+#[cfg(mallard_engine)]
 #[test]
 fn blocks_that_other_threads_free_are_used_again() {
+    use mallard_malloc::statistics;
+    use std::sync::mpsc;
     let (to_others, from_us) = mpsc::sync_channel::<Vec<Box<[u8; 200]>>>(4);
     let freeing = thread::spawn(move || from_us.iter().map(|batch| batch.len()).sum::<usize>());
     let mut taken_early = 0;

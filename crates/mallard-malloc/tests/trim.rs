@@ -1,4 +1,5 @@
 //! Tests `trim`. This test is alone in its process, so that no other test has idle memory.
+#![cfg(mallard_engine)]
 
 use mallard_malloc::{statistics, trim, Mallard};
 

@@ -1,5 +1,6 @@
 //! Tests the statistics of the whole process, in a program with another global allocator. The tests
 //! run one after the other, so the numbers are exact.
+#![cfg(mallard_engine)]
 
 use mallard_malloc::{statistics, Heap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
