@@ -159,7 +159,10 @@ void survive_each(std::size_t each, int error, std::size_t step)
         ASSERT_EQ(survives({.first = first, .each = each, .error = error}, each), "fine")
             << "first " << first << ", each " << each;
     std::printf("%zu calls, %zu points, %zu refused\n", count, points, counted.refused.load());
-    EXPECT_GE(counted.refused, points);
+    // The clock decides when idle memory is returned, so a run may make some calls less than the
+    // one that was counted, and end before the last points.
+    constexpr std::size_t not_reached_max = 3;
+    EXPECT_GE(counted.refused + not_reached_max, points);
 }
 
 TEST(engine_refusals, of_any_one_system_call_are_survived)
