@@ -320,6 +320,33 @@ fn a_forced_strategy_names_the_blocks_that_would_dangle() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_forced_strategy_is_no_advice_and_keeps_the_advice_that_there_is() {
+    let replayed = Replayed::new(DOCUMENTS);
+    let folder = &replayed.folder;
+    let wish = ["advise", "recorded", "--budget", "5s", "--region", "load_config", "--force"];
+    let json = |options: &[&str]| -> Value {
+        let ran = folder.mallard(options);
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+        serde_json::from_str(&ran.out()).unwrap()
+    };
+    let kept = || json(&["report", "recorded", "--json"])["advice"].clone();
+    let of_as3 = json(&[&wish[..], &["AS3", "--json"]].concat());
+    assert_eq!((&of_as3["verdict"], &of_as3["sentence"]), (&"forced".into(), &Value::Null));
+    assert!(of_as3["cards"].as_array().unwrap().is_empty(), "{of_as3}");
+    assert!(of_as3["next"].as_str().unwrap().starts_with("mallard report"), "{of_as3}");
+    json(&[&wish[..], &["AS4", "--json"]].concat());
+    assert_eq!(kept()["forced"]["name"], "AS4 in load_config");
+    json(&["advise", "recorded", "--budget", "5s", "--no-try", "--json"]);
+    let real = kept();
+    assert_eq!(real["forced"], Value::Null, "{real}");
+    let log = json(&[&wish[..], &["AS4", "--sarif"]].concat());
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!((&result["ruleId"], &result["level"]), (&"forced".into(), &"warning".into()));
+    assert_eq!(kept(), real);
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_function_that_is_no_region_is_refused() {
     let replayed = Replayed::new(DOCUMENTS);
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse"]);

@@ -71,6 +71,8 @@ pub struct Forced {
     pub name: String,
     /// Blocks that are used after they were winked out.
     pub dangling: u64,
+    /// The region of the strategy. `None` for the whole program.
+    pub region: Option<Region>,
     /// The sites with the most dangling blocks.
     pub sites: Vec<EscapeSite>,
     /// A function that allocates such a block.

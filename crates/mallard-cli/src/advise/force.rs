@@ -4,10 +4,14 @@
 use super::evidence::{Evidence, Forced};
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
+use crate::look::frames::in_words;
 use crate::output::shell::quoted_path;
+use crate::output::units::{bytes, plural};
 use crate::replay::Plays;
 use crate::turns::subject::Runner;
 use crate::turns::timing::Timing;
+use crate::turns::words::replayed;
+use mallard_trace::names::short;
 use mallard_trace::regions::{self, Limits, Region, Regions};
 use mallard_trace::replay::{Plan, Rule, Scope, Strategy};
 use mallard_trace::Trace;
@@ -72,9 +76,32 @@ pub fn force(
     evidence.forced = Some(Forced {
         name: plan.name,
         dangling,
+        region: region.cloned(),
         sites: region.map_or(Vec::new(), |region| region.escape_sites.clone()),
         from: accounted.rule.escape_from.clone(),
         played: outcome.played.into_iter().next().and_then(Result::ok),
     });
     Ok(())
+}
+
+/// The result of a strategy that the user asked for.
+pub fn wish(forced: &Forced) -> String {
+    let mut text = match &forced.played {
+        Some(played) => replayed(&in_words(&forced.name), &played.cpu, &played.memory) + "\n",
+        None => format!("{} could not be played.\n", in_words(&forced.name)),
+    };
+    if forced.dangling == 0 {
+        return text;
+    }
+    let blocks = plural(forced.dangling, "block");
+    text += &format!("A program with it would be wrong: {blocks} would be used after their end.\n");
+    for site in &forced.sites {
+        let name = in_words(&short(&site.function));
+        let blocks = plural(site.blocks, "block");
+        text += &format!("  {blocks}, {}, of {name}\n", bytes(site.bytes));
+    }
+    if let (true, Some(from)) = (forced.sites.is_empty(), &forced.from) {
+        text += &format!("  for example of {}\n", in_words(&short(from)));
+    }
+    text
 }

@@ -5,7 +5,9 @@
 //! makes its types from the schema in each build, with about twenty more crates.
 
 use super::card::Card;
-use super::code::Place;
+use super::code::{Library, Place};
+use super::evidence::{Evidence, Forced};
+use super::force::wish;
 use super::rules::{Action, RULES};
 use serde::Serialize;
 use serde_json::{json, Value};
@@ -15,6 +17,8 @@ use std::path::Path;
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// The name of the folder in which the command ran, as GitHub expects it.
 const FOLDER: &str = "%SRCROOT%";
+/// The rule of the result of a strategy that the user asked for.
+const FORCED: &str = "forced";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,20 +105,22 @@ struct ArtifactLocation {
     uri_base_id: Option<&'static str>,
 }
 
-/// The cards as a SARIF log. Paths of files below `folder` are relative to `folder`.
-pub fn log(cards: &[Card], folder: &Path) -> Value {
+/// The cards, or the result of a strategy that the user asked for, as a SARIF log. Paths of files below
+/// `folder` are relative to `folder`.
+pub fn log(evidence: &Evidence, cards: &[Card], folder: &Path) -> Value {
     let base = json!({"uri": format!("file://{}/", encoded(&folder.to_string_lossy()))});
+    let wishes = evidence.forced.iter().map(|forced| result_of_wish(forced, folder));
     let run = Run {
         tool: Tool {
             driver: Driver {
                 name: "mallard advise",
                 semantic_version: env!("CARGO_PKG_VERSION"),
-                rules: RULES.iter().map(descriptor).collect(),
+                rules: RULES.iter().map(descriptor).chain([of_wish()]).collect(),
             },
         },
         original_uri_base_ids: BTreeMap::from([(FOLDER, base)]),
         column_kind: "utf16CodeUnits",
-        results: cards.iter().map(|card| result(card, folder)).collect(),
+        results: wishes.chain(cards.iter().map(|card| result(card, folder))).collect(),
     };
     let log = Log { schema: SCHEMA, version: "2.1.0", runs: [run] };
     serde_json::to_value(log).expect("a log is plain")
@@ -135,6 +141,41 @@ fn descriptor(rule: &super::rules::Rule) -> Descriptor {
         },
         full_description: Message { text: rule.why.to_string() },
         default_configuration: json!({"level": kind_and_level(rule.action).1}),
+    }
+}
+
+/// The rule of the result of a strategy that the user asked for.
+fn of_wish() -> Descriptor {
+    let text = |text: &str| Message { text: text.to_string() };
+    Descriptor {
+        id: FORCED,
+        short_description: text("A strategy that --force asked for"),
+        full_description: text("The strategy was played whatever the evidence says. Blocks that would be used after their end are a fault."),
+        default_configuration: json!({"level": "note"}),
+    }
+}
+
+/// The result of a strategy that the user asked for. Blocks that would be used after their end make the
+/// program wrong, and so are a warning.
+fn result_of_wish(forced: &Forced, folder: &Path) -> Result {
+    let place = forced.region.as_ref().map(|of| Place {
+        function: of.shown.clone(),
+        file: of.file.clone(),
+        line: of.line,
+        library: Library::None,
+    });
+    let full = forced.region.as_ref().map(|of| of.function.as_str());
+    let is_wrong = forced.dangling > 0;
+    let what = format!("{FORCED}:{}", full.unwrap_or_default());
+    Result {
+        rule_id: FORCED,
+        rule_index: RULES.len(),
+        kind: if is_wrong { "fail" } else { "informational" },
+        level: if is_wrong { "warning" } else { "none" },
+        message: Message { text: wish(forced).trim_end().to_string() },
+        locations: place.iter().map(|place| location(full, place, folder)).collect(),
+        partial_fingerprints: BTreeMap::from([("actionAndFunction/v1", what)]),
+        properties: json!({"name": forced.name, "dangling": forced.dangling}),
     }
 }
 
@@ -162,15 +203,20 @@ fn result(card: &Card, folder: &Path) -> Result {
         kind,
         level,
         message: Message { text },
-        locations: card.place().map(|place| location(card, &place, folder)).into_iter().collect(),
+        locations: card.place().iter().map(|of| location(function(card), of, folder)).collect(),
         partial_fingerprints: BTreeMap::from([("actionAndFunction/v1", fingerprint(card))]),
         properties: serde_json::to_value(card).expect("a card is plain"),
     }
 }
 
-fn location(card: &Card, place: &Place, folder: &Path) -> Location {
-    let full = card.region.as_ref().map(|region| &region.function);
-    let full = full.or(card.site.as_ref().map(|site| &site.function));
+/// The function of a card by its full name.
+fn function(card: &Card) -> Option<&str> {
+    let function = card.region.as_ref().map(|region| region.function.as_str());
+    function.or(card.site.as_ref().map(|site| site.function.as_str()))
+}
+
+/// `full`: the full name of the function.
+fn location(full: Option<&str>, place: &Place, folder: &Path) -> Location {
     let file = place.file.as_deref().filter(|file| !file.is_empty());
     let line = place.line.filter(|&line| line > 0);
     Location {
@@ -213,9 +259,7 @@ fn encoded(path: &str) -> String {
 
 /// A text for the action and the function, which does not change when lines move.
 fn fingerprint(card: &Card) -> String {
-    let function = card.region.as_ref().map(|region| region.function.as_str());
-    let function = function.or(card.site.as_ref().map(|site| site.function.as_str()));
-    let what = function.or(card.allocator.as_deref()).unwrap_or_default();
+    let what = function(card).or(card.allocator.as_deref()).unwrap_or_default();
     format!("{}:{what}", card.action.word())
 }
 
@@ -265,7 +309,7 @@ mod tests {
     #[test]
     fn a_log_has_what_the_schema_requires() {
         for evidence in sample::all() {
-            let log = log(&cards(&evidence), Path::new("/home/ada/app"));
+            let log = log(&evidence, &cards(&evidence), Path::new("/home/ada/app"));
             check(&log);
         }
     }
@@ -275,7 +319,7 @@ mod tests {
         let mut evidence = sample::document();
         evidence.regions[0].file = Some("/home/ada/app/src/a b.cpp".to_string());
         let of = |evidence: &Evidence, folder| {
-            let log = log(&cards(evidence), Path::new(folder));
+            let log = log(evidence, &cards(evidence), Path::new(folder));
             log["runs"][0]["results"][0]["locations"][0]["physicalLocation"].clone()
         };
         let place = of(&evidence, "/home/ada/app");
@@ -293,13 +337,32 @@ mod tests {
     fn a_fingerprint_stays_when_lines_move() {
         let mut evidence = sample::document();
         let of = |evidence: &Evidence| {
-            log(&cards(evidence), Path::new("/"))["runs"][0]["results"][0]["partialFingerprints"]
-                .clone()
+            let log = log(evidence, &cards(evidence), Path::new("/"));
+            log["runs"][0]["results"][0]["partialFingerprints"].clone()
         };
         let before = of(&evidence);
         evidence.regions[0].line = Some(99);
         assert_eq!(of(&evidence), before);
         evidence.regions[0].function = "other".to_string();
         assert_ne!(of(&evidence), before);
+    }
+
+    #[test]
+    fn a_strategy_that_the_user_asked_for_is_a_result_and_a_fault_if_blocks_dangle() {
+        let of = |dangling| {
+            let forced = Some(sample::wish(dangling));
+            let evidence = Evidence { forced, ..sample::document() };
+            let log = log(&evidence, &[], Path::new("/"));
+            check(&log);
+            assert_eq!(log["runs"][0]["results"].as_array().unwrap().len(), 1);
+            log["runs"][0]["results"][0].clone()
+        };
+        let wrong = of(3);
+        assert_eq!((&wrong["ruleId"], &wrong["level"]), (&FORCED.into(), &"warning".into()));
+        let text = wrong["message"]["text"].as_str().unwrap();
+        assert!(text.contains("3 blocks would be used after their end"), "{text}");
+        let place = &wrong["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "render.cpp");
+        assert_eq!(of(0)["kind"], "informational");
     }
 }

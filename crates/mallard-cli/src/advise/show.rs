@@ -3,6 +3,7 @@
 use super::budget::{typable, Budget};
 use super::card::{self, cards, Card};
 use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
+use super::force::wish;
 use super::stages::Stages;
 use super::{sarif, typed};
 use crate::error::Failure;
@@ -13,7 +14,6 @@ use crate::output::terminal::say;
 use crate::output::units::{bytes, plural, time};
 use crate::report::ADVICE_FILE;
 use crate::turns::timing::Timing;
-use crate::turns::words::replayed;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::Strategy;
 use serde_json::{json, Value};
@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// The version of the JSON keys.
 const VERSION: u32 = 1;
+/// The verdict if the user asked for a strategy (--force): nothing else was looked at.
+const FORCED: &str = "forced";
 
 /// The advice on a program.
 pub struct Advice<'a> {
@@ -34,17 +36,28 @@ pub struct Advice<'a> {
 }
 
 impl Advice<'_> {
-    /// Makes the cards.
+    /// Makes the cards. There are none if the user asked for a strategy: no other change was looked at.
     pub fn new<'a>(evidence: &'a Evidence, budget: &Budget, stages: &'a Stages) -> Advice<'a> {
-        let (cards, taken) = (cards(evidence), budget.taken());
-        Advice { cards, evidence, budget: budget.all(), taken, stages }
+        let cards = if evidence.forced.is_some() { Vec::new() } else { cards(evidence) };
+        Advice { cards, evidence, budget: budget.all(), taken: budget.taken(), stages }
+    }
+
+    /// The verdict in one word.
+    fn verdict(&self) -> &'static str {
+        match self.evidence.forced {
+            Some(_) => FORCED,
+            None => card::verdict(&self.cards),
+        }
     }
 
     /// Saves the advice in the folder of the trace. If the folder cannot be written, the advice is
-    /// still shown.
+    /// still shown. The result of a strategy that the user asked for does not replace real advice.
     pub fn save(&self, folder: &Path, errors: &mut dyn Write) {
         let text = format!("{}\n", self.json());
         let path = folder.join(ADVICE_FILE);
+        if self.verdict() == FORCED && is_real_advice(&path) {
+            return;
+        }
         if let Err(failure) = write_whole(&path, true, |to| Ok(to.write_all(text.as_bytes())?)) {
             let _ = writeln!(errors, "mallard: the advice was not kept: {}", failure.what());
         }
@@ -54,7 +67,7 @@ impl Advice<'_> {
     pub fn show(&self, timing: &Timing, is_sarif: bool) -> Result<(), Failure> {
         if is_sarif {
             let folder = std::env::current_dir().unwrap_or_default();
-            return say(&format!("{}\n", sarif::log(&self.cards, &folder)));
+            return say(&format!("{}\n", sarif::log(self.evidence, &self.cards, &folder)));
         }
         if timing.json {
             return say(&format!("{}\n", self.json()));
@@ -67,8 +80,7 @@ impl Advice<'_> {
             text += &format!("{}\n", card::text(&self.cards));
         }
         // If nothing was decided, the card itself has the reasons.
-        let is_said = evidence.forced.is_none() && card::verdict(&self.cards) == "undecided";
-        if !is_said {
+        if self.verdict() != "undecided" {
             text.extend(
                 evidence.undecided.iter().map(|what| format!("  undecided: {}\n", in_words(what))),
             );
@@ -79,7 +91,7 @@ impl Advice<'_> {
             text += &self.not_again();
         }
         text += &format!("  next: {}\n", as_called(&self.next()));
-        if let (None, Some(card)) = (&evidence.forced, self.cards.first()) {
+        if let Some(card) = self.cards.first() {
             text += &format!("\n{}\n", card.sentence);
         }
         say(&text)
@@ -112,7 +124,7 @@ impl Advice<'_> {
     /// The command to type next: if nothing is decided, the one that records the whole run, or `mallard
     /// advise` with more time; otherwise the report.
     fn next(&self) -> String {
-        let is_open = card::verdict(&self.cards) == "undecided";
+        let is_open = self.verdict() == "undecided";
         if let (true, Some(again)) = (is_open, &self.evidence.records_all) {
             return again.clone();
         }
@@ -138,7 +150,7 @@ impl Advice<'_> {
             "version": VERSION,
             "name": program.trace,
             "program": program.command.as_ref().unwrap_or(&program.name),
-            "verdict": card::verdict(&self.cards),
+            "verdict": self.verdict(),
             "sentence": self.cards.first().map(|card| &card.sentence),
             "min_gain": evidence.min_gain,
             "budget_s": self.budget.as_secs_f64(),
@@ -160,6 +172,12 @@ impl Advice<'_> {
             "next": self.next(),
         })
     }
+}
+
+/// Whether a file has advice that was not made for a strategy that the user asked for.
+fn is_real_advice(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str::<Value>(&text).is_ok_and(|advice| advice["verdict"] != FORCED)
 }
 
 /// Figures of the recorded run.
@@ -313,6 +331,7 @@ fn finite(figure: f64) -> Option<f64> {
     Some(figure).filter(|figure| figure.is_finite())
 }
 
+/// The result of a strategy that the user asked for, as JSON.
 fn forced_json(forced: &Forced) -> Value {
     json!({
         "name": forced.name,
@@ -321,28 +340,6 @@ fn forced_json(forced: &Forced) -> Value {
         "cpu": forced.played.as_ref().map(|played| &played.cpu),
         "memory": forced.played.as_ref().map(|played| &played.memory),
     })
-}
-
-/// The result of a strategy that the user asked for, as JSON.
-fn wish(forced: &Forced) -> String {
-    let mut text = match &forced.played {
-        Some(played) => replayed(&in_words(&forced.name), &played.cpu, &played.memory) + "\n",
-        None => format!("{} could not be played.\n", in_words(&forced.name)),
-    };
-    if forced.dangling == 0 {
-        return text;
-    }
-    let blocks = plural(forced.dangling, "block");
-    text += &format!("A program with it would be wrong: {blocks} would be used after their end.\n");
-    for site in &forced.sites {
-        let name = in_words(&mallard_trace::names::short(&site.function));
-        let blocks = plural(site.blocks, "block");
-        text += &format!("  {blocks}, {}, of {name}\n", bytes(site.bytes));
-    }
-    if let (true, Some(from)) = (forced.sites.is_empty(), &forced.from) {
-        text += &format!("  for example of {}\n", in_words(&mallard_trace::names::short(from)));
-    }
-    text
 }
 
 #[cfg(test)]

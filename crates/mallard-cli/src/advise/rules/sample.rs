@@ -198,6 +198,18 @@ pub fn one_escapes() -> Evidence {
     evidence
 }
 
+/// The result of AS4 for the function of [`document`], if the user asked for it.
+pub fn wish(dangling: u64) -> Forced {
+    Forced {
+        name: "AS4 in render_document".to_string(),
+        dangling,
+        region: Some(region()),
+        sites: Vec::new(),
+        from: None,
+        played: None,
+    }
+}
+
 /// A program with a structure whose blocks come and go. `sizes` are the least and the largest.
 pub fn structure(sizes: (i64, i64)) -> Evidence {
     let rule = if sizes.0 == sizes.1 { "object-pool" } else { "multipool" };

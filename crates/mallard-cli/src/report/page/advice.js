@@ -5,7 +5,7 @@ const cards = advice?.cards ?? [];
 
 const languages = [["cpp_mallard", "C++ with Mallard"], ["cpp_pmr", "C++ with std::pmr"], ["c", "C with Mallard"], ["rust", "Rust"]];
 const verdictWords = {
-  change: "Something to change", leave: "Nothing to change", undecided: "Not decided",
+  change: "Something to change", leave: "Nothing to change", undecided: "Not decided", forced: "Played as asked",
 };
 
 // The source position of a region or a site: render.cpp:40.
