@@ -61,6 +61,48 @@ int main(void) {
 }
 "#;
 
+/// A program whose function `keep_all` keeps two blocks of each of six functions, and frees all others.
+const KEEPER: &str = r#"
+#include <stdlib.h>
+static void* volatile kept[12];
+#define MAKER(name) __attribute__((noinline)) static void* name(void) { void* volatile p = malloc(40); return p; }
+MAKER(first) MAKER(second) MAKER(third) MAKER(fourth) MAKER(fifth) MAKER(sixth)
+__attribute__((noinline)) static void keep_all(int at) {
+    kept[at] = first(); kept[at + 1] = second(); kept[at + 2] = third();
+    kept[at + 3] = fourth(); kept[at + 4] = fifth(); kept[at + 5] = sixth();
+    for (int i = 0; i < 50; ++i) free(first());
+}
+int main(void) {
+    keep_all(0);
+    keep_all(6);
+    return kept[3] == 0;
+}
+"#;
+
+/// A program whose marked function `next_line` keeps its line until the next call. The last call for a
+/// file frees the last line.
+const MARKED: &str = r#"
+#include <mallard/trace/region.h>
+#include <stdlib.h>
+static void* volatile line;
+__attribute__((noinline)) static void next_line(int left) {
+    mallard_region_begin("next_line");
+    free(line);
+    line = left > 0 ? malloc(40) : 0;
+    mallard_region_end("next_line");
+}
+__attribute__((noinline)) static void read_file(int count) {
+    void* volatile buffers[60];
+    for (int i = 0; i < 60; ++i) buffers[i] = malloc(4000);
+    for (int i = 0; i < count; ++i) next_line(count - 1 - i);
+    for (int i = 0; i < 60; ++i) free(buffers[i]);
+}
+int main(void) {
+    for (int i = 0; i < 40; ++i) read_file(30);
+    return 0;
+}
+"#;
+
 /// Compiles a program, and returns the folder.
 fn program(source: &str) -> Folder {
     let folder = Folder::new();
@@ -316,6 +358,35 @@ fn a_forced_strategy_names_the_blocks_that_would_dangle() {
     // AS3 has no wink-out, so no block is used after its end.
     let text = folder.mallard(&[&wish[..], &["--force", "AS3"]].concat()).out();
     assert!(text.contains("With AS3 in load_config") && !text.contains("wrong"), "{text}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn dangling_blocks_of_more_functions_than_are_named_are_counted() {
+    let replayed = Replayed::new(KEEPER);
+    let wish = ["advise", "recorded", "--budget", "5s", "--region", "keep_all", "--force", "AS4"];
+    let text = replayed.folder.mallard(&wish).out();
+    assert!(text.contains("12 blocks would be used"), "{text}");
+    assert!(text.contains("  and 2 more blocks of other functions"), "{text}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_forced_strategy_ends_with_the_marked_calls_of_a_function() {
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+    let folder = Folder::new();
+    folder.compile("program", MARKED, &["-O1", include]);
+    let ran = folder.mallard(&["record", "-q", "-o", "recorded", "--", "./program"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let wish = ["advise", "recorded", "--budget", "5s", "--force", "AS4", "--json"];
+    let ran = folder.mallard(&[&wish[..], &["--region", "next_line"]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    // In stacks, all calls for one file look like one call that keeps nothing.
+    let escapes = |region: &Value| (region["ends"].clone(), region["escapes"].clone());
+    let twins: Vec<_> = advice["regions"].as_array().unwrap().iter().map(escapes).collect();
+    assert!(twins.contains(&("drained".into(), 0.into())), "{twins:?}");
+    assert_eq!(advice["forced"]["dangling"], 40 * 29, "{}", advice["forced"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! dangle.
 
 use super::evidence::{Evidence, Forced};
+use super::rules::condition::names;
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::look::frames::in_words;
@@ -13,14 +14,17 @@ use crate::turns::timing::Timing;
 use crate::turns::words::replayed;
 use mallard_trace::names::short;
 use mallard_trace::regions::{self, Limits, Region, Regions};
-use mallard_trace::replay::{Plan, Rule, Scope, Strategy};
+use mallard_trace::replay::{End, Plan, Rule, Scope, Strategy};
 use mallard_trace::Trace;
 
 /// Finds the regions of one function, however small they are.
 pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure> {
     let limits = Limits { least_share: 0.0, regions: usize::MAX, ..Limits::default() };
     let Regions { all, notes, .. } = regions::find(trace, limits)?;
-    let is_it = |region: &&Region| region.function == function || region.shown == function;
+    let is_mark = |region: &Region| region.ends == End::Exact && names(&region.function, function);
+    let is_it = |region: &&Region| {
+        region.function == function || region.shown == function || is_mark(region)
+    };
     let found: Vec<Region> = all.iter().filter(is_it).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
@@ -40,6 +44,12 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
     };
     let what = format!("no region of the trace is the function {function}");
     Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE))
+}
+
+/// The region of a function that hides no dangling block. The regions of a function differ in what ends
+/// their instances: the marks of the program are exact; without marks, the one with most escapes counts.
+pub fn truest(regions: &[Region]) -> Option<&Region> {
+    regions.iter().max_by_key(|region| (region.ends == End::Exact, region.escapes))
 }
 
 /// Plays a region, or the whole program, under a strategy that the user asked for, whatever the
@@ -100,8 +110,39 @@ pub fn wish(forced: &Forced) -> String {
         let blocks = plural(site.blocks, "block");
         text += &format!("  {blocks}, {}, of {name}\n", bytes(site.bytes));
     }
+    let rest = forced.dangling.saturating_sub(forced.sites.iter().map(|site| site.blocks).sum());
+    if !forced.sites.is_empty() && rest > 0 {
+        text += &format!("  and {} of other functions\n", plural(rest, "more block"));
+    }
     if let (true, Some(from)) = (forced.sites.is_empty(), &forced.from) {
         text += &format!("  for example of {}\n", in_words(&short(from)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::rules::sample;
+    use mallard_trace::regions::EscapeSite;
+
+    #[test]
+    fn the_marks_of_a_program_or_else_most_escapes_decide_which_blocks_dangle() {
+        let of = |ends, escapes| Region { ends, escapes, ..sample::region() };
+        let chosen = |regions: &[Region]| truest(regions).map(|of| (of.ends, of.escapes));
+        let stacks = [of(End::Drained, 0), of(End::Sure, 7)];
+        assert_eq!(chosen(&stacks), Some((End::Sure, 7)));
+        let marked = [&stacks[..], &[of(End::Exact, 3)]].concat();
+        assert_eq!(chosen(&marked), Some((End::Exact, 3)));
+        assert_eq!(chosen(&[]), None);
+    }
+
+    #[test]
+    fn the_named_dangling_blocks_and_the_rest_are_all_of_them() {
+        let site = |blocks| EscapeSite { node: 1, function: "f".to_string(), blocks, bytes: 9 };
+        let of =
+            |dangling| wish(&Forced { sites: vec![site(6), site(5)], ..sample::wish(dangling) });
+        assert!(of(15).ends_with("  and 4 more blocks of other functions\n"), "{}", of(15));
+        assert!(!of(11).contains("more block"), "{}", of(11));
+    }
 }

@@ -144,7 +144,8 @@ impl Command {
         let mut evidence = stages.time("regions", || self.evidence(&trace, &budget))?;
         if let Some(strategy) = self.force {
             let timing = self.timing.part(budget.left());
-            let region = self.region.as_ref().and_then(|_| evidence.regions.first()).cloned();
+            let region =
+                self.region.as_ref().and_then(|_| force::truest(&evidence.regions)).cloned();
             let runner = &budget.runner;
             stages.time("force", || {
                 force::force(&trace, &mut evidence, strategy, region.as_ref(), runner, &timing)

@@ -291,7 +291,7 @@ fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a
 }
 
 /// Whether a mark has the name of a function: `f` and `ns::f` for `int ns::f<…>[abi:cxx11]`.
-fn names(mark: &str, function: &str) -> bool {
+pub fn names(mark: &str, function: &str) -> bool {
     let mut depth = 0;
     let outside = |c: &char| {
         depth += i32::from(*c == '<');

@@ -203,6 +203,8 @@ function addWish(forced) {
     ? `A program with ${forced.name} would be wrong: ${blocks} would be used after their end.`
     : `With ${forced.name}, no block would be used after its end in the recorded run.`);
   for (const site of listOf(forced.sites)) write(add(box, "p", ""), `${plural(site.blocks, "block")}, ${bytes(site.bytes)}, of ${site.function}`);
+  const rest = forced.dangling - listOf(forced.sites).reduce((sum, site) => sum + site.blocks, 0);
+  if (rest > 0 && forced.sites?.length) write(add(box, "p", ""), `and ${plural(rest, "more block")} of other functions`);
 }
 
 // What limits the advice: time, the machine, and the recording.
