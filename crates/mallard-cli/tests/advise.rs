@@ -61,6 +61,22 @@ int main(void) {
 }
 "#;
 
+/// A program with a malloc of its own, which five functions call for objects of different sizes.
+const OWN_MALLOC: &str = r#"
+#include <stdlib.h>
+__attribute__((noinline)) static void* my_malloc(size_t bytes) { void* volatile p = malloc(bytes); return p; }
+#define MAKER(name, bytes) \
+    __attribute__((noinline)) static void* name(void) { void* volatile p = my_malloc(bytes); return p; }
+MAKER(make_node, 24) MAKER(make_name, 40) MAKER(make_text, 80) MAKER(make_list, 120) MAKER(make_table, 400)
+int main(void) {
+    for (int i = 0; i < 20000; ++i) {
+        void* all[5] = {make_node(), make_name(), make_text(), make_list(), make_table()};
+        for (int k = 0; k < 5; ++k) free(all[k]);
+    }
+    return 0;
+}
+"#;
+
 /// A program whose function `keep_all` keeps two blocks of each of six functions, and frees all others.
 const KEEPER: &str = r#"
 #include <stdlib.h>
@@ -153,6 +169,16 @@ fn a_region_is_found_and_replayed_beside_mallocs() {
     }
     let known = ["change", "leave", "undecided"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_malloc_of_the_program_itself_gets_no_pool() {
+    let advice = advised(&program(OWN_MALLOC), &["--budget", "10s", "--no-try"]);
+    let sites = advice["sites"].as_array().unwrap();
+    assert!(sites.iter().any(|site| site["function"] == "my_malloc"), "{advice}");
+    let is_of_it = |row: &&Value| row["label"].as_str().unwrap().contains("my_malloc");
+    assert_eq!(rows(&advice).iter().find(is_of_it), None);
 }
 
 #[test]

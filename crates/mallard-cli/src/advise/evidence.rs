@@ -161,8 +161,8 @@ pub struct Site {
     pub line: Option<u32>,
     /// The file of the program or library.
     pub module: String,
-    /// The innermost function of the call stack that is not of a standard library. A reader looks for
-    /// this function.
+    /// The innermost function of the call stack that is not of a standard library, and does not allocate
+    /// for its callers. A reader looks for this function.
     pub owner: Owner,
     /// The functions of the call stack, innermost first, in short form.
     pub stack: Vec<String>,
@@ -170,6 +170,8 @@ pub struct Site {
     pub figures: SiteRow,
     /// Whether its live bytes only grow until the end.
     pub is_growing: bool,
+    /// Whether the function allocates blocks of many sizes for many callers, as a malloc does.
+    pub passes_on: bool,
 }
 
 /// A function of the program that allocates, perhaps through functions of a standard library.

@@ -18,13 +18,17 @@ use mallard_trace::regions::{self, Limits, Region};
 use mallard_trace::trace::Stacks;
 use mallard_trace::{SiteRow, Trace};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The number of sites to keep for each property by which sites are ranked.
 const SITES: usize = 12;
 /// The number of functions to keep of each call stack.
 const DEPTH: usize = 12;
+/// A function with more callers than this, and blocks of more sizes than the next number, allocates for its
+/// callers: it is a malloc of the program's own, such as Perl_safesysmalloc, and fills no structure.
+const CALLERS_MAX: usize = 3;
+const SIZES_MAX: usize = 3;
 /// A shorter run is mostly the start of a process.
 const SHORT_NS: f64 = 10e6;
 
@@ -222,6 +226,7 @@ fn memory(manifest: &Manifest) -> Memory {
 /// sites.
 fn sites(trace: &Trace, stacks: &Stacks) -> Result<Vec<Site>, Failure> {
     let mut rows = trace.sites()?;
+    let passing = passing(rows.iter().filter_map(|row| call(row, stacks)));
     let growing: BTreeSet<i32> =
         trace.manifest().memory.growing.iter().take(SITES).map(|site| site.stack).collect();
     let mut kept: BTreeSet<i32> = growing.clone();
@@ -233,15 +238,42 @@ fn sites(trace: &Trace, stacks: &Stacks) -> Result<Vec<Site>, Failure> {
     }
     rows.retain(|site| kept.contains(&site.stack) && site.stack != 0);
     rows.sort_by_key(|site| (std::cmp::Reverse(site.call_ns), site.stack));
-    Ok(rows.into_iter().map(|row| site(row, stacks, &growing)).collect())
+    Ok(rows.into_iter().map(|row| site(row, stacks, &growing, &passing)).collect())
 }
 
-fn site(figures: SiteRow, stacks: &Stacks, growing: &BTreeSet<i32>) -> Site {
+/// A site as one call of its function: the function, the caller, and the least and the largest block.
+type Call<'a> = (&'a str, &'a str, [i64; 2]);
+
+/// The functions that allocate for their callers.
+fn passing<'a>(calls: impl Iterator<Item = Call<'a>>) -> BTreeSet<String> {
+    let mut seen: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<i64>)> = BTreeMap::new();
+    for (function, caller, of_blocks) in calls {
+        let (callers, sizes) = seen.entry(function).or_default();
+        callers.insert(caller);
+        sizes.extend(of_blocks);
+    }
+    seen.retain(|_, (callers, sizes)| callers.len() > CALLERS_MAX && sizes.len() > SIZES_MAX);
+    seen.into_keys().map(str::to_string).collect()
+}
+
+fn call<'a>(row: &SiteRow, stacks: &'a Stacks) -> Option<Call<'a>> {
+    let frames = without_wrappers(&stacks.functions(row.stack));
+    let caller = frames.get(1).map_or("", |frame| frame.function);
+    Some((frames.first()?.function, caller, [row.size_min, row.size_max]))
+}
+
+fn site(
+    figures: SiteRow,
+    stacks: &Stacks,
+    growing: &BTreeSet<i32>,
+    passing: &BTreeSet<String>,
+) -> Site {
     let frames = without_wrappers(&stacks.functions(figures.stack));
     let first = frames.first();
     let function = first.map_or("?", |frame| frame.function);
     let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
-    let own = frames.iter().find(|frame| !is_of_a_standard_library(frame.function)).or(first);
+    let is_own = |name: &str| !is_of_a_standard_library(name) && !passing.contains(name);
+    let own = frames.iter().find(|frame| is_own(frame.function)).or(first);
     let owner = own.map_or(Owner::default(), |frame| Owner {
         function: frame.function.to_string(),
         shown: short(frame.function),
@@ -258,6 +290,7 @@ fn site(figures: SiteRow, stacks: &Stacks, growing: &BTreeSet<i32>) -> Site {
         module: first.map_or(String::new(), |frame| frame.module.to_string()),
         stack: frames.iter().take(DEPTH).map(|frame| short(frame.function)).collect(),
         is_growing: growing.contains(&figures.stack),
+        passes_on: passing.contains(function),
         figures,
     }
 }
@@ -345,6 +378,19 @@ mod tests {
         manifest.totals.sites.bytes = 40 * PAGE_BYTES as i64;
         let faults = bound(&manifest, &[], None).faults.unwrap();
         assert!((faults - 50.0 * 1000.0 / 1e9).abs() < 1e-12, "{faults}");
+    }
+
+    #[test]
+    fn a_function_with_many_callers_and_many_sizes_allocates_for_its_callers() {
+        let of = |callers: usize, sizes: i64| {
+            let callers = (0..callers).map(|number| format!("caller{number}"));
+            let pairs: Vec<(String, i64)> = callers.zip((1..=sizes).cycle()).collect();
+            passing(pairs.iter().map(|(caller, size)| ("my_malloc", caller.as_str(), [*size; 2])))
+        };
+        assert!(of(4, 4).contains("my_malloc"));
+        // A function that makes one kind of object has many callers, and one that reads words has many sizes.
+        assert!(of(9, 3).is_empty() && of(3, 3).is_empty());
+        assert!(passing([("f", "g", [1, 9]), ("f", "h", [2, 8])].into_iter()).is_empty());
     }
 
     #[test]

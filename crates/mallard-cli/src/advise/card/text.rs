@@ -14,8 +14,8 @@ const WIDTH: usize = 98;
 /// The width of the names at the left.
 const NAMES: usize = 10;
 
-/// The text of all cards: the first in full, the others with only what a reader needs to act. The
-/// sentence of the first card is not in the text, because the command prints it last of all.
+/// The text of all cards: the first in full, the others without the parts of the saving and without other
+/// changes. The sentence of the first card is not in the text, because the command prints it last of all.
 pub fn text(cards: &[Card]) -> String {
     let Some((first, others)) = cards.split_first() else { return String::new() };
     let mut text = first.text();
@@ -37,9 +37,12 @@ impl Card {
         text + &self.end()
     }
 
-    /// The card without evidence, hazards and alternatives.
+    /// The card without the parts of the saving and without alternatives.
     fn short_text(&self) -> String {
-        self.head() + &self.memory_lines() + &entries("beware", &self.hazards) + &self.end()
+        let mut text = self.head() + &self.memory_lines();
+        text += &entries("because", &self.evidence);
+        text += &entries("beware", &self.hazards);
+        text + &self.end()
     }
 
     /// The action, its place, and the saving.

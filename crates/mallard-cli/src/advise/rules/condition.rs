@@ -118,8 +118,8 @@ impl Condition {
             UtilisationFrom(least) => utilisation(of) >= least,
             UtilisationBelow(limit) => utilisation(of) < limit,
             VariationUpTo(bits) => figures.v.value.is_some_and(|v| v <= bits),
-            OneSize => has_one_size(of),
-            SeveralSizes => !has_one_size(of),
+            OneSize => has_one_size(evidence, of),
+            SeveralSizes => !has_one_size(evidence, of),
             Blocks(least) => figures.allocs >= least,
             FreedFrom(share) => figures.frees as f64 >= share * allocs,
             NeverFreedFrom(share) => figures.live_allocs as f64 >= share * allocs,
@@ -323,8 +323,12 @@ fn utilisation(of: &Site) -> f64 {
     of.figures.u.value.unwrap_or(computed.min(1.0))
 }
 
-fn has_one_size(of: &Site) -> bool {
-    of.figures.size_min == of.figures.size_max
+/// Whether the function of a site makes blocks of one size only, on all of its call stacks: a plan gives
+/// all of them one pool.
+fn has_one_size(evidence: &Evidence, of: &Site) -> bool {
+    let size = of.figures.size_min;
+    let same = evidence.sites.iter().filter(|site| site.function == of.function);
+    same.chain([of]).all(|site| (site.figures.size_min, site.figures.size_max) == (size, size))
 }
 
 /// Live bytes at the end, summed over all growing sites of the function that owns a site.

@@ -86,8 +86,9 @@ fn sites(evidence: &Evidence) -> Vec<Proposal> {
         let applies = |rule: &&Rule| rule.applies(evidence, &Subject::Site(site));
         let is_new = |(other, _): &(usize, &Rule)| evidence.sites[*other].function != site.function;
         let is_named = !site.function.is_empty() && !is_unknown_in_a_library(site);
+        let is_structure = is_named && !site.passes_on;
         if let (true, true, Some(rule)) =
-            (is_named, found.iter().all(is_new), rules(About::Site).find(applies))
+            (is_structure, found.iter().all(is_new), rules(About::Site).find(applies))
         {
             found.push((place, rule));
         }

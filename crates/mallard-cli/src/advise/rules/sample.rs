@@ -107,6 +107,7 @@ pub fn site(sizes: (i64, i64)) -> Site {
             ..SiteRow::default()
         },
         is_growing: false,
+        passes_on: false,
     }
 }
 

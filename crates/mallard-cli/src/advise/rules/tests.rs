@@ -239,6 +239,21 @@ fn no_pool_is_proposed_for_a_place_without_a_name_in_a_library() {
 }
 
 #[test]
+fn a_function_that_makes_blocks_of_another_size_elsewhere_gets_no_pool_of_one_size() {
+    let mut evidence = sample::structure((48, 48));
+    evidence.sites.push(sample::site((64, 64)));
+    let rules: Vec<&str> = plans(&evidence).iter().map(|proposal| proposal.rule).collect();
+    assert_eq!(rules, ["multipool"]);
+}
+
+#[test]
+fn no_pool_is_proposed_for_a_function_that_allocates_for_its_callers() {
+    let mut evidence = sample::structure((48, 48));
+    evidence.sites[0].passes_on = true;
+    assert!(plans(&evidence).is_empty());
+}
+
+#[test]
 fn nothing_is_proposed_for_a_program_without_regions_and_sites() {
     assert!(plans(&sample::program()).is_empty());
 }
