@@ -259,6 +259,8 @@ pub struct Candidate {
     pub pages: Option<Judgement>,
     /// The saving of memory: of the heap by replay, of the resident memory by runs of the program.
     pub memory: Judgement,
+    /// How `memory` and `peak_bytes` were obtained. Runs of the program may measure the CPU time alone.
+    pub memory_by: By,
     /// The peak of the heap, or of the resident memory, before and after the change.
     pub peak_bytes: (u64, u64),
     /// The saving of memory after the last call, by replay. A malloc may keep this memory, or fail to

@@ -383,6 +383,7 @@ impl Measuring<'_, '_> {
                     replayed: None,
                     allocator: Some(played.allocator),
                     pages: Some(played.pages),
+                    memory_by: By::Replay,
                     memory: played.memory,
                     peak_bytes: played.peak_bytes,
                     memory_at_end: Some(played.memory_at_end),

@@ -245,6 +245,7 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
             replayed: known.as_ref().map(|of| of.cpu.clone()),
             allocator: known.as_ref().and_then(|of| of.allocator.clone()),
             pages: known.as_ref().and_then(|of| of.pages.clone()),
+            memory_by: if replayed.is_some() { By::Replay } else { By::Try },
             memory: replayed.map_or(memory.candidates[place].clone(), |of| of.memory.clone()),
             peak_bytes: replayed.map_or((peak(0), peak(column + 2)), |of| of.peak_bytes),
             memory_at_end: known.as_ref().and_then(|of| of.memory_at_end.clone()),

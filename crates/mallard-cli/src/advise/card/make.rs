@@ -137,6 +137,7 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
         measured_by: Some(of.by),
     };
     card.memory = Some(Memory {
+        measured_by: of.memory_by,
         before_bytes: of.peak_bytes.0,
         after_bytes: of.peak_bytes.1,
         saving: of.memory.saving,

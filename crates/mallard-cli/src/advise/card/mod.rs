@@ -183,7 +183,9 @@ pub struct Expected {
 /// The change of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// The peak before the change: of the heap in a replay, of the resident memory in runs.
+    /// How the peaks were measured: those of the heap in a replay, those of the resident memory in runs.
+    pub measured_by: By,
+    /// The peak before the change.
     pub before_bytes: u64,
     /// The peak after the change.
     pub after_bytes: u64,

@@ -253,6 +253,16 @@ fn more_memory_is_the_choice_of_the_user_if_it_is_much_as_a_share_and_in_bytes()
 }
 
 #[test]
+fn the_memory_of_a_replay_is_of_the_heap_even_if_runs_show_the_time() {
+    let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
+    assert!(first(&evidence).text().contains("MiB of the program instead of"));
+    evidence.candidates[0].memory_by = By::Replay;
+    let card = first(&evidence);
+    assert!(card.text().contains("MiB of the heap instead of"), "{}", card.text());
+    assert_eq!(serde_json::to_value(card).unwrap()["memory"]["measured_by"], "replay");
+}
+
+#[test]
 fn memory_that_is_kept_after_a_peak_is_measured_at_the_end() {
     let mut evidence = sample::fragmented();
     let of = &mut evidence.candidates[0];

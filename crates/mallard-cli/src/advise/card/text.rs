@@ -123,9 +123,9 @@ impl Card {
 
     fn memory_lines(&self) -> String {
         let Some(of) = &self.memory else { return String::new() };
-        let what = match self.saving.measured_by {
-            Some(By::Try) => "of the program",
-            _ => "of the heap",
+        let what = match of.measured_by {
+            By::Try => "of the program",
+            By::Replay | By::Account => "of the heap",
         };
         let (before, after) = (bytes(of.before_bytes), bytes(of.after_bytes));
         let Memory { saving, low, high, verdict, .. } = *of;

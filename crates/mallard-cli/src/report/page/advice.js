@@ -77,7 +77,7 @@ function addSavings(parent, lines) {
 function memoryWords(card) {
   const of = card.memory;
   if (!of) return "";
-  const what = card.saving?.measured_by === "try" ? "resident" : "of the heap";
+  const what = (of.measured_by ?? card.saving?.measured_by) === "try" ? "resident" : "of the heap";
   const isChange = of.verdict === "gain" || of.verdict === "loss";
   const change = isChange ? `, saved: ${interval(of)}` : "";
   return `${bytes(of.after_bytes)} ${what} at most instead of ${bytes(of.before_bytes)}: ${of.verdict}${change}`;
