@@ -18,8 +18,9 @@ const NOISE_TO_ACCEPT: f64 = 0.1;
 pub fn leave(evidence: &Evidence) -> String {
     let name = &evidence.program.name;
     let least = percent(evidence.min_gain);
-    let best = evidence.candidates.iter().map(|of| of.cpu.saving).filter(|s| s.is_finite());
-    let best = best.max_by(f64::total_cmp);
+    let measured = evidence.candidates.iter().map(|of| of.cpu.saving).filter(|s| s.is_finite());
+    let count = measured.clone().count();
+    let best = measured.max_by(f64::total_cmp);
     match (evidence.bound.share, best) {
         (Some(share), _) if share < evidence.min_gain => format!(
             "Leave the allocator of {name} as it is: all its work on memory takes at most {} of \
@@ -27,9 +28,9 @@ pub fn leave(evidence: &Evidence) -> String {
             percent(share)
         ),
         (Some(share), Some(best)) if best < evidence.min_gain => format!(
-            "Leave the allocator of {name} as it is: the best of {} that were measured saves {} of \
-             the CPU time, and a change counts from {least} on{}.",
-            plural(evidence.candidates.len() as u64, "change"),
+            "Leave the allocator of {name} as it is: {} saves {} of the CPU time, and a change counts \
+             from {least} on{}.",
+            best_of(count),
             percent(best.max(0.0)),
             most(share)
         ),
@@ -42,6 +43,14 @@ pub fn leave(evidence: &Evidence) -> String {
             "Leave the allocator of {name} as it is: no change was found that saves {least} of the \
              CPU time; the most that is possible is unknown."
         ),
+    }
+}
+
+/// The measured change that saves most, by the number of measured changes.
+fn best_of(count: usize) -> String {
+    match count {
+        1 => "the one change that was measured".to_string(),
+        _ => format!("the best of {count} changes that were measured"),
     }
 }
 
@@ -74,8 +83,8 @@ fn most(share: f64) -> String {
     }
 }
 
-/// The measurements on cards that change nothing: the candidates that save most, and the number of
-/// dropped candidates.
+/// The measurements on cards that change nothing: the candidates that save most, the number of other
+/// candidates, and the number of dropped ones.
 pub fn measured(evidence: &Evidence) -> Vec<String> {
     let mut best: Vec<&Candidate> =
         evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite()).collect();
@@ -92,6 +101,11 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
         )
     };
     let mut lines: Vec<String> = best.iter().take(ALTERNATIVES_MAX).map(line).collect();
+    lines.extend(match best.len().saturating_sub(ALTERNATIVES_MAX) {
+        0 => None,
+        1 => Some("1 other change was measured, and saves no more".to_string()),
+        more => Some(format!("{more} other changes were measured, and save no more")),
+    });
     if !evidence.dropped.is_empty() {
         let others = plural(evidence.dropped.len() as u64, "other change");
         lines.push(format!(

@@ -28,9 +28,8 @@ pub struct Change<'a> {
     pub candidate: Option<&'a Candidate>,
     /// The site of a leak. `None` for other changes.
     pub site: Option<&'a Site>,
-    /// The share of CPU time or memory that the change saves, as far as measurements show.
-    pub saving: f64,
-    /// The share that the change probably saves in the program: more than a replay shows.
+    /// The share of CPU time or memory that the change probably saves in the program: more than a replay
+    /// shows.
     likely: f64,
 }
 
@@ -68,12 +67,11 @@ fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>
         _ => "glibc-variables",
     };
     let subject = Subject::Candidate(of);
-    let change = |(id, saving, likely): (&str, f64, f64)| {
+    let change = |(id, likely): (&str, f64)| {
         let rule = rules::rule(id).filter(|rule| rule.applies(evidence, &subject))?;
-        Some(Change { rule, candidate: Some(of), site: None, saving, likely })
+        Some(Change { rule, candidate: Some(of), site: None, likely })
     };
-    let memory = memory_share(of);
-    let both = [(time, of.cpu.saving, likely(of)), ("fragmented-after-peak", memory, memory)];
+    let both = [(time, likely(of)), ("fragmented-after-peak", memory_share(of))];
     both.into_iter().filter_map(change).collect()
 }
 
@@ -96,8 +94,7 @@ fn memory_share(of: &Candidate) -> f64 {
 fn strategy<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Option<Change<'a>> {
     let rule = of.rule.and_then(rules::rule)?;
     let gains = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.min_gain;
-    let (saving, likely) = (of.cpu.saving, likely(of));
-    let change = Change { rule, candidate: Some(of), site: None, saving, likely };
+    let change = Change { rule, candidate: Some(of), site: None, likely: likely(of) };
     (gains && why_not(evidence, rule, of).is_empty()).then_some(change)
 }
 
@@ -167,8 +164,8 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
     let most = |site: &&Site| (growing_bytes(evidence, site), site.figures.live_bytes);
     let site = evidence.sites.iter().filter(applies).max_by_key(most)?;
     let all = evidence.memory.peak_rss.max(evidence.memory.live_peak).max(1);
-    let saving = (growing_bytes(evidence, site) as f64 / all as f64).min(1.0);
-    Some(Change { rule, candidate: None, site: Some(site), saving, likely: saving })
+    let likely = (growing_bytes(evidence, site) as f64 / all as f64).min(1.0);
+    Some(Change { rule, candidate: None, site: Some(site), likely })
 }
 
 /// The change whose card comes first. Among changes that probably save about as much as the best, the

@@ -1,7 +1,7 @@
 //! Tests which cards each kind of evidence leads to, and what the cards say.
 
 use super::{cards, text, verdict, Card};
-use crate::advise::evidence::{Account, By, Dropped, Evidence, Kind};
+use crate::advise::evidence::{Account, By, Candidate, Dropped, Evidence, Kind};
 use crate::advise::rules::{rule, sample, Action};
 use crate::verdict::Verdict;
 use mallard_trace::regions::Region;
@@ -440,6 +440,47 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
     evidence.regions[1].utilisation = 1.0; // for an arena, and not for a multipool in an arena
     let others = first(&evidence).why_not;
     assert!(!others.iter().any(|why| why.contains("no allocator of its own")), "{others:?}");
+}
+
+#[test]
+fn a_card_says_why_another_malloc_that_helps_does_not_come_first() {
+    let mut evidence = sample::malloc("rpmalloc", Kind::Malloc);
+    let mut other = evidence.candidates[0].clone();
+    other.name = "jemalloc".to_string();
+    let mut why = |saving, peak: u64, by| {
+        let cpu = sample::judged(saving, Verdict::Gain);
+        let (before, memory_by) = (other.peak_bytes.0, By::Try);
+        let of =
+            Candidate { cpu, peak_bytes: (before, peak << 20), by, memory_by, ..other.clone() };
+        evidence.candidates.truncate(1);
+        evidence.candidates.push(of);
+        let card = first(&evidence);
+        assert_eq!(card.allocator.as_deref(), Some("rpmalloc"));
+        card.why_not.into_iter().find(|line| line.starts_with("jemalloc saves")).unwrap()
+    };
+    let line = why(0.08, 100, By::Try);
+    assert!(line.ends_with("of CPU time, no more than this change"), "{line}");
+    let line = why(0.05, 100, By::Try);
+    assert!(line.ends_with("of CPU time, less than this change"), "{line}");
+    for saving in [0.08, 0.09] {
+        let line = why(saving, 130, By::Try);
+        assert!(line.ends_with("of CPU time, but needs 30 MiB more memory"), "{line}");
+    }
+}
+
+#[test]
+fn the_changes_that_were_measured_are_all_counted() {
+    let mut evidence = sample::nothing();
+    evidence.bound.share = Some(0.3);
+    let card = first(&evidence);
+    assert!(card.sentence.contains("the one change that was measured saves 0.4 %"), "{card:?}");
+    let of = evidence.candidates[0].clone();
+    evidence.candidates.extend(std::iter::repeat_n(of, 7));
+    let card = first(&evidence);
+    assert!(card.sentence.contains("the best of 8 changes that were measured saves"), "{card:?}");
+    assert_eq!(card.why_not.iter().filter(|line| line.starts_with("mimalloc")).count(), 3);
+    let others = "5 other changes were measured, and save no more".to_string();
+    assert!(card.why_not.contains(&others), "{card:?}");
 }
 
 #[test]

@@ -255,15 +255,27 @@ fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> Strin
             too_large(other).map_or(String::new(), |why| format!(", but {why}"))
         }
         None if other.cpu.verdict != Verdict::Gain => format!(": {}", other.cpu.verdict),
-        None if other.cpu.saving > change.saving && skips_more(other, change) => {
-            ", but skips destructors".to_string()
-        }
-        None if other.cpu.saving > change.saving => {
-            ", but needs more memory or more work".to_string()
-        }
-        None => String::new(),
+        None => not_first(other, change),
     };
     saves + &why
+}
+
+/// Why a candidate that may be advised too does not come before a change: what it saves, or what it costs.
+fn not_first(other: &Candidate, change: &Change) -> String {
+    let Some(chosen) = change.candidate else { return String::new() };
+    let more = other.peak_bytes.1.saturating_sub(chosen.peak_bytes.1);
+    let needs_more = other.memory_by == chosen.memory_by && more > MEMORY_NOISE;
+    if change.rule.id == "fragmented-after-peak" {
+        return ", but saves less memory".to_string();
+    }
+    let (saving, best) = (percent(other.cpu.saving), percent(chosen.cpu.saving));
+    match other.cpu.saving > chosen.cpu.saving {
+        true if skips_more(other, change) => ", but skips destructors".to_string(),
+        _ if saving == best && !needs_more => ", no more than this change".to_string(),
+        false if saving != best => ", less than this change".to_string(),
+        _ if needs_more => format!(", but needs {} more memory", bytes(more)),
+        _ => ", and this change probably saves more than its replay shows".to_string(),
+    }
 }
 
 /// Whether a candidate drops memory at once, and a change does not.
