@@ -5,7 +5,7 @@
 //! makes its types from the schema in each build, with about twenty more crates.
 
 use super::card::Card;
-use super::code::{Library, Place};
+use super::code::Place;
 use super::evidence::{Evidence, Forced};
 use super::force::wish;
 use super::rules::{Action, RULES};
@@ -162,7 +162,7 @@ fn result_of_wish(forced: &Forced, folder: &Path) -> Result {
         function: of.shown.clone(),
         file: of.file.clone(),
         line: of.line,
-        library: Library::None,
+        ..Place::default()
     });
     let full = forced.region.as_ref().map(|of| of.function.as_str());
     let is_wrong = forced.dangling > 0;

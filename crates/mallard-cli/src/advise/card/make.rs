@@ -1,8 +1,10 @@
 //! Makes the cards of chosen changes.
 
 use super::choose::{action, to_try, Change};
-use super::{answer, words, AtEnd, Card, Expected, Memory, Part, RegionPart, Saving, SitePart};
-use crate::advise::code::{self, Code, Library, Place};
+use super::{
+    answer, in_c, words, AtEnd, Card, Expected, Memory, Part, RegionPart, Saving, SitePart,
+};
+use crate::advise::code::{self, Code, Language, Library, Place};
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::Subject;
 use crate::advise::rules::{self, Rule};
@@ -35,7 +37,7 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     card.evidence = words::evidence(evidence, change.rule, &subject, of);
     card.hazards = words::hazards(change.rule, of, region);
     card.code = code::of(change.rule.id, &place);
-    card.library = place.library;
+    card.language = Some(place.language).filter(|_| region.is_some() || site.is_some());
     match of {
         Some(of) => measured(&mut card, evidence, of),
         None => card.check = Some(evidence.typed.measure(&words::check_of_code(evidence))),
@@ -48,7 +50,10 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     }
     card.why_not = words::why_not(evidence, change, region);
     card.sentence = words::sentence(evidence, &card, change, &place.function);
-    in_words(card)
+    match place.language {
+        Language::C => in_words(in_c::said(card)),
+        _ => in_words(card),
+    }
 }
 
 /// Describes functions without a name in words. Commands, code and plans keep the form in which a plan
@@ -113,7 +118,7 @@ fn empty(rule: &'static Rule) -> Card {
         freed_by: Vec::new(),
         how: None,
         code: Code::default(),
-        library: Library::None,
+        language: None,
         check: None,
         plan: None,
     }
@@ -157,21 +162,38 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
 }
 
 fn place(evidence: &Evidence, region: Option<&Region>, site: Option<&Site>) -> Place {
-    let of = |shown: &str, file: &Option<String>, line, library| Place {
-        function: shown.to_string(),
-        file: file.clone(),
-        line,
-        library,
-    };
     match (region, site) {
-        (Some(region), _) => {
-            of(&region.shown, &region.file, region.line, library(evidence, &region.shown))
+        (Some(of), _) => {
+            let library = library(evidence, &of.shown);
+            place_of(evidence, &of.shown, &of.file, of.line, library)
         }
         (None, Some(site)) => {
-            of(&site.owner.shown, &site.owner.file, site.owner.line, Library::None)
+            let of = &site.owner;
+            place_of(evidence, &of.shown, &of.file, of.line, Library::None)
         }
         (None, None) => Place::default(),
     }
+}
+
+fn place_of(
+    evidence: &Evidence,
+    shown: &str,
+    file: &Option<String>,
+    line: Option<u32>,
+    library: Library,
+) -> Place {
+    let language = match library {
+        Library::None => Language::of(file.as_deref(), names(evidence)),
+        _ => Language::C,
+    };
+    Place { function: shown.to_string(), file: file.clone(), line, library, language }
+}
+
+/// The functions of the program that are known to allocate, by their full names.
+fn names(evidence: &Evidence) -> impl Iterator<Item = &str> {
+    let of_sites = evidence.sites.iter().flat_map(|of| [&of.function, &of.owner.function]);
+    let of_regions = evidence.regions.iter().map(|of| &of.function);
+    of_sites.chain(of_regions).map(String::as_str)
 }
 
 /// The library that makes at least half of the blocks that a function allocates.

@@ -1,11 +1,12 @@
 //! Cards: what a reader should do, where, what the change saves, and how to check the change.
 //!
 //! `choose` decides which changes get a card, and in which order. `words` writes the sentences, and
-//! `answer` those of cards that change nothing. `text` lays a card out for the terminal. JSON
+//! `answer` those of cards that change nothing. `in_c` has the words for programs in C. `text` lays a card out for the terminal. JSON
 //! has the members of [`Card`] as keys.
 
 mod answer;
 mod choose;
+mod in_c;
 mod make;
 mod text;
 mod words;
@@ -18,7 +19,7 @@ pub use choose::cards;
 pub use make::toml;
 pub use text::text;
 
-use super::code::{Code, Library};
+use super::code::{Code, Language};
 use super::evidence::By;
 use super::rules::Action;
 use crate::verdict::{Judgement, Verdict};
@@ -64,9 +65,8 @@ pub struct Card {
     pub how: Option<String>,
     /// The code of the change.
     pub code: Code,
-    /// The library that allocates, if it takes an allocator as a parameter.
-    #[serde(skip)]
-    pub library: Library,
+    /// The language of the function. Null for a change of the whole program.
+    pub language: Option<Language>,
     /// The command that checks the change afterwards.
     pub check: Option<String>,
     /// The plan that `mallard replay --plan` plays.

@@ -1,7 +1,7 @@
 //! Tests which cards each kind of evidence leads to, and what the cards say.
 
 use super::{cards, text, verdict, Card};
-use crate::advise::evidence::{Account, By, Candidate, Dropped, Evidence, Kind};
+use crate::advise::evidence::{Account, By, Candidate, Dropped, Evidence, Kind, Owner};
 use crate::advise::rules::{rule, sample, Action};
 use crate::verdict::Verdict;
 use mallard_trace::regions::Region;
@@ -336,7 +336,8 @@ fn a_later_card_has_all_that_is_needed_to_act_on_it() {
     assert_eq!((all[0].rule, all[1].rule), ("malloc-switch", "wink-out-arena"));
     let shown = text(&all);
     let later = shown.split("Also, 2: ").nth(1).unwrap();
-    let needed = ["  where     render_document (render.cpp:40)", "  code      C++ with Mallard"];
+    let needed =
+        ["  where     render_document (render.cpp:40)", "  code      C++ with Mallard, an example"];
     let others = ["  check     mallard verify", "  because   An arena", "  beware ", "  saves "];
     for line in needed.iter().chain(&others) {
         assert!(later.contains(line), "{line}: {later}");
@@ -507,6 +508,38 @@ fn the_code_is_for_the_library_that_allocates() {
     evidence.sites[0].stack.remove(0);
     evidence.sites[0].stack.remove(0);
     assert!(first(&evidence).text().contains("C++ with Mallard"));
+}
+
+#[test]
+fn a_card_for_a_function_in_c_has_no_code_and_no_words_of_cpp() {
+    for evidence in [sample::document(), sample::structure((16, 64)), sample::structure((48, 48))] {
+        for of in evidence.candidates.clone() {
+            let card = first(&in_c(Evidence { candidates: vec![of], ..evidence.clone() }));
+            assert_eq!(serde_json::to_value(&card).unwrap()["language"], "c");
+            let shown = card.text();
+            assert!(
+                shown.contains("  code      C with Mallard, an example of the change, to adapt")
+            );
+            for word in ["estruct", "container", "vector", "::", "type parameter", "C++"] {
+                assert!(!shown.contains(word), "{word}: {shown}");
+            }
+        }
+    }
+}
+
+/// The same program, written in C and without debug information.
+fn in_c(mut evidence: Evidence) -> Evidence {
+    for of in &mut evidence.regions {
+        (of.function, of.file, of.line) = (of.shown.clone(), None, None);
+        of.freed_by = vec!["node_free".to_string()];
+    }
+    for of in &mut evidence.sites {
+        (of.function, of.shown) = ("cache_put".to_string(), "cache_put".to_string());
+        of.owner =
+            Owner { function: of.function.clone(), shown: of.shown.clone(), ..Owner::default() };
+        of.stack = vec!["cache_put".to_string(), "main".to_string()];
+    }
+    evidence
 }
 
 #[test]

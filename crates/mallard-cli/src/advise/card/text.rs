@@ -2,7 +2,7 @@
 
 use super::words::share;
 use super::{Card, Memory, Part};
-use crate::advise::code::Place;
+use crate::advise::code::{Language, Place};
 use crate::advise::evidence::By;
 use crate::look::frames::in_words;
 use crate::output::shell::as_called;
@@ -74,7 +74,8 @@ impl Card {
         let region = self.region.as_ref().map(|of| (&of.shown, &of.file, of.line));
         let site = self.site.as_ref().map(|of| (&of.shown, &of.file, of.line));
         let (function, file, line) = region.or(site)?;
-        Some(Place { function: function.clone(), file: file.clone(), line, library: self.library })
+        let (function, file) = (function.clone(), file.clone());
+        Some(Place { function, file, line, ..Place::default() })
     }
 
     /// The frees that wink-out skips.
@@ -84,7 +85,11 @@ impl Card {
             functions if functions.is_empty() => functions,
             functions => format!("; most blocks are freed in {functions}"),
         };
-        Some(format!("{frees} frees, and at most as many destructors, in the recorded run{most}"))
+        let destructors = match self.language {
+            Some(Language::C) => "",
+            _ => ", and at most as many destructors,",
+        };
+        Some(format!("{frees} frees{destructors} in the recorded run{most}"))
     }
 
     fn saves(&self) -> Option<String> {
@@ -141,12 +146,10 @@ impl Card {
     }
 
     fn code_lines(&self) -> String {
-        let Some(place) = self.place() else { return String::new() };
-        let Some((language, code)) = self.code.for_language(place.language()) else {
-            return String::new();
-        };
-        let others = "other languages: --json";
-        let mut text = entry("code", &format!("{language}; {others}"));
+        let known = self.language.and_then(|language| self.code.for_language(language));
+        let Some((language, code)) = known else { return String::new() };
+        let example = "an example of the change, to adapt; other languages: --json";
+        let mut text = entry("code", &format!("{language}, {example}"));
         text.extend(code.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n"));
         text
     }

@@ -26,6 +26,8 @@ pub struct Place {
     pub line: Option<u32>,
     /// The library that allocates there, if it takes an allocator as a parameter.
     pub library: Library,
+    /// The language of the function.
+    pub language: Language,
 }
 
 /// The texts of a card. `None` for a language without a text.
@@ -41,10 +43,12 @@ pub struct Code {
     pub rust: Option<String>,
 }
 
-/// A language, known from the ending of a source file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The language of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Language {
     /// C++. Also used if the language is unknown.
+    #[default]
     Cpp,
     /// C.
     C,
@@ -52,20 +56,22 @@ pub enum Language {
     Rust,
 }
 
-impl Place {
-    /// The language of the function.
-    pub fn language(&self) -> Language {
-        if self.library != Library::None {
-            return Language::C;
-        }
-        let file = self.file.as_deref().unwrap_or_default();
-        match file.rsplit_once('.').map(|(_, ending)| ending) {
+impl Language {
+    /// The language of a function, from the ending of its source file. Without debug information, or in a
+    /// header of C or C++, from the names of functions of the program: those of C have no parameters and no
+    /// scopes. A place without a name says nothing.
+    pub fn of<'a>(file: Option<&str>, mut names: impl Iterator<Item = &'a str>) -> Language {
+        let ending = file.and_then(|file| file.rsplit_once('.')).map(|(_, ending)| ending);
+        match ending {
             Some("c") => Language::C,
             Some("rs") => Language::Rust,
+            None | Some("h") if names.all(|name| !name.contains(['(', ':', '+'])) => Language::C,
             _ => Language::Cpp,
         }
     }
+}
 
+impl Place {
     /// The function and its place: `render_document (render.cpp:40)`.
     pub fn shown(&self) -> String {
         match (&self.file, self.line) {
@@ -84,10 +90,13 @@ impl Place {
             && last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         match is_name && !RESERVED.contains(&last) {
             true => last.to_string(),
-            false => "this_part".to_string(),
+            false => OTHER.to_string(),
         }
     }
 }
+
+/// The name of a function in an example if the function of the program cannot have its own there.
+const OTHER: &str = "this_part";
 
 /// Names that a function in an example cannot have: keywords, and names that the examples use.
 const RESERVED: [&str; 47] = [
@@ -152,18 +161,21 @@ pub fn of(rule: &str, place: &Place) -> Code {
 }
 
 fn fill(text: &str, place: &Place) -> String {
-    let filled = text.trim_start_matches('\n').replace("@name@", &place.identifier());
-    filled.replace("@where@", &place.shown().replace(['\n', '\r'], " "))
+    let (name, mut shown) = (place.identifier(), place.shown().replace(['\n', '\r'], " "));
+    if name == OTHER {
+        shown += &format!(": {OTHER} stands for the part that allocates");
+    }
+    text.trim_start_matches('\n').replace("@name@", &name).replace("@where@", &shown)
 }
 
 impl Code {
     /// The text that the terminal shows, with a title. JSON has the texts of all languages.
     pub fn for_language(&self, language: Language) -> Option<(&'static str, &str)> {
-        let cpp = self.cpp_mallard.as_deref().map(|text| ("C++ with Mallard", text));
-        match language {
-            Language::Cpp => cpp,
-            Language::C => self.c.as_deref().map(|text| ("C with Mallard", text)).or(cpp),
-            Language::Rust => self.rust.as_deref().map(|text| ("Rust with mallard-alloc", text)),
-        }
+        let (name, text) = match language {
+            Language::Cpp => ("C++ with Mallard", &self.cpp_mallard),
+            Language::C => ("C with Mallard", &self.c),
+            Language::Rust => ("Rust with mallard-alloc", &self.rust),
+        };
+        text.as_deref().map(|text| (name, text))
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 fn place(function: &str, file: &str) -> Place {
     let (function, file) = (function.to_string(), Some(file.to_string()));
-    Place { function, file, line: Some(40), library: Library::None }
+    Place { function, file, line: Some(40), ..Place::default() }
 }
 
 /// The files of the sample cards: their paths and texts.
@@ -104,16 +104,29 @@ fn a_name_that_a_function_cannot_have_is_replaced() {
 }
 
 #[test]
-fn the_terminal_shows_the_language_of_the_file() {
-    let language = |file: &str| place("f", file).language();
+fn the_code_says_what_a_name_stands_for_that_the_function_does_not_have() {
+    let code = of("arena", &place("main", "a.c")).c.unwrap();
+    let first = "/* In main (a.c:40): this_part stands for the part that allocates */\n";
+    assert!(code.starts_with(first), "{code}");
+}
+
+#[test]
+fn the_language_is_that_of_the_file_or_else_of_the_names() {
+    let language = |file: &str| Language::of(Some(file), ["f(int)"].into_iter());
     assert_eq!(language("src/a.c"), Language::C);
     assert_eq!(language("src/a.rs"), Language::Rust);
     assert_eq!(language("src/a.cpp"), Language::Cpp);
-    assert_eq!(Place::default().language(), Language::Cpp);
+    let without = |names: &[&str]| Language::of(None, names.iter().copied());
+    assert_eq!(without(&["main", "Perl_sv_grow"]), Language::C);
+    assert_eq!(without(&["main", "render(int)"]), Language::Cpp);
+    assert_eq!(without(&["main", "app::render"]), Language::Cpp);
+    assert_eq!(without(&["main", "app+0x123"]), Language::Cpp);
+}
+
+#[test]
+fn a_place_has_code_in_its_language() {
     let code = of("arena", &place("f", "a.c"));
     assert_eq!(code.for_language(Language::C).unwrap().0, "C with Mallard");
-    let of_library = Place { library: Library::Lua, ..place("f", "a.cpp") };
-    assert_eq!(of_library.language(), Language::C);
     assert_eq!(of("leak", &place("f", "a.c")).for_language(Language::C), None);
 }
 

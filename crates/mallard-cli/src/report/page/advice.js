@@ -116,24 +116,27 @@ function addCommand(parent, title, command) {
   add(box, "code", command);
 }
 
-// The language of the file in which the change is made.
+// The language of the function in which the change is made.
 function ownLanguage(card) {
+  const known = { cpp: "cpp_mallard", c: "c", rust: "rust" }[card.language];
+  if (known) return known;
   const file = (card.region ?? card.site)?.file ?? "";
   if (file.endsWith(".rs")) return "rust";
   return file.endsWith(".c") ? "c" : "cpp_mallard";
 }
 
-// The code of a card in a language that the reader chooses.
+// The code of a card in a language that the reader chooses. A program in C has no use for the others.
 function addCode(parent, card, number) {
-  const known = languages.filter(([key]) => card.code?.[key]);
+  const own = ownLanguage(card);
+  const known = languages.filter(([key]) => card.code?.[key] && (own !== "c" || key === "c"));
   if (known.length === 0) return;
   add(parent, "h4", "The code");
+  add(parent, "p", "An example of the change, to adapt.");
   const choices = add(parent, "fieldset", "", "choices");
   add(choices, "legend", "Language of the code", "unseen");
   const box = document.createElement("pre");
   box.tabIndex = 0;
   const code = add(box, "code", "");
-  const own = ownLanguage(card);
   const first = known.find(([key]) => key === own) ?? known[0];
   for (const [key, words] of known) {
     const label = add(choices, "label", "");
@@ -167,7 +170,8 @@ function addInstances(parent, card) {
 function skipped(card) {
   if (!(card.destructors_skipped > 0)) return "";
   const most = card.freed_by?.length ? `; most blocks are freed in ${card.freed_by.join(", ")}` : "";
-  return `${count(card.destructors_skipped)} frees, and at most as many destructors, in the recorded run${most}`;
+  const destructors = ownLanguage(card) === "c" ? "" : ", and at most as many destructors,";
+  return `${count(card.destructors_skipped)} frees${destructors} in the recorded run${most}`;
 }
 
 function addCard(card, number) {
