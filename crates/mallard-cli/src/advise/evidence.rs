@@ -216,8 +216,6 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Arithmetic over the trace, for memory alone.
-    Account,
     /// A replay of the trace, which does not show locality.
     Replay,
     /// Runs of the program itself, which show every effect.

@@ -24,7 +24,7 @@ pub fn leave(evidence: &Evidence) -> String {
     match (evidence.bound.share, best) {
         (Some(share), _) if share < evidence.min_gain => format!(
             "Leave the allocator of {name} as it is: all its work on memory takes at most {} of \
-             the CPU time, and a change counts from {least} on.",
+             the CPU time, locality aside, and a change counts from {least} on.",
             percent(share)
         ),
         (Some(share), Some(best)) if best < evidence.min_gain => format!(
@@ -78,7 +78,9 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
 /// the whole CPU time, because such a limit tells nothing.
 fn most(share: f64) -> String {
     match share < BOUND_MAX {
-        true => format!("; all its work on memory takes at most {}", percent(share)),
+        true => {
+            format!("; all its work on memory takes at most {}, locality aside", percent(share))
+        }
         false => String::new(),
     }
 }

@@ -80,7 +80,7 @@ fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>
 fn likely(of: &Candidate) -> f64 {
     match of.by {
         By::Replay => crate::replay::likely(of.cpu.saving),
-        By::Try | By::Account => of.cpu.saving,
+        By::Try => of.cpu.saving,
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     answer, in_c, words, AtEnd, Card, Expected, Memory, Part, RegionPart, Saving, SitePart,
 };
 use crate::advise::code::{self, Code, Language, Library, Place};
-use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
+use crate::advise::evidence::{Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::Subject;
 use crate::advise::rules::{self, Rule};
 use crate::look::frames;
@@ -88,13 +88,7 @@ fn of_program(evidence: &Evidence, id: &str) -> Card {
     card.evidence = words::bounds(evidence);
     card.why_not = answer::measured(evidence);
     card.why_not.extend(words::not_local(evidence));
-    card.saving.total = evidence.bound.share.map(|share| Part {
-        saving: 0.0,
-        low: 0.0,
-        high: share,
-        verdict: crate::verdict::Verdict::NoDifference,
-    });
-    card.saving.measured_by = Some(By::Account);
+    card.saving.bound = evidence.bound.share;
     card
 }
 
@@ -134,6 +128,7 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
     };
     card.allocator = (of.kind != Kind::Strategy).then(|| of.name.clone());
     card.saving = Saving {
+        bound: None,
         allocator: of.allocator.as_ref().map(Part::of),
         pages: of.pages.as_ref().map(Part::of),
         locality: None,

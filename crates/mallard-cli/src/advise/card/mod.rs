@@ -150,8 +150,11 @@ pub struct Saving {
     /// Time that the program's own accesses save because blocks lie at other addresses. A replay does
     /// not estimate this part; in runs of the program, the total contains it.
     pub locality: Option<Part>,
-    /// The whole saving, as measured.
+    /// The whole saving, as measured. Null on a card that changes nothing.
     pub total: Option<Part>,
+    /// On a card that changes nothing: the most that any allocator can save, locality aside. Null if this is
+    /// unknown, and on other cards.
+    pub bound: Option<f64>,
     /// The interval in which the saving of the program is expected.
     pub expected: Option<Expected>,
     /// How the saving was measured.

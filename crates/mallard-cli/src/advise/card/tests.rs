@@ -408,6 +408,32 @@ fn a_card_has_the_keys_that_readers_of_json_rely_on() {
 }
 
 #[test]
+fn a_card_that_changes_nothing_has_a_bound_and_no_saving() {
+    for (mut evidence, share) in [(sample::nothing(), 0.012), (sample::noisy(), 0.4)] {
+        let card = serde_json::to_value(first(&evidence)).unwrap();
+        assert_eq!(
+            (&card["saving"]["total"], &card["saving"]["bound"]),
+            (&Value::Null, &share.into())
+        );
+        evidence.bound.share = None;
+        let card = serde_json::to_value(first(&evidence)).unwrap();
+        assert_eq!(card["saving"]["bound"], Value::Null);
+    }
+    let card = serde_json::to_value(first(&sample::document())).unwrap();
+    assert_eq!(card["saving"]["bound"], Value::Null);
+}
+
+#[test]
+fn the_bound_leaves_out_locality_wherever_it_is_said() {
+    let mut evidence = sample::nothing();
+    assert!(first(&evidence)
+        .sentence
+        .contains("takes at most 1.2 % of the CPU time, locality aside"));
+    evidence.bound.share = Some(0.3);
+    assert!(first(&evidence).sentence.ends_with("takes at most 30 %, locality aside."));
+}
+
+#[test]
 fn a_malloc_and_a_setting_come_with_the_command_that_uses_them() {
     let card = first(&sample::malloc("mimalloc", Kind::Malloc));
     assert_eq!(card.how.unwrap(), "mallard run --allocator mimalloc -- ./app data");

@@ -96,8 +96,7 @@ impl Card {
         let total = self.saving.total.filter(|_| self.action.is_change())?;
         let by = match self.saving.measured_by {
             Some(By::Try) => "in runs of the program",
-            Some(By::Replay) => "by replay",
-            _ => "by arithmetic over the trace",
+            _ => "by replay",
         };
         let expected = self.saving.expected.filter(|_| self.saving.measured_by != Some(By::Try));
         let likely = match expected {
@@ -130,7 +129,7 @@ impl Card {
         let Some(of) = &self.memory else { return String::new() };
         let what = match of.measured_by {
             By::Try => "of the program",
-            By::Replay | By::Account => "of the heap",
+            By::Replay => "of the heap",
         };
         let (before, after) = (bytes(of.before_bytes), bytes(of.after_bytes));
         let Memory { saving, low, high, verdict, .. } = *of;

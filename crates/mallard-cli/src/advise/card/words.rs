@@ -445,7 +445,6 @@ fn proof(by: By, kind: Kind) -> String {
     match by {
         By::Try => "runs of the program itself show it".to_string(),
         By::Replay => format!("replays of the recording predict that, and {shows}"),
-        By::Account => format!("that is computed from the recording, and {shows}"),
     }
 }
 
