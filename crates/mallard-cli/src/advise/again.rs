@@ -3,9 +3,10 @@
 //! user (`--again`), or the program is recorded again if the budget allows it. Without a second
 //! recording, no card asks for wink-out.
 
-use super::budget::{typable, Budget};
+use super::budget::Budget;
 use super::evidence::{Candidate, Evidence, Kind};
 use super::gather;
+use super::measure::RECORDING_PART;
 use super::screen::dropped;
 use crate::error::status::{MALLARD_FAILED, USAGE};
 use crate::error::Failure;
@@ -111,12 +112,9 @@ pub fn check(again: &Again, evidence: &mut Evidence, budget: &Budget) -> Result<
     }
     let needed = time_needed(evidence);
     if needed > budget.left() {
-        // Adds twice the time of the recording, because a larger budget also allows more replays.
-        let enough = budget.all() + needed * 2;
-        let why =
-            format!("the budget was too small for one: --budget {} is enough", typable(enough));
-        evidence.enough = Some(evidence.enough.unwrap_or_default().max(enough));
-        evidence.not_again.get_or_insert(why);
+        evidence.recording_needs = Some(budget.needed(needed * RECORDING_PART, 1.0));
+        evidence.not_again.get_or_insert("the budget was too small for one".to_string());
+        budget.miss(needed);
         return Ok(());
     }
     let step = budget.step("recording the program a second time");
@@ -267,8 +265,10 @@ mod tests {
         let (conditions, work) = (Conditions::default(), ServerWork::default());
         let again = Again { words: &words, conditions: &conditions, follow: &[], work: &work };
         check(&again, &mut evidence, &budget).unwrap();
+        budget.propose(&mut evidence);
         let why = evidence.not_again.unwrap();
-        assert_eq!(why, "the budget was too small for one: --budget 723m is enough");
+        let expected = "the budget was too small for one: --budget 1189m is probably enough";
+        assert_eq!(why, expected);
         assert_eq!(evidence.recordings, 1);
     }
 }

@@ -51,8 +51,12 @@ pub struct Evidence {
     /// How much two measurements of the unchanged program differ, as a share, if more than the least
     /// gain: this machine then cannot measure a difference as small as the least gain. Otherwise `None`.
     pub noise: Option<f64>,
-    /// A budget that is enough to decide what this run left undecided.
-    pub enough: Option<Duration>,
+    /// The questions for which the budget was too small.
+    pub lacks: Vec<Lack>,
+    /// The budget that is needed for the second recording. `None` if the budget was not too small for it.
+    pub recording_needs: Option<Duration>,
+    /// The budget that probably decides what this run left undecided.
+    pub proposed: Option<Duration>,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
     /// Why the second recording that wink-out needs is missing. `None` if there is a second recording,
@@ -62,6 +66,15 @@ pub struct Evidence {
     pub forced: Option<Forced>,
     /// The options of the user, for the commands that the advice proposes.
     pub typed: Typed,
+}
+
+/// A question for which the budget was too small.
+#[derive(Clone, Debug)]
+pub struct Lack {
+    /// The question and the reason.
+    pub what: String,
+    /// The budget that is needed to decide it.
+    pub needed: Duration,
 }
 
 /// A strategy that the user asked for, whatever the evidence says.
@@ -281,10 +294,9 @@ impl Evidence {
         }
     }
 
-    /// Notes that something is undecided, and which budget is enough to decide it.
-    pub fn lacks_budget(&mut self, what: String, enough: Duration) {
-        self.undecided.push(what);
-        self.enough = Some(self.enough.unwrap_or_default().max(enough));
+    /// Notes that the budget was too small to decide something, and which budget is needed.
+    pub fn lacks_budget(&mut self, what: impl Into<String>, needed: Duration) {
+        self.lacks.push(Lack { what: what.into(), needed });
     }
 }
 

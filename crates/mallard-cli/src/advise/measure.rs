@@ -1,7 +1,7 @@
 //! Plays the proposed plans and the mallocs in turns.
 
 use super::again;
-use super::budget::{typable, Budget};
+use super::budget::Budget;
 use super::evidence::{Account, By, Candidate, Evidence, Kind, Proposal};
 use super::ranking::{prefer_plan, rank, Entry, Needed, Piloted};
 use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
@@ -22,12 +22,16 @@ const PILOT_SHARE: f64 = 0.2;
 const ACCOUNT_SHARE: f64 = 0.3;
 /// The share of the remaining budget for the measurement: if the program itself runs afterwards, and if
 /// it does not run.
-const SHARE_BEFORE_RUNS: f64 = 0.6;
+pub const SHARE_BEFORE_RUNS: f64 = 0.6;
 const SHARE_ALONE: f64 = 0.9;
 /// The part of a measurement that comes before the fresh plays (see `verdict::fresh`).
 const FIRST_PART: f64 = 0.75;
+/// A second recording may take at most the remaining time divided by this number.
+pub const RECORDING_PART: u32 = 3;
 /// The fewest blocks of runs that the budget must allow: with fewer, intervals are too wide.
 const BLOCKS: usize = 10;
+/// The number of plays in the smallest block: see `columns`.
+const COLUMNS_MIN: usize = 4;
 /// A local allocator is not played if it would hold more than BLOW_UP times the peak of the program's
 /// bytes in use, and more than BLOW_UP_BYTES.
 const BLOW_UP: f64 = 2.0;
@@ -148,18 +152,14 @@ impl Measuring<'_, '_> {
     /// large a part of the remaining time.
     fn is_too_long(&mut self) -> bool {
         let (first, left) = (self.plays.first, self.budget.left());
-        let least = first * (4 * blocks_needed(1) as u32);
         let is_too_long = first > left / 2;
         if is_too_long {
-            let enough = self.budget.taken() + least;
             let what = format!(
                 "whether another allocator saves time: compiling and playing the recorded calls \
-                 once takes {}; --budget {} may be enough, or a recording of a part of the \
-                 run (mallard record --window)",
-                time(first.as_nanos() as f64),
-                typable(enough)
+                 once takes {}, and a recording of a part of the run (mallard record --window) less",
+                time(first.as_nanos() as f64)
             );
-            self.evidence.lacks_budget(what, enough);
+            self.lacks_time_to_measure(what, first, COLUMNS_MIN);
         }
         is_too_long
     }
@@ -213,15 +213,13 @@ impl Measuring<'_, '_> {
             }
         }
         if let Some(first) = left_out.first() {
-            let more = (self.plays.first * all).mul_f64(1.0 / ACCOUNT_SHARE);
-            let enough = begin + more;
+            self.budget.miss(self.plays.first * left_out.len() as u32);
             let plans = plural(left_out.len() as u64, "plan");
             let what = format!(
-                "what {plans} such as {first} would save: the budget is too small to replay all; \
-                 --budget {} is enough",
-                typable(enough)
+                "what {plans} such as {first} would save: the budget is too small to replay all"
             );
-            self.evidence.lacks_budget(what, enough);
+            let all = (self.plays.first * all).mul_f64(1.0 / ACCOUNT_SHARE);
+            self.evidence.lacks_budget(what, begin + all);
         }
     }
 
@@ -253,7 +251,8 @@ impl Measuring<'_, '_> {
     fn kept_for_recording(&self, entries: &[Entry]) -> Duration {
         let can_run = self.evidence.program.cannot_run.is_none() && self.evidence.recordings < 2;
         let needed = again::time_needed(self.evidence);
-        match can_run && entries.iter().any(Entry::winks_out) && needed < self.budget.left() / 3 {
+        let is_short = needed < self.budget.left() / RECORDING_PART;
+        match can_run && entries.iter().any(Entry::winks_out) && is_short {
             true => needed,
             false => Duration::ZERO,
         }
@@ -272,6 +271,7 @@ impl Measuring<'_, '_> {
         let pilot = self.plays.pilot(&numbers, &self.budget.runner, limit)?;
         drop(step);
         let time = self.measurement(&entries).mul_f64(FIRST_PART);
+        let kept = self.kept_for_recording(&entries);
         let needed = self.needed(&entries);
         let piloted = entries.into_iter().zip(&pilot.savings);
         let piloted = piloted.map(|(entry, play)| Piloted::new(entry, *play)).collect();
@@ -283,8 +283,9 @@ impl Measuring<'_, '_> {
         };
         let most = ranked.len().min(MEASURED_MAX);
         let count = (1..=most).rev().find(is_enough).unwrap_or(0);
-        if count == 0 {
-            self.no_room(&pilot);
+        if let (0, Some(first)) = (count, ranked.first()) {
+            self.budget.miss(kept);
+            self.no_room(&pilot, Self::columns(&[&first.entry]));
         }
         let can_run = self.evidence.program.cannot_run.is_none();
         let unplayed = match count == 1 && can_run {
@@ -325,24 +326,27 @@ impl Measuring<'_, '_> {
     }
 
     /// Notes that the budget is too small for a measurement.
-    fn no_room(&mut self, pilot: &Pilot) {
-        let columns = 4 * (1 + BLOCKS) as u32;
-        let least = pilot.play * columns;
-        let enough = self.budget.taken() + least.mul_f64(1.0 / FIRST_PART / SHARE_BEFORE_RUNS);
+    fn no_room(&mut self, pilot: &Pilot, columns: usize) {
         let what = format!(
-            "whether another allocator saves time: one replay takes {}, and a verdict needs \
-             at least {BLOCKS} for each allocator; --budget {} is enough",
-            time(pilot.play.as_nanos() as f64),
-            typable(enough)
+            "whether another allocator saves time: one replay takes {}, and a measurement has at \
+             least {BLOCKS} of each allocator",
+            time(pilot.play.as_nanos() as f64)
         );
-        self.evidence.lacks_budget(what, enough);
+        self.lacks_time_to_measure(what, pilot.play, columns);
+    }
+
+    /// Notes that the budget is too small for a measurement with some plays in each block.
+    fn lacks_time_to_measure(&mut self, what: String, play: Duration, columns: usize) {
+        let least = play * (columns * (1 + BLOCKS)) as u32;
+        let needed = self.budget.needed(least, FIRST_PART * SHARE_BEFORE_RUNS);
+        self.evidence.lacks_budget(what, needed);
     }
 
     fn run(self, kept: Vec<Entry>) -> Result<(), Failure> {
         let timing = self.timing.part(self.measurement(&kept));
         let numbers: Vec<usize> = kept.iter().map(|entry| entry.number).collect();
         let Measuring { evidence, budget, plays, .. } = self;
-        let outcome = match plays.measure(&numbers, &budget.runner, &timing) {
+        let outcome = match budget.share(|| plays.measure(&numbers, &budget.runner, &timing)) {
             Ok(outcome) => outcome,
             Err(failure) => {
                 evidence.undecided.push(format!(

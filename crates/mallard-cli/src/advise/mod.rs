@@ -154,6 +154,7 @@ impl Command {
             self.measure(&trace, &mut evidence, &budget, &mut stages)?;
         }
         evidence.interrupted |= budget.is_interrupted();
+        budget.propose(&mut evidence);
         evidence.notes.extend(host.notes());
         let advice = Advice::new(&evidence, &budget, &stages);
         advice.save(trace.folder(), &mut std::io::stderr());

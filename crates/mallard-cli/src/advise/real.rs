@@ -4,9 +4,9 @@
 //! locality. Runs of the program under another malloc see every effect, and their results replace those
 //! of the replay.
 
-use super::budget::{typable, Budget};
+use super::budget::Budget;
 use super::evidence::{By, Candidate, Evidence, Kind};
-use super::measure::kind_of;
+use super::measure::{kind_of, SHARE_BEFORE_RUNS};
 use super::screen::{dropped, is_memory_at_stake};
 use crate::allocators::{Allocator, Wanted};
 use crate::error::Failure;
@@ -112,14 +112,13 @@ fn blocks(count: usize) -> usize {
 
 /// Notes that the budget is too small for enough runs of the program. The results of the replay stay.
 fn too_little(evidence: &mut Evidence, budget: &Budget, run: Duration) {
-    let needed = budget.taken() + (run * (3 * blocks(1)) as u32).mul_f64(1.1 / SHARE);
+    let runs = 3 * blocks(1) as u32;
     let what = format!(
-        "what another malloc saves in the program itself: one run takes {}, so --budget {} or more \
-         is needed",
-        time(run.as_nanos() as f64),
-        typable(needed)
+        "what another malloc saves in the program itself: one run takes {}, and a measurement has at \
+         least {runs} runs",
+        time(run.as_nanos() as f64)
     );
-    evidence.lacks_budget(what, needed);
+    evidence.lacks_budget(what, budget.needed(run * runs, (1.0 - SHARE_BEFORE_RUNS) * SHARE));
 }
 
 /// The mallocs and variables to try, the most promising first. A candidate must be able to reach the

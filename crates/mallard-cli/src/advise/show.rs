@@ -1,6 +1,6 @@
 //! Shows the advice as text, JSON or SARIF, and saves it in the folder of the trace.
 
-use super::budget::{typable, Budget};
+use super::budget::Budget;
 use super::card::{self, cards, Card};
 use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
 use super::force::wish;
@@ -11,7 +11,7 @@ use crate::look::frames::in_words;
 use crate::output::file::write_whole;
 use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::say;
-use crate::output::units::{bytes, plural, time};
+use crate::output::units::{budget, bytes, plural, time};
 use crate::report::ADVICE_FILE;
 use crate::turns::timing::Timing;
 use mallard_trace::regions::Region;
@@ -128,16 +128,8 @@ impl Advice<'_> {
         if let (true, Some(again)) = (is_open, &self.evidence.records_all) {
             return again.clone();
         }
-        let budget = match (self.evidence.enough, self.evidence.noise) {
-            (Some(enough), _) => Some(enough),
-            (None, Some(_)) => Some(self.budget * 2),
-            (None, None) => None,
-        };
-        match budget.filter(|_| is_open) {
-            Some(budget) => {
-                let more = format!("--budget {}", typable(budget));
-                typed::again(self.evidence, &more)
-            }
+        match self.evidence.proposed.filter(|_| is_open) {
+            Some(time) => typed::again(self.evidence, &format!("--budget {}", budget(time))),
             None => format!("mallard report {}", quoted_path(self.evidence.program.trace.as_ref())),
         }
     }

@@ -1,5 +1,7 @@
 //! Figures with units, as people read them.
 
+use std::time::Duration;
+
 /// A number of bytes: `512 B`, `1.5 KiB`, `20 MiB`.
 pub fn bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -27,6 +29,15 @@ pub fn time(ns: f64) -> String {
             let seconds = (ns / 1e9).round();
             format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0)
         }
+    }
+}
+
+/// A budget of at least `time`, as people type it: in tens of seconds, and from two minutes on in
+/// minutes.
+pub fn budget(time: Duration) -> String {
+    match time.as_secs_f64().ceil() as u64 {
+        seconds @ ..=110 => format!("{}s", seconds.max(1).next_multiple_of(10)),
+        seconds => format!("{}m", seconds.div_ceil(60)),
     }
 }
 
@@ -78,6 +89,23 @@ fn short(figure: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_budget_is_rounded_up_and_can_be_typed() {
+        for (seconds, text) in [
+            (0.0, "10s"),
+            (10.0, "10s"),
+            (26.2, "30s"),
+            (110.0, "110s"),
+            (110.5, "2m"),
+            (180.0, "3m"),
+            (754.0, "13m"),
+        ] {
+            let time = Duration::from_secs_f64(seconds);
+            assert_eq!(budget(time), text);
+            assert!(crate::parse::duration(text).unwrap() >= time);
+        }
+    }
 
     #[test]
     fn figures_have_two_digits_or_no_decimals() {

@@ -5,7 +5,7 @@ use super::arguments;
 use super::chosen::Candidate;
 use super::report::Report;
 use crate::output::shell::quoted_path;
-use crate::output::units::{bytes, percent, plural, time};
+use crate::output::units::{budget, bytes, percent, plural, time};
 use crate::turns::words::replayed;
 use crate::verdict::{Judgement, Verdict};
 
@@ -120,8 +120,7 @@ impl Report<'_> {
             }
             Some(_) => format!("mallard sites {name}, for the functions that a plan can name"),
             None if self.measured.ran_out && self.is_open() => {
-                let seconds = self.command.timing.budget.as_secs().max(1) * 4;
-                format!("mallard replay {name} --budget {seconds}s")
+                format!("mallard replay {name} --budget {}", budget(self.command.timing.budget * 4))
             }
             None => format!("mallard sites {name}, which shows where it allocates"),
         }

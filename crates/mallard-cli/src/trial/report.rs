@@ -5,7 +5,7 @@ use super::sentence::sentence;
 use crate::error::Failure;
 use crate::output::shell::as_called;
 use crate::output::terminal::{plain_table, say};
-use crate::output::units::{bytes, count, percent, plural, time};
+use crate::output::units::{budget, bytes, count, percent, plural, time};
 #[cfg(feature = "recordings")]
 use crate::replay::Savings;
 use crate::starter;
@@ -326,8 +326,8 @@ impl Report {
         // An interval of half the width needs four times the runs.
         let blocks = self.measured.all_blocks().max(1);
         let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
-        let seconds = options.timing.budget.as_secs().max(1) * times as u64;
-        Some(format!("the same command with --budget {seconds}s, on a quiet machine"))
+        let more = budget(options.timing.budget * times as u32);
+        Some(format!("the same command with --budget {more}, on a quiet machine"))
     }
 
     fn table(&self) -> comfy_table::Table {

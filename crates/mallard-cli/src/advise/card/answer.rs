@@ -5,7 +5,7 @@ use super::choose;
 use super::words::{judged, named, too_large, ALTERNATIVES_MAX, BOUND_MAX};
 use crate::advise::evidence::{Candidate, Evidence};
 use crate::advise::rules;
-use crate::output::units::{percent, plural, time};
+use crate::output::units::{budget, percent, plural, time};
 use crate::verdict::Verdict;
 use std::time::Duration;
 
@@ -57,11 +57,12 @@ fn best_of(count: usize) -> String {
 /// Why the measurements do not decide whether a change helps, in a sentence that stands alone.
 pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     let first = reasons.first().map_or("", String::as_str);
-    let why = match (evidence.enough, evidence.noise) {
+    let has_lacks = !evidence.lacks.is_empty() || evidence.recording_needs.is_some();
+    let why = match (evidence.proposed.filter(|_| has_lacks), evidence.noise) {
         _ if evidence.records_all.is_some() => first.to_string(),
-        (Some(enough), _) => format!(
-            "the time was too short, and a measurement of {} decides",
-            time(enough.as_nanos() as f64)
+        (Some(proposed), _) => format!(
+            "the time was too short, and --budget {} probably decides",
+            budget(proposed)
         ),
         (None, Some(noise)) => format!(
             "on this machine, two measurements of the unchanged program differ by up to {}, and a saving counts from {} on",
@@ -161,9 +162,10 @@ pub fn need_recording(evidence: &Evidence) -> Vec<String> {
     evidence.candidates.iter().filter(needs).map(line).collect()
 }
 
-/// The command that measures one malloc alone, for longer. `None` if the program cannot be named.
-pub fn try_alone(evidence: &Evidence, of: &Candidate, budget: Duration) -> Option<String> {
+/// The command that measures one malloc alone, for `time` or the budget that the advice proposes. `None`
+/// if the program cannot be named.
+pub fn try_alone(evidence: &Evidence, of: &Candidate, time: Duration) -> Option<String> {
     let command = evidence.program.command.as_deref()?;
-    let seconds = budget.as_secs().max(1);
-    Some(format!("mallard try --allocator {} --budget {seconds}s -- {command}", of.name))
+    let time = budget(evidence.proposed.unwrap_or(time));
+    Some(format!("mallard try --allocator {} --budget {time} -- {command}", of.name))
 }

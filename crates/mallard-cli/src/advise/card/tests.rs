@@ -171,7 +171,7 @@ fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
     let reasons = card.evidence.join("\n");
     assert!(reasons.contains("too busy") && reasons.contains("differ by up to 5.0 %"), "{reasons}");
     assert!(reasons.contains("--min-gain 5%"), "{reasons}");
-    let check = "mallard try --allocator mimalloc --budget 300s -- ./app data";
+    let check = "mallard try --allocator mimalloc --budget 5m -- ./app data";
     assert_eq!(card.check.as_deref(), Some(check));
     evidence.program.cpu_ns = Some(12e6);
     let card = first(&evidence);
