@@ -12,7 +12,7 @@ use crate::turns::timing::{status, Timing};
 use crate::turns::words::{cells, fresh_runs, lacks_fresh};
 use crate::verdict::estimate::{Estimate, Part};
 use crate::verdict::fresh::{Confirmed, Fresh};
-use crate::verdict::{candidate, judge, Judged, Judgement, BLOCKS_MIN};
+use crate::verdict::{blocks_missing, candidate, judge, Judged, Judgement};
 use mallard_trace::Trace;
 use std::process::ExitCode;
 
@@ -106,9 +106,9 @@ impl<'a> Report<'a> {
             );
         }
         let blocks = self.measured.blocks();
-        if self.measured.ran_out && blocks < BLOCKS_MIN {
+        if let (true, Some(needed)) = (self.measured.ran_out, blocks_missing(&self.cpu)) {
             notes.push(format!(
-                "the budget was enough for {} of each, and verdicts need {BLOCKS_MIN} or more",
+                "the budget was enough for {} of each, and verdicts need {needed} or more",
                 plural(blocks as u64, "play")
             ));
         }

@@ -17,7 +17,7 @@ use crate::turns::words::{cells, lacks_fresh};
 use crate::verdict::estimate::share_explained;
 use crate::verdict::fresh::{winner, Confirmed, Fresh};
 use crate::verdict::paired::Interval;
-use crate::verdict::{Judged, Judgement, Verdict, Why, BLOCKS_MIN};
+use crate::verdict::{blocks_missing, Judged, Judgement, Verdict, Why, BLOCKS_MIN};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -141,10 +141,10 @@ impl Report {
                 shown(first)
             ));
         }
-        if measured.ran_out && blocks < BLOCKS_MIN {
+        if let (true, Some(needed)) = (measured.ran_out, blocks_missing(&self.cpu)) {
             let budget = shown(options.timing.budget);
             let runs = plural(blocks as u64, "run");
-            notes.push(format!("the budget of {budget} was enough for {runs} of each, and verdicts need {BLOCKS_MIN} or more"));
+            notes.push(format!("the budget of {budget} was enough for {runs} of each, and verdicts need {needed} or more"));
         }
         if measured.status != 0 && blocks > 0 {
             let how = crate::turns::subject::ending(measured.status, &Default::default());

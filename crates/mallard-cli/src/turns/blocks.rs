@@ -9,7 +9,7 @@ use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
-use crate::output::units::time;
+use crate::output::units::{budget, time};
 use crate::verdict::fresh::{blocks_needed, WINNERS_MAX};
 use crate::verdict::{self, Block, Verdict};
 use fastrand::Rng;
@@ -33,6 +33,8 @@ const PATIENCE_MIN: Duration = Duration::from_secs(10);
 const FRESH_PART: u32 = 4;
 /// Fresh runs start only if there is time for this many blocks more than a verdict needs.
 const FRESH_SPARE: usize = 2;
+/// The number of runs in a fresh block of one candidate: the base, its control and the candidate.
+const FRESH_RUNS: usize = 3;
 /// If candidates are dropped early, the blocks of the choice have the remaining budget divided by this
 /// number. Fresh blocks have the rest.
 const CHOICE_PART: u32 = 2;
@@ -129,23 +131,36 @@ pub fn measure(
 impl Measurement<'_> {
     /// Refuses a budget that does not allow one block.
     fn refuse_small_budget(&self) -> Result<(), Failure> {
-        let runs = self.candidates.len() as u32;
-        let warm = self.first.took * (runs + 2);
-        let block = self.first.took * (runs + 2);
-        if warm + block <= self.plan.budget {
+        let block = self.candidates.len() as u32 + 2;
+        if self.first.took * (2 * block) <= self.plan.budget {
             return Ok(());
         }
-        let enough = warm + block * BLOCKS_GOOD as u32;
+        let runs = self.runs_needed();
         let what = format!(
-            "a budget of {} is too small: one run takes {}, and the smallest measurement has {} runs",
+            "a budget of {} is too small: one run takes {}, and a verdict needs {runs} runs",
             shown(self.plan.budget),
-            shown(self.first.took),
-            2 * runs + 4
+            shown(self.first.took)
         );
-        let seconds = enough.as_secs() + 1;
-        let less = self.runner.less_work();
-        let help = format!("--budget {seconds}s for {BLOCKS_GOOD} runs of each, or {less}");
+        let enough = budget(self.first.took * runs);
+        let help = format!("--budget {enough}, or {}", self.runner.less_work());
         Err(Failure::new(what, "nothing was measured", help).with_status(MALLARD_FAILED))
+    }
+
+    /// The number of runs of the smallest measurement that can have a verdict: one run of each to warm
+    /// up, and then the blocks that a verdict needs. If candidates are dropped early, these are one
+    /// block of all, and blocks of one candidate.
+    fn runs_needed(&self) -> u32 {
+        let all = self.candidates.len();
+        let blocks = match self.races_with(all) {
+            true => all + 2 + FRESH_RUNS * (blocks_needed(1) + 1),
+            false => (all + 2) * blocks_needed(self.runner.compared(&self.out)),
+        };
+        (all + 2 + blocks) as u32
+    }
+
+    /// Whether some running candidates are dropped early. None is if all may have fresh blocks.
+    fn races_with(&self, running: usize) -> bool {
+        self.plan.drops && running > WINNERS_MAX
     }
 
     /// Runs each subject once without measuring, which fills file caches and shows which candidates
@@ -163,9 +178,9 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Runs the blocks of the choice. Drops no candidate early if all may have fresh blocks.
+    /// Runs the blocks of the choice.
     fn choose(&mut self) -> Result<(), Stop> {
-        self.races = self.plan.drops && self.out.running().len() > WINNERS_MAX;
+        self.races = self.races_with(self.out.running().len());
         match self.races {
             true => self.race(),
             false => self.blocks(FRESH_PART),
@@ -205,7 +220,7 @@ impl Measurement<'_> {
     /// for the first blocks. Always leaves time for fresh blocks of one candidate.
     fn time_to_choose(&self, rest: Duration) -> Duration {
         let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
-        let fresh = run * 3 * (blocks_needed(1) + 1) as u32;
+        let fresh = run * (FRESH_RUNS * (blocks_needed(1) + 1)) as u32;
         let most = rest.saturating_sub(fresh);
         match self.out.blocks() < BLOCKS_TO_DROP {
             true => most,

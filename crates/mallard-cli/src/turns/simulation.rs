@@ -8,6 +8,7 @@ use super::child::Seen;
 use super::measured::Measured;
 use super::runs::Runs;
 use super::subject::{Figures, Run, Stop, Subject, Turn};
+use crate::error::Failure;
 use crate::verdict::fresh::{confirm, winner, winners, Confirmed};
 use crate::verdict::{judge, Judged, Judgement, Verdict, Why};
 use fastrand::Rng;
@@ -118,7 +119,8 @@ struct Outcome {
     seconds: f64,
 }
 
-fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
+/// Measures, and returns the time of the measurement in seconds.
+fn simulate(of: Trial, truths: &[Truth], seed: u64) -> (Result<Measured, Failure>, f64) {
     let machine = Machine {
         noise: of.noise,
         truths: truths.to_vec(),
@@ -137,13 +139,18 @@ fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
         progress: None,
     };
     let subjects: Vec<Subject> = (0..truths.len()).map(|i| subject(&i.to_string())).collect();
-    let measured = measure(&machine, &subject("base"), &subjects, &plan).ok().unwrap();
+    let measured = measure(&machine, &subject("base"), &subjects, &plan);
+    (measured, machine.clock.get().as_secs_f64())
+}
+
+fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
+    let (measured, seconds) = simulate(of, truths, seed);
+    let measured = measured.ok().unwrap();
     let (chosen, cpu, memory, confirmed) = judged(of, &measured);
     let winner = winner(&chosen, &cpu, &confirmed);
     let is_dropped = |why: Option<Why>| matches!(why, Some(Why::DroppedEarly { .. }));
     let open = |c: &Judgement| c.verdict == Verdict::NotMeasurable && !is_dropped(c.why);
     let is_open = winner.is_none() && cpu.candidates.iter().any(open);
-    let seconds = machine.clock.get().as_secs_f64();
     Outcome { measured, cpu, memory, winner, is_open, seconds }
 }
 
@@ -288,6 +295,24 @@ fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
     for seed in 0..10 {
         let dropped = trial(of, &ten(), seed).measured.dropped;
         assert!(dropped.iter().flatten().all(|&blocks| blocks >= 10), "{dropped:?}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_too_small_is_refused_with_one_that_decides() {
+    for (drops, candidates, runs) in
+        [(true, 15, 55), (true, 3, 40), (false, 15, 187), (true, 1, 21)]
+    {
+        let of = Trial { noise: Noise::Normal(0.005), drops, budget: 1.0, wall: 1.0 };
+        let truths: Vec<Truth> = (0..candidates).map(|i| saving(0.2 - 0.01 * i as f64)).collect();
+        let refused = simulate(of, &truths, 1).0.err().unwrap();
+        assert!(refused.what().contains(&format!("a verdict needs {runs} runs")), "{refused}");
+        // With exactly these runs, a malloc that saves much has a gain.
+        let budget = (runs + 1) as f64 * RUN_NS * 1e-9;
+        let gains =
+            (0..20).filter(|&seed| trial(Trial { budget, ..of }, &truths, seed).winner.is_some());
+        let gains = gains.count();
+        assert!(gains >= 18, "{gains} of 20 with {runs} runs");
     }
 }
 

@@ -92,6 +92,15 @@ pub enum Why {
     ThreadsMeet,
 }
 
+/// The number of blocks that some candidates need for a verdict, if any has too few.
+pub fn blocks_missing(judged: &Judged) -> Option<usize> {
+    let needed = |of: &Judgement| match of.why {
+        Some(Why::TooFewBlocks { needed }) => Some(needed),
+        _ => None,
+    };
+    judged.candidates.iter().filter_map(needed).max()
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
