@@ -476,9 +476,68 @@ fn an_interrupted_run_keeps_and_shows_what_was_found() {
     let advice: Value = serde_json::from_slice(&ended.stdout).unwrap();
     assert_eq!(advice["interrupted"], true, "{advice}");
     assert!(!advice["regions"].as_array().unwrap().is_empty(), "{advice}");
+    says_that_it_was_interrupted(&advice);
     let kept = fs::read_to_string(folder.path("recorded.mallard/advice.json")).unwrap();
     let kept: Value = serde_json::from_str(&kept).unwrap();
     assert_eq!(kept["interrupted"], true);
+}
+
+/// Checks the words of an advice that was interrupted.
+fn says_that_it_was_interrupted(advice: &Value) {
+    assert_eq!(advice["interrupted"], true, "{advice}");
+    let next = advice["next"].as_str().unwrap();
+    assert!(next.starts_with("mallard advise "), "{next}");
+    let sentence = advice["sentence"].as_str().unwrap();
+    let is_open = advice["verdict"] == "undecided";
+    assert!(!is_open || sentence.contains("the measurement was interrupted"), "{sentence}");
+}
+
+/// The advice and the exit status of a command that is interrupted when a file has some lines.
+fn interrupted(folder: &Folder, program: &[&str], lines: usize, signal: Signal) -> (Value, i32) {
+    let mut command = folder.command(MALLARD);
+    command.args(["advise", "--budget", "60s", "--json", "-o", "run", "--"]).args(program);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    let count = || fs::read_to_string(folder.path("runs")).map_or(0, |text| text.lines().count());
+    while count() < lines {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the program ran {} times", count());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    let advice = serde_json::from_slice(&ended.stdout).unwrap_or_else(|e| panic!("{e}: {errors}"));
+    (advice, ended.status.code().unwrap())
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn an_interrupted_recording_is_not_measured_and_says_what_it_shows() {
+    // The program runs until a signal ends it.
+    let mark = "int main(void) {\n    FILE* runs = fopen(\"runs\", \"a\"); fputs(\"x\\n\", runs); fclose(runs);";
+    let endless = PARSER.replacen("int main(void) {", mark, 1).replacen("i < 400", "i >= 0", 1);
+    for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGHUP, 129)] {
+        let folder = program(&endless);
+        let (advice, ended) = interrupted(&folder, &["./program"], 1, signal);
+        assert_eq!(ended, status, "{advice}");
+        says_that_it_was_interrupted(&advice);
+        assert!(advice["notes"].to_string().contains("the recording was interrupted"), "{advice}");
+        // The program did not run again.
+        assert_eq!(fs::read_to_string(folder.path("runs")).unwrap(), "x\n");
+        assert_eq!(advice["matrix"].as_array().unwrap().len(), 0, "{advice}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn interrupted_runs_under_other_mallocs_end_with_the_status_of_the_signal() {
+    // Most of the CPU time is of a program that is not recorded, so no call is replayed.
+    let folder = program(PARSER);
+    let script = "echo x >> runs; for i in 1 2 3 4 5; do ./program; done";
+    let (advice, ended) = interrupted(&folder, &["sh", "-c", script], 10, Signal::SIGTERM);
+    assert_eq!(ended, 143, "{advice}");
+    assert_eq!(advice["stages"].as_array().unwrap().last().unwrap()["name"], "try", "{advice}");
+    says_that_it_was_interrupted(&advice);
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Budget {
     pub fn propose(&self, evidence: &mut Evidence) {
         let lacks = evidence.lacks.iter().map(|lack| lack.needed);
         let needed = lacks.chain(evidence.recording_needs).max();
-        let twice = || evidence.noise.map(|_| self.all * 2);
+        let twice = || evidence.noise.filter(|_| !evidence.interrupted).map(|_| self.all * 2);
         evidence.proposed = needed.map(|needed| self.larger(needed)).or_else(twice);
         let Some(proposed) = evidence.proposed.map(budget) else { return };
         let decides = |what: &str| format!("{what}; --budget {proposed} probably decides");

@@ -39,7 +39,7 @@ use crate::starter;
 use crate::trial::Conditions;
 use crate::turns::host::Host;
 use crate::turns::subject::Runner;
-use crate::turns::timing::Timing;
+use crate::turns::timing::{interrupt, interrupted, Timing};
 use again::Again;
 use budget::Budget;
 use evidence::Evidence;
@@ -55,8 +55,6 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use typed::Typed;
 
-/// The exit status of an interrupted command: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
 /// If more than this share of the CPU time was not recorded, the recorded calls tell little.
 const MOSTLY: f64 = 0.5;
 
@@ -138,11 +136,17 @@ impl Command {
         if let Some(recorded) = &recorded {
             // From here on, a signal ends the measurement, and what was found is shown.
             recorded.ends_by_signals.store(false, Ordering::Relaxed);
+            if let Some(signal) = recorded.interrupted_by {
+                interrupt(&runner, signal);
+            }
         }
         let budget = Budget::begin(self.timing.budget, runner, self.timing.quiet);
         let mut host = Host::now();
         let mut evidence = stages.time("regions", || self.evidence(&trace, &budget))?;
-        if let Some(strategy) = self.force {
+        if budget.is_interrupted() {
+            let note = "the recording was interrupted, and shows the run until then";
+            evidence.notes.push(note.to_string());
+        } else if let Some(strategy) = self.force {
             let timing = self.timing.part(budget.left());
             let region =
                 self.region.as_ref().and_then(|_| force::truest(&evidence.regions)).cloned();
@@ -160,7 +164,7 @@ impl Command {
         advice.save(trace.folder(), &mut std::io::stderr());
         advice.show(&self.timing, self.sarif)?;
         Ok(match evidence.interrupted {
-            true => ExitCode::from(INTERRUPTED),
+            true => interrupted(),
             false => ExitCode::SUCCESS,
         })
     }

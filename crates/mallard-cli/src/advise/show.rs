@@ -122,14 +122,16 @@ impl Advice<'_> {
     }
 
     /// The command to type next: if nothing is decided, the one that records the whole run, or `mallard
-    /// advise` with more time; otherwise the report.
+    /// advise` with more time; after an interruption, `mallard advise`; otherwise the report.
     fn next(&self) -> String {
         let is_open = self.verdict() == "undecided";
         if let (true, Some(again)) = (is_open, &self.evidence.records_all) {
             return again.clone();
         }
-        match self.evidence.proposed.filter(|_| is_open) {
-            Some(time) => typed::again(self.evidence, &format!("--budget {}", budget(time))),
+        let longer = self.evidence.proposed.filter(|_| is_open);
+        let longer = longer.map(|time| format!("--budget {}", budget(time)));
+        match longer.or(self.evidence.interrupted.then(String::new)) {
+            Some(more) => typed::again(self.evidence, &more),
             None => format!("mallard report {}", quoted_path(self.evidence.program.trace.as_ref())),
         }
     }

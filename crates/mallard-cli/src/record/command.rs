@@ -101,6 +101,8 @@ pub struct Recorded {
     pub trace: PathBuf,
     /// While the flag is set, SIGINT, SIGTERM and similar signals end this process.
     pub ends_by_signals: Arc<AtomicBool>,
+    /// The signal that asked the program to end. `None` if none did.
+    pub interrupted_by: Option<i32>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -216,12 +218,12 @@ impl Command {
             .with_status(MALLARD_FAILED)
         })?;
         let served = serving.map(Serving::finish);
-        let command = &self;
+        let (command, interrupted_by) = (&self, outcome.interrupted_by);
         let summary =
             summary::Summary { command, path: &path, names: &names, header, outcome, served };
         let status =
             summary.finish().inspect_err(|_| ends_by_signals.store(false, Ordering::Relaxed))?;
-        Ok((status, Recorded { trace: names.trace, ends_by_signals }))
+        Ok((status, Recorded { trace: names.trace, ends_by_signals, interrupted_by }))
     }
 
     /// Refuses a program into which the recorder cannot be loaded, and warns of other problems.

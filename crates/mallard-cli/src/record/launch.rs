@@ -134,8 +134,8 @@ pub struct Running {
     signals: SignalsInfo<WithOrigin>,
     /// Set when the program has ended. From then on, SIGINT and similar signals end this process.
     has_ended: Arc<AtomicBool>,
-    /// Whether a signal came that asks a program to end.
-    pub was_interrupted: bool,
+    /// The signal that came and asks a program to end. `None` if none came.
+    pub interrupted_by: Option<i32>,
 }
 
 impl Running {
@@ -174,7 +174,7 @@ impl Running {
         })
         .map_err(|e| refused(path, &e))?;
         let end = end_descriptor(process);
-        Ok(Running { process, end, signals, has_ended, was_interrupted: false })
+        Ok(Running { process, end, signals, has_ended, interrupted_by: None })
     }
 
     /// A flag that is set when the program has ended. While the flag is set, SIGINT, SIGTERM and
@@ -198,7 +198,9 @@ impl Running {
             // The terminal sends SIGINT, SIGQUIT and others to the program as well as to this
             // process. Only signals that a process sent to this one alone are passed on.
             let is_from_user = matches!(signal.cause, Cause::Sent(_));
-            self.was_interrupted |= ENDS.contains(&signal.signal);
+            if ENDS.contains(&signal.signal) {
+                self.interrupted_by = Some(signal.signal);
+            }
             if let (true, Ok(signal)) = (is_from_user, Signal::try_from(signal.signal)) {
                 let _ = kill(self.process, signal); // the program may have ended
             }

@@ -50,8 +50,8 @@ pub struct Outcome {
     pub ended: Ended,
     /// Wall time of the program.
     pub wall: Duration,
-    /// Whether a signal asked the program to end.
-    pub was_interrupted: bool,
+    /// The signal that asked the program to end. `None` if none did.
+    pub interrupted_by: Option<i32>,
     /// The limit of the program's address space in bytes when it ended. `None` if unlimited.
     pub address_space_limit: Option<u64>,
     /// The part of the address space that the ring takes, in bytes.
@@ -304,7 +304,7 @@ impl Session {
         Outcome {
             ended,
             wall,
-            was_interrupted: self.running.was_interrupted,
+            interrupted_by: self.running.interrupted_by,
             address_space_limit: self.address_space_limit,
             ring_bytes: self.ring.bytes(),
             is_attached: self.ring.is_attached(),

@@ -86,7 +86,7 @@ impl Summary<'_> {
             tell(self.text(manifest).trim_end());
         }
         match &self.served {
-            Some(Err(_)) if self.outcome.was_interrupted => {
+            Some(Err(_)) if self.outcome.interrupted_by.is_some() => {
                 Ok(ExitCode::from(self.outcome.ended.exit_code()))
             }
             Some(Err(why)) => Err(self.not_served(why)),

@@ -9,12 +9,13 @@ use crate::output::progress::Work;
 use crate::parse::{duration, share};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// The exit status of an interrupted command: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
+/// The last signal that interrupted mallard.
+static SIGNAL: LazyLock<Arc<AtomicUsize>> =
+    LazyLock::new(|| Arc::new(AtomicUsize::new(SIGINT as usize)));
 /// The least difference that counts if the user names none.
 const MIN_GAIN: f64 = 0.02;
 
@@ -65,7 +66,9 @@ impl Timing {
     pub fn runner(&self) -> Result<Runner, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, interrupted.clone()).map_err(|e| {
+            let noted = signal_hook::flag::register_usize(signal, SIGNAL.clone(), signal as usize);
+            let flagged = || signal_hook::flag::register(signal, interrupted.clone());
+            noted.and_then(|_| flagged()).map_err(|e| {
                 let what = format!("signals cannot be handled: {e}");
                 Failure::new(what, "nothing was started", "ulimit -a").with_status(MALLARD_FAILED)
             })?;
@@ -87,10 +90,21 @@ impl Timing {
     }
 }
 
+/// Interrupts a runner, as if `signal` had come.
+pub fn interrupt(runner: &Runner, signal: i32) {
+    SIGNAL.store(signal as usize, Ordering::Relaxed);
+    runner.interrupted.store(true, Ordering::Relaxed);
+}
+
+/// The exit status of an interrupted command: 128 and the signal.
+pub fn interrupted() -> ExitCode {
+    ExitCode::from(128 + SIGNAL.load(Ordering::Relaxed) as u8)
+}
+
 /// The exit status of a command that is not a gate.
 pub fn status(measured: &Measured) -> ExitCode {
     match measured.interrupted {
-        true => ExitCode::from(INTERRUPTED),
+        true => interrupted(),
         false => ExitCode::SUCCESS,
     }
 }

@@ -59,6 +59,7 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     let first = reasons.first().map_or("", String::as_str);
     let has_lacks = !evidence.lacks.is_empty() || evidence.recording_needs.is_some();
     let why = match (evidence.proposed.filter(|_| has_lacks), evidence.noise) {
+        _ if evidence.interrupted => "the measurement was interrupted".to_string(),
         _ if evidence.records_all.is_some() => first.to_string(),
         (Some(proposed), _) => format!(
             "the time was too short, and --budget {} probably decides",
