@@ -449,6 +449,10 @@ fn a_function_that_is_no_region_is_refused() {
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse"]);
     ran.refuses(3, "no region of the trace is the function parse");
     assert!(ran.errors().contains("--region 'parse_document'"), "{}", ran.errors());
+    // A word that no name contains: the functions that allocate most.
+    let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "nosuch"]);
+    ran.refuses(3, "no region of the trace is the function nosuch");
+    assert!(ran.errors().contains("'parse_document'"), "{}", ran.errors());
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse_document"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
 }
@@ -547,4 +551,11 @@ fn a_trace_or_a_program_must_be_named_and_not_both() {
     folder.mallard(&["advise", "a", "--", "true"]).refuses(2, "cannot be used with");
     folder.mallard(&["advise", "--force", "AS15", "a"]).refuses(2, "AS1 to AS14");
     folder.mallard(&["advise", "no-such-trace"]).refuses(3, "no-such-trace");
+    // The program does not run if --again names nothing.
+    let missing = ["advise", "--again", "missing", "--", "touch", "ran"];
+    folder.mallard(&missing).refuses(3, "missing");
+    assert!(!folder.path("ran").exists());
+    let refused = folder.mallard(&["advise", "--", "/tmp"]);
+    refused.refuses(126, "/tmp is a folder");
+    assert!(refused.errors().contains("help: name a program: mallard advise -- PROG"));
 }

@@ -35,12 +35,9 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
         let help = "mallard record -- PROG ARGS, which records all calls of PROG";
         return Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE));
     }
-    let contains = all.iter().filter(|region| region.function.contains(function));
-    let mut names: Vec<&str> = contains.map(|region| region.shown.as_str()).collect();
-    names.dedup();
-    let help = match names[..] {
-        [] => format!("mallard advise {}, which lists the regions", quoted_path(trace.folder())),
-        _ => format!("--region '{}'", names[..names.len().min(3)].join("', or '")),
+    let help = match similar(&all, function)[..] {
+        [] => format!("mallard sites {}, for functions that allocate", quoted_path(trace.folder())),
+        ref names => format!("--region '{}'", names.join("', or '")),
     };
     let what = format!("no region of the trace is the function {function}");
     Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE))
@@ -50,6 +47,22 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
 /// their instances: the marks of the program are exact; without marks, the one with most escapes counts.
 pub fn truest(regions: &[Region]) -> Option<&Region> {
     regions.iter().max_by_key(|region| (region.ends == End::Exact, region.escapes))
+}
+
+/// Up to three functions of regions whose name contains a word, or else those that allocate most.
+fn similar<'a>(all: &'a [Region], word: &str) -> Vec<&'a str> {
+    let has_similar = all.iter().any(|region| region.function.contains(word));
+    let is_it = |region: &&Region| !has_similar || region.function.contains(word);
+    let mut found: Vec<&Region> = all.iter().filter(is_it).collect();
+    found.sort_by_key(|region| std::cmp::Reverse(region.bytes));
+    let mut names: Vec<&str> = Vec::new();
+    for region in found {
+        if !names.contains(&region.shown.as_str()) {
+            names.push(&region.shown);
+        }
+    }
+    names.truncate(3);
+    names
 }
 
 /// Plays a region, or the whole program, under a strategy that the user asked for, whatever the

@@ -34,7 +34,7 @@ use crate::error::Failure;
 use crate::look;
 use crate::output::shell::quoted;
 use crate::output::units::percent;
-use crate::record::{self, part, unrecorded, Follow, Out, ServerWork, Streams};
+use crate::record::{self, find_program, part, unrecorded, Follow, Out, ServerWork, Streams};
 use crate::starter;
 use crate::trial::Conditions;
 use crate::turns::host::Host;
@@ -116,9 +116,12 @@ impl Command {
     /// Records if necessary, measures, and shows the advice.
     pub fn run(mut self) -> Result<ExitCode, Failure> {
         starter::prepare();
-        if !self.program.is_empty() {
+        if let Some(program) = self.program.first() {
+            find_program(program, "mallard advise --")?;
             self.conditions = self.conditions.with_stdin()?;
         }
+        // What --again names must be readable before the program runs.
+        self.again.as_deref().map(look::open).transpose()?;
         let mut stages = Stages::default();
         let recorded = stages.time("record", || self.record())?;
         let name = recorded.as_ref().map(|recorded| &recorded.trace).or(self.name.as_ref());

@@ -13,6 +13,7 @@ use crate::import::with_progress;
 use crate::output::shell::concerns_malloc;
 use crate::output::shell::{as_called, quoted, quoted_path};
 use crate::output::units::{bytes, count, percent, plural, time};
+use crate::turns::load::WAITING_LOAD;
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
@@ -119,6 +120,11 @@ impl Summary<'_> {
     /// The error for a program that ran without the recorder.
     fn not_loaded(&self) -> Failure {
         let program = self.path.display();
+        if let (Some(Ok(_)), None) = (&self.served, &self.outcome.refused) {
+            let what = format!("the load ended before {program} had started");
+            let state = "the program was ended; nothing was recorded";
+            return Failure::new(what, state, WAITING_LOAD).with_status(CANNOT_RECORD);
+        }
         let why = match &self.outcome.refused {
             Some(error) => format!("the recorder could not start in {program}: {error}"),
             None => format!("the recorder was not loaded into {program}"),

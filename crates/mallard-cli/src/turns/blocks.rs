@@ -1,6 +1,7 @@
 //! Runs the blocks of a measurement in turns.
 
 use super::child::Seen;
+use super::load::WAITING_LOAD;
 use super::measured::Measured;
 use super::outputs;
 use super::race::{most, Standing, BLOCKS_TO_DROP, RACE_FROM};
@@ -494,10 +495,7 @@ fn base_fails(how: &str) -> Failure {
 /// The error for a load that does not end while the program runs under its own malloc.
 fn load_hangs(how: String) -> Failure {
     let state = "the program was killed, and nothing was compared";
-    let help =
-        "a load that waits for the server: --load 'until READY; do sleep 0.1; done; CMD', with a \
-                command READY that fails as long as the server does not answer";
-    Failure::new(how, state, help).with_status(MALLARD_FAILED)
+    Failure::new(how, state, WAITING_LOAD).with_status(MALLARD_FAILED)
 }
 
 fn varies(difference: &str) -> Failure {

@@ -85,6 +85,11 @@ impl Load<'_> {
     }
 }
 
+/// The help for a load that does not wait until the server answers.
+pub const WAITING_LOAD: &str =
+    "a load that waits for the server: --load 'until READY; do sleep 0.1; done; CMD', with a command \
+     READY that fails as long as the server does not answer";
+
 /// Runs a shell command in the environment of the user, and returns its status and output.
 fn shell(command: &str, limit: Duration, interrupted: &AtomicBool) -> Result<(i32, Output), Stop> {
     let words = ["sh", "-c", command].map(OsString::from).to_vec();
