@@ -458,6 +458,11 @@ fn verify_is_a_gate() {
     let other = verify("echo a", "echo b");
     assert_eq!(other.status(), 1, "{}", other.out());
     assert!(other.out().contains("after does not do the same: line 1"), "{}", other.out());
+    assert!(
+        other.out().contains("next: echo b, the command of --after by itself"),
+        "{}",
+        other.out()
+    );
 }
 
 #[test]

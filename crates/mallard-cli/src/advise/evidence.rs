@@ -117,8 +117,10 @@ pub struct Program {
     /// Whether each run does as much as the recorded run. False for a server whose load was repeated for
     /// some time.
     pub runs_do_the_same: bool,
-    /// Threads in all.
+    /// Threads in all, of all processes.
     pub threads: u64,
+    /// Processes in all.
+    pub processes: u64,
     /// The greatest number of threads at once.
     pub threads_at_once: u64,
     /// Processors of this machine.

@@ -79,6 +79,7 @@ fn program(trace: &Trace, work: &ServerWork, cpu_ns: Option<f64>) -> Result<Prog
         runs_do_the_same: work.is_that_of(manifest),
         wall_ns: number(manifest, "wall_ns").unwrap_or(manifest.totals.duration_ns as f64),
         threads: manifest.totals.threads,
+        processes: manifest.totals.processes,
         threads_at_once: threads_at_once(trace, None)? as u64,
         cores: std::thread::available_parallelism().map_or(1, usize::from) as u64,
         status: number(manifest, "status").map(|status| status as i32),

@@ -11,7 +11,7 @@ use crate::look::frames::in_words;
 use crate::output::file::write_whole;
 use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::say;
-use crate::output::units::{budget, bytes, plural, time};
+use crate::output::units::{budget, bytes, of_threads, plural, time};
 use crate::report::ADVICE_FILE;
 use crate::turns::timing::Timing;
 use mallard_trace::regions::Region;
@@ -105,10 +105,10 @@ impl Advice<'_> {
             None => "an unknown CPU time".to_string(),
         };
         format!(
-            "{}: {} of {} in {cpu}, at most {} in use",
+            "{}: {}{} in {cpu}, at most {} in use",
             program.name,
             plural(program.calls, "call"),
-            plural(program.threads, "thread"),
+            of_threads(program.threads, program.processes),
             bytes(self.evidence.memory.live_peak)
         )
     }

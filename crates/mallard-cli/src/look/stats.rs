@@ -131,7 +131,13 @@ fn text(manifest: &Manifest) -> String {
         let mean = all.call_ns as f64 / all.allocs.max(1) as f64;
         lines.push((
             "calls",
-            format!("{} each, {} in all{}", time(mean), time(all.call_ns as f64), of_cpu(manifest)),
+            format!(
+                "an allocation takes {}{}; all allocations {}{}",
+                time(mean),
+                of_free(manifest),
+                time(all.call_ns as f64),
+                of_cpu(manifest)
+            ),
         ));
     }
     lines.push((
@@ -179,6 +185,12 @@ fn run(manifest: &Manifest) -> String {
         text += &format!("; the stream is {}", manifest.stream.ending);
     }
     text
+}
+
+/// The mean time of a free, as a part of a sentence. Empty if it is unknown.
+fn of_free(manifest: &Manifest) -> String {
+    let ns = manifest.notes.get("ns_per_free").and_then(Value::as_f64).filter(|&ns| ns > 0.0);
+    ns.map_or(String::new(), |ns| format!(", a free {}", time(ns)))
 }
 
 fn of_cpu(manifest: &Manifest) -> String {

@@ -63,11 +63,23 @@ pub fn about(number: u64) -> String {
     }
 }
 
-/// A count with a noun: `1 thread`, `2,000 threads`.
+/// A count with a noun: `1 thread`, `2,000 threads`, `3 processes`.
 pub fn plural(number: u64, word: &str) -> String {
     match number {
         1 => format!("1 {word}"),
+        _ if word.ends_with('s') => format!("{} {word}es", count(number)),
         _ => format!("{} {word}s", count(number)),
+    }
+}
+
+/// Who made some calls: ` of 3 threads`, ` of 79 processes` with one thread each, ` of 12 threads of 3
+/// processes`. Empty if nobody did.
+pub fn of_threads(threads: u64, processes: u64) -> String {
+    match (threads, processes) {
+        (0, _) => String::new(),
+        (_, 0 | 1) => format!(" of {}", plural(threads, "thread")),
+        _ if threads == processes => format!(" of {}", plural(processes, "process")),
+        _ => format!(" of {} of {}", plural(threads, "thread"), plural(processes, "process")),
     }
 }
 
@@ -105,6 +117,15 @@ mod tests {
             assert_eq!(budget(time), text);
             assert!(crate::parse::duration(text).unwrap() >= time);
         }
+    }
+
+    #[test]
+    fn processes_with_one_thread_each_are_not_called_threads() {
+        assert_eq!(of_threads(0, 0), "");
+        assert_eq!(of_threads(1, 1), " of 1 thread");
+        assert_eq!(of_threads(3, 1), " of 3 threads");
+        assert_eq!(of_threads(79, 79), " of 79 processes");
+        assert_eq!(of_threads(12, 3), " of 12 threads of 3 processes");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::import::with_progress;
 use crate::output::shell::concerns_malloc;
 use crate::output::shell::{as_called, quoted, quoted_path};
-use crate::output::units::{bytes, count, percent, plural, time};
+use crate::output::units::{bytes, count, of_threads, percent, plural, time};
 use crate::turns::load::WAITING_LOAD;
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
@@ -219,9 +219,9 @@ impl Summary<'_> {
         let name = self.names.trace.display();
         let (events, failed) = (manifest.counts.events, manifest.counts.failed);
         let mut text = format!(
-            "mallard: {} of {} in {}, {}: {name} ({})\n",
+            "mallard: {}{} in {}, {}: {name} ({})\n",
             plural(events, "event"),
-            plural(manifest.totals.threads, "thread"),
+            of_threads(manifest.totals.threads, manifest.totals.processes),
             time(self.outcome.wall.as_nanos() as f64),
             how_it_ended(&self.outcome.ended),
             bytes(size_of(&self.names.trace)),

@@ -1,7 +1,7 @@
 //! Describes in sentences what the program did.
 
 use super::gather::Gathered;
-use crate::output::units::{about, bytes, percent, plural, time};
+use crate::output::units::{about, bytes, of_threads, percent, time};
 use crate::record::{bound, part};
 use mallard_trace::SiteRow;
 
@@ -36,7 +36,10 @@ fn allocated(gathered: &Gathered, whole: &SiteRow) -> String {
     let totals = &manifest.totals;
     let who = match totals.threads {
         0 | 1 => "the program".to_string(),
-        threads => format!("the {} of the program", plural(threads, "thread")),
+        threads => {
+            let of_threads = of_threads(threads, totals.processes);
+            format!("the {}", of_threads.trim_start_matches(" of ")) + " of the program"
+        }
     };
     let roughly = if manifest.stream.sample_bytes > 0 { "about " } else { "" };
     let sizes = match whole.allocs {

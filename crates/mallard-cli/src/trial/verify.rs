@@ -71,6 +71,13 @@ impl Command {
     }
 
     fn next(&self, report: &Report, after: &Subject) -> String {
+        if report.rows()[0].broken.is_some() {
+            return format!(
+                "{}{}, the command of --after by itself",
+                own_assignments(),
+                self.after
+            );
+        }
         if let Some(more) = report.more_time(&self.options) {
             return more;
         }

@@ -169,11 +169,14 @@ fn weight(evidence: &Evidence, of: &Region) -> String {
 fn threads(evidence: &Evidence) -> Option<String> {
     let totals = &evidence.program.totals;
     let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;
-    (evidence.program.threads_at_once > 1).then(|| {
+    let program = &evidence.program;
+    let has_one_each = program.processes > 1 && program.threads == program.processes;
+    let who = if has_one_each { "process" } else { "thread" };
+    (program.threads_at_once > 1).then(|| {
         let c = totals.c.value.map_or(String::new(), |c| format!(" (C {c:.2})"));
         format!(
             "{} at once, and {} of the blocks are freed by another thread{c}",
-            plural(evidence.program.threads_at_once, "thread"),
+            plural(program.threads_at_once, who),
             percent(other)
         )
     })
