@@ -50,12 +50,14 @@ pub const EXPLANATIONS: [Explanation; 6] = [
         letter: 'L',
         word: "locality",
         unit: "ratio",
-        question: "Does the part access the same small piece of memory again and again?",
-        low: "layout does not matter",
-        high: "an allocator of its own keeps the part's blocks together",
+        question: "How full of the part's blocks are the pages that they lie on?",
+        low: "they are scattered: an allocator of its own keeps them together",
+        high: "they are packed: nothing to gain",
         text: "At the largest extent of the site: the bytes of its blocks, divided by the bytes of \
                the pages that any of its blocks touches. 1 means that a reader of these pages meets \
-               nothing else. n counts blocks. The interval comes from a bootstrap over pages.",
+               nothing else. Accesses are not recorded: whether the part reads its blocks again and \
+               again, so that scattered ones cost time, only a run tells. n counts blocks. The \
+               interval comes from a bootstrap over pages.",
     },
     Explanation {
         letter: 'U',
@@ -116,6 +118,15 @@ mod tests {
         assert_eq!(letters, "DVLUCF");
         assert_eq!(explain('u').unwrap().word, "utilisation");
         assert!(explain('x').is_none());
+    }
+
+    #[test]
+    fn locality_and_fragmentability_advise_an_allocator_for_the_same_part() {
+        // L is high where blocks fill their pages, and F is high where they do not.
+        let [l, f] = ['L', 'F'].map(|letter| explain(letter).unwrap());
+        assert!(l.low.contains("allocator of its own") && f.high.contains("allocator of its own"));
+        assert!(l.high.contains("nothing to gain") && f.low.contains("nothing to gain"));
+        assert!(l.text.contains("Accesses are not recorded"));
     }
 
     #[test]
