@@ -179,6 +179,24 @@ fn machines_have_their_common_names() {
 }
 
 #[test]
+fn a_machine_with_two_kernels_has_one_line() {
+    let mut rows = programs();
+    let count = rows.len() / 2;
+    for row in rows.iter_mut().filter(|row| row["machine"] == ZEN).take(2) {
+        row["machine"] = json!(format!("{ZEN}, Linux 6.1"));
+    }
+    let tree = Tree::with(&rows);
+    let names = format!("machine,name,known_by\n\"{ZEN}\",Zen 3,family 25\n");
+    tree.write("results/machines.csv", &names);
+    tree.run(&["report"]).ok();
+    let text = tree.read(SHORT);
+    let machines = text.split("## Machines").nth(1).unwrap();
+    let expected = format!("| Zen 3 | {ZEN} | family 25 | 1 | {count} |");
+    assert!(machines.contains(&expected), "{machines}");
+    assert_eq!(machines.matches("Zen 3").count(), 1, "{machines}");
+}
+
+#[test]
 fn the_page_is_short_with_every_suite() {
     let (tree, text) = page(&[everything(), programs()].concat());
     let lines = text.lines().count();

@@ -55,6 +55,10 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use typed::Typed;
 
+/// The help for --budget.
+const BUDGET: &str =
+    "The time for all that follows the recording of PROG, a second recording included. \
+    The first recording takes as long as PROG does, in addition";
 /// If more than this share of the CPU time was not recorded, the recorded calls tell little.
 const MOSTLY: f64 = 0.5;
 
@@ -66,7 +70,7 @@ const MOSTLY: f64 = 0.5;
 /// allocator that they have: then the advice is to leave it, with the largest saving that is
 /// possible. The advice is also written into the folder of the trace, as advice.json.
 #[derive(clap::Args)]
-#[command(mut_arg("budget", |arg| arg.default_value("2m")))]
+#[command(mut_arg("budget", |arg| arg.default_value("2m").help(BUDGET)))]
 #[command(override_usage = "mallard advise [OPTIONS] <NAME>\n       \
                             mallard advise [OPTIONS] -- <PROG ARGS>...")]
 pub struct Command {

@@ -70,16 +70,36 @@ fn losses(machines: &[Machine]) -> String {
     )
 }
 
+/// The name of a machine in its rows, without the kernel, which may change.
+fn without_kernel(machine: &Machine) -> &str {
+    machine.name.split(", Linux").next().unwrap_or_default()
+}
+
+/// The machines with the same name, whatever their kernels are.
+fn by_name(machines: &[Machine]) -> Vec<Vec<&Machine>> {
+    let mut groups: Vec<Vec<&Machine>> = Vec::new();
+    for machine in machines {
+        let is_same = |group: &&mut Vec<&Machine>| {
+            group[0].common == machine.common && without_kernel(group[0]) == without_kernel(machine)
+        };
+        match groups.iter_mut().find(is_same) {
+            Some(group) => group.push(machine),
+            None => groups.push(vec![machine]),
+        }
+    }
+    groups
+}
+
 /// The machines, and the commits that history no longer has.
 fn measured(machines: &[Machine]) -> String {
     let mut found = Table::new("Machines", &["name", "as its rows name it"])
         .columns(["known by", "suites", "rows"].map(str::to_string));
-    for machine in machines {
-        let name = machine.name.split(", Linux").next().unwrap_or_default();
-        let rows: usize = machine.experiments.iter().map(|e| e.rows.len()).sum();
-        let cells = [&machine.known_by, &machine.suites().len().to_string(), &rows.to_string()];
+    for same in by_name(machines) {
+        let suites: BTreeSet<&str> = same.iter().flat_map(|m| m.suites()).collect();
+        let rows: usize = same.iter().flat_map(|m| &m.experiments).map(|e| e.rows.len()).sum();
+        let cells = [&same[0].known_by, &suites.len().to_string(), &rows.to_string()];
         let cells = cells.into_iter().map(Cell::text).collect();
-        found.line(vec![machine.common.clone(), name.to_string()], cells);
+        found.line(vec![same[0].common.clone(), without_kernel(same[0]).to_string()], cells);
     }
     let mut text = format!("\n## Machines\n{}", table(&found.without_empty_columns(), "Machines"));
     let lost: BTreeSet<&String> = machines.iter().flat_map(|m| &m.lost_commits).collect();
