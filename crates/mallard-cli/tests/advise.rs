@@ -193,8 +193,9 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
     for key in ["min_gain", "budget_s", "took_s"] {
         assert!(advice[key].is_number(), "{key}: {advice}");
     }
-    for key in ["share", "calls", "faults", "teardown"] {
-        assert!(advice["bound"][key].is_number(), "{key}: {advice}");
+    // The calls of a program that does little but allocate are slower while they are recorded.
+    for key in ["share", "calls", "faults", "teardown", "unknown"] {
+        assert!(advice["bound"].get(key).is_some(), "{key}: {advice}");
     }
     for key in ["cards", "matrix", "regions", "undecided", "notes", "validity"] {
         assert!(advice[key].is_array(), "{key}: {advice}");

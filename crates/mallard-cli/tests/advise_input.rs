@@ -67,6 +67,20 @@ fn a_part_of_a_run_is_named_as_such() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_cut_stream_is_no_reason_to_leave_the_allocator() {
+    let few = BLOCKS.replace("2000", "20");
+    let kept = Replayed::recorded(&few, &["--keep-stream"]);
+    let stream = std::fs::read(kept.folder.path("recorded.stream")).unwrap();
+    std::fs::write(kept.folder.path("cut.stream"), &stream[..stream.len() - 16]).unwrap();
+    let imported = kept.folder.mallard(&["import", "cut.stream"]);
+    assert_eq!(imported.status(), 0, "{}", imported.errors());
+    let advice = advice(&kept.folder, &["cut", "--budget", "5s"]);
+    assert_eq!(advice["verdict"], "undecided", "{advice}");
+    assert!(advice["sentence"].as_str().unwrap().contains("not complete (cut)"), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_window_without_events_is_no_reason_to_leave_the_allocator() {
     let windowed = Replayed::recorded(BLOCKS, &["--window", "100s.."]);
     let advice = advice(&windowed.folder, &["recorded", "--budget", "5s", "--no-try"]);
@@ -102,9 +116,34 @@ fn a_program_that_allocates_nothing_is_left_alone() {
 fn a_program_that_crashes_gets_advice_on_what_it_did_and_is_not_run_again() {
     let crash = BLOCKS.replace("return 0;", "abort();");
     let advice = of_program(&crash, &["--budget", "8s"]);
-    assert!(texts(&advice["notes"]).contains("ended by signal 6"), "{advice}");
+    assert_eq!(advice["run"]["failure"], "was ended by signal 6 (SIGABRT)", "{advice}");
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn the_first_and_the_last_line_say_that_the_recorded_run_failed() {
+    let folder = Folder::new();
+    for (end, failure) in [
+        ("kill(getpid(), SIGSEGV);", "was ended by signal 11 (SIGSEGV)"),
+        ("return 3;", "ended with status 3"),
+    ] {
+        let source =
+            format!("#include <signal.h>\n#include <unistd.h>\nint main(void) {{ {end} }}");
+        folder.compile("program", &source, &[]);
+        let ran = folder.mallard(&["advise", "-q", "--budget", "5s", "--", "./program"]);
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+        let text = ran.out();
+        let first = format!("program {failure}: ");
+        assert!(text.lines().any(|line| line.starts_with(&first)), "{text}");
+        let last = text.lines().last().unwrap();
+        let run = format!("The recorded run of program {failure}, ");
+        assert!(last.starts_with(&run), "{text}");
+        // A run that a signal ended is no reason to leave the allocator as it is.
+        let is_decided = !last.contains("It is not decided");
+        assert_eq!(is_decided, end == "return 3;", "{text}");
+    }
 }
 
 #[test]
@@ -215,7 +254,8 @@ fn a_budget_that_ends_while_the_program_runs_gives_what_is_known() {
     // enough.
     let undecided = texts(&advice["undecided"]);
     assert!(undecided.is_empty() || undecided.contains("--budget "), "{advice}");
-    assert!(advice["bound"]["share"].is_number(), "{advice}");
+    let bound = &advice["bound"];
+    assert!(bound["share"].is_number() || bound["unknown"].is_string(), "{advice}");
 }
 
 #[test]
@@ -384,4 +424,71 @@ fn an_installed_command_finds_what_it_needs_beside_itself() {
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert!(advice["regions"].as_array().is_some_and(|all| !all.is_empty()), "{advice}");
     assert!(!advice["matrix"].as_array().unwrap().is_empty(), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_with_a_malloc_library_of_its_own_has_no_share_that_was_not_measured() {
+    const LIBRARY: &str = "libtcmalloc_minimal.so.4";
+    let folder = Folder::new();
+    let source = r#"
+        char* volatile block;
+        int main() {
+            for (int i = 0; i < 300000; ++i) { block = new char[i % 500 + 1]; delete[] block; }
+        }
+    "#;
+    std::fs::write(folder.path("program.cpp"), source).unwrap();
+    let words = ["program.cpp", "-O1", "-o", "program", "-Wl,--no-as-needed"];
+    let library = format!("-l:{LIBRARY}");
+    let built = folder.command("g++").args(words).arg(library).output().unwrap();
+    if !built.status.success() {
+        return; // the library is not installed
+    }
+    let advice = advice(&folder, &["--no-try", "--budget", "5s", "--", "./program"]);
+    assert!(texts(&advice["notes"]).contains(&format!("linked with {LIBRARY}")), "{advice}");
+    let bound = &advice["bound"];
+    // Older recorders do not time its operator new. A share of 0 would be a lie.
+    assert!(bound["unknown"].is_string() || bound["calls"].as_f64() > Some(0.02), "{advice}");
+    let tried = folder.mallard(&["try", "--json", "--budget", "3s", "--", "./program"]).out();
+    assert!(!tried.contains("\"glibc:"), "{tried}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_that_the_recorder_breaks_gets_no_advice() {
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        static void* volatile p;
+        int main(void) {
+            char line[4096];
+            int is_recorded = 0;
+            FILE* maps = fopen("/proc/self/maps", "r");
+            while (fgets(line, sizeof line, maps)) is_recorded |= strstr(line, "mallard-record") != 0;
+            for (int i = 0; i < 20000; ++i) { p = malloc(i % 2 ? 100 : 200); free(p); }
+            return is_recorded ? 3 : 0;
+        }
+    "#;
+    let advice = of_program(source, &["--budget", "20s"]);
+    assert_eq!(advice["verdict"], "undecided", "{advice}");
+    let sentence = advice["sentence"].as_str().unwrap();
+    assert!(sentence.contains("without the recorder, program succeeded"), "{advice}");
+    assert!(advice["matrix"].as_array().unwrap().is_empty(), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_warning_of_the_recording_is_a_note_of_the_advice() {
+    let folder = Folder::new();
+    folder.compile("program", BLOCKS, &["-O1"]);
+    let advise = format!("ulimit -v 8000000; {MALLARD} advise --no-try --budget 3s -- ./program");
+    let ran = Ran(folder.command("sh").args(["-c", &advise]).output().unwrap());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(
+        ran.out().contains("note: the program may have 7.6 GiB of address space"),
+        "{}",
+        ran.out()
+    );
 }

@@ -407,7 +407,9 @@ fn no_bound_is_told_if_programs_that_ran_were_not_recorded() {
         let stats = folder.mallard(&["stats", "a"]).out();
         assert!(stats.contains("only a part") && stats.contains("--follow fork,exec"), "{stats}");
         let errors = record(&["--follow", "fork,exec"]);
-        assert!(errors.contains("no allocator can save more"), "{errors}");
+        // On a busy machine, timed calls may seem to take more than the whole CPU time.
+        let is_whole = ["no allocator can save more", "slowed the calls down too much"];
+        assert!(is_whole.iter().any(|text| errors.contains(text)), "{errors}");
     }
 }
 

@@ -297,6 +297,8 @@ fn a_program_that_fails_in_every_run_is_measured_with_a_note() {
         assert_eq!(ran.status(), 0, "{}", ran.errors());
         let note = format!("note: the program fails in every run: {how}");
         assert!(ran.out().contains(&note), "{}", ran.out());
+        let last = ran.out().lines().last().unwrap_or_default().to_string();
+        assert!(last.starts_with("Every run of sh ") && last.contains(how), "{last}");
     }
 }
 

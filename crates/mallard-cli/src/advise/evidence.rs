@@ -46,6 +46,11 @@ pub struct Evidence {
     pub dropped: Vec<Dropped>,
     /// Notes for the reader.
     pub notes: Vec<String>,
+    /// Why the recorded run may not show what the program usually does. If there is such a reason, no
+    /// card says to leave the allocator as it is.
+    pub doubts: Vec<String>,
+    /// Whether the recorder changed how the program ends, so that nothing that was recorded counts.
+    pub is_broken: bool,
     /// The questions that are not decided, each with a reason.
     pub undecided: Vec<String>,
     /// How much two measurements of the unchanged program differ, as a share, if more than the least
@@ -127,6 +132,8 @@ pub struct Program {
     pub cores: u64,
     /// The status with which the program ended, as `wait` returns it. `None` if it is unknown.
     pub status: Option<i32>,
+    /// How the recorded run failed: `ended with status 3`. `None` if it did not fail.
+    pub failure: Option<String>,
     /// Sums of the whole program: calls, bytes and D, V, L, U, C, F.
     pub totals: SiteRow,
     /// Allocations and frees.
@@ -135,14 +142,17 @@ pub struct Program {
 
 /// The upper limits of what any allocator could save, as shares of the CPU time. `None` if a share is
 /// unknown. Effects of locality are not included.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Bound {
     /// Calls, page faults and teardown together, at most 1.
     pub share: Option<f64>,
     /// Calls of malloc's family.
     pub calls: Option<f64>,
-    /// The page faults that blocks can have caused.
+    /// The page faults that blocks can have caused: an upper limit.
     pub faults: Option<f64>,
+    /// Why the shares are unknown. `None` if they are known, or if the trace is not of a kind that tells
+    /// them.
+    pub unknown: Option<String>,
     /// Frees at the ends of a region's instances, with the destructors that call them: wink-out skips
     /// both. Only the region with the largest share counts.
     pub teardown: Option<f64>,
@@ -285,6 +295,16 @@ pub struct Candidate {
     pub account: Option<Account>,
 }
 
+impl Program {
+    /// The word before a figure that depends on the CPU time, if this time is an estimate.
+    pub fn about(&self) -> &'static str {
+        match self.cpu_measured {
+            Some(_) => "",
+            None => "about ",
+        }
+    }
+}
+
 impl Evidence {
     /// Notes how much two measurements of the base differ, if this keeps a difference of the least gain
     /// from being measured. Of several such differences, the largest counts.
@@ -294,6 +314,20 @@ impl Evidence {
             let reach = control.low.abs().max(control.high.abs());
             self.noise = Some(self.noise.unwrap_or(0.0).max(reach));
         }
+    }
+
+    /// The first sentence of each answer, if the recorded run failed. Otherwise empty.
+    pub fn failure_sentence(&self) -> String {
+        let Program { name, failure, .. } = &self.program;
+        let of_failure = |failure| {
+            format!("The recorded run of {name} {failure}, and the figures are of this run. ")
+        };
+        failure.as_ref().map_or(String::new(), of_failure)
+    }
+
+    /// All questions that are not decided, the doubts first.
+    pub fn all_undecided(&self) -> impl Iterator<Item = &String> {
+        self.doubts.iter().chain(&self.undecided)
     }
 
     /// Notes that the budget was too small to decide something, and which budget is needed.

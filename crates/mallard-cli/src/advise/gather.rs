@@ -8,10 +8,10 @@ use crate::look::frames::without_wrappers;
 use crate::output::shell::concerns_malloc;
 use crate::output::shell::quoted;
 use crate::output::units::{percent, time};
-use crate::record::{shares, unrecorded, ServerWork};
+use crate::record::{self, shares, unrecorded, ServerWork};
 use crate::replay::{cpu_ns, threads_at_once};
-use crate::turns::subject::{ending, Output};
-use mallard_trace::duck::PAGE_BYTES;
+use crate::trial::linked_with;
+use crate::turns::subject::failure;
 use mallard_trace::manifest::{lack, Manifest};
 use mallard_trace::names::short;
 use mallard_trace::regions::{self, Limits, Region};
@@ -38,13 +38,20 @@ pub fn gather(trace: &Trace, work: &ServerWork) -> Result<Evidence, Failure> {
     let regions = regions::find(trace, Limits::default())?;
     let cpu = cpu_ns(trace).map(|(_, likely, _)| likely);
     let stacks = trace.stacks()?;
+    let program = program(trace, work, cpu)?;
+    let linked = Some(&program.malloc).filter(|malloc| malloc.contains(".so"));
     Ok(Evidence {
-        program: program(trace, work, cpu)?,
-        bound: bound(manifest, &regions.all, cpu),
+        bound: bound(manifest, &regions.all, None),
         memory: memory(manifest),
         sites: sites(trace, &stacks)?,
         validity: validity(manifest),
-        notes: notes(manifest).into_iter().chain(regions.notes).collect(),
+        notes: linked
+            .map(|malloc| linked_with(malloc))
+            .into_iter()
+            .chain(notes(manifest))
+            .chain(regions.notes)
+            .collect(),
+        program,
         regions: regions.all,
         recordings: 1,
         ..Evidence::default()
@@ -83,6 +90,7 @@ fn program(trace: &Trace, work: &ServerWork, cpu_ns: Option<f64>) -> Result<Prog
         threads_at_once: threads_at_once(trace, None)? as u64,
         cores: std::thread::available_parallelism().map_or(1, usize::from) as u64,
         status: number(manifest, "status").map(|status| status as i32),
+        failure: failed(manifest, work),
         totals: manifest.totals.sites.clone(),
         calls: counts.events,
     })
@@ -112,14 +120,18 @@ pub fn restore_environment(manifest: &Manifest) {
 /// A text for the signal that ended the program of a trace. `None` if no signal ended it, or if the
 /// signal ended a server.
 pub fn crash(manifest: &Manifest, work: &ServerWork) -> Option<String> {
-    let status = number(manifest, "status")? as i32;
-    let is_crash = nix::libc::WIFSIGNALED(status);
-    let how = format!("it was {}", ending(status, &Output::default()));
-    let is_server = was_loaded(manifest) || work.load.is_some() && was_ended(manifest);
-    (is_crash && !is_server).then(|| match was_ended(manifest) {
+    let how = format!("it {}", failed(manifest, work)?);
+    let is_crash = nix::libc::WIFSIGNALED(number(manifest, "status")? as i32);
+    is_crash.then(|| match was_ended(manifest) {
         true => format!("{how}; for a server, --load gives it work"),
         false => how,
     })
+}
+
+/// How the recorded run failed. `None` if it succeeded, or if it was a server, which ends in any way.
+fn failed(manifest: &Manifest, work: &ServerWork) -> Option<String> {
+    let is_server = was_loaded(manifest) || work.load.is_some() && was_ended(manifest);
+    failure(number(manifest, "status")? as i32).filter(|_| !is_server)
 }
 
 /// Whether the program was a server whose load has succeeded. `mallard record` then ends it.
@@ -137,15 +149,9 @@ fn was_ended(manifest: &Manifest) -> bool {
 
 /// Notes about the recorded run.
 fn notes(manifest: &Manifest) -> Vec<String> {
-    let mut notes = Vec::new();
-    let status = number(manifest, "status").map_or(0, |status| status as i32);
-    if status != 0 && !was_loaded(manifest) {
-        let how = ending(status, &Output::default());
-        notes.push(match nix::libc::WIFSIGNALED(status) {
-            true => format!("the recorded run was {how}"),
-            false => format!("the recorded run ended with {how}"),
-        });
-    }
+    let warnings = manifest.notes.get("warnings").and_then(Value::as_array);
+    let texts = warnings.into_iter().flatten().filter_map(Value::as_str);
+    let mut notes: Vec<String> = texts.map(str::to_string).collect();
     let wall = number(manifest, "wall_ns").unwrap_or(f64::INFINITY);
     if wall < SHORT_NS {
         notes.push(format!(
@@ -179,37 +185,28 @@ fn cannot_run(manifest: &Manifest, work: &ServerWork, words: Option<&[String]>) 
     }
 }
 
-/// The largest part of the CPU time that an allocator could save. `cpu_ns`: the CPU time of the program
-/// without the recorder.
-pub fn bound(manifest: &Manifest, regions: &[Region], cpu_ns: Option<f64>) -> Bound {
-    let Some(shares) = shares(manifest, cpu_ns) else { return Bound::default() };
+/// The largest part of the CPU time that an allocator could save. `measured`: the CPU time of the program
+/// without the recorder. `None` estimates this time.
+pub fn bound(manifest: &Manifest, regions: &[Region], measured: Option<f64>) -> Bound {
+    let shares = match shares(manifest, measured) {
+        Ok(shares) => shares,
+        Err(unknown) => return Bound { unknown, ..Bound::default() },
+    };
+    let estimate = record::cpu_ns(manifest).map(|(_, likely, _)| likely);
     // Wink-out is advised only for these regions. In other regions, the frees at the end remain.
     let may_wink_out = |region: &&Region| {
         region.escapes == 0 && region.instances >= INSTANCES_MIN && region.inputs >= INPUTS_MIN
     };
     let ends = regions.iter().filter(may_wink_out).map(|region| region.teardown_ns);
     let longest = ends.fold(0.0, f64::max);
-    let teardown = cpu_ns.map(|cpu| (longest / cpu.max(1.0)).min(1.0));
-    let faults = shares.faults * faults_of_blocks(manifest);
-    let all = shares.calls + faults + teardown.unwrap_or(0.0);
+    let teardown = measured.or(estimate).map(|cpu| (longest / cpu.max(1.0)).min(1.0));
+    let all = shares.calls + shares.faults + teardown.unwrap_or(0.0);
     Bound {
         share: Some(all.min(1.0)),
-        calls: Some(shares.calls.min(1.0)),
-        faults: Some(faults.min(1.0)),
+        calls: Some(shares.calls),
+        faults: Some(shares.faults),
         teardown,
-    }
-}
-
-/// The upper limit of the share of page faults that blocks caused: one fault for each block, and one for
-/// each page of its length. Code, stacks and the start of the process cause other faults.
-fn faults_of_blocks(manifest: &Manifest) -> f64 {
-    let totals = &manifest.totals.sites;
-    let pages = totals.bytes.max(0) as f64 / PAGE_BYTES as f64 + totals.allocs.max(0) as f64;
-    let faults = number(manifest, "minor_faults").unwrap_or(0.0);
-    if faults > 0.0 {
-        (pages / faults).min(1.0)
-    } else {
-        1.0
+        unknown: None,
     }
 }
 
@@ -345,6 +342,7 @@ pub fn validity(manifest: &Manifest) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mallard_trace::duck::PAGE_BYTES;
     use serde_json::json;
 
     fn manifest() -> Manifest {

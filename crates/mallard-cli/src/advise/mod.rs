@@ -220,6 +220,10 @@ impl Command {
         if let Some(function) = &self.region {
             evidence.regions = force::regions_of(trace, function)?;
         }
+        if gather::crash(trace.manifest(), &self.work).is_some() {
+            let doubt = "a signal ended the recorded run, which shows only the work until then";
+            evidence.doubts.push(doubt.to_string());
+        }
         if part(trace.manifest()).is_some() {
             self.miss_a_part(trace, &mut evidence);
         }
@@ -247,7 +251,7 @@ impl Command {
             ),
             None => part(manifest).unwrap_or_default(),
         };
-        evidence.undecided.push(format!("{what}; the whole run is recorded by {again}"));
+        evidence.doubts.insert(0, format!("{what}; the whole run is recorded by {again}"));
         evidence.is_mostly_missing = unrecorded(manifest).is_some_and(|share| share > MOSTLY);
         evidence.records_all = Some(again);
     }
@@ -271,6 +275,9 @@ impl Command {
         let runs = words.as_ref().map(|words| Runs { words, runner: &runner, ignores_output });
         if let Some(runs) = &runs {
             stages.time("cpu", || bare::measure_cpu(trace, evidence, runs, budget));
+        }
+        if evidence.is_broken {
+            return Ok(());
         }
         let proposals = rules::plans(evidence);
         let play = || measure::measure(trace, evidence, proposals, budget, &self.timing);

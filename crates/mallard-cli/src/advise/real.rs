@@ -163,7 +163,10 @@ fn run_all(
     let path = find_program(&runs.words[0], "mallard advise --")?;
     let findings = refuse_unswitchable(&path)?;
     evidence.notes.extend(findings.into_iter().map(|finding| finding.what));
-    let own = base(&path, &mut evidence.notes);
+    let mut notes = Vec::new();
+    let own = base(&path, &mut notes);
+    notes.retain(|note| !evidence.notes.contains(note));
+    evidence.notes.extend(notes);
     let named = |name: &String| -> Result<Allocator, Failure> {
         let wanted: Wanted = name
             .parse()

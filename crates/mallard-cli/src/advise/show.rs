@@ -38,7 +38,10 @@ pub struct Advice<'a> {
 impl Advice<'_> {
     /// Makes the cards. There are none if the user asked for a strategy: no other change was looked at.
     pub fn new<'a>(evidence: &'a Evidence, budget: &Budget, stages: &'a Stages) -> Advice<'a> {
-        let cards = if evidence.forced.is_some() { Vec::new() } else { cards(evidence) };
+        let mut cards = if evidence.forced.is_some() { Vec::new() } else { cards(evidence) };
+        for card in &mut cards {
+            card.sentence.insert_str(0, &evidence.failure_sentence());
+        }
         Advice { cards, evidence, budget: budget.all(), taken: budget.taken(), stages }
     }
 
@@ -82,7 +85,7 @@ impl Advice<'_> {
         // If nothing was decided, the card itself has the reasons.
         if self.verdict() != "undecided" {
             text.extend(
-                evidence.undecided.iter().map(|what| format!("  undecided: {}\n", in_words(what))),
+                evidence.all_undecided().map(|what| format!("  undecided: {}\n", in_words(what))),
             );
         }
         if !timing.quiet {
@@ -101,11 +104,12 @@ impl Advice<'_> {
     fn head(&self) -> String {
         let program = &self.evidence.program;
         let cpu = match program.cpu_ns {
-            Some(ns) => format!("{} of CPU time", time(ns)),
+            Some(ns) => format!("{}{} of CPU time", program.about(), time(ns)),
             None => "an unknown CPU time".to_string(),
         };
+        let failure = program.failure.as_ref().map_or(String::new(), |how| format!(" {how}"));
         format!(
-            "{}: {}{} in {cpu}, at most {} in use",
+            "{}{failure}: {}{} in {cpu}, at most {} in use",
             program.name,
             plural(program.calls, "call"),
             of_threads(program.threads, program.processes),
@@ -160,7 +164,7 @@ impl Advice<'_> {
             "regions": evidence.regions,
             "sites": evidence.sites.iter().map(site).collect::<Vec<_>>(),
             "forced": evidence.forced.as_ref().map(forced_json),
-            "undecided": evidence.undecided,
+            "undecided": evidence.all_undecided().collect::<Vec<_>>(),
             "validity": evidence.validity,
             "notes": evidence.notes,
             "next": self.next(),
@@ -183,6 +187,7 @@ fn run(evidence: &Evidence) -> Value {
         "cpu_by": if program.cpu_measured.is_some() { "runs" } else { "recording" },
         "wall_ns": program.wall_ns,
         "status": program.status,
+        "failure": program.failure,
         "calls": program.calls,
         "threads": program.threads,
         "threads_at_once": program.threads_at_once,
@@ -341,6 +346,16 @@ mod tests {
     use super::*;
     use crate::advise::rules::sample;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn an_estimate_of_the_cpu_time_is_named_as_such() {
+        let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
+        let head = |evidence: &Evidence| Advice::new(evidence, &budget, &Stages::default()).head();
+        let mut evidence = sample::program();
+        assert!(head(&evidence).contains(" in about 1.0 s of CPU time"), "{}", head(&evidence));
+        evidence.program.cpu_measured = Some((0.9e9, 1e9, 1.1e9));
+        assert!(head(&evidence).contains(" in 1.0 s of CPU time"), "{}", head(&evidence));
+    }
 
     #[test]
     fn the_matrix_has_each_strategy_once_for_the_region_of_the_first_card() {

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, percent, plural, time};
-use crate::record::part;
+use crate::record::{part, shares};
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::manifest::{lack, Manifest};
 use serde_json::Value;
@@ -193,19 +193,14 @@ fn of_free(manifest: &Manifest) -> String {
     ns.map_or(String::new(), |ns| format!(", a free {}", time(ns)))
 }
 
+/// The share of the CPU time that calls take, as `mallard advise` estimates it.
 fn of_cpu(manifest: &Manifest) -> String {
-    match manifest.totals.cpu_ns {
-        _ if part(manifest).is_some() => String::new(),
-        Some(cpu) if cpu > 0 && cpu < manifest.totals.sites.call_ns => {
-            ", more than the CPU time: threads waited in calls".to_string()
-        }
-        Some(cpu) if cpu > 0 => {
-            format!(
-                ", {} of the CPU time",
-                percent(manifest.totals.sites.call_ns as f64 / cpu as f64)
-            )
-        }
-        _ => String::new(),
+    match shares(manifest, None) {
+        Ok(shares) => format!("; with frees about {} of the CPU time", percent(shares.calls)),
+        Err(_) if part(manifest).is_some() => String::new(),
+        Err(why) => why.map_or(String::new(), |why| {
+            format!("; their share of the CPU time is unknown: {why}")
+        }),
     }
 }
 

@@ -171,7 +171,7 @@ impl Command {
     /// Runs the program, and returns its exit status and the trace.
     pub fn record(self) -> Result<(ExitCode, Recorded), Failure> {
         let path = program::find(&self.program[0], "mallard record --")?;
-        self.refuse_unrecordable(&path)?;
+        let warnings = self.refuse_unrecordable(&path)?;
         let recorder = RECORDER.find("the program was not started")?;
         let limit = address_space_limit(&"self");
         if let Some(limit) = limit.filter(|&limit| limit < ADDRESS_SPACE_MIN) {
@@ -219,31 +219,41 @@ impl Command {
         })?;
         let served = serving.map(Serving::finish);
         let (command, interrupted_by) = (&self, outcome.interrupted_by);
-        let summary =
-            summary::Summary { command, path: &path, names: &names, header, outcome, served };
+        let summary = summary::Summary {
+            command,
+            path: &path,
+            names: &names,
+            header,
+            outcome,
+            served,
+            warnings,
+        };
         let status =
             summary.finish().inspect_err(|_| ends_by_signals.store(false, Ordering::Relaxed))?;
         Ok((status, Recorded { trace: names.trace, ends_by_signals, interrupted_by }))
     }
 
-    /// Refuses a program into which the recorder cannot be loaded, and warns of other problems.
-    fn refuse_unrecordable(&self, path: &Path) -> Result<(), Failure> {
+    /// Refuses a program into which the recorder cannot be loaded. Warns of other problems, and returns
+    /// them.
+    fn refuse_unrecordable(&self, path: &Path) -> Result<Vec<String>, Failure> {
         let shown = path.display();
         // If the file is unreadable, the start of the program fails and says why.
         let mut findings = program::examine(path).unwrap_or_default();
         findings.extend(program::script(path).filter(|_| !self.follow.contains(&Follow::Exec)));
+        let mut warnings = Vec::new();
         for finding in findings {
             if finding.refuses {
                 let what = format!("cannot record {shown}: {}", finding.what);
                 let failure = Failure::new(what, "the program was not started", finding.help);
                 return Err(failure.with_status(CANNOT_RECORD));
             }
+            warnings.push(finding.what.clone());
             if !self.quiet {
                 let what = format!("{shown}: {}", finding.what);
                 tell(Failure::new(what, "the program is recorded nevertheless", finding.help));
             }
         }
-        Ok(())
+        Ok(warnings)
     }
 
     fn ring_options(&self, address_space: Option<u64>) -> ring::Options {

@@ -1,7 +1,7 @@
 //! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
 //! recording cost, and how much any allocator could save at most.
 
-use super::bound::{bound, part};
+use super::bound::{bound, unknown};
 use super::launch::{stdin_file, Ended};
 use super::names::Names;
 use super::serving::Unserved;
@@ -33,6 +33,8 @@ pub struct Summary<'a> {
     pub outcome: Outcome,
     /// How often the load of a server succeeded, or why it failed. `None` without a load.
     pub served: Option<Result<u64, Unserved>>,
+    /// What was found in the file of the program that may make the recording differ from other runs.
+    pub warnings: Vec<String>,
 }
 
 impl Summary<'_> {
@@ -194,6 +196,8 @@ impl Summary<'_> {
             "environment": mallocs_environment(),
         });
         let Value::Object(mut notes) = notes else { return Map::new() };
+        let warnings: Vec<String> = self.warnings.iter().cloned().chain(self.narrow()).collect();
+        notes.insert("warnings".to_string(), warnings.into());
         let stdin = self.command.streams.stdin.clone().or_else(stdin_file);
         // A file below /proc has this name in the current process only.
         if let Some(file) = stdin.filter(|file| file.is_file() && !file.starts_with("/proc")) {
@@ -230,14 +234,7 @@ impl Summary<'_> {
         if failed > 0 {
             text += &format!("  {} failed: they returned null\n", plural(failed, "allocation"));
         }
-        if let Some(limit) = self.outcome.address_space_limit {
-            text += &format!(
-                "  the program may have {} of address space, and the ring took {} of it: allocations may \
-                 fail that succeed without recording\n",
-                bytes(limit),
-                bytes(self.outcome.ring_bytes)
-            );
-        }
+        text.extend(self.narrow().map(|warning| format!("  {warning}\n")));
         if let Some(Ok(count)) = self.served {
             text += &format!("  the load ran {}\n", plural(count, "time"));
         }
@@ -255,8 +252,8 @@ impl Summary<'_> {
                  locality aside\n",
                 percent(bound)
             );
-        } else if let Some(part) = part(manifest) {
-            text += &format!("  how much malloc, free and page faults took is unknown: {part}\n");
+        } else if let Some(why) = unknown(manifest) {
+            text += &format!("  how much malloc, free and page faults took is unknown: {why}\n");
         }
         if self.outcome.ended.signal() == Some(Signal::SIGSYS as i32) {
             text +=
@@ -266,6 +263,17 @@ impl Summary<'_> {
         let next = format!("mallard sites {}", quoted_path(&self.names.trace));
         text += &format!("  next: {}\n", as_called(&next));
         text
+    }
+
+    /// A warning that the address space of the program is limited. `None` without a limit.
+    fn narrow(&self) -> Option<String> {
+        let limit = self.outcome.address_space_limit?;
+        Some(format!(
+            "the program may have {} of address space, and the ring took {} of it: allocations may \
+             fail that succeed without recording",
+            bytes(limit),
+            bytes(self.outcome.ring_bytes)
+        ))
     }
 
     /// Why the recording stopped before the program ended.

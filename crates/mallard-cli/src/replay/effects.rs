@@ -87,24 +87,10 @@ fn others(trace: &Trace, process: i32) -> Result<f64, Failure> {
     Ok((all - most) as f64 / all.max(1) as f64)
 }
 
-/// The CPU time that recording adds to a program, as a multiple of the time that the recorder measures
-/// in its own code: lower limit, likely value and upper limit. The recorder also evicts data of the
-/// program from the caches, and measures only a part of the calls. In 12 programs on two
-/// processors, the multiple was 0.45 to 1.93, with a median of 1.2.
-const RECORDING: (f64, f64, f64) = (0.5, 1.2, 1.9);
-/// The largest share of the CPU time that is ascribed to recording.
-const RECORDING_MAX: f64 = 0.9;
-
 /// The CPU time of the program without the time of recording, in ns: lower limit, likely value and upper
 /// limit. `None` if the trace does not have it.
 pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
-    let manifest = trace.manifest();
-    let note = |name: &str| manifest.notes.get(name).and_then(|value| value.as_f64());
-    let all = note("user_ns")? + note("system_ns")?;
-    let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
-    let without = |factor: f64| (all - factor * recording).max(all * (1.0 - RECORDING_MAX));
-    let (least, likely, most) = RECORDING;
-    (all > 0.0).then(|| (without(most), without(likely), without(least)))
+    crate::record::cpu_ns(trace.manifest())
 }
 
 /// The greatest number of threads that existed at once, in one process or in all.

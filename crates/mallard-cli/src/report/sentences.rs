@@ -2,7 +2,7 @@
 
 use super::gather::Gathered;
 use crate::output::units::{about, bytes, of_threads, percent, time};
-use crate::record::{bound, part};
+use crate::record::{bound, unknown};
 use mallard_trace::SiteRow;
 
 /// The sentences: how much the program allocated, its peak and which function held it, how long
@@ -123,8 +123,8 @@ fn lifetimes(whole: &SiteRow) -> String {
 /// A sentence on the upper limit of what any allocator could save, or why the limit is unknown.
 pub fn limit(gathered: &Gathered) -> String {
     let manifest = gathered.trace.manifest();
-    let unknown = |part| {
-        format!("How much malloc, free and page faults took of the CPU time is unknown: {part}.")
+    let of_why = |why| {
+        format!("How much malloc, free and page faults took of the CPU time is unknown: {why}.")
     };
     match bound(manifest) {
         Some(share) => format!(
@@ -132,6 +132,6 @@ pub fn limit(gathered: &Gathered) -> String {
              locality aside.",
             percent(share)
         ),
-        None => part(manifest).map_or(String::new(), unknown),
+        None => unknown(manifest).map_or(String::new(), of_why),
     }
 }

@@ -142,7 +142,9 @@ impl Command {
             return Ok(found);
         }
         let (mut found, missing) = allocators::installed();
-        found.retain(|allocator| allocator.name != base.name);
+        // Settings of glibc change nothing in a program that has another malloc.
+        let is_idle = |name: &str| base.name != "glibc" && name.starts_with("glibc:");
+        found.retain(|allocator| allocator.name != base.name && !is_idle(&allocator.name));
         notes.extend(allocators::note_of_missing(&missing));
         Ok(found)
     }
@@ -160,13 +162,18 @@ impl Command {
     }
 }
 
+/// A note that a program is linked with a malloc of its own.
+pub fn linked_with(own: &str) -> String {
+    format!("the program is linked with {own}: the base is that, not glibc")
+}
+
 /// The malloc of the program when it runs without mallard.
 pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
     let base = allocators::base();
     if base.name != "glibc" {
         notes.push(format!("LD_PRELOAD is set: the base is {}, not glibc", base.name));
     } else if let Some(own) = probe::linked_malloc(path) {
-        notes.push(format!("the program is linked with {own}: the base is that, not glibc"));
+        notes.push(linked_with(&own));
         return Allocator::as_started(&own);
     }
     for name in

@@ -2,6 +2,7 @@
 
 use super::report::{is_dropped, is_open, Report};
 use crate::output::units::{percent, plural};
+use crate::turns::subject::failure;
 use crate::turns::words::needs;
 use crate::verdict::{Judgement, Verdict};
 
@@ -23,7 +24,17 @@ pub fn sentence(report: &Report) -> String {
         false => String::new(),
     };
     let text = if report.words.is_pair { pair(report) } else { mallocs(report) };
-    text + &bound(report) + &cut
+    failures(report) + &text + &bound(report) + &cut
+}
+
+/// A sentence that the program fails in every run. Empty if it does not.
+fn failures(report: &Report) -> String {
+    let name = match report.words.name.as_str() {
+        "" => "the program",
+        name => name,
+    };
+    let sentence = |how| format!("Every run of {name} {how}, and the figures are of such runs. ");
+    failure(report.measured.status).map_or(String::new(), sentence)
 }
 
 /// The result of a comparison of two programs.

@@ -319,6 +319,17 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(what, "the program did not run", format!("ls -l {}", quoted_path(path)))
 }
 
+/// How a process failed: `ended with status 3` or `was ended by signal 9 (SIGKILL)`. `None` if it
+/// succeeded.
+pub fn failure(status: i32) -> Option<String> {
+    let how = ending(status, &Output::default());
+    match status {
+        0 => None,
+        _ if nix::libc::WIFSIGNALED(status) => Some(format!("was {how}")),
+        _ => Some(format!("ended with {how}")),
+    }
+}
+
 /// How a process ended, in words.
 pub fn ending(status: i32, output: &Output) -> String {
     use std::os::unix::process::ExitStatusExt;

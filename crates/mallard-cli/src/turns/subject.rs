@@ -1,6 +1,6 @@
 //! A program under one allocator, and one run of it.
 
-pub use super::child::{ending, Output, Stop};
+pub use super::child::{ending, failure, Output, Stop};
 use super::child::{Child, End, Seen, Start};
 use super::load::{self, Load};
 use super::orphans;

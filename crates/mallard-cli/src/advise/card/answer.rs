@@ -27,21 +27,17 @@ pub fn leave(evidence: &Evidence) -> String {
              the CPU time, locality aside, and a change counts from {least} on.",
             percent(share)
         ),
-        (Some(share), Some(best)) if best < evidence.min_gain => format!(
+        (share, Some(best)) if best < evidence.min_gain => format!(
             "Leave the allocator of {name} as it is: {} saves {} of the CPU time, and a change counts \
              from {least} on{}.",
             best_of(count),
             percent(best.max(0.0)),
             most(share)
         ),
-        (Some(share), _) => format!(
+        (share, _) => format!(
             "Leave the allocator of {name} as it is: no change was found that is safe and saves \
              {least} of the CPU time{}.",
             most(share)
-        ),
-        (None, _) => format!(
-            "Leave the allocator of {name} as it is: no change was found that saves {least} of the \
-             CPU time; the most that is possible is unknown."
         ),
     }
 }
@@ -60,7 +56,7 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
     let has_lacks = !evidence.lacks.is_empty() || evidence.recording_needs.is_some();
     let why = match (evidence.proposed.filter(|_| has_lacks), evidence.noise) {
         _ if evidence.interrupted => "the measurement was interrupted".to_string(),
-        _ if evidence.records_all.is_some() => first.to_string(),
+        _ if !evidence.doubts.is_empty() || evidence.records_all.is_some() => first.to_string(),
         (Some(proposed), _) => format!(
             "the time was too short, and --budget {} probably decides",
             budget(proposed)
@@ -78,12 +74,13 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
 
 /// The upper limit of what any allocator can save, as the end of a sentence. Empty if the limit is near
 /// the whole CPU time, because such a limit tells nothing.
-fn most(share: f64) -> String {
-    match share < BOUND_MAX {
-        true => {
+fn most(share: Option<f64>) -> String {
+    match share {
+        Some(share) if share < BOUND_MAX => {
             format!("; all its work on memory takes at most {}, locality aside", percent(share))
         }
-        false => String::new(),
+        Some(_) => String::new(),
+        None => "; the most that is possible is unknown".to_string(),
     }
 }
 

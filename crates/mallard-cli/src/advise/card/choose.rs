@@ -35,7 +35,7 @@ pub struct Change<'a> {
 
 /// The cards of a program, the most useful first. There is always one.
 pub fn cards(evidence: &Evidence) -> Vec<Card> {
-    let mut left = changes(evidence);
+    let mut left = if evidence.is_broken { Vec::new() } else { changes(evidence) };
     let mut chosen: Vec<Change> = Vec::new();
     while let (Some(best), true) = (first(evidence, &left), chosen.len() < CARDS_MAX) {
         left.retain(|other| !is_same(evidence, &best, other));
@@ -255,13 +255,13 @@ fn calls(evidence: &Evidence, one: &str, other: &str) -> bool {
     evidence.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
 }
 
-/// Why the measurements do not decide whether a change helps. Empty if no change can help, as far as the
-/// bound tells, which leaves out locality.
+/// Why the measurements do not decide whether a change helps. Empty if there is no doubt about the
+/// recorded run, and no change can help, as far as the bound tells, which leaves out locality.
 fn open(evidence: &Evidence) -> Vec<String> {
     if evidence.bound.share.is_some_and(|share| share < evidence.min_gain) {
-        return Vec::new();
+        return evidence.doubts.clone();
     }
-    let mut reasons = evidence.undecided.clone();
+    let mut reasons: Vec<String> = evidence.all_undecided().cloned().collect();
     let unsettled: Vec<&Candidate> = unsettled(evidence).collect();
     if let (Some(noise), false) = (evidence.noise, unsettled.is_empty()) {
         reasons.push(answer::noise(evidence, noise));

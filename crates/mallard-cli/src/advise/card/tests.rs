@@ -156,6 +156,14 @@ fn a_program_below_the_bound_is_left_alone_however_noisy_the_machine_is() {
 }
 
 #[test]
+fn a_doubt_about_the_recorded_run_leaves_a_program_undecided_below_the_bound_too() {
+    let evidence = Evidence { doubts: vec!["a signal ended it".to_string()], ..sample::nothing() };
+    let card = first(&evidence);
+    assert_eq!(card.action, Action::Undecided);
+    assert!(card.sentence.ends_with("should change its allocator: a signal ended it."), "{card:?}");
+}
+
+#[test]
 fn another_malloc_is_checked_without_the_time_of_mallard_run() {
     for (name, kind) in [("mimalloc", Kind::Malloc), ("glibc:trim=1GiB", Kind::Variable)] {
         let check = format!("mallard try --allocator {name} -- ./app data");

@@ -148,9 +148,11 @@ fn together(of: &Candidate) -> Option<String> {
 /// D, V and the number of calls of a region.
 fn weight(evidence: &Evidence, of: &Region) -> String {
     let time = match evidence.program.cpu_ns {
-        Some(cpu) if cpu > 0.0 => {
-            format!("its calls take {} of the CPU time (D); ", percent((of.call_ns / cpu).min(1.0)))
-        }
+        Some(cpu) if cpu > 0.0 && evidence.bound.unknown.is_none() => format!(
+            "its calls take {}{} of the CPU time (D); ",
+            evidence.program.about(),
+            percent((of.call_ns / cpu).min(1.0))
+        ),
         _ => String::new(),
     };
     format!(
@@ -188,10 +190,14 @@ pub fn bounds(evidence: &Evidence) -> Vec<String> {
     let mut all = Vec::new();
     if let (Some(calls), Some(faults)) = (bound.calls, bound.faults) {
         all.push(format!(
-            "malloc and free take {} of the CPU time, and page faults {}",
+            "malloc and free take {}{} of the CPU time, and page faults at most {}",
+            evidence.program.about(),
             percent(calls),
             percent(faults)
         ));
+    }
+    if let Some(why) = &bound.unknown {
+        all.push(format!("how much of the CPU time malloc and free take is unknown: {why}"));
     }
     if let Some(teardown) = bound.teardown.filter(|&share| share > 0.0) {
         all.push(format!(

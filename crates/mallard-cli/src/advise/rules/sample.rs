@@ -35,6 +35,7 @@ pub fn program() -> Evidence {
             calls: Some(0.3),
             faults: Some(0.1),
             teardown: Some(0.02),
+            unknown: None,
         },
         memory: Memory { peak_rss: 100 << 20, live_peak: 80 << 20, ..Memory::default() },
         min_gain: 0.02,
@@ -263,7 +264,7 @@ pub fn nothing() -> Evidence {
     let none = Verdict::NoDifference;
     let of = whole("mimalloc", Kind::Malloc, (0.004, none), (0.0, none));
     let bound =
-        Bound { share: Some(0.012), calls: Some(0.01), faults: Some(0.002), teardown: None };
+        Bound { share: Some(0.012), calls: Some(0.01), faults: Some(0.002), ..Bound::default() };
     Evidence { candidates: vec![of], bound, ..program() }
 }
 
