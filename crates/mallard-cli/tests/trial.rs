@@ -63,7 +63,8 @@ fn candidate<'a>(result: &'a Value, name: &str) -> &'a Value {
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
 fn a_malloc_that_takes_more_time_and_memory_has_two_losses() {
-    let trial = Trial::new(BLOCKS);
+    // The malloc frees nothing. A peak below that of mallard itself, 4 MiB in a debug build, is not seen.
+    let trial = Trial::new(&BLOCKS.replace("20000", "80000"));
     let options = ["--budget", "20s", "-a", "mine=./libmine.so,WRONG=slow"];
     let result = trial.measured(&options, &["./program"]);
     let mine = candidate(&result, "mine,WRONG=slow");
