@@ -492,3 +492,15 @@ fn a_warning_of_the_recording_is_a_note_of_the_advice() {
         ran.out()
     );
 }
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_process_that_does_the_smaller_part_of_the_work_does_not_stand_for_all() {
+    let folder = Folder::new();
+    folder.compile("program", &BLOCKS.replace("2000", "20"), &["-O1"]);
+    let script = "./program; ./program; ./program; ./program; true";
+    let options = ["--budget", "5s", "--no-try", "--follow", "fork,exec", "--", "sh", "-c", script];
+    let advice = advice(&folder, &options);
+    assert_eq!(advice["verdict"], "undecided", "{advice}");
+    assert!(texts(&advice["undecided"]).contains("was looked at, which did "), "{advice}");
+}

@@ -15,6 +15,7 @@ use crate::turns::subject::failure;
 use mallard_trace::manifest::{lack, Manifest};
 use mallard_trace::names::short;
 use mallard_trace::regions::{self, Limits, Region};
+use mallard_trace::replay::default_process;
 use mallard_trace::trace::Stacks;
 use mallard_trace::{SiteRow, Trace};
 use serde_json::Value;
@@ -29,6 +30,8 @@ const DEPTH: usize = 12;
 /// callers: it is a malloc of the program's own, such as Perl_safesysmalloc, and fills no structure.
 const CALLERS_MAX: usize = 3;
 const SIZES_MAX: usize = 3;
+/// A process with a smaller share of the events or of the CPU time does not stand for the others.
+const MOST_OF_WORK: f64 = 0.5;
 /// A shorter run is mostly the start of a process.
 const SHORT_NS: f64 = 10e6;
 
@@ -305,6 +308,16 @@ fn is_of_a_standard_library(function: &str) -> bool {
 /// The file name of the recorded program, if the trace has it.
 pub fn program_name(manifest: &Manifest) -> Option<&str> {
     text(manifest, "program")?.rsplit('/').next()
+}
+
+/// Why the process that is replayed does not stand for the others. `None` if it does most of the work.
+pub fn other_processes(trace: &Trace) -> Result<Option<String>, Failure> {
+    let process = default_process(trace)?.filter(|(.., share)| *share < MOST_OF_WORK);
+    Ok(process.map(|(number, file, share)| {
+        let name = file.rsplit('/').next().unwrap_or_default();
+        let share = percent(share);
+        format!("only process {number} ({name}) was looked at, which did {share} of the work")
+    }))
 }
 
 /// Why the trace shows less than the whole run.

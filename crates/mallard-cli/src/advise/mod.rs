@@ -224,6 +224,7 @@ impl Command {
             let doubt = "a signal ended the recorded run, which shows only the work until then";
             evidence.doubts.push(doubt.to_string());
         }
+        evidence.doubts.extend(gather::other_processes(trace)?);
         if part(trace.manifest()).is_some() {
             self.miss_a_part(trace, &mut evidence);
         }

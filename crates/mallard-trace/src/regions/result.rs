@@ -404,7 +404,7 @@ fn add_notes_of_events(passed: &Passed, note: &mut impl FnMut(u64, String)) {
         others,
         format!(
             "{others} other processes have events: the regions are those of the process with the \
-             most events"
+             most CPU time"
         ),
     );
     let blocks = passed.not_followed;

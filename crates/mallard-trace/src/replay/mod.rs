@@ -35,10 +35,26 @@ pub use plan::{End, Malloc, Plan, Rule, Scope};
 pub use strategy::{Allocator, Strategy};
 pub use validity::{Cause, Validity};
 
+use crate::error::Result;
+use crate::tables::schema::PROCESSES;
+use crate::Trace;
+
+/// The process that is compiled by default: its number, its file, and its share in the events or in the
+/// CPU time of all processes, whichever is smaller. `None` if the trace has no events.
+pub fn default_process(trace: &Trace) -> Result<Option<(i32, String, f64)>> {
+    let process = threads::Process::read(trace, None)?;
+    let Some(number) = process.number else { return Ok(None) };
+    let table = trace.table(&PROCESSES)?;
+    let mut files = table.i64s("proc")?.into_iter().zip(table.texts("path")?);
+    let file = files.find(|(proc, _)| *proc == i64::from(number));
+    Ok(Some((number, file.map_or(String::new(), |(_, file)| file), process.share)))
+}
+
 /// How a trace is compiled.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The process; `None` means the process with the most events.
+    /// The process; `None` means the process with the most CPU time, or with the most events if the
+    /// CPU times are unknown.
     pub process: Option<i32>,
     /// Whether a sampled trace is compiled, although it has only a part of the calls.
     pub allow_samples: bool,

@@ -27,26 +27,52 @@ pub(crate) struct Process {
     pub threads: Vec<Recorded>,
     /// How many other processes have events.
     pub others: u64,
+    /// The share of the process in the events or in the CPU time of all processes: the smaller one.
+    pub share: f64,
+}
+
+/// What the processes of a trace did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Work {
+    /// CPU time in ns; 0 if it is unknown.
+    cpu_ns: u64,
+    events: u64,
+}
+
+impl Work {
+    /// The share in the whole: of the events or of the CPU time, whichever is smaller.
+    fn share_of(self, all: Work) -> f64 {
+        let share = |part: u64, all: u64| if all == 0 { 1.0 } else { part as f64 / all as f64 };
+        share(self.events, all.events).min(share(self.cpu_ns, all.cpu_ns))
+    }
 }
 
 impl Process {
-    /// Reads the threads of the process `wanted`, or else of the process with the most events.
+    /// Reads the threads of the process `wanted`, or else of the process with the most CPU time. If the
+    /// CPU times are equal or unknown, the number of events decides.
     pub fn read(trace: &Trace, wanted: Option<i32>) -> Result<Process> {
         let table = trace.table(&THREADS)?;
         let (tids, processes) = (table.i64s("tid")?, table.i64s("proc")?);
         let (starts, ends) = (table.i64s("t0")?, table.i64s("t1")?);
         let events = table.i64s("events")?;
-        let mut counts: NumberMap<u32, u64> = NumberMap::default();
-        for (&process, &events) in processes.iter().zip(&events).filter(|(_, &events)| events > 0) {
-            *counts.entry(process as u32).or_default() += events.max(0) as u64;
+        let cpu = table.i64s("cpu_ns")?;
+        let mut counts: NumberMap<u32, Work> = NumberMap::default();
+        let mut all = Work::default();
+        for row in (0..tids.len()).filter(|&row| events[row] > 0) {
+            for work in [counts.entry(processes[row] as u32).or_default(), &mut all] {
+                work.events += events[row] as u64;
+                work.cpu_ns += cpu[row].max(0) as u64;
+            }
         }
         let most = || {
-            let order = |(&process, &events): &(&u32, &u64)| (events, Reverse(process));
+            let order = |(&process, &work): &(&u32, &Work)| (work, Reverse(process));
             counts.iter().max_by_key(order).map(|(&process, _)| process as i32)
         };
         let number = wanted.or_else(most);
         let is_there = number.is_some_and(|number| counts.contains_key(&(number as u32)));
         let others = counts.len() as u64 - u64::from(is_there);
+        let own = number.and_then(|number| counts.get(&(number as u32))).copied();
+        let share = own.map_or(1.0, |own| own.share_of(all));
         let known = |time: i64| (time >= 0).then_some(time);
         let is_wanted = |&row: &usize| Some(processes[row] as i32) == number && events[row] > 0;
         let recorded = |row: usize| Recorded {
@@ -57,7 +83,7 @@ impl Process {
         };
         let mut threads: Vec<Recorded> = (0..tids.len()).filter(is_wanted).map(recorded).collect();
         threads.sort_by_key(|thread| (thread.t0.unwrap_or(i64::MAX), thread.tid));
-        Ok(Process { number, threads, others })
+        Ok(Process { number, threads, others, share })
     }
 
     /// The processes of a trace, for an error.
