@@ -83,9 +83,20 @@ pub fn is_wrapper(function: &str) -> bool {
     begins_with_any(function, &WRAPPERS)
 }
 
-/// Whether a function belongs to the standard library of C++ or Rust.
-pub(crate) fn is_standard(function: &str) -> bool {
-    begins_with_any(function, &STANDARD)
+/// Whether a function belongs to the standard library of C++ or Rust. The type that it returns says nothing
+/// of that.
+pub fn is_standard(function: &str) -> bool {
+    let shown = short(function);
+    let name = if shown.starts_with('<') { &shown } else { without_result(&shown) };
+    STANDARD.iter().any(|begin| name.starts_with(begin))
+}
+
+/// A short name without the result, which names of templates begin with. The name of an operator may have
+/// spaces.
+fn without_result(shown: &str) -> &str {
+    let end = shown.find("operator").unwrap_or(shown.len());
+    let begin = shown[..end].rfind(' ').map_or(0, |space| space + 1);
+    &shown[begin..]
 }
 
 /// Whether a function starts the program or a thread. `main` counts.
@@ -191,6 +202,30 @@ fn matching(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_of_standard_libraries_are_recognized_whatever_they_return() {
+        let standard = [
+            "std::pair<int, int>::pair(int, int)",
+            "void std::vector<int>::push_back(int&&)",
+            "std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char)",
+            "<core::option::Option<T> as core::clone::Clone>::clone",
+        ];
+        for function in standard {
+            assert!(is_standard(function), "{function}");
+        }
+        let own = [
+            "remember(std::string const&)",
+            "std::vector<int> app::make<int>(int)",
+            "std::string app::operator+ <int>(int)",
+            "<app::Tree as core::clone::Clone>::clone",
+            "app::std_like::f()",
+            "main",
+        ];
+        for function in own {
+            assert!(!is_standard(function), "{function}");
+        }
+    }
 
     #[test]
     fn names_lose_their_arguments() {

@@ -49,7 +49,7 @@ pub fn measure_cpu(trace: &Trace, evidence: &mut Evidence, runs: &Runs, budget: 
     if likely > 0.0 {
         evidence.program.cpu_ns = Some(likely);
         evidence.program.cpu_measured = Some((least, likely, most));
-        evidence.bound = gather::bound(trace.manifest(), &evidence.regions, Some(likely));
+        evidence.bound = gather::bound(trace.manifest(), evidence, Some(likely));
     }
 }
 

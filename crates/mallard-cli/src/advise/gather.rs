@@ -1,7 +1,7 @@
 //! Reads the figures of a trace that advice rests on.
 
 use super::evidence::{Bound, Evidence, Memory, Owner, Program, Site};
-use super::rules::{INPUTS_MIN, INSTANCES_MIN};
+use super::rules::may_wink_out;
 use crate::allocators;
 use crate::error::Failure;
 use crate::look::frames::without_wrappers;
@@ -13,8 +13,8 @@ use crate::replay::{cpu_ns, threads_at_once};
 use crate::trial::linked_with;
 use crate::turns::subject::failure;
 use mallard_trace::manifest::{lack, Manifest};
-use mallard_trace::names::short;
-use mallard_trace::regions::{self, Limits, Region};
+use mallard_trace::names::{is_standard, is_wrapper, short};
+use mallard_trace::regions::{self, Limits};
 use mallard_trace::replay::default_process;
 use mallard_trace::trace::Stacks;
 use mallard_trace::{SiteRow, Trace};
@@ -43,8 +43,7 @@ pub fn gather(trace: &Trace, work: &ServerWork) -> Result<Evidence, Failure> {
     let stacks = trace.stacks()?;
     let program = program(trace, work, cpu)?;
     let linked = Some(&program.malloc).filter(|malloc| malloc.contains(".so"));
-    Ok(Evidence {
-        bound: bound(manifest, &regions.all, None),
+    let mut evidence = Evidence {
         memory: memory(manifest),
         sites: sites(trace, &stacks)?,
         validity: validity(manifest),
@@ -58,7 +57,9 @@ pub fn gather(trace: &Trace, work: &ServerWork) -> Result<Evidence, Failure> {
         regions: regions.all,
         recordings: 1,
         ..Evidence::default()
-    })
+    };
+    evidence.bound = bound(manifest, &evidence, None);
+    Ok(evidence)
 }
 
 fn text<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a str> {
@@ -190,17 +191,15 @@ fn cannot_run(manifest: &Manifest, work: &ServerWork, words: Option<&[String]>) 
 
 /// The largest part of the CPU time that an allocator could save. `measured`: the CPU time of the program
 /// without the recorder. `None` estimates this time.
-pub fn bound(manifest: &Manifest, regions: &[Region], measured: Option<f64>) -> Bound {
+pub fn bound(manifest: &Manifest, evidence: &Evidence, measured: Option<f64>) -> Bound {
     let shares = match shares(manifest, measured) {
         Ok(shares) => shares,
         Err(unknown) => return Bound { unknown, ..Bound::default() },
     };
     let estimate = record::cpu_ns(manifest).map(|(_, likely, _)| likely);
-    // Wink-out is advised only for these regions. In other regions, the frees at the end remain.
-    let may_wink_out = |region: &&Region| {
-        region.escapes == 0 && region.instances >= INSTANCES_MIN && region.inputs >= INPUTS_MIN
-    };
-    let ends = regions.iter().filter(may_wink_out).map(|region| region.teardown_ns);
+    // Where wink-out is not advised, the frees at the end remain.
+    let winked_out = evidence.regions.iter().filter(|region| may_wink_out(evidence, region));
+    let ends = winked_out.map(|region| region.teardown_ns);
     let longest = ends.fold(0.0, f64::max);
     let teardown = measured.or(estimate).map(|cpu| (longest / cpu.max(1.0)).min(1.0));
     let all = shares.calls + shares.faults + teardown.unwrap_or(0.0);
@@ -273,7 +272,8 @@ fn site(
     let first = frames.first();
     let function = first.map_or("?", |frame| frame.function);
     let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
-    let is_own = |name: &str| !is_of_a_standard_library(name) && !passing.contains(name);
+    let is_of_library = |name: &str| name.is_empty() || is_wrapper(name) || is_standard(name);
+    let is_own = |name: &str| !is_of_library(name) && !passing.contains(name);
     let own = frames.iter().find(|frame| is_own(frame.function)).or(first);
     let owner = own.map_or(Owner::default(), |frame| Owner {
         function: frame.function.to_string(),
@@ -294,15 +294,6 @@ fn site(
         passes_on: passing.contains(function),
         figures,
     }
-}
-
-/// Whether a function belongs to the standard library of C++ or Rust.
-fn is_of_a_standard_library(function: &str) -> bool {
-    let name = short(function);
-    // A demangled name may begin with the type that it returns.
-    let name = name.rsplit(' ').next().unwrap_or_default().trim_start_matches('<');
-    let begins = ["std::", "__gnu_cxx::", "core::", "alloc::", "hashbrown::"];
-    name.is_empty() || begins.iter().any(|begin| name.starts_with(begin))
 }
 
 /// The file name of the recorded program, if the trace has it.
@@ -354,8 +345,11 @@ pub fn validity(manifest: &Manifest) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rules::sample;
     use super::*;
     use mallard_trace::duck::PAGE_BYTES;
+    use mallard_trace::regions::Region;
+    use mallard_trace::replay::End;
     use serde_json::json;
 
     fn manifest() -> Manifest {
@@ -370,25 +364,36 @@ mod tests {
 
     #[test]
     fn frees_at_ends_count_for_the_bound_only_where_wink_out_can_be_advised() {
-        let region = |instances, escapes| Region {
-            instances,
-            inputs: 2,
-            escapes,
-            teardown_ns: 5e8,
-            ..super::super::rules::sample::region()
+        let region = Region { teardown_ns: 5e8, ..sample::region() };
+        let teardown = |regions: &[Region], lacks: &[String]| {
+            let (regions, validity) = (regions.to_vec(), lacks.to_vec());
+            let evidence = Evidence { regions, validity, ..Evidence::default() };
+            bound(&manifest(), &evidence, Some(1e9)).teardown.unwrap()
         };
-        let teardown = |region| bound(&manifest(), &[region], Some(1e9)).teardown.unwrap();
-        assert_eq!(teardown(region(30, 0)), 0.5);
-        assert_eq!((teardown(region(29, 0)), teardown(region(30, 1))), (0.0, 0.0));
+        assert_eq!(teardown(std::slice::from_ref(&region), &[]), 0.5);
+        let of = || region.clone();
+        let cannot = [
+            Region { instances: 29, ..of() },
+            Region { unfinished: 1, ..of() },
+            Region { inputs: 1, ..of() },
+            Region { escapes: 1, ..of() },
+            Region { foreign_frees: 1, ..of() },
+        ];
+        for region in cannot {
+            assert_eq!(teardown(&[region], &[]), 0.0);
+        }
+        let twin = Region { escapes: 1, ends: End::Drained, ..of() };
+        assert_eq!(teardown(&[of(), twin], &[]), 0.0);
+        assert_eq!(teardown(&[of()], &["3 events are missing".to_string()]), 0.0);
     }
 
     #[test]
     fn page_faults_count_for_the_bound_as_far_as_blocks_can_have_caused_them() {
         let mut manifest = manifest();
-        assert_eq!(bound(&manifest, &[], None).faults, Some(0.0));
+        assert_eq!(bound(&manifest, &Evidence::default(), None).faults, Some(0.0));
         manifest.totals.sites.allocs = 10;
         manifest.totals.sites.bytes = 40 * PAGE_BYTES as i64;
-        let faults = bound(&manifest, &[], None).faults.unwrap();
+        let faults = bound(&manifest, &Evidence::default(), None).faults.unwrap();
         assert!((faults - 50.0 * 1000.0 / 1e9).abs() < 1e-12, "{faults}");
     }
 
@@ -403,21 +408,5 @@ mod tests {
         // A function that makes one kind of object has many callers, and one that reads words has many sizes.
         assert!(of(9, 3).is_empty() && of(3, 3).is_empty());
         assert!(passing([("f", "g", [1, 9]), ("f", "h", [2, 8])].into_iter()).is_empty());
-    }
-
-    #[test]
-    fn functions_of_standard_libraries_are_recognized() {
-        let library = [
-            "std::pair<int, int>::pair(int, int)",
-            "void std::vector<int>::push_back(int&&)",
-            "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
-            "",
-        ];
-        for function in library {
-            assert!(is_of_a_standard_library(function), "{function}");
-        }
-        for function in ["remember(std::string const&)", "app::std_like::f()", "main"] {
-            assert!(!is_of_a_standard_library(function), "{function}");
-        }
     }
 }

@@ -15,13 +15,14 @@ pub use plans::plans;
 use super::evidence::Evidence;
 use condition::Condition::{self, *};
 use condition::Subject;
+use mallard_trace::regions::Region;
 use mallard_trace::replay::Strategy;
 use serde::Serialize;
 
 /// The fewest instances of a region that wink-out needs.
-pub const INSTANCES_MIN: u64 = 30;
+const INSTANCES_MIN: u64 = 30;
 /// The fewest different inputs of a region that wink-out needs.
-pub const INPUTS_MIN: u64 = 2;
+const INPUTS_MIN: u64 = 2;
 
 /// What a card asks the reader to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -291,6 +292,13 @@ pub const RULES: [Rule; 12] = [
 pub fn rule(id: &str) -> Option<&'static Rule> {
     static ALL: [Rule; 12] = RULES;
     ALL.iter().find(|rule| rule.id == id)
+}
+
+/// Whether some rule for a wink-out applies to a region.
+pub fn may_wink_out(evidence: &Evidence, region: &Region) -> bool {
+    let subject = Subject::Region(region);
+    let is_for_regions = |rule: &&Rule| rule.about == About::Region && rule.winks_out();
+    RULES.iter().filter(is_for_regions).any(|rule| rule.applies(evidence, &subject))
 }
 
 impl Rule {
