@@ -106,6 +106,10 @@ pub struct Program {
     pub trace: String,
     /// The name of the program: the file without its folder.
     pub name: String,
+    /// The file of the program. Empty if the trace does not have it.
+    pub path: String,
+    /// The source file of `main`. `None` without debug information.
+    pub source: Option<String>,
     /// The command line, as a shell needs it. `None` if the trace does not have it.
     pub command: Option<String>,
     /// Why the program cannot run again; `None` if it can.

@@ -59,7 +59,16 @@ pub fn gather(trace: &Trace, work: &ServerWork) -> Result<Evidence, Failure> {
         ..Evidence::default()
     };
     evidence.bound = bound(manifest, &evidence, None);
+    evidence.program.source = evidence.sites.iter().find_map(|site| source(&stacks, site.node));
     Ok(evidence)
+}
+
+/// The source file of `main` on a call stack.
+fn source(stacks: &Stacks, node: i32) -> Option<String> {
+    let is_main = |name: &str| name == "main" || name.ends_with("::main");
+    let frames = stacks.functions(node);
+    let file = frames.iter().find(|of| is_main(of.function) && !of.file.is_empty())?.file;
+    Some(file.to_string())
 }
 
 fn text<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a str> {
@@ -79,6 +88,8 @@ fn program(trace: &Trace, work: &ServerWork, cpu_ns: Option<f64>) -> Result<Prog
     let counts = &manifest.counts;
     Ok(Program {
         trace: trace.folder().display().to_string(),
+        path: path.to_string(),
+        source: None,
         name: if name.is_empty() { folder_name().into_owned() } else { name.to_string() },
         command: words
             .as_ref()

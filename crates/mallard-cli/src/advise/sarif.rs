@@ -6,9 +6,10 @@
 
 use super::card::Card;
 use super::code::Place;
-use super::evidence::{Evidence, Forced};
+use super::evidence::{Evidence, Forced, Program};
 use super::force::wish;
 use super::rules::{Action, RULES};
+use nix::libc;
 use serde::Serialize;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ struct Run {
     /// Paths of files are relative to the folder in which the command ran.
     original_uri_base_ids: BTreeMap<&'static str, Value>,
     column_kind: &'static str,
+    invocations: [Value; 1],
     results: Vec<Result>,
 }
 
@@ -74,8 +76,7 @@ struct Result {
     kind: &'static str,
     level: &'static str,
     message: Message,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    locations: Vec<Location>,
+    locations: [Location; 1],
     /// Identifies a result in later runs, even when lines have moved.
     partial_fingerprints: BTreeMap<&'static str, String>,
     properties: Value,
@@ -84,8 +85,7 @@ struct Result {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Location {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    physical_location: Option<PhysicalLocation>,
+    physical_location: PhysicalLocation,
     logical_locations: [Value; 1],
 }
 
@@ -109,7 +109,8 @@ struct ArtifactLocation {
 /// `folder` are relative to `folder`.
 pub fn log(evidence: &Evidence, cards: &[Card], folder: &Path) -> Value {
     let base = json!({"uri": format!("file://{}/", encoded(&folder.to_string_lossy()))});
-    let wishes = evidence.forced.iter().map(|forced| result_of_wish(forced, folder));
+    let program = &evidence.program;
+    let wishes = evidence.forced.iter().map(|forced| result_of_wish(forced, program, folder));
     let run = Run {
         tool: Tool {
             driver: Driver {
@@ -120,7 +121,8 @@ pub fn log(evidence: &Evidence, cards: &[Card], folder: &Path) -> Value {
         },
         original_uri_base_ids: BTreeMap::from([(FOLDER, base)]),
         column_kind: "utf16CodeUnits",
-        results: wishes.chain(cards.iter().map(|card| result(card, folder))).collect(),
+        invocations: [json!({"executionSuccessful": is_whole(evidence)})],
+        results: wishes.chain(cards.iter().map(|card| result(card, program, folder))).collect(),
     };
     let log = Log { schema: SCHEMA, version: "2.1.0", runs: [run] };
     serde_json::to_value(log).expect("a log is plain")
@@ -157,7 +159,7 @@ fn of_wish() -> Descriptor {
 
 /// The result of a strategy that the user asked for. Blocks that would be used after their end make the
 /// program wrong, and so are a warning.
-fn result_of_wish(forced: &Forced, folder: &Path) -> Result {
+fn result_of_wish(forced: &Forced, program: &Program, folder: &Path) -> Result {
     let place = forced.region.as_ref().map(|of| Place {
         function: of.shown.clone(),
         file: of.file.clone(),
@@ -173,7 +175,7 @@ fn result_of_wish(forced: &Forced, folder: &Path) -> Result {
         kind: if is_wrong { "fail" } else { "informational" },
         level: if is_wrong { "warning" } else { "none" },
         message: Message { text: wish(forced).trim_end().to_string() },
-        locations: place.iter().map(|place| location(full, place, folder)).collect(),
+        locations: [location(full, place, program, folder)],
         partial_fingerprints: BTreeMap::from([("actionAndFunction/v1", what)]),
         properties: json!({"name": forced.name, "dangling": forced.dangling}),
     }
@@ -190,7 +192,7 @@ fn kind_and_level(action: Action) -> (&'static str, &'static str) {
     }
 }
 
-fn result(card: &Card, folder: &Path) -> Result {
+fn result(card: &Card, program: &Program, folder: &Path) -> Result {
     let (kind, level) = kind_and_level(card.action);
     let mut text = format!("{}. {}", card.title, card.sentence);
     if let Some(check) = &card.check {
@@ -203,7 +205,7 @@ fn result(card: &Card, folder: &Path) -> Result {
         kind,
         level,
         message: Message { text },
-        locations: card.place().iter().map(|of| location(function(card), of, folder)).collect(),
+        locations: [location(function(card), card.place(), program, folder)],
         partial_fingerprints: BTreeMap::from([("actionAndFunction/v1", fingerprint(card))]),
         properties: serde_json::to_value(card).expect("a card is plain"),
     }
@@ -215,21 +217,49 @@ fn function(card: &Card) -> Option<&str> {
     function.or(card.site.as_ref().map(|site| site.function.as_str()))
 }
 
-/// `full`: the full name of the function.
-fn location(full: Option<&str>, place: &Place, folder: &Path) -> Location {
-    let file = place.file.as_deref().filter(|file| !file.is_empty());
-    let line = place.line.filter(|&line| line > 0);
-    Location {
-        physical_location: file.map(|file| PhysicalLocation {
+/// The place of a change, or the program for a change of the whole. `full`: the full name of the function.
+fn location(
+    full: Option<&str>,
+    place: Option<Place>,
+    program: &Program,
+    folder: &Path,
+) -> Location {
+    let file = place.as_ref().and_then(|of| of.file.as_deref()).filter(|file| !file.is_empty());
+    let line = place.as_ref().and_then(|of| of.line).filter(|&line| line > 0);
+    let physical_location = match file {
+        Some(file) => PhysicalLocation {
             artifact_location: artifact(file, folder),
             region: line.map(|line| json!({"startLine": line})),
-        }),
-        logical_locations: [json!({
-            "name": place.function,
-            "fullyQualifiedName": full,
-            "kind": "function",
-        })],
+        },
+        None => of_program(program, folder),
+    };
+    let (name, kind) = match &place {
+        Some(place) => (place.function.as_str(), "function"),
+        None => (program.name.as_str(), "module"),
+    };
+    let logical = json!({"name": name, "fullyQualifiedName": full.unwrap_or(name), "kind": kind});
+    Location { physical_location, logical_locations: [logical] }
+}
+
+/// The file of a program as a location: GitHub refuses results without one. The source file of `main`, if
+/// it is known.
+fn of_program(program: &Program, folder: &Path) -> PhysicalLocation {
+    let path = if program.path.is_empty() { &program.name } else { &program.path };
+    match &program.source {
+        Some(source) => PhysicalLocation {
+            artifact_location: artifact(source, folder),
+            region: Some(json!({"startLine": 1})),
+        },
+        None => PhysicalLocation { artifact_location: artifact(path, folder), region: None },
     }
+}
+
+/// Whether the recorded run and the measurement ended as they should. A server is ended by SIGTERM or SIGINT.
+fn is_whole(evidence: &Evidence) -> bool {
+    let status = evidence.program.status.unwrap_or(0);
+    let is_ended = libc::WIFSIGNALED(status)
+        && [libc::SIGTERM, libc::SIGINT].contains(&libc::WTERMSIG(status));
+    !evidence.interrupted && (status == 0 || is_ended)
 }
 
 fn artifact(file: &str, folder: &Path) -> ArtifactLocation {
@@ -266,7 +296,7 @@ fn fingerprint(card: &Card) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::card::cards;
-    use super::super::evidence::Evidence;
+    use super::super::evidence::{Evidence, Kind};
     use super::super::rules::sample;
     use super::*;
 
@@ -289,6 +319,8 @@ mod tests {
                 assert_eq!(result["kind"] != "fail", level == "none");
                 let index = result["ruleIndex"].as_u64().unwrap() as usize;
                 assert_eq!(text(&result["ruleId"]), ids[index]);
+                // GitHub refuses results without a file.
+                assert!(result["locations"][0]["physicalLocation"].is_object());
                 for location in result["locations"].as_array().into_iter().flatten() {
                     if let Some(physical) = location.get("physicalLocation") {
                         let artifact = &physical["artifactLocation"];
@@ -330,7 +362,34 @@ mod tests {
         assert_eq!(elsewhere["artifactLocation"]["uri"], "file:///home/ada/app/src/a%20b.cpp");
         assert_eq!(elsewhere["artifactLocation"].get("uriBaseId"), None);
         evidence.regions[0].file = None;
-        assert_eq!(of(&evidence, "/srv"), Value::Null);
+        assert_eq!(of(&evidence, "/srv")["artifactLocation"]["uri"], "file:///usr/bin/app");
+    }
+
+    #[test]
+    fn a_change_of_the_whole_program_is_at_its_main_function_or_else_at_its_file() {
+        let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
+        let of = |evidence: &Evidence| {
+            let log = log(evidence, &cards(evidence), Path::new("/home/ada/app"));
+            check(&log);
+            log["runs"][0]["results"][0]["locations"][0]["physicalLocation"].clone()
+        };
+        assert_eq!(of(&evidence)["artifactLocation"]["uri"], "file:///usr/bin/app");
+        evidence.program.source = Some("/home/ada/app/src/main.cpp".to_string());
+        let place = of(&evidence);
+        assert_eq!(place["artifactLocation"]["uri"], "src/main.cpp");
+        assert_eq!(place["region"]["startLine"], 1);
+    }
+
+    #[test]
+    fn a_run_that_failed_or_was_interrupted_is_not_successful() {
+        let of = |status, interrupted| {
+            let mut evidence = Evidence { interrupted, ..sample::nothing() };
+            evidence.program.status = status;
+            let log = log(&evidence, &cards(&evidence), Path::new("/"));
+            log["runs"][0]["invocations"][0]["executionSuccessful"].as_bool().unwrap()
+        };
+        assert!(of(None, false) && of(Some(0), false) && of(Some(libc::SIGTERM), false));
+        assert!(!of(Some(0), true) && !of(Some(3 << 8), false) && !of(Some(libc::SIGSEGV), false));
     }
 
     #[test]

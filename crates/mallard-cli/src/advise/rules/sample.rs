@@ -19,6 +19,7 @@ pub fn program() -> Evidence {
         program: Program {
             trace: "app.mallard".to_string(),
             name: "app".to_string(),
+            path: "/usr/bin/app".to_string(),
             command: Some("./app data".to_string()),
             malloc: "glibc".to_string(),
             cpu_ns: Some(1e9),
