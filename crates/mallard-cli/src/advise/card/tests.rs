@@ -334,6 +334,24 @@ fn a_predicted_saving_names_what_can_show_it() {
 }
 
 #[test]
+fn the_probable_saving_comes_first_and_the_replay_is_said_to_be_a_part() {
+    let saves = |of: (f64, f64), replay: f64| {
+        let mut evidence = sample::document();
+        evidence.candidates.truncate(1);
+        evidence.candidates[0].expected = Some(of);
+        evidence.candidates[0].cpu = sample::judged(replay, Verdict::Gain);
+        let text = first(&evidence).text();
+        text.lines().find(|line| line.starts_with("  saves")).unwrap()[12..].to_string()
+    };
+    let line = saves((0.15, 0.64), 0.21);
+    let expected =
+        "probably 15 to 64 % of the program's CPU time (the replay alone: 21 %, 20 to 22 %)";
+    assert_eq!(line, expected);
+    let line = saves((0.08, 1.0), 0.27);
+    assert!(line.starts_with("probably at least 8.0 % of the program's CPU time (the"), "{line}");
+}
+
+#[test]
 fn a_later_card_has_all_that_is_needed_to_act_on_it() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     evidence.candidates[0].cpu = sample::judged(0.5, Verdict::Gain);

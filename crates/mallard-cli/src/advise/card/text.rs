@@ -92,6 +92,8 @@ impl Card {
         Some(format!("{frees} frees{destructors} in the recorded run{most}"))
     }
 
+    /// The saving to believe: that of runs of the program, or else the probable one, which a replay is only a
+    /// part of.
     fn saves(&self) -> Option<String> {
         let total = self.saving.total.filter(|_| self.action.is_change())?;
         let by = match self.saving.measured_by {
@@ -99,19 +101,19 @@ impl Card {
             _ => "by replay",
         };
         let expected = self.saving.expected.filter(|_| self.saving.measured_by != Some(By::Try));
-        let likely = match expected {
-            Some(of) if of.high >= 1.0 => {
-                format!("probably at least {} of the program's CPU time; ", percent(of.low))
-            }
-            Some(of) => format!(
-                "probably {} to {} of the program's CPU time; ",
-                percent(of.low).replace(" %", ""),
-                percent(of.high)
-            ),
-            None => String::new(),
+        let Some(likely) = expected else {
+            return Some(format!("{} of the CPU time, {by}", part(&total)));
         };
-        let of_what = if expected.is_some() { "" } else { " of the CPU time" };
-        Some(format!("{likely}{}{of_what}, {by}", part(&total)))
+        let share = match likely.high >= 1.0 {
+            true => format!("at least {}", percent(likely.low)),
+            false => range(likely.low, likely.high),
+        };
+        let interval = match percent(total.low) == percent(total.high) {
+            true => String::new(),
+            false => format!(", {}", range(total.low, total.high)),
+        };
+        let replay = format!("the replay alone: {}{interval}", percent(total.saving));
+        Some(format!("probably {share} of the program's CPU time ({replay})"))
     }
 
     /// The saving in three parts. `None` if it was not measured in parts.
@@ -161,6 +163,11 @@ fn changed(of: &Part) -> String {
         Verdict::Loss => format!("more by {}", share(-of.saving, -of.high, -of.low)),
         verdict => verdict.to_string(),
     }
+}
+
+/// An interval of shares: `15 to 64 %`.
+fn range(low: f64, high: f64) -> String {
+    format!("{} to {}", percent(low).replace(" %", ""), percent(high))
 }
 
 fn part(of: &Part) -> String {
