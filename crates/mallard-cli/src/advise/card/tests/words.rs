@@ -1,0 +1,271 @@
+//! Tests of the words, the keys and the code of cards.
+
+use super::first;
+use crate::advise::card::{cards, text, verdict};
+use crate::advise::evidence::{By, Candidate, Evidence, Kind, Owner};
+use crate::advise::rules::{sample, Action};
+use crate::verdict::Verdict;
+use mallard_trace::regions::Region;
+use mallard_trace::replay::End;
+use serde_json::Value;
+
+#[test]
+fn the_probable_saving_comes_first_and_the_replay_is_said_to_be_a_part() {
+    let saves = |of: (f64, f64), replay: f64| {
+        let mut evidence = sample::document();
+        evidence.candidates.truncate(1);
+        evidence.candidates[0].expected = Some(of);
+        evidence.candidates[0].cpu = sample::judged(replay, Verdict::Gain);
+        let text = first(&evidence).text();
+        text.lines().find(|line| line.starts_with("  saves")).unwrap()[12..].to_string()
+    };
+    let line = saves((0.15, 0.64), 0.21);
+    let expected =
+        "probably 15 to 64 % of the program's CPU time (the replay alone: 21 %, 20 to 22 %)";
+    assert_eq!(line, expected);
+    let line = saves((0.08, 1.0), 0.27);
+    assert!(line.starts_with("probably at least 8.0 % of the program's CPU time (the"), "{line}");
+}
+
+#[test]
+fn a_later_card_has_all_that_is_needed_to_act_on_it() {
+    let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
+    evidence.candidates[0].cpu = sample::judged(0.5, Verdict::Gain);
+    let document = sample::document();
+    evidence.regions = document.regions;
+    evidence.candidates.extend(document.candidates);
+    let all = cards(&evidence);
+    assert_eq!((all[0].rule, all[1].rule), ("malloc-switch", "wink-out-arena"));
+    let shown = text(&all);
+    let later = shown.split("Also, 2: ").nth(1).unwrap();
+    let needed =
+        ["  where     render_document (render.cpp:40)", "  code      C++ with Mallard, an example"];
+    let others = ["  check     mallard verify", "  because   An arena", "  beware ", "  saves "];
+    for line in needed.iter().chain(&others) {
+        assert!(later.contains(line), "{line}: {later}");
+    }
+}
+
+#[test]
+fn a_card_fits_on_a_screen_and_ends_with_a_sentence_that_stands_alone() {
+    for evidence in sample::all() {
+        let cards = cards(&evidence);
+        for card in &cards {
+            let shown = card.text();
+            assert!(shown.lines().count() <= 60, "{shown}");
+            let commands = [&card.how, &card.check];
+            for line in shown.lines() {
+                let is_command =
+                    commands.iter().any(|c| c.as_ref().is_some_and(|c| line.ends_with(c)));
+                assert!(is_command || line.chars().count() <= 110, "{line}");
+            }
+            assert!(card.sentence.ends_with('.') && card.sentence.contains("app"), "{shown}");
+        }
+        assert!(text(&cards).starts_with(&cards[0].title));
+    }
+}
+
+#[test]
+fn a_card_has_the_keys_that_readers_of_json_rely_on() {
+    let value = serde_json::to_value(first(&sample::document())).unwrap();
+    let keys = [
+        "rule",
+        "action",
+        "strategy",
+        "strategy_words",
+        "allocator",
+        "region",
+        "site",
+        "saving",
+        "memory",
+        "title",
+        "sentence",
+        "evidence",
+        "hazards",
+        "why_not",
+        "destructors_skipped",
+        "freed_by",
+        "how",
+        "code",
+        "check",
+        "plan",
+    ];
+    for key in keys {
+        assert!(value.get(key).is_some(), "{key}");
+    }
+    assert_eq!(value["action"], "convert");
+    assert_eq!(value["strategy"], "AS4");
+    let words = "arena, allocator as a type parameter, memory dropped at once";
+    assert_eq!(value["strategy_words"], words);
+    assert_eq!(value["saving"]["measured_by"], "replay");
+    assert_eq!(value["saving"]["locality"], Value::Null);
+    assert_eq!(value["saving"]["total"]["verdict"], "gain");
+    assert_eq!(value["destructors_skipped"], 60_000);
+    assert_eq!(value["freed_by"][0], "Node::~Node");
+    for language in ["cpp_pmr", "cpp_mallard", "c", "rust"] {
+        assert!(value["code"][language].is_string(), "{language}");
+    }
+    let check = value["check"].as_str().unwrap();
+    assert_eq!(check, "mallard verify --before './app.before data' --after './app data'");
+}
+
+#[test]
+fn a_card_that_changes_nothing_has_a_bound_and_no_saving() {
+    for (mut evidence, share) in [(sample::nothing(), 0.012), (sample::noisy(), 0.4)] {
+        let card = serde_json::to_value(first(&evidence)).unwrap();
+        assert_eq!(
+            (&card["saving"]["total"], &card["saving"]["bound"]),
+            (&Value::Null, &share.into())
+        );
+        evidence.bound.share = None;
+        let card = serde_json::to_value(first(&evidence)).unwrap();
+        assert_eq!(card["saving"]["bound"], Value::Null);
+    }
+    let card = serde_json::to_value(first(&sample::document())).unwrap();
+    assert_eq!(card["saving"]["bound"], Value::Null);
+}
+
+#[test]
+fn the_bound_leaves_out_locality_wherever_it_is_said() {
+    let mut evidence = sample::nothing();
+    assert!(first(&evidence)
+        .sentence
+        .contains("takes at most 1.2 % of the CPU time, locality aside"));
+    evidence.bound.share = Some(0.3);
+    assert!(first(&evidence).sentence.ends_with("takes at most 30 %, locality aside."));
+}
+
+#[test]
+fn a_malloc_and_a_setting_come_with_the_command_that_uses_them() {
+    let card = first(&sample::malloc("mimalloc", Kind::Malloc));
+    assert_eq!(card.how.unwrap(), "mallard run --allocator mimalloc -- ./app data");
+    let card = first(&sample::malloc("glibc:arenas=1", Kind::Variable));
+    assert_eq!(card.how.unwrap(), "GLIBC_TUNABLES=glibc.malloc.arena_max=1 ./app data");
+    assert_eq!(card.title, "Set GLIBC_TUNABLES=glibc.malloc.arena_max=1");
+}
+
+#[test]
+fn the_verdict_is_that_of_the_first_card() {
+    assert_eq!(verdict(&cards(&sample::document())), "change");
+    assert_eq!(verdict(&cards(&sample::nothing())), "leave");
+    assert_eq!(verdict(&cards(&sample::noisy())), "undecided");
+    assert_eq!(verdict(&[]), "undecided");
+}
+
+#[test]
+fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() {
+    let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
+    evidence.regions = vec![Region { foreign_frees: 500, ..sample::region() }];
+    let expected = "no allocator of its own for render_document: another thread frees 500 blocks";
+    assert!(first(&evidence).why_not.contains(&expected.to_string()));
+    evidence.candidates.clear();
+    let card = first(&evidence);
+    assert_eq!(card.action, Action::Leave);
+    assert!(card.why_not.contains(&expected.to_string()));
+    // If its instances end in another way, a rule applies to the function.
+    evidence.regions.push(Region { ends: End::Drained, ..sample::region() });
+    assert!(!first(&evidence).why_not.contains(&expected.to_string()));
+    evidence.regions[0] = Region { instances: 1, inputs: 1, ..sample::region() };
+    evidence.regions[1].utilisation = 1.0; // for an arena, and not for a multipool in an arena
+    let others = first(&evidence).why_not;
+    assert!(!others.iter().any(|why| why.contains("no allocator of its own")), "{others:?}");
+}
+
+#[test]
+fn a_card_says_why_another_malloc_that_helps_does_not_come_first() {
+    let mut evidence = sample::malloc("rpmalloc", Kind::Malloc);
+    let mut other = evidence.candidates[0].clone();
+    other.name = "jemalloc".to_string();
+    let mut why = |saving, peak: u64, by| {
+        let cpu = sample::judged(saving, Verdict::Gain);
+        let (before, memory_by) = (other.peak_bytes.0, By::Try);
+        let of =
+            Candidate { cpu, peak_bytes: (before, peak << 20), by, memory_by, ..other.clone() };
+        evidence.candidates.truncate(1);
+        evidence.candidates.push(of);
+        let card = first(&evidence);
+        assert_eq!(card.allocator.as_deref(), Some("rpmalloc"));
+        card.why_not.into_iter().find(|line| line.starts_with("jemalloc saves")).unwrap()
+    };
+    let line = why(0.08, 100, By::Try);
+    assert!(line.ends_with("of CPU time, no more than this change"), "{line}");
+    let line = why(0.05, 100, By::Try);
+    assert!(line.ends_with("of CPU time, less than this change"), "{line}");
+    for saving in [0.08, 0.09] {
+        let line = why(saving, 130, By::Try);
+        assert!(line.ends_with("of CPU time, but needs 30 MiB more memory"), "{line}");
+    }
+}
+
+#[test]
+fn the_changes_that_were_measured_are_all_counted() {
+    let mut evidence = sample::nothing();
+    evidence.bound.share = Some(0.3);
+    let card = first(&evidence);
+    assert!(card.sentence.contains("the one change that was measured saves 0.4 %"), "{card:?}");
+    let of = evidence.candidates[0].clone();
+    evidence.candidates.extend(std::iter::repeat_n(of, 7));
+    let card = first(&evidence);
+    assert!(card.sentence.contains("the best of 8 changes that were measured saves"), "{card:?}");
+    assert_eq!(card.why_not.iter().filter(|line| line.starts_with("mimalloc")).count(), 3);
+    let others = "5 other changes were measured, and save no more".to_string();
+    assert!(card.why_not.contains(&others), "{card:?}");
+}
+
+#[test]
+fn a_plan_for_several_sites_names_them() {
+    let mut evidence = sample::structure((16, 64));
+    let mut node = sample::site((48, 48));
+    node.function = "node::make()".to_string();
+    evidence.sites.push(node);
+    let plan = crate::advise::rules::plans(&evidence).pop().unwrap().plan;
+    evidence.candidates[0].plan = Some(plan);
+    let card = first(&evidence);
+    assert!(card.evidence.iter().any(|line| line.contains("cache::put, node::make")), "{card:?}");
+}
+
+#[test]
+fn the_code_is_for_the_library_that_allocates() {
+    let mut evidence = sample::document();
+    let mut site = sample::site((16, 64));
+    let stack = ["cmark_node_new", "cmark_parser_finish", "render_document", "main"];
+    site.stack = stack.map(str::to_string).to_vec();
+    evidence.sites.push(site);
+    let shown = first(&evidence).text();
+    assert!(shown.contains("`cmark_mem`") && !shown.contains("C++ with Mallard"), "{shown}");
+    evidence.sites[0].stack.remove(0);
+    evidence.sites[0].stack.remove(0);
+    assert!(first(&evidence).text().contains("C++ with Mallard"));
+}
+
+#[test]
+fn a_card_for_a_function_in_c_has_no_code_and_no_words_of_cpp() {
+    for evidence in [sample::document(), sample::structure((16, 64)), sample::structure((48, 48))] {
+        for of in evidence.candidates.clone() {
+            let card = first(&in_c(Evidence { candidates: vec![of], ..evidence.clone() }));
+            assert_eq!(serde_json::to_value(&card).unwrap()["language"], "c");
+            let shown = card.text();
+            assert!(
+                shown.contains("  code      C with Mallard, an example of the change, to adapt")
+            );
+            for word in ["estruct", "container", "vector", "::", "type parameter", "C++"] {
+                assert!(!shown.contains(word), "{word}: {shown}");
+            }
+        }
+    }
+}
+
+/// The same program, written in C and without debug information.
+fn in_c(mut evidence: Evidence) -> Evidence {
+    for of in &mut evidence.regions {
+        (of.function, of.file, of.line) = (of.shown.clone(), None, None);
+        of.freed_by = vec!["node_free".to_string()];
+    }
+    for of in &mut evidence.sites {
+        (of.function, of.shown) = ("cache_put".to_string(), "cache_put".to_string());
+        of.owner =
+            Owner { function: of.function.clone(), shown: of.shown.clone(), ..Owner::default() };
+        of.stack = vec!["cache_put".to_string(), "main".to_string()];
+    }
+    evidence
+}
