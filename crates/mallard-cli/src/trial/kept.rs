@@ -4,6 +4,7 @@
 use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use crate::output::file::write_whole;
+use crate::output::units::percent;
 use crate::record::names;
 use crate::report::{ADVICE_FILE, VERIFIED_FILE};
 use mallard_trace::Trace;
@@ -14,8 +15,12 @@ use std::path::{Path, PathBuf};
 /// The advice that a comparison checks.
 pub struct Advised {
     folder: PathBuf,
-    /// The title of the card that AFTER follows.
+    /// The number of the card that AFTER follows, counted from 1.
+    number: usize,
     title: String,
+    /// The least and the largest share of the CPU time that the change probably saves. `None` if the card
+    /// predicts no saving.
+    predicted: Option<(f64, f64)>,
 }
 
 impl Advised {
@@ -24,13 +29,33 @@ impl Advised {
         let folder = Trace::open(&names::trace_of(name))?.folder().to_path_buf();
         let text = fs::read_to_string(folder.join(ADVICE_FILE)).unwrap_or_default();
         let advice: Value = serde_json::from_str(&text).unwrap_or_default();
-        let of_card = card.checked_sub(1).map(|at| &advice["cards"][at]["title"]);
-        let Some(title) = of_card.and_then(Value::as_str).map(str::to_string) else {
+        let of = card.checked_sub(1).map_or(&Value::Null, |at| &advice["cards"][at]);
+        let Some(title) = of["title"].as_str().map(str::to_string) else {
             let what = format!("{} has no card {card} of an advice", folder.display());
             let help = format!("mallard advise {}", folder.display());
             return Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE));
         };
-        Ok(Advised { folder, title })
+        let share = |end: &str| of["saving"]["expected"][end].as_f64();
+        let predicted = share("low").zip(share("high"));
+        Ok(Advised { folder, number: card, title, predicted })
+    }
+
+    /// The prediction, and whether the measured saving is in the predicted interval, in a sentence. `cpu` is
+    /// the CPU time as the JSON object of the comparison has it.
+    pub fn beside(&self, cpu: &Value) -> String {
+        let card = format!("card {} of the advice", self.number);
+        let Some((low, high)) = self.predicted else { return format!("{card} predicts no saving") };
+        let range = match high < 1.0 {
+            true => format!("{} to {}", percent(low), percent(high)),
+            false => format!("at least {}", percent(low)),
+        };
+        let saving = cpu["saving"].as_f64().filter(|_| cpu["verdict"] != "not measurable");
+        let end = match saving {
+            Some(saving) if (low..=high).contains(&saving) => "the measured saving is inside",
+            Some(_) => "the measured saving is outside",
+            None => "the runs differ too much to compare them with that",
+        };
+        format!("{card} predicts {range} less CPU time: {end}")
     }
 
     /// Writes the comparison of two commands, of which `result` is the JSON object.
@@ -48,5 +73,31 @@ impl Advised {
         });
         let text = format!("{kept}\n");
         write_whole(&self.folder.join(VERIFIED_FILE), true, |to| Ok(to.write_all(text.as_bytes())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prediction_is_said_beside_the_measured_saving() {
+        let beside = |predicted, saving: f64, verdict: &str| {
+            let (folder, title) = (PathBuf::new(), String::new());
+            let advised = Advised { folder, number: 2, title, predicted };
+            advised.beside(&json!({"saving": saving, "verdict": verdict}))
+        };
+        let of_card = |text: &str| format!("card 2 of the advice predicts {text}");
+        let range = Some((0.26, 0.37));
+        let said = "26 % to 37 % less CPU time: the measured saving is ";
+        assert_eq!(beside(range, 0.31, "gain"), of_card(&format!("{said}inside")));
+        assert_eq!(beside(range, 0.38, "gain"), of_card(&format!("{said}outside")));
+        assert_eq!(beside(range, -0.1, "loss"), of_card(&format!("{said}outside")));
+        let at_least = "at least 26 % less CPU time: the measured saving is inside";
+        assert_eq!(beside(Some((0.26, 1.0)), 0.8, "gain"), of_card(at_least));
+        let unknown =
+            "26 % to 37 % less CPU time: the runs differ too much to compare them with that";
+        assert_eq!(beside(range, 0.31, "not measurable"), of_card(unknown));
+        assert_eq!(beside(None, 0.31, "gain"), of_card("no saving"));
     }
 }

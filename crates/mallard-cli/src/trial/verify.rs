@@ -28,8 +28,8 @@ pub struct Command {
     /// The command after the change.
     #[arg(long, value_name = "CMD")]
     after: String,
-    /// The trace whose advice AFTER follows. The result is kept in the trace, and `mallard report` shows
-    /// it beside the prediction.
+    /// The trace whose advice AFTER follows. A note says whether the measured saving is in the predicted
+    /// interval. The result is kept in the trace, and `mallard report` shows it beside the prediction.
     #[cfg(feature = "recordings")]
     #[arg(long, value_name = "NAME")]
     trace: Option<std::path::PathBuf>,
@@ -61,6 +61,10 @@ impl Command {
             is_pair: true,
         };
         report.notes.extend(host.notes());
+        #[cfg(feature = "recordings")]
+        if let Some(advised) = &advised {
+            report.notes.push(advised.beside(&report.json()["candidates"][0]["cpu"]));
+        }
         report.next = self.next(&report, &after);
         report.show(&self.options)?;
         #[cfg(feature = "recordings")]
