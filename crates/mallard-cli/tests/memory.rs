@@ -103,6 +103,23 @@ fn the_parts_are_what_the_program_did() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn the_memory_of_the_recorder_is_not_that_of_the_program() {
+    let (folder, trace) = recorded("use", &[]);
+    let recorder = trace.manifest().memory.peak.parts.recorder as u64;
+    let all = trace.manifest().notes["peak_rss"].as_u64().unwrap();
+    assert!(recorder > 0 && recorder < all, "{recorder} of {all}");
+    let report = folder.mallard(&["report", "--json", "use"]).out();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let shown = report["totals"]["peak_rss"].as_u64().unwrap();
+    assert!(shown > 60_000_000 && shown <= all - recorder + (1 << 20), "{shown} of {all}");
+    let sentences = report["sentences"].to_string();
+    assert!(sentences.contains(", without the recorder: "), "{sentences}");
+    let stats = folder.mallard(&["stats", "use"]).out();
+    assert!(stats.contains("resident at most, of which the recorder has "), "{stats}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn a_sampled_recording_says_that_it_cannot_tell_where_the_memory_is() {
     let folder = Folder::new();
     let perl = ["--", "perl", "-e", "my @a = map { 'x' x 100 } 1..50000"];

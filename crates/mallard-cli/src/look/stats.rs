@@ -89,7 +89,11 @@ fn text(manifest: &Manifest) -> String {
         ),
     ));
     if let Some(rss) = manifest.notes.get("peak_rss").and_then(Value::as_u64) {
-        lines.push(("", format!("{} resident at most", bytes(rss))));
+        let recorder = match manifest.memory.peak.parts.recorder {
+            size @ 1.. => format!(", of which the recorder has {}", bytes(size as u64)),
+            _ => String::new(),
+        };
+        lines.push(("", format!("{} resident at most{recorder}", bytes(rss))));
     }
     lines.push((
         "never freed",

@@ -67,11 +67,13 @@ impl Gathered<'_> {
         })
     }
 
-    /// The peak of the resident memory: the peak that the system reported at the end, or else the
-    /// highest sample. 0 if it is unknown.
+    /// The peak of the resident memory without the recorder: of what the system reported at the end, or
+    /// else of the highest sample. 0 if it is unknown.
     pub fn peak_rss(&self) -> u64 {
         let counted = self.note("peak_rss").unwrap_or(0);
-        counted.max(self.resident.highest().max(0) as u64)
+        let all = counted.max(self.resident.highest().max(0) as u64);
+        let recorder = self.trace.manifest().memory.peak.parts.recorder;
+        all.saturating_sub(recorder.max(0) as u64)
     }
 
     /// A number that `mallard record` noted.

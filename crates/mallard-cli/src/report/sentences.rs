@@ -94,11 +94,12 @@ fn system(gathered: &Gathered, whole: &SiteRow) -> String {
         return lifetimes(whole);
     }
     let in_use = whole.peak_bytes.max(0) as u64;
-    let mut text = format!("Its memory in the system was at most {}", bytes(resident));
+    let mut text =
+        format!("Its memory in the system was at most {}, without the recorder", bytes(resident));
     if in_use > 0 && resident >= in_use {
         let times = resident as f64 / in_use as f64;
         text += &format!(
-            ", {times:.1} times what was in use at the peak: the rest is code, stacks, what the \
+            ": {times:.1} times what was in use at the peak. The rest is code, stacks, what the \
              allocator holds, and what the program took from the system itself"
         );
     }
