@@ -146,12 +146,23 @@ impl Session {
                 self.ended = Some(self.running.reap()?);
             }
             self.pass(false);
-            let is_over = |ring: &Ring| ring.owners().is_empty() && !ring.is_mapped_elsewhere();
-            match self.ended {
-                Some(ended) if is_over(&self.ring) => return Ok(self.finish(ended)),
-                _ => self.apply_limits(),
+            if let (Some(ended), true) = (self.ended, self.is_over()) {
+                return Ok(self.finish(ended));
             }
+            self.apply_limits();
         }
+    }
+
+    /// Whether no process records any more, and all events are read.
+    fn is_over(&mut self) -> bool {
+        let has_ended = self.ended.is_some() && self.ring.owners().is_empty();
+        if !has_ended || self.ring.is_mapped_elsewhere() {
+            return false;
+        }
+        // A process may have recorded events and ended while the processes of the system were searched
+        // for one that has mapped the ring.
+        self.pass(false);
+        self.ring.owners().is_empty()
     }
 
     /// Starts and stops recording, depending on the window and the largest size.
