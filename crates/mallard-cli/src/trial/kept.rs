@@ -46,7 +46,7 @@ impl Advised {
         let card = format!("card {} of the advice", self.number);
         let Some((low, high)) = self.predicted else { return format!("{card} predicts no saving") };
         let range = match high < 1.0 {
-            true => format!("{} to {}", percent(low), percent(high)),
+            true => format!("{} to {}", percent(low).trim_end_matches(" %"), percent(high)),
             false => format!("at least {}", percent(low)),
         };
         let saving = cpu["saving"].as_f64().filter(|_| cpu["verdict"] != "not measurable");
@@ -89,14 +89,14 @@ mod tests {
         };
         let of_card = |text: &str| format!("card 2 of the advice predicts {text}");
         let range = Some((0.26, 0.37));
-        let said = "26 % to 37 % less CPU time: the measured saving is ";
+        let said = "26 to 37 % less CPU time: the measured saving is ";
         assert_eq!(beside(range, 0.31, "gain"), of_card(&format!("{said}inside")));
         assert_eq!(beside(range, 0.38, "gain"), of_card(&format!("{said}outside")));
         assert_eq!(beside(range, -0.1, "loss"), of_card(&format!("{said}outside")));
         let at_least = "at least 26 % less CPU time: the measured saving is inside";
         assert_eq!(beside(Some((0.26, 1.0)), 0.8, "gain"), of_card(at_least));
         let unknown =
-            "26 % to 37 % less CPU time: the runs differ too much to compare them with that";
+            "26 to 37 % less CPU time: the runs differ too much to compare them with that";
         assert_eq!(beside(range, 0.31, "not measurable"), of_card(unknown));
         assert_eq!(beside(None, 0.31, "gain"), of_card("no saving"));
     }
