@@ -173,6 +173,22 @@ fn a_region_is_found_and_replayed_beside_mallocs() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_does_not_begin_with_the_memory_of_the_command() {
+    let mark = "int main(void) {
+        struct rusage own;
+        getrusage(RUSAGE_SELF, &own);
+        FILE* peaks = fopen(\"peaks\", \"a\"); fprintf(peaks, \"%ld\\n\", own.ru_maxrss); fclose(peaks);";
+    let source = PARSER.replacen("int main(void) {", mark, 1);
+    let folder = program(&format!("#include <sys/resource.h>\n{source}"));
+    advised(&folder, &["--budget", "10s"]);
+    // The command itself has some 100 MiB after it has read the recording.
+    let peaks = fs::read_to_string(folder.path("peaks")).unwrap();
+    let peaks: Vec<u64> = peaks.lines().map(|kib| kib.parse().unwrap()).collect();
+    assert!(peaks.len() >= 2 && peaks.iter().all(|&kib| kib < 10 << 10), "{peaks:?} KiB");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_malloc_of_the_program_itself_gets_no_pool() {
     let advice = advised(&program(OWN_MALLOC), &["--budget", "10s", "--no-try"]);
     let sites = advice["sites"].as_array().unwrap();

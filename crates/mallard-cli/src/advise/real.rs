@@ -207,7 +207,7 @@ fn take_over(evidence: &mut Evidence, chosen: &[String], measured: &Measured) {
     evidence.add_noise(&cpu.control);
     let alive = measured.alive();
     let peak = |column: usize| measured.median_of_all(column, |f| f.peak_rss) as u64;
-    // A new process begins as a copy of this one. If the copy is larger than the program, the peaks are
+    // A new process begins as a copy of its maker. If the copy is larger than the program, the peaks are
     // those of the copy. In this case, the memory that the replay found stays.
     let is_above_floor = measured.median_of_all(0, |f| f.peak_rss) > 1.1 * floor();
     for (column, name) in chosen.iter().enumerate() {
