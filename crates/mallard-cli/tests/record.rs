@@ -69,19 +69,14 @@ fn the_status_and_the_output_of_the_program_are_passed_on() {
 #[ignore = "needs the recorder; ./x test has it"]
 fn the_summary_in_json_has_the_bound_and_the_losses() {
     let folder = Folder::new();
-    let ran = folder.mallard(&[
-        "record",
-        "--json",
-        "--",
-        "perl",
-        "-e",
-        "my %h; $h{$_} = $_ for 1..20000",
-    ]);
+    // The sum makes allocation a small share, which is known even where recording slows calls down.
+    let work = "my ($s, %h); $h{$_} = $_ for 1..20000; $s += $_ for 1..3e6";
+    let ran = folder.mallard(&["record", "--json", "--", "perl", "-e", work]);
     let summary: Value = serde_json::from_str(&ran.errors()).unwrap();
     assert!(summary["events"].as_u64().unwrap() > 10_000, "{summary}");
     assert_eq!(summary["events_lost"], 0);
     let bound = summary["bound"].as_f64().unwrap();
-    assert!(bound > 0.0 && bound <= 1.0, "{summary}");
+    assert!(bound > 0.0 && bound < 0.5, "{summary}");
 }
 
 #[test]

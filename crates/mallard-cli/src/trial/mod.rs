@@ -16,7 +16,7 @@ use crate::output::shell::{as_called, own_assignments, quoted_words};
 use crate::output::terminal::{plain_table, say};
 use crate::record::find_program;
 #[cfg(feature = "recordings")]
-use crate::record::{bound, names};
+use crate::record::{names, shares};
 #[cfg(feature = "recordings")]
 use crate::replay;
 use crate::run::refuse_unswitchable;
@@ -110,7 +110,9 @@ impl Command {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         report.words = Words { program: quoted_words(&self.program), name, ..Words::default() };
         #[cfg(feature = "recordings")]
-        self.compare_with(trace.as_ref(), &mut report)?;
+        if let Some(trace) = &trace {
+            self.compare_with(trace, &mut report);
+        }
         report.notes.extend(notes);
         report.next = self.next(&report);
         report.show(&self.options)?;
@@ -119,14 +121,22 @@ impl Command {
 
     /// Adds the facts that a recording tells about the measured savings.
     #[cfg(feature = "recordings")]
-    fn compare_with(&self, trace: Option<&Trace>, report: &mut Report) -> Result<(), Failure> {
-        report.bound = trace.and_then(|trace| bound(trace.manifest()));
-        if let Some(trace) = trace.filter(|_| !report.measured.interrupted) {
+    fn compare_with(&self, trace: &Trace, report: &mut Report) {
+        // A load may do other work than the recorded one.
+        let cpu_ns = Some(report.measured.median_of_all(0, |figures| figures.cpu_ns));
+        let cpu_ns = cpu_ns.filter(|ns| *ns > 0.0 && !self.options.is_server());
+        match shares(trace.manifest(), cpu_ns) {
+            Ok(shares) => report.bound = Some(shares.calls + shares.faults),
+            Err(why) => report.notes.extend(why.map(unknown_bound)),
+        }
+        if !report.measured.interrupted {
             let timing = &self.options.timing;
             let budget = timing.budget / REPLAY_PART;
-            report.explain(&replay::savings(trace, &self.allocator, budget, timing.quiet)?);
+            match replay::savings(trace, &self.allocator, budget, timing.quiet) {
+                Ok(savings) => report.explain(&savings),
+                Err(why) => report.notes.push(format!("nothing was replayed: {}", why.what())),
+            }
         }
-        Ok(())
     }
 
     /// The allocators that are compared with the base.
@@ -165,6 +175,12 @@ impl Command {
 /// A note that a program is linked with a malloc of its own.
 pub fn linked_with(own: &str) -> String {
     format!("the program is linked with {own}: the base is that, not glibc")
+}
+
+/// A note that a recording does not tell how much a malloc can save.
+#[cfg(feature = "recordings")]
+fn unknown_bound(why: String) -> String {
+    format!("the recording does not tell how much CPU time a malloc can save at most: {why}")
 }
 
 /// The malloc of the program when it runs without mallard.
