@@ -55,11 +55,17 @@ def a_site_is_named_by_the_function_that_wants_the_memory(driver):
     assert "operator new" in by_id(driver, "site-stack").text
 
 
+def scroll_to(driver, cell):
+    """Scrolls, and waits until the page has heard of the scroll, which hides what a hover or a tap shows."""
+    driver.execute_async_script("""arguments[0].scrollIntoView({block: 'center', inline: 'center'});
+        requestAnimationFrame(() => requestAnimationFrame(arguments[1]));""", cell)
+
+
 @promise
 def a_measure_says_what_it_means_on_hover_focus_and_tap(driver):
     open_page(driver)
     cell = next(c for c in driver.find_elements(By.CSS_SELECTOR, "#sites-list td.measure") if c.text not in ("", "too few"))
-    run(driver, "arguments[0].scrollIntoView({block: 'center', inline: 'center'})", cell)
+    scroll_to(driver, cell)
     ActionChains(driver).move_to_element(cell).perform()
     said = by_id(driver, "tip").text
     assert "density: " in said and "95 % confidence" in said and "n = " in said and "speed matters" in said and "n counts" not in said, said
@@ -69,8 +75,7 @@ def a_measure_says_what_it_means_on_hover_focus_and_tap(driver):
     assert "sizes differ" in by_id(driver, "tip").text
     open_page(driver, width=360)
     cell = driver.find_element(By.CSS_SELECTOR, "#sites-list td.measure")
-    run(driver, "arguments[0].scrollIntoView({block: 'center', inline: 'center'})", cell)
-    driver.execute_async_script("setTimeout(arguments[0], 200)")  # A scroll hides what a tap shows.
+    scroll_to(driver, cell)
     run(driver, "arguments[0].click()", cell)
     assert "density" in by_id(driver, "tip").text
 
