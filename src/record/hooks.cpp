@@ -3,7 +3,6 @@
 #include "sampled.hpp"
 #include "thread.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
@@ -47,22 +46,6 @@ template <class Real>
     return block;
 }
 
-/// Calls `real`, which frees, and adds the duration of the call to a sum in the ring. A call counts
-/// for at most `ticks_max`, about a millisecond: if it took longer, another thread probably had the
-/// core. If the process forks during the call, the child may have no ring.
-template <class Real>
-[[gnu::cold, gnu::noinline]] void time_free(Real real) noexcept
-{
-    constexpr std::uint64_t ticks_max = 1 << 21;
-    std::uint64_t const begin = ticks();
-    real();
-    if (this_process.number.load(std::memory_order_relaxed) == 0)
-        return;
-    std::uint64_t const took = ticks_after() - begin;
-    the.ring->free_ticks.fetch_add(std::min(took, ticks_max), std::memory_order_relaxed);
-    the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);
-}
-
 /// Prefetches what a free reads first: the words before the block, or the block itself. Without the
 /// recorder, the processor loads these words out of order, while the previous free is running.
 [[gnu::always_inline]] inline void prefetch_ends(const void* block) noexcept
@@ -75,7 +58,6 @@ template <class Real>
 template <class Real>
 [[gnu::always_inline]] inline void deallocate(void* block, std::uint64_t what, Real real) noexcept
 {
-    constexpr std::uint32_t timed_mask = 63;
     prefetch_ends(block);
     bool const was_known = is_known(block);
     thread_state* const t = enter();
@@ -84,7 +66,7 @@ template <class Real>
     what |= std::exchange(t->from, 0);
     if (was_known)
         append(*t, ticks(), block, what, 0, the.has_free_stacks ? this_frame() : nullptr);
-    bool const is_timed = (++t->frees & timed_mask) == 0;
+    bool const is_timed = is_timed_free(*t);
     leave(*t);
     if (is_timed) [[unlikely]]
         return time_free(real);

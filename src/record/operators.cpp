@@ -3,7 +3,7 @@
 // An operator of libstdc++ or libc++ calls malloc or free, whose hooks record the event. So these
 // operators only note which form was called (thread_state::from) and jump to the next operator: no
 // frame of the recorder is on the stack when std::bad_alloc is thrown. If the next operator belongs
-// to another allocator and does not call malloc, the event is recorded here.
+// to another allocator and does not call malloc, the event is recorded and timed here.
 #include "next.hpp"
 #include "sampled.hpp"
 #include "thread.hpp"
@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include <dlfcn.h>
 #include <malloc.h>
@@ -44,6 +45,12 @@ bool calls_malloc(const void* function) noexcept
     const char* const slash = std::strrchr(info.dli_fname, '/');
     const char* const file = slash == nullptr ? info.dli_fname : slash + 1;
     return std::strncmp(file, "libstdc++", 9) == 0 || std::strncmp(file, "libc++", 6) == 0;
+}
+
+/// Whether the thread has started in this process. If not, it may not know the clock of the ring.
+[[gnu::always_inline]] inline bool has_started() noexcept
+{
+    return this_thread.process == this_process.number.load(std::memory_order_relaxed);
 }
 
 /// Notes the form of the operator for the hook of malloc or free that runs next in this thread. If
@@ -149,21 +156,28 @@ struct the_operator {
             record_delete(first, more...);
     }
 
+    /// The operator may throw, so it runs while the thread counts as in the program: nothing would
+    /// restore another state. For the same reason the call is counted only after the operator has
+    /// returned.
     static Result record_new(std::size_t bytes, More... more)
     {
         if (found == nullptr)
             return allocate_without_runtime(bytes, more...);
+        std::uint64_t const begin = has_started() ? begin_of_next_call(this_thread) : 0;
         void* const block = found(bytes, more...);
-        // If the operator called malloc, the hook has recorded the event and cleared the note.
+        // If the operator called malloc, the hook has counted and recorded the call, and cleared
+        // the note.
         if (std::uint64_t const from = this_thread.from; from != 0) {
             if (thread_state* const t = enter()) {
+                std::uint64_t const end = ticks_after();
+                t->calls += 1;
                 t->from = 0;
                 if (is_wanted(*t, block, bytes))
                     append(
-                        *t, ticks_after(), block,
+                        *t, end, block,
                         mallard_trace_pack(bytes, align_log2_of(more...), mallard_trace_malloc, 0) |
                             from,
-                        0, this_frame());
+                        begin == 0 ? 0 : end - begin, this_frame());
                 leave(*t);
             }
         }
@@ -176,14 +190,20 @@ struct the_operator {
             return ::free(block);
         bool const was_known = is_known(block);
         thread_state* const t = block == nullptr ? nullptr : enter();
-        if (t != nullptr && was_known)
-            append(*t, ticks(), block, mallard_trace_pack(0, 0, mallard_trace_free, 0) | t->from, 0,
-                   this_frame());
-        if (t != nullptr)
-            t->from = 0;
-        found(block, more...);
-        if (t != nullptr)
-            leave(*t);
+        if (t == nullptr) {
+            this_thread.from = 0;
+            return found(block, more...);
+        }
+        std::uint64_t const from = std::exchange(t->from, 0);
+        if (was_known)
+            append(*t, ticks(), block, mallard_trace_pack(0, 0, mallard_trace_free, 0) | from, 0,
+                   the.has_free_stacks ? this_frame() : nullptr);
+        t->now.store(in_call, std::memory_order_relaxed); // a free in the operator is not lost
+        if (is_timed_free(*t)) [[unlikely]]
+            time_free([=] { found(block, more...); });
+        else
+            found(block, more...);
+        leave(*t);
     }
 
     static void* allocate_without_runtime(std::size_t bytes, More... more) noexcept

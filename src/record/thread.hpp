@@ -15,6 +15,7 @@
 
 #include <mallard/trace/trace_format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace mallard::record {
@@ -134,6 +135,35 @@ void append_mark(thread_state& t, unsigned op, const char* name, std::size_t byt
 [[gnu::always_inline]] inline std::uint64_t begin_of_call(thread_state& t) noexcept
 {
     return (++t.calls & the.time_mask) == 0 ? ticks() : 0;
+}
+
+/// What `begin_of_call` would return now. Does not count the call.
+[[gnu::always_inline]] inline std::uint64_t begin_of_next_call(thread_state const& t) noexcept
+{
+    return ((t.calls + 1) & the.time_mask) == 0 ? ticks() : 0;
+}
+
+/// Counts a free, and returns whether it is one of those that are timed.
+[[gnu::always_inline]] inline bool is_timed_free(thread_state& t) noexcept
+{
+    constexpr std::uint32_t timed_mask = 63;
+    return (++t.frees & timed_mask) == 0;
+}
+
+/// Calls `real`, which frees, and adds the duration of the call to a sum in the ring. A call counts
+/// for at most `ticks_max`, about a millisecond: if it took longer, another thread probably had the
+/// core. If the process forks during the call, the child may have no ring.
+template <class Real>
+[[gnu::cold, gnu::noinline]] void time_free(Real real) noexcept
+{
+    constexpr std::uint64_t ticks_max = 1 << 21;
+    std::uint64_t const begin = ticks();
+    real();
+    if (this_process.number.load(std::memory_order_relaxed) == 0)
+        return;
+    std::uint64_t const took = ticks_after() - begin;
+    the.ring->free_ticks.fetch_add(std::min(took, ticks_max), std::memory_order_relaxed);
+    the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// The frame of the calling hook. Always inlined.

@@ -150,6 +150,41 @@ class Recorder(unittest.TestCase):
         block = next(e.addr for e in new if e.size == 80000)
         self.assertIn((block, ring.from_new), [(e.addr, e.flags) for e in recording.of("free")])
 
+    def test_times_operators_of_another_allocator(self):
+        for preload in ("own_operators", "malloc_operators"):
+            recording = self.news(preload, 48, 3200, time_calls=16)
+            new = [e for e in recording.of(*ring.allocations) if e.size == 48]
+            timed = [e for e in new if e.dur]
+            self.assertEqual({(e.op, e.flags) for e in new}, {("malloc", ring.from_new)})
+            self.assertEqual(len(new), 3200)
+            self.assertAlmostEqual(len(timed) / len(new), 1 / 16, places=2)
+            every = recording.of(*ring.allocations)  # those of the exceptions, too
+            self.assertEqual(len([e for e in every if e.dur]), len(every) // 16)
+            frees = recording.of("free", "free_sized", "free_aligned_sized")
+            self.assertEqual(recording.ring.timed_frees, len(frees) // 64)
+            self.assertGreater(recording.ring.free_ticks, 0)
+
+    def test_the_time_of_an_operator_is_that_of_its_call(self):
+        recording = self.news("own_operators", 4321, 128, clock=ring.clock_monotonic)
+        took = [e.dur for e in recording.of("malloc") if e.size == 4321]
+        self.assertEqual(len(took), 128)
+        self.assertGreaterEqual(min(took), 1_000_000)
+        # Of the frees, four in five are such calls of delete, and two or three are timed.
+        self.assertGreaterEqual(recording.ring.free_ticks, 1_000_000)
+
+    def test_a_child_may_return_from_an_operator_of_another_allocator(self):
+        for follow in (0, ring.follow_fork):
+            recording = self.news("own_operators", 70007, 70, follow=follow)
+            self.assertGreaterEqual(sizes(recording.of("malloc"))[70007], 70)
+
+    def news(self, preload, bytes, count, **options):
+        """Records operators new and delete of a preloaded library."""
+        recording = ring.record([built("record-news"), str(bytes), str(count)], library,
+                                preload=[built(f"librecord-{preload}.so")], **options)
+        self.check_whole(recording)
+        self.check_blocks(recording)
+        return recording
+
     def test_samples_operators_of_another_allocator(self):
         # The mean is so large that no block is chosen.
         recording = ring.record([built("record-operators")], library,

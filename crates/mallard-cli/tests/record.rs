@@ -153,6 +153,36 @@ fn an_operator_new_of_the_program_is_warned_of() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn the_operators_of_a_malloc_library_are_timed() {
+    let folder = Folder::new();
+    let library = r#"
+        #include <cstddef>
+        static char pool[1 << 20];
+        void* operator new(std::size_t n) { static std::size_t used; return pool + (used += (n + 15) / 16 * 16); }
+        void operator delete(void*) noexcept {}
+        void operator delete(void*, std::size_t) noexcept {}
+    "#;
+    let program = "int main() { for (int i = 0; i < 32000; ++i) delete new int(i); }";
+    fs::write(folder.path("library.cpp"), library).unwrap();
+    fs::write(folder.path("program.cpp"), program).unwrap();
+    let library = folder.path("liboperators.so");
+    folder.compile_file("liboperators.so", &folder.path("library.cpp"), &["-shared", "-fPIC"]);
+    let flags = ["-O0", library.to_str().unwrap()];
+    let program = folder.compile_file("program", &folder.path("program.cpp"), &flags);
+    let recorded = folder.mallard(&["record", "--", &program]);
+    assert_eq!(recorded.status(), 0, "{}", recorded.errors());
+    assert!(!recorded.errors().contains("were timed"), "{}", recorded.errors());
+    let manifest = folder.manifest("program.mallard");
+    let all = &manifest["totals"]["sites"];
+    let (allocations, timed) =
+        (all["allocs"].as_i64().unwrap(), all["timed_calls"].as_i64().unwrap());
+    assert!(allocations >= 32_000 && timed.abs_diff(allocations / 16) <= 2, "{manifest}");
+    assert!(manifest["notes"]["ns_per_free"].as_f64() > Some(0.0), "{manifest}");
+    assert!(folder.mallard(&["stats", "program"]).out().contains("an allocation takes"));
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn record_and_doctor_warn_about_scripts_that_start_other_programs() {
     let folder = Folder::new();
     for (line, what) in [

@@ -25,9 +25,10 @@ const UNCLEAR: &str = "recording slowed the calls down too much, or threads wait
 /// Of at least this many allocations, at least one in TIMED_LEAST was timed.
 const UNTIMED_MIN: i64 = 1000;
 const TIMED_LEAST: i64 = 64;
-/// Why shares of the CPU time are unknown if too few calls were timed.
+/// Why shares of the CPU time are unknown if too few calls were timed. Older recorders did not time the
+/// operator new of another malloc library; and the recorder times no call of a thread with fewer than 16.
 const UNTIMED: &str =
-    "most calls were not timed, because their operator new is that of another malloc library";
+    "too few calls were timed: an older mallard recorded them, or their threads make only a few each";
 
 /// The shares of the CPU time that malloc's family and page faults take, together at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,11 +57,11 @@ pub fn shares(manifest: &Manifest, measured: Option<f64>) -> Result<Shares, Opti
     if let Some(part) = part(manifest) {
         return Err(Some(part));
     }
+    let (calls, faults) =
+        spent(manifest).filter(|_| manifest.stream.sample_bytes == 0).ok_or(None)?;
     if is_untimed(manifest) {
         return Err(Some(UNTIMED.to_string()));
     }
-    let (calls, faults) =
-        spent(manifest).filter(|_| manifest.stream.sample_bytes == 0).ok_or(None)?;
     let (_, estimate, _) = cpu_ns(manifest).ok_or(None)?;
     let all = measured.unwrap_or(estimate).max(1.0);
     let most = if measured.is_some() { 1.0 } else { CREDIBLE_MAX };
@@ -282,8 +283,14 @@ mod tests {
         of.totals.sites.timed_calls = 1000;
         assert!(bound(&of).is_some());
         of.totals.sites.timed_calls = 0;
-        assert!(unknown(&of).unwrap().contains("were not timed"));
+        assert!(unknown(&of).unwrap().contains("too few calls were timed"));
         assert_eq!(bound(&of), None);
+        // Samples and traces that were imported have no such calls.
+        of.stream.sample_bytes = 4096;
+        assert_eq!(unknown(&of), None);
+        of.stream.sample_bytes = 0;
+        of.notes.clear();
+        assert_eq!(unknown(&of), None);
     }
 
     #[test]
