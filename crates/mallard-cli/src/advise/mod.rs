@@ -19,6 +19,8 @@ mod code;
 pub mod evidence;
 mod force;
 mod gather;
+#[cfg(test)]
+mod keys;
 mod measure;
 mod ranking;
 mod real;

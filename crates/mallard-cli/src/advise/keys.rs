@@ -1,0 +1,139 @@
+//! Compares the keys of the JSON with the tables in docs/guide/advise_json.md.
+
+use super::budget::Budget;
+use super::evidence::{Evidence, Forced};
+use super::rules::sample;
+use super::show::Advice;
+use super::stages::Stages;
+use crate::replay::Played;
+use crate::verdict::{Judgement, Verdict, Why};
+use mallard_trace::regions::{Lane, Region};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+/// The paths of keys, such as `cards[].saving.total`, and whether the value of each may be null.
+type Keys = BTreeMap<String, bool>;
+
+fn path(outer: &str, key: &str) -> String {
+    match outer {
+        "" => key.to_string(),
+        _ => format!("{outer}.{key}"),
+    }
+}
+
+/// The words of a text that are marked as code.
+fn code(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The keys in the tables of the guide. The heading of a table names the objects that have its keys.
+fn written() -> Keys {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/advise_json.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (mut objects, mut keys) = (Vec::new(), Keys::new());
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            objects = if heading == "The object" { vec![""] } else { code(heading) };
+        }
+        if !line.starts_with("| `") {
+            continue;
+        }
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [names, _, _, null] = cells[..] else { panic!("not four cells: {line}") };
+        for (object, name) in
+            objects.iter().flat_map(|of| code(names).into_iter().map(move |name| (of, name)))
+        {
+            let known = keys.insert(path(object, name), !null.is_empty());
+            assert_eq!(known, None, "{object} has the key {name} twice");
+        }
+    }
+    keys
+}
+
+/// Adds the keys of a value and of all values in it.
+fn add(value: &Value, at: &str, keys: &mut Keys) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                let path = path(at, key);
+                *keys.entry(path.clone()).or_default() |= value.is_null();
+                add(value, &path, keys);
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|value| add(value, &format!("{at}[]"), keys)),
+        _ => {}
+    }
+}
+
+/// A judgement without a figure, as if the base needed nothing.
+fn without_figure() -> Judgement {
+    let (saving, verdict) = (f64::NEG_INFINITY, Verdict::NotMeasurable);
+    let why = Some(Why::NoFigure);
+    Judgement { saving, low: saving, high: saving, p: 1.0, verdict, why }
+}
+
+/// Evidence from which all keys follow: the samples of the rules, and the rare cases.
+fn samples() -> Vec<Evidence> {
+    // Replays and runs of the program, and an instance. Of the memory, nothing is known.
+    let mut replayed = sample::document();
+    replayed.regions[0].lanes.push(Lane::default());
+    for of in &mut replayed.candidates {
+        of.replayed = Some(of.cpu.clone());
+        of.predicted = of.expected;
+        of.memory = without_figure();
+        of.memory_at_end = Some(without_figure());
+    }
+    // A region with few escapes gets a card if its blocks are not dropped at once.
+    let mut escapes = sample::one_escapes();
+    escapes.candidates.retain(|of| of.rule == Some("multipool-over-arena"));
+    let played = || Played {
+        cpu: without_figure(),
+        allocator: without_figure(),
+        pages: without_figure(),
+        memory: without_figure(),
+        memory_at_end: without_figure(),
+        expected: None,
+        peak_bytes: (0, 0),
+        end_bytes: (0, 0),
+    };
+    let wish = |played| {
+        let sites = sample::one_escapes().regions[0].escape_sites.clone();
+        let forced = Some(Forced { sites, played, ..sample::wish(30) });
+        Evidence { forced, ..sample::program() }
+    };
+    // A region and a site without debug information.
+    let region = Region { file: None, line: None, cpu_ns: Some(1.0), ..sample::region() };
+    let stripped = Evidence { regions: vec![region], ..sample::document() };
+    let mut structure = sample::structure((16, 64));
+    let site = &mut structure.sites[0];
+    (site.file, site.line) = (None, None);
+    (site.owner.file, site.owner.line) = (None, None);
+    let rare = [replayed, escapes, wish(Some(played())), wish(None), stripped, structure];
+    sample::all().into_iter().chain(rare).chain([Evidence::default()]).collect()
+}
+
+#[test]
+fn the_guide_has_each_key_of_the_json_and_no_other() {
+    let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
+    let mut stages = Stages::default();
+    stages.time("regions", || ());
+    let mut found = Keys::new();
+    for evidence in samples() {
+        add(&Advice::new(&evidence, &budget, &stages).json(), "", &mut found);
+    }
+    let written = written();
+    let all = |keys: &Keys| keys.keys().cloned().collect::<BTreeSet<String>>();
+    let (found_keys, written_keys) = (all(&found), all(&written));
+    let missing: Vec<_> = found_keys.difference(&written_keys).collect();
+    let gone: Vec<_> = written_keys.difference(&found_keys).collect();
+    assert!(missing.is_empty(), "docs/guide/advise_json.md lacks {missing:#?}");
+    assert!(gone.is_empty(), "docs/guide/advise_json.md has keys without a value: {gone:#?}");
+    let is_null = |key: &&String| found[*key] && !written[*key];
+    let null: Vec<_> = found.keys().filter(is_null).collect();
+    assert!(
+        null.is_empty(),
+        "docs/guide/advise_json.md does not say when these are null: {null:#?}"
+    );
+}
