@@ -92,6 +92,21 @@ fn the_advice_of_a_trace_is_in_its_report_with_the_regions_of_the_advice() {
 }
 
 #[test]
+fn advice_that_decides_less_leaves_the_advice_that_there_is_and_says_so() {
+    let (folder, trace) = folder_with_regions();
+    let earlier =
+        json!({"version": 1, "verdict": "leave", "sentence": "Leave it.", "interrupted": false});
+    fs::write(trace.folder().join("advice.json"), earlier.to_string()).unwrap();
+    let ran = folder.mallard(&["advise", "a", "--no-try", "--budget", "1ms"]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.out().contains("It is not decided whether"), "{}", ran.out());
+    let command = "; mallard report a.mallard shows it";
+    let is_note = |line: &str| line.starts_with("  note: the earlier") && line.ends_with(command);
+    assert!(ran.out().lines().any(is_note), "{}", ran.out());
+    assert_eq!(object(&folder)["advice"]["sentence"], "Leave it.");
+}
+
+#[test]
 fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
     let (folder, trace) = folder_with_regions();
     let verify = ["verify", "--trace", "a", "--before", "true 1", "--after", "true 2"];

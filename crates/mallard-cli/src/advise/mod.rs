@@ -70,7 +70,8 @@ const MOSTLY: f64 = 0.5;
 /// allocator of their own, plays them beside other mallocs, and runs the program itself where another
 /// malloc is at stake. PROG may run many times, as under `mallard try`. Most programs should keep the
 /// allocator that they have: then the advice is to leave it, with the largest saving that is
-/// possible. The advice is also written into the folder of the trace, as advice.json.
+/// possible. The advice is also written into the folder of the trace, as advice.json, unless earlier
+/// advice there decides more.
 #[derive(clap::Args)]
 #[command(mut_arg("budget", |arg| arg.default_value("2m").help(BUDGET)))]
 #[command(override_usage = "mallard advise [OPTIONS] <NAME>\n       \
@@ -169,7 +170,7 @@ impl Command {
         evidence.interrupted |= budget.is_interrupted();
         budget.propose(&mut evidence);
         evidence.notes.extend(host.notes());
-        let advice = Advice::new(&evidence, &budget, &stages);
+        let mut advice = Advice::new(&evidence, &budget, &stages);
         advice.save(trace.folder(), &mut std::io::stderr());
         advice.show(&self.timing, self.sarif)?;
         Ok(match evidence.interrupted {

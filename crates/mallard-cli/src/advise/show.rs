@@ -33,6 +33,9 @@ pub struct Advice<'a> {
     budget: Duration,
     taken: Duration,
     stages: &'a Stages,
+    /// A note that earlier advice stays in the folder of the trace. `None` if this advice replaces it, or
+    /// if there was none.
+    stays: Option<String>,
 }
 
 impl Advice<'_> {
@@ -42,7 +45,8 @@ impl Advice<'_> {
         for card in &mut cards {
             card.sentence.insert_str(0, &evidence.failure_sentence());
         }
-        Advice { cards, evidence, budget: budget.all(), taken: budget.taken(), stages }
+        let (budget, taken) = (budget.all(), budget.taken());
+        Advice { cards, evidence, budget, taken, stages, stays: None }
     }
 
     /// The verdict in one word.
@@ -54,13 +58,21 @@ impl Advice<'_> {
     }
 
     /// Saves the advice in the folder of the trace. If the folder cannot be written, the advice is
-    /// still shown. The result of a strategy that the user asked for does not replace real advice.
-    pub fn save(&self, folder: &Path, errors: &mut dyn Write) {
-        let text = format!("{}\n", self.json());
+    /// still shown. Earlier advice that decides more stays, and a note says so.
+    pub fn save(&mut self, folder: &Path, errors: &mut dyn Write) {
+        let advice = self.json();
         let path = folder.join(ADVICE_FILE);
-        if self.verdict() == FORCED && is_real_advice(&path) {
+        let earlier = std::fs::read_to_string(&path).unwrap_or_default();
+        let earlier: Value = serde_json::from_str(&earlier).unwrap_or_default();
+        if decides(&earlier) > decides(&advice) {
+            self.stays = Some(format!(
+                "the earlier advice on this recording decides more, and stays in place of this one; \
+                 mallard report {} shows it",
+                quoted_path(folder)
+            ));
             return;
         }
+        let text = format!("{advice}\n");
         if let Err(failure) = write_whole(&path, true, |to| Ok(to.write_all(text.as_bytes())?)) {
             let _ = writeln!(errors, "mallard: the advice was not kept: {}", failure.what());
         }
@@ -90,7 +102,7 @@ impl Advice<'_> {
         }
         if !timing.quiet {
             text.extend(evidence.validity.iter().map(|what| format!("  note: {what}\n")));
-            text.extend(evidence.notes.iter().map(|note| format!("  note: {}\n", as_called(note))));
+            text.extend(self.notes().map(|note| format!("  note: {}\n", as_called(note))));
             text += &self.not_again();
         }
         text += &format!("  next: {}\n", as_called(&self.next()));
@@ -115,6 +127,10 @@ impl Advice<'_> {
             of_threads(program.threads, program.processes),
             bytes(self.evidence.memory.live_peak)
         )
+    }
+
+    fn notes(&self) -> impl Iterator<Item = &String> {
+        self.evidence.notes.iter().chain(&self.stays)
     }
 
     /// A note that the program itself was not run again. Empty if the program can run.
@@ -166,16 +182,21 @@ impl Advice<'_> {
             "forced": evidence.forced.as_ref().map(forced_json),
             "undecided": evidence.all_undecided().collect::<Vec<_>>(),
             "validity": evidence.validity,
-            "notes": evidence.notes,
+            "notes": self.notes().collect::<Vec<_>>(),
             "next": self.next(),
         })
     }
 }
 
-/// Whether a file has advice that was not made for a strategy that the user asked for.
-fn is_real_advice(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    serde_json::from_str::<Value>(&text).is_ok_and(|advice| advice["verdict"] != FORCED)
+/// How much an advice decides, as a rank. An interrupted measurement decides less than a whole one, and
+/// the result of a strategy that the user asked for decides nothing.
+fn decides(advice: &Value) -> u8 {
+    match advice["verdict"].as_str() {
+        Some("change" | "leave") if advice["interrupted"] == true => 2,
+        Some("change" | "leave") => 3,
+        Some("undecided") => 1,
+        _ => 0,
+    }
 }
 
 /// Figures of the recorded run.
@@ -355,6 +376,43 @@ mod tests {
         assert!(head(&evidence).contains(" in about 1.0 s of CPU time"), "{}", head(&evidence));
         evidence.program.cpu_measured = Some((0.9e9, 1e9, 1.1e9));
         assert!(head(&evidence).contains(" in 1.0 s of CPU time"), "{}", head(&evidence));
+    }
+
+    #[test]
+    fn advice_replaces_earlier_advice_unless_that_decides_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
+        let forced = Evidence { forced: Some(sample::wish(0)), ..sample::program() };
+        let interrupted = Evidence { interrupted: true, ..sample::document() };
+        // From the one that decides least to the one that decides most.
+        let order = [forced, sample::noisy(), interrupted, sample::document()];
+        let advise = |evidence: &Evidence| {
+            let stages = Stages::default();
+            let mut advice = Advice::new(evidence, &budget, &stages);
+            advice.save(folder.path(), &mut std::io::sink());
+            advice.json()
+        };
+        let kept = || -> Value {
+            let text = std::fs::read_to_string(folder.path().join(ADVICE_FILE)).unwrap();
+            serde_json::from_str(&text).unwrap()
+        };
+        for (rank, evidence) in order.iter().enumerate() {
+            let earlier = advise(evidence);
+            assert_eq!(kept()["verdict"], earlier["verdict"]);
+            assert!(!earlier["notes"].to_string().contains("stays"), "{}", earlier["notes"]);
+            let earlier = kept();
+            for less in &order[..rank] {
+                let later = advise(less);
+                assert_eq!(kept(), earlier, "{}", later["verdict"]);
+                let show = format!("; mallard report {} shows it", quoted_path(folder.path()));
+                assert!(later["notes"][0].as_str().unwrap().ends_with(&show), "{}", later["notes"]);
+            }
+            let again = advise(evidence);
+            assert_eq!(kept()["took_s"], again["took_s"], "{}", again["verdict"]);
+        }
+        // A file that is no advice is replaced.
+        std::fs::write(folder.path().join(ADVICE_FILE), "{").unwrap();
+        assert_eq!(advise(&order[0])["verdict"], kept()["verdict"]);
     }
 
     #[test]
