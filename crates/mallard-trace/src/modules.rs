@@ -1,6 +1,7 @@
 //! Which file the code at an address comes from, and the frames that call stacks consist of.
 
 use crate::hash::NumberMap;
+use crate::names::MISSING;
 use crate::stacks::{FRAME_FIRST, FRAME_GAP};
 use std::collections::{BTreeMap, HashMap};
 
@@ -90,7 +91,6 @@ pub struct Modules {
 
 impl Default for Modules {
     fn default() -> Self {
-        let special = |name: &str| Frame::Named(name.to_string());
         Modules {
             modules: Vec::new(),
             by_identity: HashMap::new(),
@@ -98,7 +98,7 @@ impl Default for Modules {
             spaces: vec![Space::new()],
             space_of_process: NumberMap::default(),
             copies: 0,
-            frames: vec![special("[outer frames unknown]"), special("[frames left out]")],
+            frames: MISSING.map(|name| Frame::Named(name.to_string())).to_vec(),
             by_address: NumberMap::default(),
             by_offset: NumberMap::default(),
         }

@@ -26,6 +26,10 @@ const WRAPPERS: [&str; 22] = [
     "g_malloc",
 ];
 
+/// What stands in a call stack for frames that are not known: outer frames, and frames that the recorder
+/// left out of a deep stack.
+pub(crate) const MISSING: [&str; 2] = ["[outer frames unknown]", "[frames left out]"];
+
 /// Beginnings of the names of functions in standard libraries, which no user can change.
 const STANDARD: [&str; 9] = [
     "std::",
