@@ -212,8 +212,27 @@ class Bare(X):
         self.has_apt("exit 0")
         self.has("id", "echo 1000")
         run = self.x("build", "release")
-        self.refuses(run, 1, "not root", "help: sudo apt-get install cmake g++ ninja-build")
+        self.refuses(run, 1, "as this is not root and there is no sudo",
+                     "help: let root type: apt-get install cmake g++ ninja-build, then the same again")
         self.assertEqual(self.packages_asked_for(), set())
+
+    def test_tells_a_user_whom_sudo_refuses_what_to_install(self):
+        self.has_apt("exit 0")
+        self.has("id", "echo 1000")
+        self.has("sudo", "echo 'sudo: a password is required' >&2; exit 1")
+        run = self.x("build", "release")
+        self.assertEqual(run.stderr.count("sudo: a password is required\n"), 1, run.stderr)
+        run.stderr = run.stderr.replace("sudo: a password is required\n", "")
+        self.refuses(run, 1, "as this is not root and sudo refused",
+                     "help: let root type: apt-get install cmake g++ ninja-build, then the same again")
+        self.assertEqual(self.packages_asked_for(), set())
+
+    def test_installs_through_sudo_where_only_some_rules_of_sudo_need_a_password(self):
+        self.has_apt("exit 0")
+        self.has("id", "echo 1000")
+        self.has("sudo", 'case $1 in -v) exit 1 ;; -n) exit 0 ;; esac\nexec "$@"')
+        self.x("build", "release")
+        self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"})
 
     def test_installs_nothing_if_compiler_and_cmake_exist_outside_packages(self):
         self.has_apt("exit 1")
@@ -351,7 +370,7 @@ class Bare(X):
         said, status = self.on_a_terminal(b"n\n", "build", "release")
         self.assertEqual((self.packages_asked_for(), status), (set(), 1), said)
         self.assertRegex(said, r"Install them\? \[Y/n\] n\nx: packages are missing: cmake g\+\+ ninja-build\n"
-                               r"  nothing was installed or built, as the answer was no\n  help: sudo apt-get install ")
+                               r"  nothing was installed or built, as the answer was no\n  help: (sudo )?apt-get install ")
         for answer in (b"y\n", b"\n"):
             self.asked.write_text("")
             said, _ = self.on_a_terminal(answer, "build", "release")
