@@ -44,6 +44,9 @@ pub fn malloc(file: &str) -> Part<'_> {
 /// The folders in `build` that are searched: those of presets, and `build` itself for `cmake -B build`.
 const BUILDS: [&str; 4] = ["release", "bench", "dev", ""];
 
+/// Builds the parts, which `cargo install` does not: it makes the command alone.
+const BUILT: &str = "in a clone: cmake -B build -DMALLARD_BUILD_COMMAND=OFF && cmake --build build";
+
 impl Part<'_> {
     /// Finds the part: by its variable, or about this command. `state` is what an error says that was
     /// not done.
@@ -87,7 +90,7 @@ impl Part<'_> {
         let Part { file, component, variable, .. } = self;
         let makes = match is_installed(program) {
             true => format!(
-                "cmake --install BUILD --prefix {} --component {component}",
+                "{BUILT} && cmake --install build --prefix {} --component {component}",
                 quoted_path(above(program, 2))
             ),
             false => "./x build release in the clone".to_string(),
@@ -169,11 +172,14 @@ mod tests {
     #[test]
     fn an_installed_command_without_a_part_names_the_component_and_its_own_prefix() {
         let help = PLAYER.help_about(Path::new("/home/me/my tools/bin/mallard"));
-        let install = "cmake --install BUILD --prefix '/home/me/my tools' --component record";
-        assert_eq!(help, format!("{install}, or MALLARD_REPLAY=/path/to/mallard-replay"));
+        let install = "cmake --install build --prefix '/home/me/my tools' --component record";
+        assert_eq!(
+            help,
+            format!("{BUILT} && {install}, or MALLARD_REPLAY=/path/to/mallard-replay")
+        );
         let help = malloc("libmallard.so").help_about(Path::new("/usr/local/bin/mallard"));
-        let install = "cmake --install BUILD --prefix /usr/local --component malloc";
-        assert_eq!(help, format!("{install}, or MALLARD_MALLOC=/path/to/libmallard.so"));
+        let install = "cmake --install build --prefix /usr/local --component malloc";
+        assert_eq!(help, format!("{BUILT} && {install}, or MALLARD_MALLOC=/path/to/libmallard.so"));
     }
 
     #[test]

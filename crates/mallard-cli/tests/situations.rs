@@ -297,7 +297,7 @@ fn an_installed_command_without_its_parts_says_what_installs_them() {
         let prefix = folder.path("").canonicalize().unwrap();
         let install = format!("--prefix {} --component {component}", prefix.display());
         let ran = support::Ran(command.args(words).output().unwrap());
-        ran.refuses(125, &format!("help: cmake --install BUILD {install}, or MALLARD_"));
+        ran.refuses(125, &format!("&& cmake --install build {install}, or MALLARD_"));
     };
     says(&["record", "--", "true"], "record");
     says(&["try", "--allocator", "mallard", "--", "true"], "malloc");
