@@ -37,7 +37,7 @@ add_custom_target(mallard-command ALL
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${command_share} # pages of commands that are gone
     COMMAND ${cargo_dir}/release/mallard pages ${command_share}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    COMMENT "Building the command mallard" VERBATIM)
+    COMMENT "Building the command mallard, which takes some minutes" VERBATIM)
 if(MALLARD_INSTALL)
     install(PROGRAMS ${cargo_dir}/release/mallard
         DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
