@@ -1,6 +1,7 @@
 // A slot map for several threads.
 #pragma once
 
+#include <mallard/detail/base/atomic_ref.hpp>
 #include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/detail/base/undo.hpp>
 #include <mallard/key.hpp>
@@ -443,7 +444,7 @@ private:
         for (std::size_t i = 0; i < sizeof(T); i += sizeof(memory_word)) {
             memory_word w = 0;
             std::memcpy(&w, from.data() + i, std::min(sizeof w, sizeof(T) - i));
-            std::atomic_ref(static_cast<memory_word*>(to)[i / sizeof w])
+            atomic_ref(static_cast<memory_word*>(to)[i / sizeof w])
                 .store(w, std::memory_order_release);
         }
     }

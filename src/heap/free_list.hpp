@@ -3,7 +3,8 @@
 
 #include "classes.hpp"
 
-#include <atomic>
+#include <mallard/detail/base/atomic_ref.hpp>
+
 #include <cstdint>
 
 namespace mallard::engine {
@@ -39,9 +40,9 @@ struct free_list {
 };
 static_assert(sizeof(free_list) == class_offset_unit);
 
-inline std::atomic_ref<void*> head_of(free_list& l) noexcept
+inline atomic_ref<void*> head_of(free_list& l) noexcept
 {
-    return std::atomic_ref(l.head);
+    return atomic_ref(l.head);
 }
 
 /// The first words of a block as a `free_block`. In an allocated block they hold the caller's data.

@@ -70,9 +70,9 @@ struct heap : thread_cache {
 };
 
 /// The thread that a heap is confined to; null: the heap is shared. Any thread may call this.
-inline std::atomic_ref<const void*> thread_of(const heap& h) noexcept
+inline atomic_ref<const void*> thread_of(const heap& h) noexcept
 {
-    return std::atomic_ref(const_cast<const void*&>(h.fresh.thread));
+    return atomic_ref(const_cast<const void*&>(h.fresh.thread));
 }
 inline bool is_confined_to_caller(const heap& h) noexcept
 {

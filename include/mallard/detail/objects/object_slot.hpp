@@ -1,6 +1,7 @@
 // A slot of an object_pool: the object, and behind it the counts of its handles.
 #pragma once
 
+#include <mallard/detail/base/atomic_ref.hpp>
 #include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/options.hpp>
 
@@ -89,29 +90,29 @@ private:
     word load() const noexcept
     {
         if constexpr (Kind == counts::shared)
-            return std::atomic_ref(const_cast<word&>(word_)).load(std::memory_order_acquire);
+            return atomic_ref(const_cast<word&>(word_)).load(std::memory_order_acquire);
         else
             return word_;
     }
     word add(word some) noexcept
     {
         if constexpr (Kind == counts::shared)
-            return std::atomic_ref(word_).fetch_add(some, std::memory_order_relaxed);
+            return atomic_ref(word_).fetch_add(some, std::memory_order_relaxed);
         else
             return std::exchange(word_, word_ + some);
     }
     word subtract(word some) noexcept
     {
         if constexpr (Kind == counts::shared)
-            return std::atomic_ref(word_).fetch_sub(some, std::memory_order_acq_rel);
+            return atomic_ref(word_).fetch_sub(some, std::memory_order_acq_rel);
         else
             return std::exchange(word_, word_ - some);
     }
     bool exchange(word& seen, word wanted) noexcept
     {
         if constexpr (Kind == counts::shared)
-            return std::atomic_ref(word_).compare_exchange_weak(
-                seen, wanted, std::memory_order_acquire, std::memory_order_acquire);
+            return atomic_ref(word_).compare_exchange_weak(seen, wanted, std::memory_order_acquire,
+                                                           std::memory_order_acquire);
         else
             return word_ = wanted, true;
     }

@@ -2,6 +2,7 @@
 // threads free.
 #pragma once
 
+#include <mallard/detail/base/atomic_ref.hpp>
 #include <mallard/detail/base/event_count.hpp>
 #include <mallard/detail/pool/free_bitmap.hpp>
 #include <mallard/detail/pool/magazine.hpp>
@@ -125,7 +126,7 @@ inline constexpr header_shape remote_header{1, 2 * cache_line_bytes};
 /// Sets or clears the live bit of a slot atomically; returns the old value.
 inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 {
-    std::atomic_ref const bits(c->live_bits()[slot / pool_chunk::word_bits]);
+    atomic_ref const bits(c->live_bits()[slot / pool_chunk::word_bits]);
     pool_chunk::word const bit = pool_chunk::bit(slot);
     pool_chunk::word const before = live ? bits.fetch_or(bit, std::memory_order_relaxed)
                                          : bits.fetch_and(~bit, std::memory_order_relaxed);

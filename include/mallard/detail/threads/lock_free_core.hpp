@@ -1,6 +1,7 @@
 // The core of a `sync::lock_free` pool: one chunk whose free blocks form a lock-free stack.
 #pragma once
 
+#include <mallard/detail/base/atomic_ref.hpp>
 #include <mallard/detail/pool/pool_core.hpp>
 #include <mallard/detail/threads/locks.hpp>
 #include <mallard/detail/threads/tagged_stack.hpp>
@@ -176,10 +177,10 @@ private:
             __builtin_unreachable(); // tells callers that the result is not null
         return blocks_ + i * shape().bytes;
     }
-    std::atomic_ref<index> link_of(index i) const noexcept { return std::atomic_ref(links_[i]); }
+    atomic_ref<index> link_of(index i) const noexcept { return atomic_ref(links_[i]); }
     auto links() const noexcept
     {
-        return [this](std::size_t i) { return std::atomic_ref(links_[i]); };
+        return [this](std::size_t i) { return atomic_ref(links_[i]); };
     }
 
     /// Whether a block is in use. Requires that the block was allocated at least once.
