@@ -52,8 +52,12 @@ void account::visit(std::uint32_t thread, op const& o) noexcept
     case mallard_replay_op_malloc:
     case mallard_replay_op_calloc:
     case mallard_replay_op_aligned:
+    case mallard_replay_op_new:
+    case mallard_replay_op_new_aligned:
         return add(o);
     case mallard_replay_op_free:
+    case mallard_replay_op_delete:
+    case mallard_replay_op_delete_aligned:
     case mallard_replay_op_free_sized:
     case mallard_replay_op_free_aligned:
         return take(o);
@@ -77,8 +81,12 @@ void account::visit_local(std::uint32_t thread, op const& o) noexcept
     case mallard_replay_op_malloc:
     case mallard_replay_op_calloc:
     case mallard_replay_op_aligned:
+    case mallard_replay_op_new:
+    case mallard_replay_op_new_aligned:
         return allocate(o);
     case mallard_replay_op_free:
+    case mallard_replay_op_delete:
+    case mallard_replay_op_delete_aligned:
     case mallard_replay_op_free_sized:
     case mallard_replay_op_free_aligned:
         take(o);

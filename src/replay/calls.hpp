@@ -30,10 +30,20 @@ public:
     {
         return std::realloc(block, bytes);
     }
+    static void* make(std::size_t bytes) noexcept
+    {
+        return or_null([&] { return ::operator new(bytes); });
+    }
+    static void* make(std::size_t bytes, std::size_t align) noexcept
+    {
+        return or_null([&] { return ::operator new(bytes, std::align_val_t{align}); });
+    }
     static void free(void* block) noexcept { std::free(block); }
-    /// Calls the operator delete with a size, because glibc 2.36 has no free_sized. Nearly all
-    /// recorded frees with a size are operator deletes, and some mallocs have a shorter path for
-    /// them.
+    static void destroy(void* block) noexcept { ::operator delete(block); }
+    static void destroy(void* block, std::size_t align) noexcept
+    {
+        ::operator delete(block, std::align_val_t{align});
+    }
     static void free_sized(void* block, std::size_t bytes) noexcept
     {
         ::operator delete(block, bytes);
@@ -74,6 +84,18 @@ public:
     void done() const noexcept {}
 
 private:
+    /// Calls an operator new. The forms with std::nothrow would not throw, but libstdc++'s take
+    /// one more call than the program made.
+    template <class New>
+    [[gnu::always_inline]] static void* or_null(New call) noexcept
+    {
+        try {
+            return call();
+        } catch (std::bad_alloc const&) {
+            return nullptr;
+        }
+    }
+
     local_targets& targets_;
 };
 
@@ -111,7 +133,11 @@ public:
     void* calloc(std::size_t) const noexcept { return page_; }
     void* aligned(std::size_t, std::size_t) const noexcept { return page_; }
     void* realloc(void*, std::size_t) const noexcept { return page_; }
+    void* make(std::size_t) const noexcept { return page_; }
+    void* make(std::size_t, std::size_t) const noexcept { return page_; }
     static void free(void*) noexcept {}
+    static void destroy(void*) noexcept {}
+    static void destroy(void*, std::size_t) noexcept {}
     static void free_sized(void*, std::size_t) noexcept {}
     static void free_aligned(void*, std::size_t, std::size_t) noexcept {}
 

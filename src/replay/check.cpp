@@ -7,7 +7,17 @@ namespace mallard::replay {
 namespace {
 
 constexpr std::uint64_t layout_bits = (std::uint64_t{1} << mallard_replay_op_shift) - 1;
+/// The bit of a word of `slots_` for a block of an operator new: the highest bit of the alignment,
+/// which is at most 2^30.
+constexpr std::uint64_t of_new = std::uint64_t{1} << (mallard_replay_op_shift - 1);
 constexpr std::uint64_t size_cut = (std::uint64_t{1} << mallard_replay_align_shift) - 1;
+
+/// Whether a kind of op is a call of operator new or operator delete.
+constexpr bool is_operator(unsigned kind) noexcept
+{
+    return kind == mallard_replay_op_new || kind == mallard_replay_op_new_aligned ||
+           (kind >= mallard_replay_op_delete && kind <= mallard_replay_op_free_aligned);
+}
 
 struct target_state {
     bool is_open;
@@ -16,8 +26,8 @@ struct target_state {
 };
 
 /// Checks ops one by one, in the order of a walk. `slots_` has a word for each slot, packed like
-/// `op::what`: size, alignment and target of the block. The bits of the kind hold the number of the
-/// target's instance, which is never 0, so a word of 0 is an empty slot.
+/// `op::what`: size, alignment and target of the block, and `of_new`. The bits of the kind hold the
+/// number of the target's instance, which is never 0, so a word of 0 is an empty slot.
 class checker {
 public:
     /// Makes a checker for a walk in which the thread `last` comes last. `walk::none`: the usual
@@ -60,8 +70,12 @@ private:
         case mallard_replay_op_malloc:
         case mallard_replay_op_calloc:
         case mallard_replay_op_aligned:
+        case mallard_replay_op_new:
+        case mallard_replay_op_new_aligned:
             return allocate();
         case mallard_replay_op_free:
+        case mallard_replay_op_delete:
+        case mallard_replay_op_delete_aligned:
         case mallard_replay_op_free_sized:
         case mallard_replay_op_free_aligned:
             ++calls_;
@@ -128,18 +142,24 @@ private:
     {
         std::uint64_t const instance = open_target().instance;
         std::uint64_t const target = mallard_replay_target_of(o_->what);
-        return (o_->what & layout_bits) | instance << mallard_replay_op_shift |
+        std::uint64_t const form = is_operator(mallard_replay_op_of(o_->what)) ? of_new : 0;
+        return (o_->what & layout_bits) | form | instance << mallard_replay_op_shift |
                target << mallard_replay_target_shift;
     }
 
-    /// Returns the slot of an op that uses a block. Fails if the slot does not hold that block.
+    /// Returns the slot of an op that uses a block. Fails if the slot does not hold that block, or
+    /// if the op frees a block of malloc by operator delete or one of operator new by free.
     std::uint32_t block(const char* verb) const noexcept
     {
+        bool const frees = mallard_replay_op_of(o_->what) != mallard_replay_realloc_from;
         std::uint64_t const expected = occupied();
         if (o_->slot >= slots_.count())
             bad("a slot that does not exist");
-        if (slots_[o_->slot] != expected)
+        std::uint64_t const found = slots_[o_->slot];
+        if ((found & ~of_new) != (expected & ~of_new))
             lacks_block(verb);
+        if (frees && found != expected)
+            bad("an operator delete for a block of malloc, or a free for one of operator new");
         return o_->slot;
     }
 

@@ -8,11 +8,12 @@ namespace mallard::replay {
 /// Does the ops of one thread. `Calls`, `Touch` and `Pace` are policies of calls.hpp, so that the
 /// loop has no test for an option.
 ///
-/// `do_ops` tests for malloc and free first, and selects every other op of target 0 by an indirect
-/// jump, because the processor predicts the two tests better than such a jump. (With ten mallocs
-/// and ten frees in turn, the tests about halved the CPU time of an op.) With --no-op, callgrind
-/// counts 12 instructions for an op of malloc or free, and 17.5 with --touch=page, on average. Rare
-/// cases are in separate functions, which are not inlined.
+/// `do_ops` tests for malloc and free first, then for their forms in C++, and selects every other
+/// op of target 0 by an indirect jump, because the processor predicts the tests better than such a
+/// jump. (With ten mallocs and ten frees in turn, the tests about halved the CPU time of an op.)
+/// With --no-op, callgrind counts 12 instructions for an op of malloc or free, and 17.5 with
+/// --touch=page, on average; new and delete take up to 5 more. Rare cases are in separate
+/// functions, which are not inlined.
 template <class Calls, class Touch, class Pace>
 class loop {
 public:
@@ -51,10 +52,19 @@ private:
                 continue;
             }
             if (handler == mallard_replay_op_free) {
-                if (void* const block = *slot) [[likely]]
-                    calls_.free(block);
-                else
-                    free_nothing();
+                drop(*slot, [&](void* block) { calls_.free(block); });
+                continue;
+            }
+            if (handler == mallard_replay_op_new) {
+                keep(slot, calls_.make(bytes_of(o)), o);
+                continue;
+            }
+            if (handler == mallard_replay_op_free_sized) {
+                drop(*slot, [&](void* block) { calls_.free_sized(block, bytes_of(o)); });
+                continue;
+            }
+            if (handler == mallard_replay_op_delete) {
+                drop(*slot, [&](void* block) { calls_.destroy(block); });
                 continue;
             }
             if (handler >= handlers_of_malloc) {
@@ -74,17 +84,16 @@ private:
             case mallard_replay_op_realloc:
                 reallocate(o);
                 continue;
-            case mallard_replay_op_free_sized:
-                if (void* const block = *slot) [[likely]]
-                    calls_.free_sized(block, bytes_of(o));
-                else
-                    free_nothing();
+            case mallard_replay_op_new_aligned:
+                keep(slot, calls_.make(bytes_of(o), align_of(o.what)), o);
+                continue;
+            case mallard_replay_op_delete_aligned:
+                drop(*slot, [&](void* block) { calls_.destroy(block, align_of(o.what)); });
                 continue;
             case mallard_replay_op_free_aligned:
-                if (void* const block = *slot) [[likely]]
+                drop(*slot, [&](void* block) {
                     calls_.free_aligned(block, bytes_of(o), align_of(o.what));
-                else
-                    free_nothing();
+                });
                 continue;
             case mallard_replay_publish:
                 play_.position_of(self_.number).publish(bytes_of(o));
@@ -111,6 +120,16 @@ private:
         if (block == nullptr) [[unlikely]]
             return failed(o);
         Touch::template part<Calls>(block, 0, bytes_of(o));
+    }
+
+    /// Frees the block of a slot.
+    template <class Free>
+    [[gnu::always_inline]] void drop(void* block, Free free) noexcept
+    {
+        if (block != nullptr) [[likely]]
+            free(block);
+        else
+            free_nothing();
     }
 
     /// Counts a call that has returned null, unless its size is 0: malloc(0) may return null.
@@ -207,8 +226,12 @@ private:
         case mallard_replay_op_malloc:
         case mallard_replay_op_calloc:
         case mallard_replay_op_aligned:
+        case mallard_replay_op_new:
+        case mallard_replay_op_new_aligned:
             return keep(slot_of(o), calls_.allocate(at, l), o);
         case mallard_replay_op_free:
+        case mallard_replay_op_delete:
+        case mallard_replay_op_delete_aligned:
         case mallard_replay_op_free_sized:
         case mallard_replay_op_free_aligned:
             if (void* const block = *slot_of(o))

@@ -11,10 +11,10 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-kinds = {"end": 0, "malloc": 1, "calloc": 2, "aligned": 3, "realloc": 4, "free": 5, "free_sized": 6,
-         "free_aligned": 7, "free_null": 8, "malloc_failed": 9, "calloc_failed": 10,
-         "aligned_failed": 11, "realloc_failed": 12, "open": 16, "close": 17, "publish": 20, "wait": 21,
-         "start": 22, "pause": 23, "realloc_from": 24}
+kinds = {"end": 0, "malloc": 1, "calloc": 2, "aligned": 3, "realloc": 4, "new": 5, "new_aligned": 6,
+         "free": 7, "delete": 8, "delete_aligned": 9, "free_sized": 10, "free_aligned": 11, "free_null": 12,
+         "malloc_failed": 13, "calloc_failed": 14, "aligned_failed": 15, "realloc_failed": 16, "open": 18,
+         "close": 19, "publish": 20, "wait": 21, "start": 22, "pause": 23, "realloc_from": 24}
 size_max = (1 << 40) - 1
 malloc, arena, multipool, multipool_over_arena = range(4)
 mask = (1 << 64) - 1
@@ -67,7 +67,7 @@ class Thread:
         self.op("realloc", slot, after, align, target)
 
     def calls(self):
-        return sum(1 <= what >> 46 & 31 <= 12 for what, _, _ in self.ops)
+        return sum(1 <= what >> 46 & 31 <= 16 for what, _, _ in self.ops)
 
 
 class Stream:
@@ -85,12 +85,12 @@ class Stream:
             if not thread.ops or thread.ops[-1][0] >> 46 & 31:
                 thread.end()
         slots = 1 + max((slot for t in self.threads for what, slot, _ in t.ops
-                         if (what >> 46 & 31) in (1, 2, 3, 4, 5, 6, 7, 12, 24)), default=-1)
+                         if (what >> 46 & 31) in (*range(1, 12), 16, 24)), default=-1)
         live, blocks = self.peaks or (0, slots)
         fields = {"threads": len(self.threads), "targets": len(self.targets), "slots": slots,
                   "ops": sum(len(t.ops) for t in self.threads), "live": live, "blocks": blocks,
                   "calls": sum(t.calls() for t in self.threads), **header}
-        out = bytearray(struct.pack("<8sIIIIIIQQQQQQ", b"\x89MREPLY\n", 0x01020304, 1, 80, 16,
+        out = bytearray(struct.pack("<8sIIIIIIQQQQQQ", b"\x89MREPLY\n", 0x01020304, 2, 80, 16,
                                     fields["threads"], fields["targets"], fields["slots"], fields["ops"],
                                     fields["live"], fields["blocks"], fields["calls"], 0))
         offset = 80 + 32 * len(self.threads) + 24 * len(self.targets)

@@ -79,6 +79,14 @@ class Refused(PlayerTest):
             t.malloc(0, 8)
             t.free(0, 9)
 
+        def deleted(t):
+            t.malloc(0, 8)
+            t.free_sized(0, 8)
+
+        def not_deleted(t):
+            t.new(0, 8)
+            t.free(0, 8)
+
         def from_alone(t):
             t.malloc(0, 8)
             t.realloc_from(0, 8)
@@ -110,12 +118,13 @@ class Refused(PlayerTest):
             t.publish(size=2)
 
         for add, text in ((twice, "in use"), (freed_twice, "not in slot 0"), (other_size, "not in slot 0"),
+                          (deleted, "operator delete"), (not_deleted, "operator delete"),
                           (from_alone, "no realloc after"), (other_block, "another block"),
                           (to_nothing, "size 0"), (after_close, "not in slot 0"),
                           (opened_twice, "cannot be opened"), (back, "position"),
                           (lambda t: t.malloc(0, size_max), "cut"), (lambda t: t.malloc(0, 8, 4, 1), "not open"),
                           (lambda t: t.malloc(0, 8, 4, 2), "does not exist"),
-                          (lambda t: t.malloc(0, 8, 31), "alignment"), (lambda t: t.op(13), "unknown kind"),
+                          (lambda t: t.malloc(0, 8, 31), "alignment"), (lambda t: t.op(17), "unknown kind"),
                           (lambda t: t.op(31), "unknown kind"), (lambda t: t.close(target=0), "cannot be closed"),
                           (lambda t: t.start(5), "does not exist"), (lambda t: t.start(0), "was started"),
                           (lambda t: t.wait(7, 1), "waits for thread 7")):

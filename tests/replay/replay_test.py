@@ -62,7 +62,7 @@ class Replay(PlayerTest):
                         ["--litter=0.4"]):
             result = self.play(spec / "replay_format.golden", *options)
             self.assertEqual((result["format"], result["ops"], result["calls"], result["threads"]),
-                             (1, 38, 20, 2))
+                             (2, 46, 28, 2))
             self.assertEqual(result["failures"], 0)
         result = self.play(spec / "replay_format.golden", "--account")
         self.assertEqual(result["requested_peak_bytes"], 476)
@@ -80,8 +80,8 @@ class Replay(PlayerTest):
         t.realloc(3, big + 2)
         t.resize(3, big + 2, big + 3)
         t.free(0, big)
-        t.free_sized(1, big + 1)
-        t.free_aligned(2, big + 64, 12)
+        t.free(1, big + 1)
+        t.free(2, big + 64, 12)
         t.free_null()
         t.free(3, big + 3)
         calls = [call[:3] for call in self.log(s, "--touch=none")]
@@ -90,10 +90,24 @@ class Replay(PlayerTest):
         self.assertEqual(ours, [
             ("malloc", big, 16), ("calloc", big + 1, 16), ("aligned_alloc", big + 64, 4096),
             ("realloc", big + 2, 16), ("realloc", big + 3, 16), ("realloc_from", big + 2, 16),
-            ("free", big, 16), ("free_sized", big + 1, 16), ("free_aligned", big + 64, 4096),
+            ("free", big, 16), ("free", big + 1, 16), ("free", big + 64, 4096),
             ("free", big + 3, 16)])
         between = calls[calls.index(ours[-2]) + 1:calls.index(ours[-1])]
         self.assertEqual(between, [of_null])
+
+    @not_sanitized
+    def test_the_operators_of_cpp_allocate_what_they_free(self):
+        s = Stream()
+        t = s.thread()
+        for size, align, new, delete in ((big, 4, "new", "delete"), (big + 1, 4, "new", "free_sized"),
+                                         (big + 64, 12, "new_aligned", "delete_aligned"),
+                                         (big + 128, 12, "new_aligned", "free_aligned")):
+            t.op(new, 0, size, align)
+            t.op(delete, 0, size, align)
+        self.assertEqual([call[:3] for call in self.log(s, "--touch=none")], [
+            ("new", big, 16), ("delete", big, 16), ("new", big + 1, 16), ("free_sized", big + 1, 16),
+            ("new_aligned", big + 64, 4096), ("delete_aligned", big + 64, 4096),
+            ("new_aligned", big + 128, 4096), ("free_aligned", big + 128, 4096)])
 
     @not_sanitized
     def test_a_call_of_size_0_is_made(self):
@@ -109,7 +123,7 @@ class Replay(PlayerTest):
     def test_a_byte_of_each_page_of_a_new_block_is_written(self):
         s = Stream()
         t = s.thread()
-        t.aligned(0, 100 * 4096, 12)
+        t.new_aligned(0, 100 * 4096, 12)
         t.free_aligned(0, 100 * 4096, 12)
         for touch, marked in (("none", 0), ("page", 100), ("all", 100 * 4096)):
             self.assertEqual([c[3] for c in self.log(s, "--touch", touch)], [0, marked])
@@ -136,7 +150,7 @@ class Replay(PlayerTest):
         t.malloc(1, 1, 0, 1)
         t.resize(0, 1000, 3000, 4, 1)
         t.close(target=1)
-        marked = [c[3] for c in self.log(s, "--touch=all") if c[0] == "free" and c[1] < 2**63]
+        marked = [c[3] for c in self.log(s, "--touch=all") if c[0] == "delete_aligned"]
         self.assertEqual(len(marked), 1)
         # The chunk has the old block, the small one and the new block, and a header of 40 bytes.
         self.assertTrue(4001 <= marked[0] <= 4041, marked)
@@ -156,7 +170,7 @@ class Replay(PlayerTest):
         t.malloc(0, big)
         t.resize(0, big, big + 1)
         t.free(0, big + 1)
-        t.calloc(1, 2 * big)
+        t.new(1, 2 * big)
         t.free_sized(1, 2 * big)
         t.malloc(2, 100)
         t.resize(2, 100, 3 * big)
@@ -165,7 +179,7 @@ class Replay(PlayerTest):
         result = self.play(self.file, env={"LD_PRELOAD": logged, "FAIL_FROM": str(big)})
         self.assertEqual(result["failures"], 4)
         calls = self.log(s, FAIL_FROM=str(big))
-        self.assertEqual({c[0] for c in calls if c[1] < 2**63}, {"malloc", "realloc", "calloc"})
+        self.assertEqual({c[0] for c in calls if c[1] < 2**63}, {"malloc", "realloc", "new"})
 
     @not_sanitized
     def test_a_call_that_succeeds_only_now_is_counted_and_its_block_is_freed(self):
@@ -334,7 +348,7 @@ class Replay(PlayerTest):
         for t in s.threads:
             hash = 0
             for what, slot, _ in t.ops:
-                if 1 <= what >> 46 & 31 <= 12:
+                if 1 <= what >> 46 & 31 <= 16:
                     hash = op_stream.mix(op_stream.mix(hash, what), slot)
             expected.append(f"{hash:016x}")
         s.write(self.file)

@@ -58,9 +58,8 @@ fn an_op_stream_has_the_calls_of_the_program() {
     script.free(0, 0, MAIN);
     script.flags = flag::FROM_NEW | flag::SIZED;
     script.free(0, 0x20, MAIN);
-    script.flags |= flag::ALIGNED;
-    script.free(0, 0x30, MAIN);
     script.flags = 0;
+    script.free(0, 0x30, MAIN);
     script.malloc(0, 0x60, 0, MAIN).event(0, op::FREE_SIZED, 0x60, 0, MAIN);
     let (file, compiled) = compiled(script, &Plan::default());
     let expected = [
@@ -80,16 +79,56 @@ fn an_op_stream_has_the_calls_of_the_program() {
         "malloc_failed 549755813888",
         "free 64 slot 0",
         "free_null",
-        "free_sized 100 slot 1",
-        "free_aligned 256 slot 2 align 6",
+        "free 100 slot 1",
+        "free 256 slot 2 align 6",
         "malloc 0 slot 2",
-        "free_sized 0 slot 2",
+        "free 0 slot 2",
         "end",
     ];
     assert_eq!(file.text(0), expected);
     assert_eq!((compiled.calls, compiled.live_peak, compiled.blocks_peak), (16, 452, 4));
     assert_eq!(compiled.validity, []);
     assert_eq!(file.recorded, [0]);
+}
+
+#[test]
+fn a_block_of_operator_new_is_freed_by_operator_delete_and_no_other_block() {
+    let mut script = Script::new();
+    let forms = [(0, 0), (0, flag::SIZED), (6, flag::ALIGNED), (6, flag::ALIGNED | flag::SIZED)];
+    for (align, form) in forms {
+        let made_by = if align == 0 { op::MALLOC } else { op::ALIGNED_ALLOC };
+        script.flags = flag::FROM_NEW | form & flag::ALIGNED;
+        script.align = align;
+        script.event(0, made_by, 0x10, 24, MAIN);
+        (script.flags, script.align) = (flag::FROM_NEW | form, 0);
+        script.free(0, 0x10, MAIN);
+    }
+    script.flags = flag::FROM_NEW;
+    script.event(0, op::MALLOC, 0, 1 << 39, MAIN).malloc(0, 0x20, 8, MAIN).malloc(0, 0x30, 9, MAIN);
+    script.flags = 0;
+    script.free(0, 0x20, MAIN).realloc(0, 0x30, 0x40, 10, MAIN);
+    script.flags = flag::FROM_NEW | flag::SIZED;
+    script.free(0, 0x40, MAIN);
+    let (file, _) = compiled(script, &Plan::default());
+    let expected = [
+        "new 24 slot 0",
+        "delete 24 slot 0",
+        "new 24 slot 0",
+        "free_sized 24 slot 0",
+        "new_aligned 24 slot 0 align 6",
+        "delete_aligned 24 slot 0 align 6",
+        "new_aligned 24 slot 0 align 6",
+        "free_aligned 24 slot 0 align 6",
+        "malloc_failed 549755813888",
+        "new 8 slot 0",
+        "new 9 slot 1",
+        "delete 8 slot 0",
+        "realloc_from 9 slot 1",
+        "realloc 10 slot 1",
+        "free 10 slot 1",
+        "end",
+    ];
+    assert_eq!(file.text(0), expected);
 }
 
 #[test]

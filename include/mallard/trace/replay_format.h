@@ -14,7 +14,7 @@
 
 /** Constants of the format. The shifts give the positions of the parts of `what`. */
 enum {
-    mallard_replay_version = 1,             /**< the version of this format */
+    mallard_replay_version = 2,             /**< the version of this format */
     mallard_replay_byte_order = 0x01020304, /**< reads differently in another byte order */
     mallard_replay_align_shift =
         40,                       /**< position of the alignment; the size is in the bits below */
@@ -76,26 +76,31 @@ enum mallard_replay_op_kind {
     mallard_replay_end = 0, /**< the thread ends */
 
     /* Calls. For a target other than 0 all allocations are `allocate` and all frees `deallocate`.
-     * The size and the alignment of an op that frees are those of the block. */
+     * The size and the alignment of an op that frees are those of the block. The block of an
+     * operator new is freed by an operator delete, and every other block by `free`. */
     mallard_replay_op_malloc = 1,  /**< malloc(size) */
     mallard_replay_op_calloc = 2,  /**< calloc(1, size) */
     mallard_replay_op_aligned = 3, /**< aligned_alloc, or a function with the same effect */
     mallard_replay_op_realloc = 4, /**< after mallard_replay_realloc_from, realloc of the block in
                                         `slot`, which stays its slot; else realloc(NULL, size) */
-    mallard_replay_op_free = 5,    /**< free */
-    mallard_replay_op_free_sized = 6,   /**< free_sized or operator delete with a size */
-    mallard_replay_op_free_aligned = 7, /**< a free or operator delete with size and alignment */
-    mallard_replay_op_free_null = 8,    /**< free(NULL); no slot */
+    mallard_replay_op_new = 5,     /**< operator new */
+    mallard_replay_op_new_aligned = 6,    /**< operator new with an alignment */
+    mallard_replay_op_free = 7,           /**< free */
+    mallard_replay_op_delete = 8,         /**< operator delete */
+    mallard_replay_op_delete_aligned = 9, /**< operator delete with an alignment */
+    mallard_replay_op_free_sized = 10,    /**< operator delete with a size */
+    mallard_replay_op_free_aligned = 11,  /**< operator delete with a size and an alignment */
+    mallard_replay_op_free_null = 12,     /**< free(NULL); no slot */
 
     /* Calls that failed when they were recorded. If such a call succeeds in the replay, the
      * player counts the call and frees the new block. A block that realloc has resized stays. */
-    mallard_replay_op_malloc_failed = 9,
-    mallard_replay_op_calloc_failed = 10,
-    mallard_replay_op_aligned_failed = 11,
-    mallard_replay_op_realloc_failed = 12,
+    mallard_replay_op_malloc_failed = 13,
+    mallard_replay_op_calloc_failed = 14,
+    mallard_replay_op_aligned_failed = 15,
+    mallard_replay_op_realloc_failed = 16,
 
-    mallard_replay_open = 16,    /**< makes an instance of `target` */
-    mallard_replay_close = 17,   /**< ends the instance of `target`: its memory is freed at once */
+    mallard_replay_open = 18,    /**< makes an instance of `target` */
+    mallard_replay_close = 19,   /**< ends the instance of `target`: its memory is freed at once */
     mallard_replay_publish = 20, /**< this thread has reached the position `size`; positions grow */
     mallard_replay_wait = 21,    /**< waits until thread `slot` has published position `size` */
     mallard_replay_start = 22,   /**< starts thread `slot` */

@@ -1,5 +1,7 @@
 // A malloc to preload that logs its calls. When the process ends, each call becomes a line in the
-// file that the environment variable LOG names:
+// file that the environment variable LOG names. It stops a process that frees the block of an
+// operator new by free, or by an operator delete of another size or alignment, and the block of
+// malloc by an operator delete.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +23,7 @@ struct call {
 struct header { // before each block
     std::size_t bytes, align;
     void* start;
+    bool is_new; // by an operator new
 };
 
 constexpr std::size_t calls_max = std::size_t{1} << 18;
@@ -47,7 +50,7 @@ header* header_of(void* block)
     return static_cast<header*>(block) - 1;
 }
 
-void* make(const char* name, std::size_t bytes, std::size_t align)
+void* make(const char* name, std::size_t bytes, std::size_t align, bool is_new = false)
 {
     static std::size_t const fail_from = number("FAIL_FROM");
     log(name, bytes, align, 0);
@@ -60,7 +63,7 @@ void* make(const char* name, std::size_t bytes, std::size_t align)
         return nullptr;
     }
     void* const block = static_cast<char*>(start) + room;
-    *header_of(block) = {bytes, align, start};
+    *header_of(block) = {bytes, align, start, is_new};
     return std::memset(block, 0, bytes);
 }
 
@@ -74,6 +77,25 @@ void end(const char* name, void* block)
         marked += static_cast<char*>(block)[i] == 1;
     log(name, of.bytes, of.align, marked);
     __libc_free(of.start);
+}
+
+void* make_or_throw(const char* name, std::size_t bytes, std::size_t align)
+{
+    void* const block = make(name, bytes, align, true);
+    return block != nullptr ? block : throw std::bad_alloc();
+}
+
+/// Stops the process unless the block is that of an operator new, with this alignment and size.
+/// The size 0 is unknown.
+void check_new(void* block, std::size_t align, std::size_t bytes)
+{
+    if (block == nullptr)
+        return;
+    header const of = *header_of(block);
+    if (of.is_new && of.align == align && (bytes == 0 || of.bytes == bytes))
+        return;
+    std::fprintf(stderr, "mismatched operator delete: %zu, %zu\n", of.bytes, bytes);
+    std::abort();
 }
 
 struct writer {
@@ -119,26 +141,40 @@ void* realloc(void* block, std::size_t bytes)
 }
 void free(void* block)
 {
-    if (block != nullptr)
+    if (block != nullptr && header_of(block)->is_new)
+        std::abort();
+    else if (block != nullptr)
         end("free", block);
     else
         log("free", SIZE_MAX, 0, 0);
 }
 }
 
+void* operator new(std::size_t bytes)
+{
+    return make_or_throw("new", bytes, 16);
+}
+void* operator new(std::size_t bytes, std::align_val_t align)
+{
+    return make_or_throw("new_aligned", bytes, static_cast<std::size_t>(align));
+}
 void operator delete(void* block) noexcept
 {
-    free(block);
+    check_new(block, 16, 0);
+    end("delete", block);
 }
-void operator delete(void* block, std::size_t) noexcept
+void operator delete(void* block, std::size_t bytes) noexcept
 {
+    check_new(block, 16, bytes);
     end("free_sized", block);
 }
-void operator delete(void* block, std::align_val_t) noexcept
+void operator delete(void* block, std::align_val_t align) noexcept
 {
-    free(block);
+    check_new(block, static_cast<std::size_t>(align), 0);
+    end("delete_aligned", block);
 }
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept
+void operator delete(void* block, std::size_t bytes, std::align_val_t align) noexcept
 {
+    check_new(block, static_cast<std::size_t>(align), bytes);
     end("free_aligned", block);
 }

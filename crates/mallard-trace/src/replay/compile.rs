@@ -90,6 +90,8 @@ struct Block {
     /// The call stack of the allocation.
     node: i32,
     align: u8,
+    /// Whether operator new made the block.
+    is_new: bool,
 }
 
 struct Compiler<'a> {

@@ -2,7 +2,7 @@
 //! `spec/replay_format.md` says what they mean.
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// A number that reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// The first bytes of a file.
@@ -46,16 +46,20 @@ pub mod op {
     pub const OP_CALLOC: u8 = 2;
     pub const OP_ALIGNED: u8 = 3;
     pub const OP_REALLOC: u8 = 4;
-    pub const OP_FREE: u8 = 5;
-    pub const OP_FREE_SIZED: u8 = 6;
-    pub const OP_FREE_ALIGNED: u8 = 7;
-    pub const OP_FREE_NULL: u8 = 8;
-    pub const OP_MALLOC_FAILED: u8 = 9;
-    pub const OP_CALLOC_FAILED: u8 = 10;
-    pub const OP_ALIGNED_FAILED: u8 = 11;
-    pub const OP_REALLOC_FAILED: u8 = 12;
-    pub const OPEN: u8 = 16;
-    pub const CLOSE: u8 = 17;
+    pub const OP_NEW: u8 = 5;
+    pub const OP_NEW_ALIGNED: u8 = 6;
+    pub const OP_FREE: u8 = 7;
+    pub const OP_DELETE: u8 = 8;
+    pub const OP_DELETE_ALIGNED: u8 = 9;
+    pub const OP_FREE_SIZED: u8 = 10;
+    pub const OP_FREE_ALIGNED: u8 = 11;
+    pub const OP_FREE_NULL: u8 = 12;
+    pub const OP_MALLOC_FAILED: u8 = 13;
+    pub const OP_CALLOC_FAILED: u8 = 14;
+    pub const OP_ALIGNED_FAILED: u8 = 15;
+    pub const OP_REALLOC_FAILED: u8 = 16;
+    pub const OPEN: u8 = 18;
+    pub const CLOSE: u8 = 19;
     pub const PUBLISH: u8 = 20;
     pub const WAIT: u8 = 21;
     pub const START: u8 = 22;

@@ -152,7 +152,7 @@ impl Play<'_> {
         self.uses(thread, target);
         let mut of = None;
         match next.op() {
-            op::OP_MALLOC..=op::OP_REALLOC => self.put(thread, next),
+            op::OP_MALLOC..=op::OP_NEW_ALIGNED => self.put(thread, next),
             op::OP_FREE..=op::OP_FREE_ALIGNED => {
                 let block = self.block(next);
                 assert_eq!((block.size, block.align), (next.size(), next.align_log2()));

@@ -25,14 +25,18 @@ impl Compiler<'_> {
             }
             op::MALLOC..=op::PVALLOC => {
                 let (kind, align) = kind_of_allocation(row);
-                let failed = kind + (to::OP_MALLOC_FAILED - to::OP_MALLOC);
+                let failed = match kind {
+                    to::OP_CALLOC => to::OP_CALLOC_FAILED,
+                    to::OP_ALIGNED | to::OP_NEW_ALIGNED => to::OP_ALIGNED_FAILED,
+                    _ => to::OP_MALLOC_FAILED,
+                };
                 self.call_alone(row, thread, pack(row.size, align, failed, 0))
             }
             op::REALLOC_TO => self.realloc(row, thread),
             op::FREE..=op::FREE_ALIGNED_SIZED if row.alloc >= 0 => {
                 self.odd.frees_without_stack +=
                     u64::from(row.stack < 0 && self.selection.has_sure_ends());
-                self.free(row, thread, row.alloc, kind_of_free(row))
+                self.free(row, thread, row.alloc)
             }
             op::FREE..=op::FREE_ALIGNED_SIZED => self.free_of_no_block(row, thread),
             _ => {
@@ -84,7 +88,8 @@ impl Compiler<'_> {
         self.used(instance, target, thread, at);
         let (writer, size, node) = (thread as u32, row.size, row.stack);
         self.odd.cut_sizes += u64::from(row.flags & flag::SIZE_CUT != 0);
-        self.insert(row.alloc, Block { size, at, writer, slot, instance, node, align })
+        let is_new = matches!(kind, to::OP_NEW | to::OP_NEW_ALIGNED);
+        self.insert(row.alloc, Block { size, at, writer, slot, instance, node, align, is_new })
     }
 
     fn used(&mut self, instance: u32, target: u16, thread: usize, at: u64) {
@@ -111,8 +116,9 @@ impl Compiler<'_> {
         block
     }
 
-    fn free(&mut self, row: &Row, thread: usize, alloc: i64, kind: u8) -> Result<()> {
+    fn free(&mut self, row: &Row, thread: usize, alloc: i64) -> Result<()> {
         let Some(block) = self.remove(alloc) else { return Ok(()) };
+        let kind = kind_of_free(row, block.is_new);
         let (instance, size) = (block.instance, block.size);
         if block.writer != thread as u32 {
             self.lead.crossed(size, self.sums.live_peak, &self.emitter);
@@ -175,7 +181,7 @@ impl Compiler<'_> {
     fn realloc(&mut self, row: &Row, thread: usize) -> Result<()> {
         match (row.old_alloc, row.alloc) {
             (old, new) if old >= 0 && new >= 0 => self.resize(row, thread),
-            (old, _) if old >= 0 && row.size == 0 => self.free(row, thread, old, to::OP_FREE),
+            (old, _) if old >= 0 && row.size == 0 => self.free(row, thread, old),
             (old, _) if old >= 0 => self.fail_to_resize(row, thread),
             (old, new) if new >= 0 => {
                 self.odd.unknown_blocks += u64::from(old != NULL);
@@ -208,7 +214,7 @@ impl Compiler<'_> {
         let (instance, writer) = (block.instance, thread as u32);
         self.used(instance, self.regions.target(instance), thread, at);
         self.regions.resize(instance, block.size, size);
-        let block = Block { size, at, writer, align: NATURAL_ALIGN, ..block };
+        let block = Block { size, at, writer, align: NATURAL_ALIGN, is_new: false, ..block };
         self.insert(row.alloc, block)
     }
 
@@ -249,29 +255,33 @@ impl Compiler<'_> {
         self.regions.count_free(block.instance, false);
         self.regions.freed(block.instance, thread, block.size, &mut self.emitter);
         let (writer, instance) = (thread as u32, NO_INSTANCE);
-        let align = NATURAL_ALIGN;
-        self.insert(row.alloc, Block { size, at, writer, instance, align, ..block })
+        let (align, is_new) = (NATURAL_ALIGN, false);
+        self.insert(row.alloc, Block { size, at, writer, instance, align, is_new, ..block })
     }
 }
 
 /// The kind of op of an allocation, and its alignment as an exponent.
 fn kind_of_allocation(row: &Row) -> (u8, u8) {
+    let align = if row.align == 0 { NATURAL_ALIGN } else { row.align };
+    let has = |flag: u16| row.flags & flag != 0;
     match row.op {
+        _ if has(flag::FROM_NEW) && has(flag::ALIGNED) => (to::OP_NEW_ALIGNED, align),
+        _ if has(flag::FROM_NEW) => (to::OP_NEW, NATURAL_ALIGN),
         op::MALLOC => (to::OP_MALLOC, NATURAL_ALIGN),
         op::CALLOC => (to::OP_CALLOC, NATURAL_ALIGN),
-        _ if row.align == 0 => (to::OP_ALIGNED, NATURAL_ALIGN),
-        _ => (to::OP_ALIGNED, row.align),
+        _ => (to::OP_ALIGNED, align),
     }
 }
 
-/// The kind of op of a free.
-fn kind_of_free(row: &Row) -> u8 {
-    let has = |flag: u16| row.flags & flag != 0;
-    match row.op {
-        op::FREE_ALIGNED_SIZED => to::OP_FREE_ALIGNED,
-        _ if has(flag::SIZED) && has(flag::ALIGNED) => to::OP_FREE_ALIGNED,
-        op::FREE_SIZED => to::OP_FREE_SIZED,
-        _ if has(flag::SIZED) => to::OP_FREE_SIZED,
-        _ => to::OP_FREE,
+/// The kind of op of a free. The block says whether that is a form of operator delete, because some mallocs
+/// stop a program that frees by the functions of the other language.
+fn kind_of_free(row: &Row, is_new: bool) -> u8 {
+    let has = |flag: u16| row.op != op::REALLOC_TO && row.flags & flag != 0;
+    match (has(flag::SIZED), has(flag::ALIGNED)) {
+        _ if !is_new => to::OP_FREE,
+        (true, true) => to::OP_FREE_ALIGNED,
+        (true, false) => to::OP_FREE_SIZED,
+        (false, true) => to::OP_DELETE_ALIGNED,
+        (false, false) => to::OP_DELETE,
     }
 }
