@@ -27,6 +27,29 @@ fn linked_with_a_malloc() -> Folder {
     folder.compile("program", USABLE, &options);
     folder
 }
+
+/// A malloc library with operators of C++, which counts their calls.
+const OPERATORS: &str = r#"
+#include <cstdlib>
+#include <new>
+extern "C" void* __libc_malloc(std::size_t);
+extern "C" void __libc_free(void*);
+int calls = 0;
+extern "C" void* malloc(std::size_t n) { return __libc_malloc(n); }
+extern "C" void free(void* p) { __libc_free(p); }
+void* operator new(std::size_t n) { ++calls; return malloc(n); }
+void operator delete(void* p) noexcept { ++calls; free(p); }
+void operator delete(void* p, std::size_t) noexcept { ++calls; free(p); }
+"#;
+
+/// Prints how many calls of operators the malloc library has counted.
+const NEWS: &str = r#"
+#include <cstdio>
+extern int calls;
+int* volatile block;
+int main() { block = new int; delete block; std::printf("%d\n", calls); }
+"#;
+
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
 fn a_program_runs_under_the_malloc_that_was_asked_for() {
@@ -52,6 +75,26 @@ fn glibc_is_put_in_front_of_the_malloc_that_a_program_is_linked_with() {
     assert_eq!(String::from_utf8_lossy(&own.stdout), "first\n20\n");
     for name in ["glibc", "glibc:trim=1GiB"] {
         assert_eq!(folder.mallard(&["run", "-a", name, "--", "./program"]).out(), "first\n24\n");
+    }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler; ./x test runs it"]
+fn the_operators_of_a_linked_malloc_do_not_serve_another_malloc() {
+    let folder = folder_with("libmine.so", &[]);
+    let compile = |name: &str, source: &str, options: &[&str]| {
+        let file = folder.path(&format!("{name}.cpp"));
+        std::fs::write(&file, source).unwrap();
+        folder.compile_file(name, &file, options)
+    };
+    let options = ["-shared", "-fPIC", "-Wl,-soname,libjemalloc_test.so"];
+    let library = compile("libjemalloc_test.so", OPERATORS, &options);
+    let rpath = format!("-Wl,-rpath,{}", folder.path("").display());
+    compile("program", NEWS, &["-Wl,--no-as-needed", &library, &rpath]);
+    let own = folder.command("./program").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&own.stdout), "2\n");
+    for name in ["glibc", "mine=./libmine.so"] {
+        assert_eq!(folder.mallard(&["run", "-a", name, "--", "./program"]).out(), "0\n", "{name}");
     }
 }
 

@@ -109,11 +109,9 @@ impl Allocator {
         let mut variables: Vec<(OsString, Option<OsString>)> = Vec::new();
         if !self.as_started {
             let mut preload = OsString::new();
-            let others = others_preloaded().iter().map(PathBuf::as_path);
-            // The C library has to be in front of another malloc that the program is linked with.
-            let is_hidden = self.library.is_none() && probe::linked_malloc(program).is_some();
-            let libc = is_hidden.then_some(Path::new("libc.so.6"));
-            for path in self.library.as_deref().into_iter().chain(others).chain(libc) {
+            let own = self.library.iter().chain(others_preloaded());
+            let in_front = self.in_front_of_linked_malloc(program);
+            for path in own.chain(&in_front) {
                 if !preload.is_empty() {
                     preload.push(":");
                 }
@@ -124,6 +122,19 @@ impl Allocator {
         let more = self.environment.iter();
         variables.extend(more.map(|(name, value)| (name.into(), Some(value.into()))));
         variables
+    }
+
+    /// The libraries that have to be in front of the malloc that a program is linked with: the C library
+    /// for a row of glibc, and the C++ runtime for its operators new and delete. Without the runtime,
+    /// the operators would still be those of the linked malloc, unless the preloaded one has its own.
+    fn in_front_of_linked_malloc(&self, program: &Path) -> Vec<PathBuf> {
+        let libraries = probe::libraries(program);
+        if !libraries.iter().any(|(name, _)| probe::is_malloc(name)) {
+            return Vec::new();
+        }
+        let libc = self.library.is_none().then(|| PathBuf::from("libc.so.6"));
+        let runtimes = libraries.into_iter().filter(|(name, _)| probe::is_cpp_runtime(name));
+        libc.into_iter().chain(runtimes.map(|(_, path)| path)).collect()
     }
 
     /// Sets the variables for a program that is to be started.

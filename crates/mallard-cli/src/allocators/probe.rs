@@ -165,13 +165,27 @@ const LINKER: &str = if cfg!(target_arch = "aarch64") {
     "/lib64/ld-linux-x86-64.so.2"
 };
 
+/// The libraries that a program loads when it starts, by name and path, without running the program.
+pub fn libraries(program: &Path) -> Vec<(String, PathBuf)> {
+    let output = Command::new(LINKER).arg("--list").arg(program).output();
+    let output = output.map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&output);
+    let parsed = text.lines().filter_map(|line| {
+        let (line, _) = line.trim().rsplit_once(" (0x")?;
+        let (name, path) = line.split_once(" => ").unwrap_or((line, line));
+        Some((name.to_string(), PathBuf::from(path)))
+    });
+    parsed.collect()
+}
+
 /// The name of the malloc library that a program is linked with. `None` if it is the C library.
 pub fn linked_malloc(program: &Path) -> Option<String> {
-    // Lists the libraries without running the program.
-    let output = Command::new(LINKER).arg("--list").arg(program).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut names = text.lines().filter_map(|line| line.trim().split(' ').next());
-    names.find(|name| is_malloc(name)).map(str::to_string)
+    libraries(program).into_iter().map(|(name, _)| name).find(|name| is_malloc(name))
+}
+
+/// Whether a library, by the name of its file, has the operators new and delete of a C++ runtime.
+pub fn is_cpp_runtime(name: &str) -> bool {
+    ["libstdc++.so", "libc++.so", "libc++abi.so"].iter().any(|known| name.starts_with(known))
 }
 
 /// Whether a library, by the name of its file, has another malloc than that of the C library.
