@@ -246,6 +246,8 @@ fn an_allocator_that_crashes_in_the_replay_leaves_the_others_their_figures() {
     assert!(right["broken"].is_null() && right["cpu"]["verdict"].is_string(), "{right}");
     let text = replayed.replay(&[&options[..], &["--budget", "1s"]].concat()).out();
     assert!(text.contains("mine,WRONG=abort: ended by signal 6"), "{text}");
+    let alone = replayed.replay(&["-a", "mine=./libmine.so,WRONG=abort", "--budget", "1s"]).out();
+    assert!(alone.contains("Nothing could be compared: the only candidate failed."), "{alone}");
 }
 
 #[test]

@@ -88,6 +88,13 @@ impl Report<'_> {
         if self.measured.blocks() == 0 {
             return format!("Nothing was measured.{cut}");
         }
+        if self.effects.alive.is_empty() {
+            let failed = match self.chosen.candidates.len() {
+                1 => "the only candidate failed",
+                _ => "all candidates failed",
+            };
+            return format!("Nothing could be compared: {failed}.{cut}");
+        }
         let text = match self.best() {
             Some((candidate, cpu, memory)) => replayed(&candidate.name, cpu, memory),
             None => {

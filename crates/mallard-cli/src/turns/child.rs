@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const KEPT_BYTES: usize = 1 << 20;
 /// The number of bytes at the end of stderr that are kept, for messages.
 const ERRORS_BYTES: usize = 4096;
+/// How many characters of the last line of stderr are shown. The messages of mallocs have up to 300.
+const LINE_CHARACTERS: usize = 500;
 /// How long the memory of a process is searched for the library of its allocator.
 const WATCH: Duration = Duration::from_millis(500);
 
@@ -81,11 +83,15 @@ impl Output {
         self.bytes == other.bytes && self.hash.finish() == other.hash.finish()
     }
 
-    /// The last line of stderr that is not empty.
+    /// The last line of stderr that is not empty. Its end is cut if it is very long.
     pub fn last_error(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.errors);
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-        Some(line.trim().chars().take(160).collect())
+        let line = line.trim();
+        Some(match line.char_indices().nth(LINE_CHARACTERS) {
+            Some((end, _)) => format!("{}...", &line[..end]),
+            None => line.to_string(),
+        })
     }
 }
 
@@ -382,6 +388,18 @@ mod tests {
         assert_eq!(child.output.bytes, 10 * 2 + 90 * 3 + 900 * 4 + 9000 * 5 + 10000 * 6);
         assert!(child.output.begin.ends_with(b"\n19999\n"));
         assert_eq!(child.output.last_error().unwrap(), "no");
+    }
+
+    #[test]
+    fn the_message_of_a_malloc_is_whole_and_a_longer_one_says_that_it_is_cut() {
+        let last_error = |line: &str| {
+            let mut output = Output::default();
+            output.add_error(line.as_bytes());
+            output.last_error().unwrap()
+        };
+        let message = "x".repeat(300);
+        assert_eq!(last_error(&message), message);
+        assert_eq!(last_error(&"x".repeat(900)), "x".repeat(LINE_CHARACTERS) + "...");
     }
 
     #[test]
