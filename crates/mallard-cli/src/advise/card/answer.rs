@@ -2,7 +2,7 @@
 //! is, the other says that the measurements do not decide.
 
 use super::choose;
-use super::words::{judged, named, too_large, ALTERNATIVES_MAX, BOUND_MAX};
+use super::words::{judged, named, share, too_large, ALTERNATIVES_MAX, BOUND_MAX};
 use crate::advise::evidence::{Candidate, Evidence};
 use crate::advise::rules;
 use crate::output::units::{budget, percent, plural, time};
@@ -94,12 +94,7 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
         let refused = of.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, of));
         let why = refused.and_then(|reasons| reasons.into_iter().next());
         let why = why.or_else(|| too_large(of)).map_or(String::new(), |why| format!("; {why}"));
-        format!(
-            "{} saves {} of CPU time: {}{why}",
-            named(&of.name),
-            judged(&of.cpu),
-            of.cpu.verdict
-        )
+        format!("{}: {}{why}", saves(of), of.cpu.verdict)
     };
     let mut lines: Vec<String> = best.iter().take(ALTERNATIVES_MAX).map(line).collect();
     lines.extend(match best.len().saturating_sub(ALTERNATIVES_MAX) {
@@ -114,6 +109,18 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// What a candidate does to the CPU time: a saving, or more time.
+pub fn saves(of: &Candidate) -> String {
+    let (name, cpu) = (named(&of.name), &of.cpu);
+    match cpu.saving {
+        saving if !saving.is_finite() => format!("{name} was not measured"),
+        saving if saving < 0.0 => {
+            format!("{name} takes {} more CPU time", share(-saving, -cpu.high, -cpu.low))
+        }
+        _ => format!("{name} saves {} of CPU time", judged(cpu)),
+    }
 }
 
 /// A sentence that this machine measures with too much noise, and what to do about the noise.

@@ -252,16 +252,14 @@ pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) ->
 }
 
 fn alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> String {
-    let saves = match other.cpu.saving.is_finite() {
-        true => format!("{} saves {} of CPU time", named(&other.name), judged(&other.cpu)),
-        false => format!("{} was not measured", named(&other.name)),
-    };
+    let saves = answer::saves(other);
+    let but = if other.cpu.saving < 0.0 { "and" } else { "but" };
     let refused =
         other.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, other));
     let why = match refused.and_then(|reasons| reasons.into_iter().next()) {
-        Some(reason) => format!(", but {reason}"),
+        Some(reason) => format!(", {but} {reason}"),
         None if is_too_large(other) => {
-            too_large(other).map_or(String::new(), |why| format!(", but {why}"))
+            too_large(other).map_or(String::new(), |why| format!(", {but} {why}"))
         }
         None if other.cpu.verdict != Verdict::Gain => format!(": {}", other.cpu.verdict),
         None => not_first(other, change),

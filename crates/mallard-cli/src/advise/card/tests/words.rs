@@ -1,6 +1,7 @@
 //! Tests of the words, the keys and the code of cards.
 
 use super::first;
+use crate::advise::card::answer::measured;
 use crate::advise::card::{cards, text, verdict};
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Owner};
 use crate::advise::rules::{sample, Action};
@@ -195,6 +196,23 @@ fn a_card_says_why_another_malloc_that_helps_does_not_come_first() {
         let line = why(saving, 130, By::Try);
         assert!(line.ends_with("of CPU time, but needs 30 MiB more memory"), "{line}");
     }
+}
+
+#[test]
+fn a_card_says_that_another_malloc_takes_more_time() {
+    let mut evidence = sample::malloc("rpmalloc", Kind::Malloc);
+    let mut other = evidence.candidates[0].clone();
+    other.name = "jemalloc".to_string();
+    other.cpu = sample::judged(-0.18, Verdict::Loss);
+    other.peak_bytes = (1 << 20, 100 << 20);
+    let begin = "jemalloc takes 18 % (17 to 19 %) more CPU time";
+    evidence.candidates.push(other);
+    let lines = first(&evidence).why_not;
+    let expected = format!("{begin}, and needs 100 MiB instead of 1.0 MiB");
+    assert!(lines.contains(&expected), "{lines:?}");
+    evidence.candidates.remove(0);
+    let lines = measured(&evidence);
+    assert!(lines[0].starts_with(&format!("{begin}: loss")), "{lines:?}");
 }
 
 #[test]
