@@ -186,6 +186,18 @@ fn one_process_is_compiled() {
 }
 
 #[test]
+fn the_process_with_the_most_events_is_compiled_unless_all_cpu_times_are_known() {
+    for (cpu_of_second, wanted) in [(None, 2), (Some(3000), 1), (Some(7000), 2)] {
+        let mut script = Script::new();
+        script.malloc(0, 0x10, 1, MAIN).cpu(0, 5000);
+        script.process(2, "fork 1 /bin/a");
+        script.malloc(5, 0x20, 2, MAIN).malloc(5, 0x30, 3, MAIN);
+        cpu_of_second.map(|ns| script.cpu(5, ns).wait(0));
+        assert_eq!(compiled(script, &Plan::default()).1.process, wanted, "{cpu_of_second:?}");
+    }
+}
+
+#[test]
 fn a_trace_without_events_is_refused() {
     let error = error(Script::new(), &Plan::default());
     assert_eq!(error.kind(), ErrorKind::Missing);

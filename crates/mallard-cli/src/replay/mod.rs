@@ -83,7 +83,7 @@ pub struct Command {
 #[derive(Default, clap::Args)]
 struct Compiling {
     /// The process of the trace, by its number in the table `processes`. By default the one with the
-    /// most CPU time.
+    /// most CPU time, or with the most events if a CPU time is unknown.
     #[arg(long, value_name = "NUMBER")]
     process: Option<i32>,
     /// Replays a sampled trace too, although it has a small part of the calls.

@@ -36,7 +36,7 @@ use crate::trace::Trace;
 use candidates::Candidates;
 use pass::Pass;
 
-/// Finds the regions of the process with the most CPU time.
+/// Finds the regions of the process that did the most.
 pub fn find(trace: &Trace, limits: Limits) -> Result<Regions> {
     let candidates = Candidates::find(trace, limits.least_share)?;
     let mut notes = candidates.notes.clone();

@@ -94,7 +94,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Reads all events of the process with the most CPU time.
+    /// Reads all events of the process that did the most.
     pub fn over(trace: &Trace, candidates: &'a Candidates, limits: Limits) -> Result<Passed> {
         let process = Process::read(trace, None)?;
         let mut pass = Pass::new(trace, candidates, limits, &process)?;

@@ -403,8 +403,8 @@ fn add_notes_of_events(passed: &Passed, note: &mut impl FnMut(u64, String)) {
     note(
         others,
         format!(
-            "{others} other processes have events: the regions are those of the process with the \
-             most CPU time"
+            "{others} other processes have events: the regions are those of the process that did \
+             the most"
         ),
     );
     let blocks = passed.not_followed;

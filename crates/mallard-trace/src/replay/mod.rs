@@ -53,8 +53,8 @@ pub fn default_process(trace: &Trace) -> Result<Option<(i32, String, f64)>> {
 /// How a trace is compiled.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The process; `None` means the process with the most CPU time, or with the most events if the
-    /// CPU times are unknown.
+    /// The process; `None` means the process with the most CPU time, or with the most events if a
+    /// CPU time is unknown.
     pub process: Option<i32>,
     /// Whether a sampled trace is compiled, although it has only a part of the calls.
     pub allow_samples: bool,

@@ -49,7 +49,7 @@ impl Work {
 
 impl Process {
     /// Reads the threads of the process `wanted`, or else of the process with the most CPU time. If the
-    /// CPU times are equal or unknown, the number of events decides.
+    /// CPU times are equal, or that of any thread is unknown, the number of events decides.
     pub fn read(trace: &Trace, wanted: Option<i32>) -> Result<Process> {
         let table = trace.table(&THREADS)?;
         let (tids, processes) = (table.i64s("tid")?, table.i64s("proc")?);
@@ -58,10 +58,13 @@ impl Process {
         let cpu = table.i64s("cpu_ns")?;
         let mut counts: NumberMap<u32, Work> = NumberMap::default();
         let mut all = Work::default();
-        for row in (0..tids.len()).filter(|&row| events[row] > 0) {
+        let rows = || (0..tids.len()).filter(|&row| events[row] > 0);
+        // A process that was too short for a sample of its CPU time may be one of many.
+        let is_timed = rows().all(|row| cpu[row] >= 0);
+        for row in rows() {
             for work in [counts.entry(processes[row] as u32).or_default(), &mut all] {
                 work.events += events[row] as u64;
-                work.cpu_ns += cpu[row].max(0) as u64;
+                work.cpu_ns += if is_timed { cpu[row] as u64 } else { 0 };
             }
         }
         let most = || {

@@ -113,6 +113,12 @@ impl Script {
         self
     }
 
+    /// Adds a sample of the CPU time of a thread.
+    pub fn cpu(&mut self, thread: u32, ns: u64) -> &mut Self {
+        self.stream.record(format::op::CPU, self.t, thread, ns);
+        self
+    }
+
     pub fn malloc(&mut self, thread: u32, addr: u64, size: u64, stack: &[&str]) -> &mut Self {
         self.event(thread, format::op::MALLOC, addr, size, stack)
     }
