@@ -7,7 +7,7 @@ mod support;
 
 use mallard_trace::tables::schema::PROCESSES;
 use mallard_trace::Trace;
-use support::Folder;
+use support::{Folder, Recording};
 
 const MIB: i64 = 1 << 20;
 
@@ -77,6 +77,97 @@ fn a_daemon_is_recorded_although_it_begins_to_allocate_late() {
     let daemon = folder.compile("daemon", DAEMON, &[]);
     let recording = folder.record(&["--follow", "fork"], &[&daemon]);
     assert_eq!(recording.is_whole(0).of([77]), [5000]);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_forked_process_that_is_not_followed_is_named() {
+    let folder = Folder::new();
+    let daemon = folder.compile("daemon", DAEMON, &[]);
+    let errors = folder.record(&[], &[&daemon]).ran.errors();
+    assert!(errors.contains("a process that it forked ran on after its end"), "{errors}");
+    assert!(errors.contains("mallard record --follow fork -- "), "{errors}");
+    assert!(!errors.contains("no allocator can save more"), "{errors}");
+}
+
+/// A program that takes CPU time, each turn about 50 ms, and then, as its first argument says,
+/// executes itself, or has forked a child for each turn.
+const WORK: &str = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static void work(void) {
+    clock_t end = clock() + CLOCKS_PER_SEC / 20;
+    while (clock() < end) {
+        for (volatile int i = 0; i < 10000; ++i) {}
+        free(malloc(100));
+    }
+}
+int main(int count, char** words) {
+    char how = count > 1 ? words[1][0] : 0;
+    for (int i = 0; i < 6; ++i) {
+        int child = how == 'f' ? fork() : 0;
+        if (child == 0) work();
+        if (child == 0 && how == 'f') _exit(0);
+        if (child > 0) waitpid(child, NULL, 0);
+    }
+    if (how == 'e') execl("/proc/self/exe", words[0], NULL);
+}
+"#;
+
+/// The share of the CPU time that was not recorded, by the manifest.
+fn unrecorded(recording: &Recording) -> f64 {
+    let notes = &recording.trace.manifest().notes;
+    let ns = |name: &str| notes[name].as_f64().unwrap();
+    ns("unrecorded_ns") / (ns("user_ns") + ns("system_ns"))
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_program_that_executes_itself_was_recorded_in_part() {
+    let folder = Folder::new();
+    let work = folder.compile("work", WORK, &[]);
+    let recording = folder.record(&[], &[&work, "e"]);
+    let share = unrecorded(&recording);
+    assert!((0.2..0.8).contains(&share), "{share}");
+    let errors = recording.ran.errors();
+    assert!(errors.contains("--follow fork,exec -- "), "{errors}");
+    let share = unrecorded(&folder.record(&["--follow", "exec"], &[&work, "e"]));
+    assert!(share < 0.02, "{share}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_followed_program_that_could_not_be_recorded_takes_cpu_time() {
+    let folder = Folder::new();
+    let work = folder.compile("work", WORK, &[]);
+    let script = format!("ulimit -v 40000; {work}; true");
+    let program = ["sh", "-c", &script];
+    for (follow, what) in
+        [("exec", "--follow fork,exec -- "), ("fork,exec", "could not be recorded")]
+    {
+        let recording = folder.record(&["--follow", follow], &program);
+        let (share, errors) = (unrecorded(&recording), recording.ran.errors());
+        assert!(share > 0.9 && errors.contains(what), "{share} {errors}");
+        assert!(!errors.contains("no allocator can save more"), "{errors}");
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn children_that_were_recorded_one_after_the_other_are_recorded_and_not_at_once() {
+    let folder = Folder::new();
+    let work = folder.compile("work", WORK, &[]);
+    let recording = folder.record(&["--follow", "fork"], &[&work, "f"]);
+    assert_eq!(recording.processes.len(), 7);
+    let share = unrecorded(&recording);
+    assert!(share < 0.02, "{share} {}", recording.ran.errors());
+    let advice = folder.mallard(&["advise", "--json", "--no-try", "--budget", "1s", "recorded"]);
+    let advice: serde_json::Value = serde_json::from_str(&advice.out()).unwrap();
+    let at_once = advice["run"]["threads_at_once"].as_u64().unwrap();
+    // The end of a process is known to the time between two looks at it.
+    assert!(at_once == 2 || at_once == 3, "{at_once}");
 }
 
 /// A program whose threads end after about 4 ms of CPU time each.

@@ -337,6 +337,8 @@ pub fn validity(manifest: &Manifest) -> Vec<String> {
     if let Some(share) = unrecorded(manifest) {
         let share = percent(share);
         all.push(format!("{share} of the CPU time is of programs that were not recorded"));
+    } else if let Some(what) = record::other_processes(manifest, "the program") {
+        all.push(what);
     }
     if let Some(window) = text(manifest, "window") {
         all.push(format!("the trace has only the time {window} of the run"));

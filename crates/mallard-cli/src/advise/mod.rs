@@ -35,8 +35,9 @@ use crate::error::status::USAGE;
 use crate::error::Failure;
 use crate::look;
 use crate::output::shell::quoted;
-use crate::output::units::percent;
-use crate::record::{self, find_program, part, unrecorded, Follow, Out, ServerWork, Streams};
+use crate::record::{
+    self, find_program, follow, other_processes, part, unrecorded, Follow, Out, ServerWork, Streams,
+};
 use crate::starter;
 use crate::trial::Conditions;
 use crate::turns::host::Host;
@@ -238,7 +239,14 @@ impl Command {
     /// command that records the whole run.
     fn miss_a_part(&self, trace: &Trace, evidence: &mut Evidence) {
         let manifest = trace.manifest();
-        let follow = unrecorded(manifest).map_or("", |_| "--follow fork,exec ");
+        let others = other_processes(manifest, &evidence.program.name);
+        let option = others.as_ref().and_then(|_| follow(manifest));
+        evidence.is_mostly_missing = unrecorded(manifest).is_some_and(|share| share > MOSTLY);
+        if let (Some(what), None) = (&others, option) {
+            evidence.doubts.insert(0, what.clone()); // to record it again does not help
+            return;
+        }
+        let follow = option.map_or(String::new(), |option| format!("{option} "));
         let program = evidence.program.command.as_deref().unwrap_or("PROG ARGS");
         let again = match self.program.is_empty() {
             true => {
@@ -247,16 +255,8 @@ impl Command {
             }
             false => evidence.typed.advise("", &format!("{follow}-- {program}")),
         };
-        let what = match unrecorded(manifest) {
-            Some(share) => format!(
-                "{} of the CPU time is of programs that {} runs, which were not recorded",
-                percent(share),
-                evidence.program.name
-            ),
-            None => part(manifest).unwrap_or_default(),
-        };
+        let what = others.or_else(|| part(manifest)).unwrap_or_default();
         evidence.doubts.insert(0, format!("{what}; the whole run is recorded by {again}"));
-        evidence.is_mostly_missing = unrecorded(manifest).is_some_and(|share| share > MOSTLY);
         evidence.records_all = Some(again);
     }
 

@@ -1,7 +1,7 @@
 //! The largest part of a program's CPU time that any allocator could save.
 
 use crate::output::shell::{assignments, quoted};
-use crate::output::units::{count, percent};
+use crate::output::units::{count, percent, time};
 use mallard_trace::duck::PAGE_BYTES;
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
@@ -111,12 +111,12 @@ pub fn cpu_ns(manifest: &Manifest) -> Option<(f64, f64, f64)> {
 pub fn part(manifest: &Manifest) -> Option<String> {
     let text = |name: &str| manifest.notes.get(name).and_then(Value::as_str);
     let (lost, events) = (manifest.losses.all(), manifest.counts.events);
-    if let Some(share) = unrecorded(manifest) {
-        return Some(format!(
-            "{} of the CPU time is of programs that it runs, which were not recorded: {}",
-            percent(share),
-            command(manifest, &format!("mallard record --follow fork,exec {}--", load(manifest)))
-        ));
+    if let Some(what) = other_processes(manifest, "it") {
+        let again = follow(manifest).map_or(String::new(), |option| {
+            let begin = format!("mallard record {option} {}--", load(manifest));
+            format!(": {}", command(manifest, &begin))
+        });
+        return Some(what + &again);
     }
     if let Some(window) = text("window") {
         return Some(format!("only the time {window} of the run was recorded"));
@@ -129,6 +129,61 @@ pub fn part(manifest: &Manifest) -> Option<String> {
     }
     let is_much = lost as f64 > MISSING_MAX * (events + lost) as f64;
     is_much.then(|| format!("{} events are missing", count(lost)))
+}
+
+/// What is known of processes that were not recorded. `program` is the name of the program in this
+/// sentence. `None` if there are none, or if they took little CPU time.
+pub fn other_processes(manifest: &Manifest, program: &str) -> Option<String> {
+    let share = unrecorded(manifest).map(|share| {
+        let share = percent(share);
+        match follow(manifest) {
+            Some(_) => format!(
+                "{share} of the CPU time is of programs that {program} runs, which were not recorded"
+            ),
+            None => format!(
+                "{share} of the CPU time is of programs that {program} runs, which could not be recorded"
+            ),
+        }
+    });
+    share.or_else(|| {
+        Some(match forked(manifest) {
+            0 => return None,
+            1 => format!(
+                "a process that {program} forked ran on after its end, and was not recorded"
+            ),
+            n => format!(
+                "{n} processes that {program} forked ran on after its end, and were not recorded"
+            ),
+        })
+    })
+}
+
+/// The option with which `mallard record` records the other processes. `None` if it was given.
+pub fn follow(manifest: &Manifest) -> Option<&'static str> {
+    let followed = manifest.notes.get("follow").and_then(Value::as_array);
+    let has = |what: &str| followed.is_some_and(|all| all.iter().any(|of| of == what));
+    match (has("fork"), has("exec")) {
+        (true, true) => None,
+        (false, false) if unrecorded(manifest).is_none() => Some("--follow fork"),
+        _ => Some("--follow fork,exec"),
+    }
+}
+
+/// How many processes that the program had forked ran on when it ended, and were not recorded.
+fn forked(manifest: &Manifest) -> u64 {
+    manifest.notes.get("forked").and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// How much of the program's CPU time was the time of recording, in a sentence without its end.
+pub fn cost(recording_ns: f64, all_ns: f64) -> String {
+    let all = time(all_ns);
+    // The time of recording is estimated from a part of the events.
+    match recording_ns > RECORDING_MAX * all_ns {
+        true => format!("recording took nearly all of the program's {all} of CPU time"),
+        false => {
+            format!("recording took {} of the program's {all} of CPU time", time(recording_ns))
+        }
+    }
 }
 
 /// The option that gives a server its work again. Empty for other programs.
@@ -274,6 +329,32 @@ mod tests {
         assert_eq!(part(&of), None);
         of.losses.full = 1000;
         assert!(part(&of).unwrap().contains("1,000 events are missing") && bound(&of).is_none());
+    }
+
+    #[test]
+    fn processes_that_were_not_recorded_are_named_with_the_option_that_records_them() {
+        let part_with = |notes: serde_json::Value| {
+            let mut of = manifest(60_000, 0.0, 1.0, 1.0);
+            of.notes.extend(notes.as_object().unwrap().clone());
+            assert_eq!(bound(&of).is_none(), part(&of).is_some());
+            part(&of).unwrap_or_default()
+        };
+        assert_eq!(part_with(json!({"unrecorded_ns": 0, "forked": 0})), "");
+        let forked = part_with(json!({"unrecorded_ns": 0, "forked": 1}));
+        assert!(forked.starts_with("a process that it forked ran on after its end"), "{forked}");
+        assert!(forked.ends_with(": mallard record --follow fork -- PROG ARGS"), "{forked}");
+        let both = part_with(json!({"unrecorded_ns": 0, "forked": 2, "follow": ["exec"]}));
+        assert!(both.starts_with("2 processes") && both.contains("fork,exec --"), "{both}");
+        let known = part_with(json!({"unrecorded_ns": 5e5, "follow": ["fork", "exec"]}));
+        assert!(known.contains("50 %") && !known.contains("mallard"), "{known}");
+    }
+
+    #[test]
+    fn recording_takes_no_longer_than_the_program() {
+        let of = cost(12e6, 48e6);
+        assert_eq!(of, "recording took 12 ms of the program's 48 ms of CPU time");
+        let of = cost(53e6, 48e6);
+        assert_eq!(of, "recording took nearly all of the program's 48 ms of CPU time");
     }
 
     #[test]

@@ -207,7 +207,7 @@ impl Command {
         let ends_by_signals = running.ends_by_signals();
         let serving = Serving::begin(&self.work, &running);
         let limits = Limits { window: self.window.clone(), max_bytes: self.max_size };
-        let recorded = RecordedTime::new(running.process(), &path, &self.follow);
+        let recorded = RecordedTime::new(running.process(), &path, &self.follow, header.clock_hz);
         let session = Session::new(ring, running, file, writer, limits, start, recorded);
         let outcome = session.run().map_err(|e| {
             Failure::new(

@@ -294,7 +294,7 @@ impl Ring {
     }
 
     /// Adds the segments that threads took since the last call to `open`.
-    fn find_segments(&mut self) {
+    pub fn find_segments(&mut self) {
         let known: HashSet<usize> =
             self.open.values().flat_map(|segments| segments.values().copied()).collect();
         let mut end = (self.used + LOOK_AHEAD).min(self.segments);

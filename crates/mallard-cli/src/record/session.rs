@@ -5,7 +5,7 @@ use super::launch::{Ended, Running};
 use super::ring::{Owner, Ring};
 use super::system::{address_space_limit, is_alive, Memory, Sampler};
 use super::ticks;
-use super::unrecorded::RecordedTime;
+use super::unrecorded::{Events, RecordedTime};
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};
 use mallard_trace::stream::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +75,8 @@ pub struct Outcome {
     pub stopped_at: Option<u64>,
     /// CPU time of processes that were not recorded, in nanoseconds.
     pub unrecorded_ns: u64,
+    /// Processes that the program had forked, ran on when the program ended, and were not recorded.
+    pub forked: u64,
 }
 
 /// A running recording.
@@ -97,6 +99,7 @@ pub struct Session {
     passed: u64,
     /// How the program ended, once it has ended.
     ended: Option<Ended>,
+    forked: u64,
     address_space_limit: Option<u64>,
     lost_written: u64,
     write_error: Option<io::Error>,
@@ -128,6 +131,7 @@ impl Session {
             recorded,
             passed: 0,
             ended: None,
+            forked: 0,
             address_space_limit: None,
             lost_written: 0,
             write_error: None,
@@ -143,6 +147,7 @@ impl Session {
             } else if self.running.wait(PASS)? {
                 self.pass(true);
                 self.address_space_limit = address_space_limit(&self.running.process());
+                self.forked = self.recorded.forked();
                 self.ended = Some(self.running.reap()?);
             }
             self.pass(false);
@@ -185,6 +190,9 @@ impl Session {
         // `over` is read before `t`, so all events of ended processes are earlier than `t`.
         let mut over = self.ended_processes();
         let (t, ns) = (ticks::now(self.start.clock), ticks::monotonic_ns() - self.start.ns);
+        if !over.is_empty() {
+            self.ring.find_segments(); // so that all segments of ended processes are sealed below
+        }
         let (program, samplers) = (self.running.process(), &self.samplers);
         self.ring.seal_segments_of(|owner| {
             // After an exec, the process has a new number, and its old program writes no more.
@@ -197,12 +205,21 @@ impl Session {
             self.ring.seal_segments_of(|owner| !is_thread_alive(owner));
         }
         let (writer, lost) = (&mut self.writer, &mut self.lost_written);
+        let recorded = &mut self.recorded;
         let mut error = None;
         let mut owners = BTreeSet::new();
+        let mut begun: BTreeMap<u32, Events> = BTreeMap::new();
         let Ok(()) = self.ring.drain(|owner, records| -> Result<(), std::convert::Infallible> {
+            let known = samplers.get(&owner.system_process);
+            let is_new = known.is_none_or(|&(process, _)| process < owner.process);
             owners.insert(owner);
+            if is_new {
+                begun.entry(owner.system_process).or_default().add(each(records));
+            }
             if let Some(end) = over.get_mut(&owner.system_process) {
-                *end = each(records).map(|record| record.t + 1).fold(*end, u64::max);
+                let last = each(records).map(|record| record.t).fold(0, u64::max);
+                recorded.saw(owner.system_process, last);
+                *end = last.saturating_add(1).max(*end);
             }
             if let Some(w) = writer {
                 if let Err(e) = w.piece(owner.thread.into(), t, records) {
@@ -230,7 +247,9 @@ impl Session {
                 self.samplers.insert(owner.system_process, (owner.process, sampler));
             }
         }
-        self.samplers.keys().for_each(|&process| self.recorded.look(process));
+        begun.iter().for_each(|(&process, of)| self.recorded.begin(process, of, self.passed));
+        let now = ticks::now(self.start.clock);
+        self.samplers.keys().for_each(|&process| self.recorded.look(process, now));
         let written = self
             .write_samples(t, last)
             .and_then(|()| self.write_ends(&over))
@@ -238,6 +257,7 @@ impl Session {
         if let Err(error) = written {
             self.fail(error);
         }
+        over.keys().for_each(|&process| self.recorded.end(process, t));
         self.samplers.retain(|process, _| !over.contains_key(process));
         let samplers = &self.samplers;
         self.threads.retain(|_, owner| samplers.contains_key(&owner.system_process));
@@ -326,6 +346,7 @@ impl Session {
             ticks_per_free: mean(self.ring.free_ticks()),
             write_error: self.write_error,
             stopped_at: size.filter(|_| self.reached_max_bytes),
+            forked: self.forked,
             unrecorded_ns: self.recorded.missing(ended.user_ns + ended.system_ns),
         }
     }

@@ -1,11 +1,12 @@
 //! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
 //! recording cost, and how much any allocator could save at most.
 
-use super::bound::{bound, unknown};
+use super::bound::{bound, cost, unknown};
 use super::launch::{stdin_file, Ended};
 use super::names::Names;
 use super::serving::Unserved;
 use super::session::Outcome;
+use super::Follow;
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::tell;
 use crate::error::Failure;
@@ -14,6 +15,7 @@ use crate::output::shell::concerns_malloc;
 use crate::output::shell::{as_called, quoted, quoted_path};
 use crate::output::units::{bytes, count, of_threads, percent, plural, time};
 use crate::turns::load::WAITING_LOAD;
+use clap::ValueEnum;
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
@@ -172,6 +174,7 @@ impl Summary<'_> {
         let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model =
             cpu.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+        let follow = self.command.follow.iter().filter_map(Follow::to_possible_value);
         let notes = json!({
             "program": self.path.to_string_lossy(),
             "arguments": arguments,
@@ -186,6 +189,8 @@ impl Summary<'_> {
             "major_faults": major_faults,
             "ns_per_fault": fault_ns,
             "unrecorded_ns": self.outcome.unrecorded_ns,
+            "forked": self.outcome.forked,
+            "follow": follow.map(|of| of.get_name().to_string()).collect::<Vec<_>>(),
             "recording_ns_per_event": self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64,
             "ns_per_free": self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64,
             "waits": self.outcome.waits,
@@ -240,11 +245,7 @@ impl Summary<'_> {
         }
         let own = self.own_ns(events);
         if own > 0.0 {
-            text += &format!(
-                "  recording took {} of the program's {} of CPU time\n",
-                time(own),
-                time(self.cpu_ns(manifest) as f64)
-            );
+            text += &format!("  {}\n", cost(own, self.cpu_ns(manifest) as f64));
         }
         if let Some(bound) = bound(manifest) {
             text += &format!(

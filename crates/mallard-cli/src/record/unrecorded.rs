@@ -2,6 +2,7 @@
 //! those of the recorded processes only.
 
 use super::{program, Follow};
+use mallard_trace::format::{op, Record};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,66 +11,204 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The system keeps this number of characters of the name of a program.
-const NAME_MAX: usize = 15;
+/// The time from the last event of a process to its end counts as recorded if the system did not tell
+/// it and if it is at most this share of the time before. A process executes another program there,
+/// or gives its memory back.
+const END_MAX: f64 = 0.1;
+
+/// How often the start of the first program is looked for. The program is executed already, and the
+/// kernel sets up its memory.
+const TRIES: usize = 100;
 
 /// The CPU time of the recorded processes.
 pub struct RecordedTime {
-    /// The device and inode of the file that the system loads for the program.
+    /// The device and inode of the file that the system loads for the first program, until they are
+    /// compared with the file of its process.
     file: Option<(u64, u64)>,
-    follows_exec: bool,
-    /// The name of each process, as the system has it, when it executed the recorded program. Only
-    /// the name can still be read when a process has ended.
-    names: BTreeMap<u32, String>,
-    /// The CPU time of each process in nanoseconds, by process id.
-    times: BTreeMap<u32, u64>,
-    /// The processes that execute a program that is not recorded.
-    left: BTreeSet<u32>,
+    follow: Vec<Follow>,
+    /// The ticks of the clock of the stream in a nanosecond.
+    ticks_per_ns: f64,
+    /// The places of the arguments of each recorded program. Each exec chooses another place, and the
+    /// child of a fork has that of its parent.
+    images: BTreeSet<u64>,
+    /// The running processes, by process id.
+    processes: BTreeMap<u32, Process>,
+    /// The CPU time of the processes that have ended, in nanoseconds.
+    ended_ns: u64,
+}
+
+/// A process that has recorded events.
+#[derive(Default)]
+struct Process {
+    /// The name of the process, as the system has it, when it executed a recorded program. Only the
+    /// name can still be read when a process has ended.
+    name: String,
+    /// The CPU time in nanoseconds that is known to be of a recorded program, and when it was read. If
+    /// it never was, 0, and when the process began.
+    cpu_ns: u64,
+    looked: u64,
+    /// The last event that is known.
+    last: u64,
+    /// Whether `cpu_ns` is the time until the end of the process.
+    is_final: bool,
+    /// Whether the process executes a recorded program of which the place is not yet known.
+    is_new: bool,
+    /// Whether the process executes a program that is not recorded.
+    has_left: bool,
+}
+
+/// The first events of a process, or of a program that a process executes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Events {
+    /// The first and the last of them, by the clock of the stream. 0 without events.
+    first: u64,
+    last: u64,
+    /// Whether the recorder was loaded, as opposed to inherited by a fork.
+    is_program: bool,
+}
+
+impl Events {
+    /// Adds some events.
+    pub fn add(&mut self, records: impl Iterator<Item = Record>) {
+        for record in records {
+            self.first = if self.first == 0 { record.t } else { self.first.min(record.t) };
+            self.last = self.last.max(record.t);
+            self.is_program |= record.op() == op::MODULE;
+        }
+    }
 }
 
 impl RecordedTime {
-    /// The times of a program that `process` is about to execute. `follow` tells which other processes
-    /// are recorded.
-    pub fn new(process: u32, path: &Path, follow: &[Follow]) -> RecordedTime {
+    /// The times of a program that `process` executes. `follow` tells which other processes are
+    /// recorded, and `clock_hz` is the number of ticks in a second.
+    pub fn new(process: u32, path: &Path, follow: &[Follow], clock_hz: u64) -> RecordedTime {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        RecordedTime {
-            names: BTreeMap::from([(process, name.chars().take(NAME_MAX).collect())]),
+        // The system keeps 15 characters of the name of a program.
+        let name = name.chars().take(15).collect();
+        let first = Process { name, is_new: true, ..Process::default() };
+        let mut all = RecordedTime {
             file: identity(&program::loaded(path)),
-            follows_exec: follow.contains(&Follow::Exec),
-            times: BTreeMap::new(),
-            left: BTreeSet::new(),
+            follow: follow.to_vec(),
+            ticks_per_ns: clock_hz as f64 / 1e9,
+            images: BTreeSet::new(),
+            processes: BTreeMap::from([(process, first)]),
+            ended_ns: 0,
+        };
+        for _ in 0..TRIES {
+            all.look(process, 0);
+            match all.processes[&process].is_new {
+                true => std::thread::yield_now(),
+                false => break,
+            }
+        }
+        all
+    }
+
+    /// Adds a process, or a recorded program that a known process executes. It has begun after `passed`.
+    pub fn begin(&mut self, process: u32, events: &Events, passed: u64) {
+        // A program has no events while it is loaded, and the child of a fork has one as it begins.
+        let looked = if events.is_program { passed } else { events.first };
+        let known = self.processes.entry(process);
+        let of = known.or_insert_with(|| Process { looked, ..Process::default() });
+        of.last = of.last.max(events.last);
+        of.is_new |= events.is_program;
+        of.has_left = false;
+    }
+
+    /// Notes the time of an event of a process that may have ended.
+    pub fn saw(&mut self, process: u32, event: u64) {
+        if let Some(of) = self.processes.get_mut(&process) {
+            of.last = of.last.max(event);
         }
     }
 
     /// Reads the CPU time of a recorded process, unless the process has executed a program that is not
     /// recorded. The CPU time of a process that has ended can be read until its parent waits for it.
-    pub fn look(&mut self, process: u32) {
-        let of = |what: &str| format!("/proc/{process}/{what}");
-        let file = identity(Path::new(&of("exe")));
-        let name = fs::read_to_string(of("comm")).unwrap_or_default().trim_end().to_string();
-        let has_left = match (file, self.file) {
-            (Some(file), Some(of_program)) => file != of_program,
-            // The process has ended, and has no file any more.
-            _ => self.names.get(&process).is_some_and(|before| *before != name),
-        };
-        if has_left {
-            self.left.insert(process);
-        } else {
-            self.names.insert(process, name);
+    /// `now` is the time.
+    pub fn look(&mut self, process: u32, now: u64) {
+        let Some(of) = self.processes.get_mut(&process) else { return };
+        let Some(Stat { name, is_zombie, image }) = Stat::of(process) else { return };
+        match image {
+            Some(image) if of.is_new => {
+                of.is_new = false;
+                let file = self.file.take();
+                let is_it =
+                    |file| identity(Path::new(&format!("/proc/{process}/exe"))) == Some(file);
+                if file.is_none_or(is_it) {
+                    self.images.insert(image);
+                }
+                of.has_left = !self.images.contains(&image);
+            }
+            Some(image) => of.has_left |= !self.images.contains(&image),
+            // The process has ended, or may not be looked at.
+            None => of.has_left |= !of.name.is_empty() && of.name != name,
         }
-        if let Some(ns) = cpu_ns(process).filter(|_| !self.left.contains(&process)) {
-            self.times.insert(process, ns);
+        if of.has_left {
+            return;
+        }
+        of.name = name;
+        if let Some(ns) = cpu_ns(process) {
+            (of.cpu_ns, of.looked, of.is_final) = (ns, now, is_zombie);
         }
     }
 
+    /// Notes that a process is no longer found at the time `now`. What the system did not tell of it
+    /// is taken from the times of its events, as if it had not waited.
+    pub fn end(&mut self, process: u32, now: u64) {
+        let Some(of) = self.processes.remove(&process) else { return };
+        let ns = |ticks: u64| ticks as f64 / self.ticks_per_ns;
+        let until_event = of.cpu_ns as f64 + ns(of.last.saturating_sub(of.looked));
+        let rest = ns(now.saturating_sub(of.last.max(of.looked)));
+        let most = if of.has_left { 0.0 } else { END_MAX * until_event };
+        self.ended_ns += match of.is_final {
+            true => of.cpu_ns,
+            false => (until_event + rest.min(most)) as u64,
+        };
+    }
+
     /// The CPU time that no recorded process took, of all the CPU time of the program and of the
-    /// processes that it waited for. Of children of a fork, the time after their last `look` counts as
-    /// not recorded. If executed programs are recorded, there is no such time.
+    /// processes that it waited for.
     pub fn missing(&self, all_ns: u64) -> u64 {
-        match self.follows_exec {
-            true => 0,
-            false => all_ns.saturating_sub(self.times.values().sum()),
+        let running: u64 = self.processes.values().map(|of| of.cpu_ns).sum();
+        all_ns.saturating_sub(self.ended_ns + running)
+    }
+
+    /// How many processes that the program has forked run now without being recorded. Looks at all
+    /// processes of the system.
+    pub fn forked(&self) -> u64 {
+        if self.follow.contains(&Follow::Fork) {
+            return 0;
         }
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_forked = |process: &u32| {
+            let image = Stat::of(*process).and_then(|stat| stat.image);
+            let is_known = self.processes.contains_key(process);
+            !is_known && image.is_some_and(|image| self.images.contains(&image))
+        };
+        ids.filter(is_forked).count() as u64
+    }
+}
+
+/// What the system tells of a process.
+struct Stat {
+    name: String,
+    /// Whether the process has ended and nobody has waited for it.
+    is_zombie: bool,
+    /// Where the arguments of its program are. `None` if the process has ended or may not be looked at.
+    image: Option<u64>,
+}
+
+impl Stat {
+    fn of(process: u32) -> Option<Stat> {
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name, in parentheses, may contain anything.
+        let (begin, fields) = text.rsplit_once(')')?;
+        let mut fields = fields.split_whitespace();
+        let state = fields.next()?;
+        let image = fields.nth(44)?.parse().ok().filter(|&place| place != 0);
+        let name = begin.split_once('(')?.1.to_string();
+        Some(Stat { name, is_zombie: state == "Z", image })
     }
 }
 
@@ -87,30 +226,97 @@ fn cpu_ns(process: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
+    const HZ: u64 = 1_000_000_000;
+
+    fn wait_for_end(process: u32) {
+        while !Stat::of(process).unwrap().is_zombie {
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn the_time_of_a_process_counts_until_it_executes_another_program() {
         let own = std::process::id();
-        let mut same = RecordedTime::new(own, &std::env::current_exe().unwrap(), &[]);
-        same.look(own);
-        assert!(same.times[&own] > 0 && same.missing(u64::MAX) < u64::MAX);
+        let mut same = RecordedTime::new(own, &std::env::current_exe().unwrap(), &[], HZ);
+        same.look(own, 1);
+        assert!(same.processes[&own].cpu_ns > 0 && same.missing(u64::MAX) < u64::MAX);
         // This process executes another file than /bin/sh.
-        let mut other = RecordedTime::new(own, Path::new("/bin/sh"), &[]);
-        other.look(own);
-        assert_eq!(other.missing(7), 7);
-        let followed = RecordedTime::new(own, Path::new("/bin/sh"), &[Follow::Fork, Follow::Exec]);
-        assert_eq!(followed.missing(7), 0);
+        for follow in [&[][..], &[Follow::Fork, Follow::Exec]] {
+            let mut other = RecordedTime::new(own, Path::new("/bin/sh"), follow, HZ);
+            other.look(own, 1);
+            assert_eq!(other.missing(7), 7);
+            // The recorder was loaded into the program that it executes now.
+            let program = Events { is_program: true, ..Events::default() };
+            other.begin(own, &program, 0);
+            other.look(own, 1);
+            assert_eq!(other.missing(7), 0);
+        }
+    }
+
+    #[test]
+    fn an_exec_of_the_same_file_is_another_program() {
+        let script = "read x; exec sh -c 'read x; :'";
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", script])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut time = RecordedTime::new(child.id(), Path::new("/bin/sh"), &[], HZ);
+        time.look(child.id(), 1);
+        assert!(!time.processes[&child.id()].has_left);
+        let image = Stat::of(child.id()).unwrap().image;
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, b"go\n").unwrap();
+        while Stat::of(child.id()).unwrap().image.is_none_or(|now| Some(now) == image) {
+            std::thread::yield_now();
+        }
+        time.look(child.id(), 1);
+        assert!(time.processes[&child.id()].has_left);
+        drop(stdin);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_has_ended_counts_until_its_last_event_and_a_little_longer() {
+        let mut time = RecordedTime::new(0, Path::new("none"), &[], HZ);
+        let fork = Events { first: 500, last: 1500, is_program: false };
+        time.begin(u32::MAX, &fork, 100);
+        time.saw(u32::MAX, 2500);
+        time.end(u32::MAX, 2600);
+        assert_eq!(time.missing(10_000), 10_000 - 2100);
+        // A program is loaded before its first event. The rest is so long that it may be of another.
+        time.begin(u32::MAX, &Events { is_program: true, ..fork }, 100);
+        time.saw(u32::MAX, 2100);
+        time.end(u32::MAX, 10_000);
+        assert_eq!(time.missing(10_000), 10_000 - 2100 - 2200);
+    }
+
+    #[test]
+    fn processes_that_a_program_has_forked_are_found_unless_they_are_recorded() {
+        let script = "exec 3<&0; (read x <&3; :) & wait";
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", script])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (id, path) = (child.id(), Path::new("/bin/sh"));
+        let time = |follow: &[Follow]| RecordedTime::new(id, path, follow, HZ);
+        let (alone, both) = (time(&[]), time(&[Follow::Fork]));
+        while alone.forked() == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!((alone.forked(), both.forked()), (1, 0));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]
     fn an_exec_shortly_before_the_end_is_seen_by_the_name() {
         for (path, is_seen) in [("/usr/bin/true", false), ("/usr/bin/env", true)] {
             let mut child = std::process::Command::new("true").spawn().unwrap();
-            let mut time = RecordedTime::new(child.id(), Path::new(path), &[]);
-            let stat = format!("/proc/{}/stat", child.id());
-            while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
-                std::thread::yield_now();
-            }
-            time.look(child.id());
+            wait_for_end(child.id());
+            let mut time = RecordedTime::new(child.id(), Path::new(path), &[], HZ);
+            time.look(child.id(), 1);
             assert_eq!(time.missing(1 << 40) == 1 << 40, is_seen, "{path}");
             child.wait().unwrap();
         }
@@ -119,10 +325,7 @@ mod tests {
     #[test]
     fn the_time_of_a_process_that_nobody_has_waited_for_is_read_after_its_end() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let stat = format!("/proc/{}/stat", child.id());
-        while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
-            std::thread::yield_now();
-        }
+        wait_for_end(child.id());
         assert!(cpu_ns(child.id()).is_some_and(|ns| ns > 0));
         child.wait().unwrap();
     }

@@ -6,8 +6,9 @@ use crate::turns::measured::Measured;
 use crate::turns::subject::Figures;
 use crate::verdict::fresh::{self, Confirmed};
 use crate::verdict::{Block, Judged, Verdict, Why};
-use mallard_trace::tables::schema::THREADS;
+use mallard_trace::tables::schema::{PROCESSES, THREADS};
 use mallard_trace::Trace;
+use std::collections::HashMap;
 
 /// The recorded program.
 pub struct Program {
@@ -97,12 +98,17 @@ pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
 pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Failure> {
     let table = trace.table(&THREADS)?;
     let (procs, starts, ends) = (table.i64s("proc")?, table.i64s("t0")?, table.i64s("t1")?);
+    let processes = trace.table(&PROCESSES)?;
+    let ends_of: HashMap<i64, i64> =
+        processes.i64s("proc")?.into_iter().zip(processes.i64s("t1")?).collect();
     let mut changes: Vec<(i64, i32)> = Vec::new();
     for ((proc, start), end) in procs.into_iter().zip(starts).zip(ends) {
         if process.is_none_or(|process| proc == i64::from(process)) {
             changes.push((start, 1));
-            // A thread without a recorded end ends with the program.
-            changes.push((if end < start { i64::MAX } else { end }, -1));
+            // A thread without a recorded end ends with its process, or else with the program.
+            let of_process = ends_of.get(&proc).copied().unwrap_or(-1);
+            let end = [end, of_process].into_iter().find(|&end| end >= start);
+            changes.push((end.unwrap_or(i64::MAX), -1));
         }
     }
     changes.sort_unstable();

@@ -4,8 +4,8 @@ use super::gather::Gathered;
 use super::sites::Shown;
 use crate::allocators;
 use crate::look::stats::missing;
-use crate::output::units::{bytes, count, percent, plural, time};
-use crate::record::Ended;
+use crate::output::units::{bytes, count, percent, plural};
+use crate::record::{cost, Ended};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use serde_json::Value;
@@ -131,11 +131,8 @@ fn own_cost(gathered: &Gathered) -> String {
     else {
         return String::new();
     };
-    format!(
-        "Recording took {} of the program's {} of CPU time.",
-        time(each * manifest.counts.events as f64),
-        time(user + system)
-    )
+    let cost = cost(each * manifest.counts.events as f64, user + system);
+    format!("{}.", cost.replacen("rec", "Rec", 1))
 }
 
 fn notes(gathered: &Gathered, shown: &Shown) -> Vec<String> {
