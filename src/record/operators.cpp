@@ -36,6 +36,25 @@ void* find_operator(const char* name) noexcept
     return nullptr;
 }
 
+/// While it lives, calls of this thread are not recorded. A look-up runs inside the first call of
+/// an operator, and what the dynamic linker allocates for it is not of the function that calls the
+/// operator. That function's event is recorded after the look-up, so its note is kept.
+class quiet {
+public:
+    quiet() noexcept { this_thread.now.store(in_call, std::memory_order_relaxed); }
+    ~quiet()
+    {
+        this_thread.from = from_;
+        this_thread.now.store(before_, std::memory_order_relaxed);
+    }
+    quiet(quiet const&) = delete;
+    quiet& operator=(quiet const&) = delete;
+
+private:
+    activity const before_ = this_thread.now.load(std::memory_order_relaxed);
+    std::uint64_t const from_ = this_thread.from;
+};
+
 /// Whether the function belongs to a C++ runtime, whose operators call malloc and free.
 bool calls_malloc(const void* function) noexcept
 {
@@ -138,6 +157,7 @@ struct the_operator {
 
     [[gnu::noinline]] static function find() noexcept
     {
+        quiet const until_found;
         char name[48]{};
         std::size_t const bytes = std::strlen(prefix_of[Form]);
         std::memcpy(name, prefix_of[Form], bytes);

@@ -178,3 +178,19 @@ fn a_call_that_an_exception_ends_is_an_instance_which_only_the_exception_outlive
         }
     }
 }
+
+/// The first call of an operator looks the operator up. The blocks of that look-up are the dynamic linker's.
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_function_of_a_plugin_in_a_c_program_keeps_no_blocks_of_the_look_up_of_operator_new() {
+    let folder = Folder::new();
+    let source = |file| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(file);
+    let plugin = folder.compile_file("work.so", &source("late_plugin.cpp"), &["-shared", "-fPIC"]);
+    let program = folder.compile_file("host", &source("late_plugin.c"), &["-ldl"]);
+    let ran = folder.mallard(&["record", "-q", "--force", "--", &program, &plugin]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let all = find(&Trace::open(&folder.path("host.mallard")).unwrap(), Limits::default()).unwrap();
+    assert!(all.all.iter().all(|region| region.shown != "work" || region.escapes == 0));
+    let calls = |region: &&Region| region.shown == "work" && region.ends == End::Drained;
+    assert_eq!(all.all.iter().find(calls).map(|region| region.instances), Some(300));
+}
