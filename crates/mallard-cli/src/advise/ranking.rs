@@ -4,6 +4,9 @@ use super::evidence::{Account, Kind, Proposal};
 use super::real::TRIED_MAX;
 use super::rules;
 
+/// Savings of single plays that differ by less count as equal.
+const LEVEL: f64 = 0.03;
+
 /// A candidate that is played.
 pub struct Entry {
     /// The number of the entry among the plays.
@@ -41,6 +44,13 @@ impl Piloted {
         Piloted { entry, saving, order: saving.unwrap_or(f64::NEG_INFINITY), peak }
     }
 
+    /// The saving that decides the place. A pool for sites, which has to outlive the calls, is a larger
+    /// change than an allocator for each call: if both seem to save about the same, the latter is first.
+    fn place(&self) -> f64 {
+        let is_for_sites = self.entry.proposal.as_ref().is_some_and(|of| of.region.is_none());
+        self.order - if is_for_sites { LEVEL } else { 0.0 }
+    }
+
     /// Whether the candidate is of a kind and seems to save at least `min_gain`.
     fn gains(&self, kind: Kind, min_gain: f64) -> bool {
         self.entry.kind == kind && self.order >= min_gain
@@ -62,7 +72,7 @@ pub fn rank(mut all: Vec<Piloted>, needed: Needed) -> Vec<Piloted> {
     let orders: Vec<f64> = all.iter().map(|of| order(of, &all)).collect();
     all.iter_mut().zip(orders).for_each(|(of, order)| of.order = order);
     all.sort_by_key(|of| !of.entry.winks_out());
-    all.sort_by(|a, b| b.order.total_cmp(&a.order));
+    all.sort_by(|a, b| b.place().total_cmp(&a.place()));
     let place = |is_it: &dyn Fn(&Entry) -> bool| all.iter().position(|of| is_it(&of.entry));
     let mut first = Vec::new();
     first.extend(place(&|entry| entry.kind == Kind::Strategy));
@@ -113,6 +123,7 @@ pub fn prefer_plan(ranked: &mut [Piloted], min_gain: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::evidence::Evidence;
 
     fn piloted(name: &str, kind: Kind, saving: f64) -> Piloted {
         let name = name.to_string();
@@ -122,7 +133,11 @@ mod tests {
 
     /// The plans for a document, each with what it saved in its play.
     fn plans(saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
-        let proposals = rules::plans(&rules::sample::document()).into_iter().enumerate();
+        plans_of(&rules::sample::document(), saving)
+    }
+
+    fn plans_of(evidence: &Evidence, saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
+        let proposals = rules::plans(evidence).into_iter().enumerate();
         let plan = |(number, proposal): (usize, Proposal)| {
             let (name, kind) = (proposal.plan.name.clone(), Kind::Strategy);
             let play = saving(name.split(' ').next().unwrap()).map(|saving| (saving, 0.0));
@@ -167,6 +182,18 @@ mod tests {
         // AS11 has another allocator than AS4, so AS4 does not come before it.
         let saving = |name: &str| Some(if name == "AS11" { 0.3 } else { 0.2 });
         assert_ne!(first(&rank(plans(saving), Needed::default())).0, "AS4");
+    }
+
+    #[test]
+    fn a_pool_for_sites_comes_after_an_arena_that_seems_to_save_about_as_much() {
+        let sites = rules::sample::structure((16, 64)).sites;
+        let evidence = Evidence { sites, ..rules::sample::document() };
+        let best = |of_pool| {
+            let saving = |name: &str| Some(if name == "AS7" { of_pool } else { 0.26 });
+            first(&rank(plans_of(&evidence, saving), Needed::default())).0.to_string()
+        };
+        assert_eq!(best(0.27), "AS4");
+        assert_eq!(best(0.30), "AS7");
     }
 
     #[test]

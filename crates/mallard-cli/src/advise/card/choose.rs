@@ -5,7 +5,7 @@ use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::{
     growing_bytes, is_a_trade, is_too_large, Subject, MEMORY_NOISE,
 };
-use crate::advise::rules::{self, Action, Rule};
+use crate::advise::rules::{self, About, Action, Rule};
 use crate::verdict::Verdict;
 use mallard_trace::names::short;
 use std::cmp::Reverse;
@@ -169,11 +169,15 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
 }
 
 /// The change whose card comes first. Among changes that probably save about as much as the best, the
-/// order is: acceptable memory, least work, no skipped destructor, largest saving. If destructors take much
+/// order is: acceptable memory, least work, no skipped destructor, no pool that has to outlive the calls,
+/// largest saving. If destructors take much
 /// of the time, to skip them is what saves, and does not put a change behind others.
 fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.likely).max_by(f64::total_cmp)?;
-    let is_level = |change: &&Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);
+    let is_near = |change: &Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);
+    let is_level = |change: &&Change| {
+        is_near(change) || all.iter().any(|pool| is_near(pool) && is_level_region(pool, change))
+    };
     let level: Vec<&Change> = all.iter().filter(is_level).collect();
     let memory = |change: &Change| change.candidate.map_or(0, |of| of.peak_bytes.1);
     let is_local = |change: &&&Change| change.candidate.is_some_and(|c| c.kind == Kind::Strategy);
@@ -188,9 +192,18 @@ fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
             is_local && memory(change) > much,
             action(change).effort(),
             change.rule.winks_out() && !saves_destructors(evidence, change),
+            change.rule.about == About::Site,
             Reverse((change.likely * 1e6) as i64),
         )
     })
+}
+
+/// Whether a change is a pool for sites, and another one for a region saves about as much: their
+/// intervals overlap, or their savings differ by less than `LEVEL`.
+fn is_level_region(pool: &Change, other: &Change) -> bool {
+    let (Some(of), Some(region)) = (pool.candidate, other.candidate) else { return false };
+    let is_near = region.cpu.high >= of.cpu.low || of.cpu.saving - region.cpu.saving < LEVEL;
+    pool.rule.about == About::Site && other.rule.about == About::Region && is_near
 }
 
 /// Whether the frees at the ends of a region take so much time that the destructors around them matter. A

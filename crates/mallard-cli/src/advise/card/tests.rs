@@ -320,6 +320,20 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
     evidence.regions[0].teardown_ns = 0.0;
     let (strategy, others, stack) = why(&evidence);
     assert_eq!(strategy, "AS7");
+    // An allocator for each call is a smaller change than a pool that has to outlive the calls.
+    let mut arena = sample::document().candidates.swap_remove(1);
+    for (saving, expected) in [(0.125, "AS3"), (0.10, "AS3"), (0.05, "AS7")] {
+        arena.cpu = sample::judged(saving, Verdict::Gain);
+        let candidates = vec![evidence.candidates[1].clone(), arena.clone()];
+        let mut both = Evidence { candidates, ..evidence.clone() };
+        assert_eq!(why(&both).0, expected, "{saving}");
+        // A change of another kind that saves as much, but needs much more memory, alters nothing.
+        let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.swap_remove(0);
+        malloc.cpu = both.candidates[0].cpu.clone();
+        malloc.peak_bytes.1 *= 3;
+        both.candidates.push(malloc);
+        assert_eq!(first(&both).strategy.as_deref(), Some(expected), "{saving}");
+    }
     let arena = "an arena, dropped at once (AS4) saves 13 % (12 to 14 %) of CPU time, but skips destructors";
     assert!(others.contains(arena), "{others}");
     assert!(stack.contains("call stack: render_document from main\n"), "{stack}");
