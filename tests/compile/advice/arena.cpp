@@ -9,11 +9,12 @@ using memory_type = mallard::arena<>;
 template <class T>
 using from_memory = mallard::allocator<T, memory_type>;
 using text = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
+using parts_type = std::vector<text, from_memory<text>>;
 
 std::size_t render_document()
 {
-    memory_type memory;                                 // one for each call
-    std::vector<text, from_memory<text>> parts(memory); // and each other container of the call
+    memory_type memory;       // one for each call
+    parts_type parts(memory); // and each other container of the call
     parts.emplace_back("all that the call allocates is in the arena");
     return parts.size();
 }

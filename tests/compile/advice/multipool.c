@@ -2,7 +2,7 @@
 #include <mallard/c/mallard.h>
 
 struct structure {
-    mallard_multipool* memory; /* made by mallard_multipool_create(NULL) */
+    mallard_multipool* memory; /* made once for all calls, by mallard_multipool_create(NULL) */
 };
 
 void* render_document(struct structure* of, size_t bytes);

@@ -5,17 +5,25 @@
 #include <string>
 #include <string_view>
 
+using memory_type = mallard::multipool<>;
+template <class T>
+using from_memory = mallard::allocator<T, memory_type>;
+using text = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
+using state_type = std::map<int, text, std::less<>, from_memory<std::pair<const int, text>>>;
+
+// One for the program: the next call uses the blocks again that a call has freed. One that
+// each call makes anew saves much less.
+memory_type& memory()
+{
+    static memory_type all;
+    return all;
+}
+
 class structure {
 public:
-    void render_document(int key, std::string_view value) { entries_[key] = value; }
-    void remove(int key) { entries_.erase(key); }
+    void render_document(int key, std::string_view value) { entries_.try_emplace(key, value); }
+    void clear() { entries_.clear(); }
 
 private:
-    using memory_type = mallard::multipool<>;
-    template <class T>
-    using from_memory = mallard::allocator<T, memory_type>;
-    using text = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
-
-    memory_type memory_; // before the containers that use it
-    std::map<int, text, std::less<>, from_memory<std::pair<const int, text>>> entries_{memory_};
+    state_type entries_{memory()};
 };

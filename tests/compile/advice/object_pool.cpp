@@ -6,6 +6,7 @@ struct object { // the type that is made there
     double value;
 };
 
+// One for the program: one that each call makes anew saves much less.
 class objects {
 public:
     // Returns a box, which destroys the object at its end.

@@ -3,10 +3,11 @@
 #include <string>
 #include <vector>
 
+using parts_type = std::pmr::vector<std::pmr::string>;
+
 std::size_t render_document()
 {
     std::pmr::monotonic_buffer_resource memory; // one for each call
-    using parts_type = std::pmr::vector<std::pmr::string>;
     // Constructed in the arena, and never destroyed: the end of `memory` frees everything.
     auto& parts = *std::pmr::polymorphic_allocator<>(&memory).new_object<parts_type>();
     parts.emplace_back("all that the call allocates is in the arena");

@@ -3,13 +3,14 @@
 #include <memory_resource>
 #include <string>
 
+using state_type = std::pmr::map<int, std::pmr::string>;
+
 std::size_t render_document()
 {
     std::pmr::monotonic_buffer_resource arena; // one for each call
     std::pmr::unsynchronized_pool_resource memory(&arena);
-    using state_type = std::pmr::map<int, std::pmr::string>;
     // Never destroyed: the end of `arena` frees everything.
     auto& state = *std::pmr::polymorphic_allocator<>(&memory).new_object<state_type>();
-    state[1] = "freed blocks are used again while the call runs";
+    state.try_emplace(1, "freed blocks are used again while the call runs");
     return state.size();
 }

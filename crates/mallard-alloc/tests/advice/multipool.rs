@@ -2,6 +2,7 @@
 use allocator_api2::vec::Vec; // with the feature allocator-api2-02 of mallard-alloc
 use mallard::Multipool;
 
+/// `memory` is made once, where the program starts: one for each call saves much less.
 pub struct Structure<'m> {
     entries: Vec<Vec<u8, &'m Multipool>, &'m Multipool>,
 }

@@ -4,6 +4,7 @@
 //! ([`Proposal`]). Measured plans and mallocs are added as [`Candidate`]s, all others as [`Dropped`].
 //! Cards are made of the whole.
 
+use super::code::Made;
 use super::typed::Typed;
 use crate::replay::Played;
 use crate::verdict::{Judgement, Verdict, Why};
@@ -201,6 +202,8 @@ pub struct Site {
     pub is_growing: bool,
     /// Whether the function allocates blocks of many sizes for many callers, as a malloc does.
     pub passes_on: bool,
+    /// What its blocks are for. `None` if the call stack does not tell.
+    pub made: Option<Made>,
 }
 
 /// A function of the program that allocates, perhaps through functions of a standard library.

@@ -1,5 +1,6 @@
 //! Reads the figures of a trace that advice rests on.
 
+use super::code::Made;
 use super::evidence::{Bound, Evidence, Memory, Owner, Program, Site};
 use super::rules::may_wink_out;
 use crate::allocators;
@@ -280,7 +281,8 @@ fn site(
     growing: &BTreeSet<i32>,
     passing: &BTreeSet<String>,
 ) -> Site {
-    let frames = without_wrappers(&stacks.functions(figures.stack));
+    let all = stacks.functions(figures.stack);
+    let frames = without_wrappers(&all);
     let first = frames.first();
     let function = first.map_or("?", |frame| frame.function);
     let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
@@ -304,6 +306,7 @@ fn site(
         stack: frames.iter().take(DEPTH).map(|frame| short(frame.function)).collect(),
         is_growing: growing.contains(&figures.stack),
         passes_on: passing.contains(function),
+        made: Made::of(&all),
         figures,
     }
 }

@@ -4,17 +4,21 @@ use super::choose::{action, to_try, Change};
 use super::{
     answer, in_c, words, AtEnd, Card, Expected, Memory, Part, RegionPart, Saving, SitePart,
 };
-use crate::advise::code::{self, Code, Language, Library, Place};
+use crate::advise::code::{self, Code, Language, Library, Made, Place};
 use crate::advise::evidence::{Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::Subject;
 use crate::advise::rules::{self, Rule};
 use crate::look::frames;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{Plan, Scope};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The budget to measure one malloc alone, if the measurements do not decide about it.
 const TRIED_ALONE: Duration = Duration::from_secs(300);
+
+/// How long the pool of a site lives in a replay.
+const OUTLIVES: &str = "one for the program or used again";
 
 /// The card of a change.
 pub fn change(evidence: &Evidence, change: &Change) -> Card {
@@ -31,7 +35,8 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     };
     let mut card = empty(change.rule);
     card.action = action(change);
-    card.title = words::title(change.rule, &place.function, of, card.action);
+    card.title = words::title(change.rule, &what(site, of, &place.function), of, card.action)
+        .replace("{function}", &place.function);
     card.region = region.map(region_part);
     card.site = site.map(|site| site_part(change.rule, site));
     card.evidence = words::evidence(evidence, change.rule, &subject, of);
@@ -53,6 +58,20 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     match place.language {
         Language::C => in_words(in_c::said(card)),
         _ => in_words(card),
+    }
+}
+
+/// What gets a pool: the nodes of a container, or a structure.
+fn what(site: Option<&Site>, of: Option<&Candidate>, function: &str) -> String {
+    let has_nodes = |site: &Site| {
+        site.made.is_some_and(Made::has_nodes) && site.figures.size_min == site.figures.size_max
+    };
+    let is_alone = of.and_then(|of| of.plan.as_ref()).is_none_or(|plan| plan.rules.len() == 1);
+    match site {
+        Some(site) if is_alone && has_nodes(site) => {
+            format!("the nodes of the container in {function}")
+        }
+        _ => format!("the structure that {function} fills"),
     }
 }
 
@@ -123,7 +142,11 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
     let strategy = of.plan.as_ref().and_then(|plan| plan.rules.first()).map(|rule| rule.strategy);
     card.strategy = strategy.map(|strategy| strategy.to_string());
     card.strategy_words = match card.rule {
-        "object-pool" => Some("pool of one size, objects destroyed as before".to_string()),
+        "object-pool" => Some(format!("pool of one size, {OUTLIVES}, objects destroyed as before")),
+        "multipool" => strategy.map(|strategy| {
+            let words = words::of_strategy(strategy);
+            words.replacen("multipool", &format!("multipool, {OUTLIVES}"), 1)
+        }),
         _ => strategy.map(words::of_strategy),
     };
     card.allocator = (of.kind != Kind::Strategy).then(|| of.name.clone());
@@ -156,15 +179,33 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
     card.check = Some(evidence.typed.measure(&check));
 }
 
+/// What the most blocks below a function are for. Texts are mostly the entries of something else, which an
+/// example with a container shows as well. A hash map of Rust decides, because it must become another one.
+fn made_in(evidence: &Evidence, function: &str, language: Language) -> Option<Made> {
+    let mut blocks: BTreeMap<Made, i64> = BTreeMap::new();
+    for site in evidence.sites.iter().filter(|site| site.stack.iter().any(|at| at == function)) {
+        if let Some(made) = site.made {
+            *blocks.entry(made).or_default() += site.figures.allocs;
+        }
+    }
+    if language == Language::Rust && blocks.contains_key(&Made::HashMap) {
+        return Some(Made::HashMap);
+    }
+    let text = blocks.remove(&Made::Text).map(|_| Made::Text);
+    blocks.into_iter().max_by_key(|&(_, blocks)| blocks).map(|(made, _)| made).or(text)
+}
+
 fn place(evidence: &Evidence, region: Option<&Region>, site: Option<&Site>) -> Place {
     match (region, site) {
         (Some(of), _) => {
             let library = library(evidence, &of.shown);
-            place_of(evidence, &of.shown, &of.file, of.line, library)
+            let place = place_of(evidence, &of.shown, &of.file, of.line, library);
+            Place { made: made_in(evidence, &of.shown, place.language), ..place }
         }
         (None, Some(site)) => {
             let of = &site.owner;
-            place_of(evidence, &of.shown, &of.file, of.line, Library::None)
+            let place = place_of(evidence, &of.shown, &of.file, of.line, Library::None);
+            Place { made: site.made, ..place }
         }
         (None, None) => Place::default(),
     }
@@ -181,7 +222,7 @@ fn place_of(
         Library::None => Language::of(file.as_deref(), names(evidence)),
         _ => Language::C,
     };
-    Place { function: shown.to_string(), file: file.clone(), line, library, language }
+    Place { function: shown.to_string(), file: file.clone(), line, library, language, made: None }
 }
 
 /// The functions of the program that are known to allocate, by their full names.

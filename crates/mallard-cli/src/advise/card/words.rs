@@ -57,10 +57,10 @@ pub fn named(name: &str) -> String {
     format!("{article} {allocator}{end} ({strategy}){place}")
 }
 
-/// The title of a card: the action, in a few words.
-pub fn title(rule: &Rule, function: &str, of: Option<&Candidate>, action: Action) -> String {
+/// The title of a card: the action, in a few words. `{function}` stays.
+pub fn title(rule: &Rule, what: &str, of: Option<&Candidate>, action: Action) -> String {
     let allocator = of.map_or("", |of| of.name.as_str());
-    let title = rule.title.replace("{function}", function).replace("{allocator}", allocator);
+    let title = rule.title.replace("{what}", what).replace("{allocator}", allocator);
     let title = match (action, of.map(|of| variables(&of.name))) {
         (Action::Set, Some(Some(variables))) => title.replace(allocator, &variables),
         _ => title,

@@ -85,7 +85,7 @@ const MULTIPOOL: &str = r#"
 #include <mallard/c/mallard.h>
 
 struct structure {
-    mallard_multipool* memory; /* made by mallard_multipool_create(NULL) */
+    mallard_multipool* memory; /* made once for all calls, by mallard_multipool_create(NULL) */
 };
 
 void* @name@(struct structure* of, size_t bytes);

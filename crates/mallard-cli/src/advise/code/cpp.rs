@@ -1,30 +1,102 @@
 //! The code of cards in C++.
 
+use super::Made;
+
 /// The text with the standard's memory resources.
-pub fn pmr(rule: &str) -> Option<&'static str> {
-    Some(match rule {
-        "wink-out-arena" => PMR_WINK_OUT_ARENA,
-        "arena" => PMR_ARENA,
-        "wink-out-multipool-over-arena" => PMR_WINK_OUT_MULTIPOOL_OVER_ARENA,
-        "multipool-over-arena" => PMR_MULTIPOOL_OVER_ARENA,
-        "multipool" => PMR_MULTIPOOL,
-        "object-pool" => PMR_OBJECT_POOL,
+pub fn pmr(rule: &str, made: Option<Made>) -> Option<String> {
+    let text = match (rule, made) {
+        ("wink-out-arena" | "arena", Some(Made::Object)) => PMR_OBJECTS_IN_ARENA,
+        ("wink-out-arena", _) => PMR_WINK_OUT_ARENA,
+        ("arena", _) => PMR_ARENA,
+        ("wink-out-multipool-over-arena", _) => PMR_WINK_OUT_MULTIPOOL_OVER_ARENA,
+        ("multipool-over-arena", _) => PMR_MULTIPOOL_OVER_ARENA,
+        ("multipool", Some(Made::Object)) | ("object-pool", _) => PMR_OBJECT_POOL,
+        ("multipool", _) => PMR_MULTIPOOL,
         _ => return None,
-    })
+    };
+    let container = container(rule, made);
+    Some(container.fill(text).replace("@type@", container.pmr))
 }
 
 /// The text with Mallard.
-pub fn mallard(rule: &str) -> Option<&'static str> {
-    Some(match rule {
-        "wink-out-arena" => WINK_OUT_ARENA,
-        "arena" => ARENA,
-        "wink-out-multipool-over-arena" => WINK_OUT_MULTIPOOL_OVER_ARENA,
-        "multipool-over-arena" => MULTIPOOL_OVER_ARENA,
-        "multipool" => MULTIPOOL,
-        "object-pool" => OBJECT_POOL,
+pub fn mallard(rule: &str, made: Option<Made>) -> Option<String> {
+    let text = match (rule, made) {
+        ("wink-out-arena", Some(Made::Object)) => WINK_OUT_OBJECTS_IN_ARENA,
+        ("arena", Some(Made::Object)) => OBJECTS_IN_ARENA,
+        ("multipool", Some(Made::Object)) => OBJECTS_IN_MULTIPOOL,
+        ("wink-out-arena", _) => WINK_OUT_ARENA,
+        ("arena", _) => ARENA,
+        ("wink-out-multipool-over-arena", _) => WINK_OUT_MULTIPOOL_OVER_ARENA,
+        ("multipool-over-arena", _) => MULTIPOOL_OVER_ARENA,
+        ("multipool", _) => MULTIPOOL,
+        ("object-pool", _) => OBJECT_POOL,
         _ => return None,
-    })
+    };
+    let container = container(rule, made);
+    Some(container.fill(text).replace("@type@", container.mallard))
 }
+
+/// A container of an example.
+struct Container {
+    header: &'static str,
+    pmr: &'static str,
+    mallard: &'static str,
+    /// Whether each entry has a key.
+    has_keys: bool,
+}
+
+/// The container that resembles what the program fills. If the program's is not known, a vector in an arena,
+/// whose blocks are not freed alone, and a map in a multipool.
+fn container(rule: &str, made: Option<Made>) -> &'static Container {
+    match made {
+        Some(Made::Map) => &MAP,
+        Some(Made::HashMap) => &HASH_MAP,
+        None if rule.contains("multipool") => &MAP,
+        _ => &VECTOR,
+    }
+}
+
+impl Container {
+    /// The text with all but the type of the container.
+    fn fill(&self, text: &str) -> String {
+        let keyed = |with: &'static str, without| if self.has_keys { with } else { without };
+        sorted(&text.replace("@header@", self.header))
+            .replace("@add@", keyed("try_emplace(1, ", "emplace_back("))
+            .replace("@first@", keyed("at(1)", "front()"))
+            .replace("@entry@", keyed("int key, ", ""))
+            .replace("@add entry@", keyed("try_emplace(key, ", "emplace_back("))
+    }
+}
+
+/// A text whose headers are in order.
+fn sorted(text: &str) -> String {
+    let is_header = |line: &&str| line.starts_with("#include");
+    let mut headers: Vec<&str> = text.lines().filter(is_header).collect();
+    headers.sort_unstable();
+    let mut headers = headers.into_iter();
+    let line = |line| if is_header(&line) { headers.next().unwrap_or(line) } else { line };
+    text.lines().map(line).map(|line| format!("{line}\n")).collect()
+}
+
+const VECTOR: Container = Container {
+    header: "vector",
+    pmr: "std::pmr::vector<std::pmr::string>",
+    mallard: "std::vector<text, from_memory<text>>",
+    has_keys: false,
+};
+const MAP: Container = Container {
+    header: "map",
+    pmr: "std::pmr::map<int, std::pmr::string>",
+    mallard: "std::map<int, text, std::less<>, from_memory<std::pair<const int, text>>>",
+    has_keys: true,
+};
+const HASH_MAP: Container = Container {
+    header: "unordered_map",
+    pmr: "std::pmr::unordered_map<int, std::pmr::string>",
+    mallard: "std::unordered_map<int, text, std::hash<int>, std::equal_to<>,\n                                      \
+              from_memory<std::pair<const int, text>>>",
+    has_keys: true,
+};
 
 /// Joins a text from its headers and its parts.
 macro_rules! text {
@@ -36,14 +108,19 @@ macro_rules! text {
 /// Containers in an arena, in the standard's forms.
 macro_rules! pmr_arena {
     ($($part:expr)*) => {
-        text!(["memory_resource" "string" "vector"] "std::size_t @name@()\n{\n" $($part)*)
+        text!(["@header@" "memory_resource" "string"]
+            "using parts_type = @type@;\n\nstd::size_t @name@()\n{\n"
+            "    std::pmr::monotonic_buffer_resource memory; // one for each call\n"
+            $($part)*
+        )
     };
 }
 
 /// A map in a multipool, in the standard's forms.
 macro_rules! pmr_multipool {
     ($result:literal $($part:expr)*) => {
-        text!(["map" "memory_resource" "string"]
+        text!(["@header@" "memory_resource" "string"]
+            "using state_type = @type@;\n\n"
             $result " @name@()\n{\n"
             "    std::pmr::monotonic_buffer_resource arena; // one for each call\n"
             "    std::pmr::unsynchronized_pool_resource memory(&arena);\n"
@@ -65,26 +142,14 @@ macro_rules! for_the_trial {
 
 /// The allocator of the type `memory_type`, and a string that uses it.
 macro_rules! of_memory {
-    ($indent:literal $memory:literal) => {
+    ($memory:literal) => {
         concat!(
-            $indent,
             "using memory_type = mallard::",
             $memory,
             ";\n",
-            $indent,
-            "template <class T>\n",
-            $indent,
-            "using from_memory = mallard::allocator<T, memory_type>;\n",
-            $indent,
+            "template <class T>\nusing from_memory = mallard::allocator<T, memory_type>;\n",
             "using text = std::basic_string<char, std::char_traits<char>, from_memory<char>>;\n"
         )
-    };
-}
-
-/// A map that uses `memory_type`.
-macro_rules! map_of_memory {
-    () => {
-        "std::map<int, text, std::less<>, from_memory<std::pair<const int, text>>>"
     };
 }
 
@@ -98,15 +163,36 @@ macro_rules! never_destroyed {
     };
 }
 
-/// The start of a structure with entries.
+/// A multipool that outlives the calls, and a structure with entries in it.
 macro_rules! structure {
-    () => {
-        r#"class structure {
+    ($memory:literal $of_memory:literal) => {
+        concat!(
+            "\n// One for the program: the next call uses the blocks again that a call has freed. One that\n",
+            "// each call makes anew saves much less.\n",
+            $memory,
+            "& memory()\n{\n    static ",
+            $memory,
+            " all;\n    return all;\n}\n\n",
+            r#"class structure {
 public:
-    void @name@(int key, std::string_view value) { entries_[key] = value; }
-    void remove(int key) { entries_.erase(key); }
+    void @name@(@entry@std::string_view value) { entries_.@add entry@value); }
+    void clear() { entries_.clear(); }
 
 private:
+    state_type entries_{"#,
+            $of_memory,
+            "};\n};\n"
+        )
+    };
+}
+
+/// A type of object that a call makes.
+macro_rules! node {
+    () => {
+        r#"struct node { // the type that is made there; its pointers to other nodes own nothing
+    long id = 0;
+    node* next = nullptr;
+};
 "#
     };
 }
@@ -119,6 +205,7 @@ macro_rules! object {
     double value;
 };
 
+// One for the program: one that each call makes anew saves much less.
 class objects {
 public:
 "#
@@ -126,20 +213,17 @@ public:
 }
 
 const PMR_WINK_OUT_ARENA: &str = pmr_arena!(
-    r#"    std::pmr::monotonic_buffer_resource memory; // one for each call
-    using parts_type = std::pmr::vector<std::pmr::string>;
-    // Constructed in the arena, and never destroyed: the end of `memory` frees everything.
+    r#"    // Constructed in the arena, and never destroyed: the end of `memory` frees everything.
     auto& parts = *std::pmr::polymorphic_allocator<>(&memory).new_object<parts_type>();
-    parts.emplace_back("all that the call allocates is in the arena");
+    parts.@add@"all that the call allocates is in the arena");
     return parts.size();
 }
 "#
 );
 
 const PMR_ARENA: &str = pmr_arena!(
-    r#"    std::pmr::monotonic_buffer_resource memory;        // one for each call
-    std::pmr::vector<std::pmr::string> parts(&memory); // and each other container of the call
-    parts.emplace_back("all that the call allocates is in the arena");
+    r#"    parts_type parts(&memory);                  // and each other container of the call
+    parts.@add@"all that the call allocates is in the arena");
     return parts.size();
 }
 "#
@@ -147,10 +231,9 @@ const PMR_ARENA: &str = pmr_arena!(
 
 const PMR_WINK_OUT_MULTIPOOL_OVER_ARENA: &str = pmr_multipool!(
     "std::size_t"
-    r#"    using state_type = std::pmr::map<int, std::pmr::string>;
-    // Never destroyed: the end of `arena` frees everything.
+    r#"    // Never destroyed: the end of `arena` frees everything.
     auto& state = *std::pmr::polymorphic_allocator<>(&memory).new_object<state_type>();
-    state[1] = "freed blocks are used again while the call runs";
+    state.@add@"freed blocks are used again while the call runs");
     return state.size();
 }
 "#
@@ -158,19 +241,32 @@ const PMR_WINK_OUT_MULTIPOOL_OVER_ARENA: &str = pmr_multipool!(
 
 const PMR_MULTIPOOL_OVER_ARENA: &str = pmr_multipool!(
     "std::string"
-    r#"    std::pmr::map<int, std::pmr::string> state(&memory); // and each other container of the call
-    state[1] = "freed blocks are used again while the call runs";
-    return std::string(state[1]); // what outlives the call is copied to the heap
+    r#"    state_type state(&memory); // and each other container of the call
+    state.@add@"freed blocks are used again while the call runs");
+    return std::string(state.@first@); // what outlives the call is copied to the heap
 }
 "#
 );
 
 const PMR_MULTIPOOL: &str = text!(
-    ["map" "memory_resource" "string" "string_view"]
-    structure!()
-    r#"    std::pmr::unsynchronized_pool_resource memory_; // before the containers that use it
-    std::pmr::map<int, std::pmr::string> entries_{&memory_};
-};
+    ["@header@" "memory_resource" "string" "string_view"]
+    "using state_type = @type@;\n"
+    structure!("std::pmr::unsynchronized_pool_resource" "&memory()")
+);
+
+const PMR_OBJECTS_IN_ARENA: &str = text!(
+    ["memory_resource"]
+    node!()
+    r#"
+long @name@(long id)
+{
+    std::pmr::monotonic_buffer_resource memory; // one for each call
+    // Instead of new and std::make_unique. std::destroy_at would run the destructor; the end of
+    // `memory` frees everything.
+    node* const made = std::pmr::polymorphic_allocator<>(&memory).new_object<node>();
+    made->id = id;
+    return made->id;
+}
 "#
 );
 
@@ -188,42 +284,44 @@ private:
 );
 
 const WINK_OUT_ARENA: &str = text!(
-    ["mallard/arena.hpp" "mallard/winked.hpp" "string" "vector"]
+    ["@header@" "mallard/arena.hpp" "mallard/winked.hpp" "string"]
     for_the_trial!("arena<>")
-    of_memory!("" "arena<>")
+    of_memory!("arena<>")
+    "using parts_type = @type@;\n"
     r#"
 std::size_t @name@()
 {
     memory_type memory; // one for each call
 "#
     never_destroyed!()
-    r#"    mallard::winked<std::vector<text, from_memory<text>>> parts(memory);
-    parts->emplace_back("all that the call allocates is in the arena");
+    r#"    mallard::winked<parts_type> parts(memory);
+    parts->@add@"all that the call allocates is in the arena");
     return parts->size();
 }
 "#
 );
 
 const ARENA: &str = text!(
-    ["mallard/allocator.hpp" "mallard/arena.hpp" "string" "vector"]
+    ["@header@" "mallard/allocator.hpp" "mallard/arena.hpp" "string"]
     for_the_trial!("arena<>")
-    of_memory!("" "arena<>")
+    of_memory!("arena<>")
+    "using parts_type = @type@;\n"
     r#"
 std::size_t @name@()
 {
-    memory_type memory;                                 // one for each call
-    std::vector<text, from_memory<text>> parts(memory); // and each other container of the call
-    parts.emplace_back("all that the call allocates is in the arena");
+    memory_type memory;       // one for each call
+    parts_type parts(memory); // and each other container of the call
+    parts.@add@"all that the call allocates is in the arena");
     return parts.size();
 }
 "#
 );
 
 const WINK_OUT_MULTIPOOL_OVER_ARENA: &str = text!(
-    ["mallard/arena.hpp" "mallard/multipool.hpp" "mallard/winked.hpp" "map" "string"]
+    ["@header@" "mallard/arena.hpp" "mallard/multipool.hpp" "mallard/winked.hpp" "string"]
     for_the_trial!("multipool<>")
-    of_memory!("" "multipool<mallard::arena<>>")
-    "using state_type = " map_of_memory!() ";\n"
+    of_memory!("multipool<mallard::arena<>>")
+    "using state_type = @type@;\n"
     r#"
 std::size_t @name@()
 {
@@ -231,33 +329,77 @@ std::size_t @name@()
 "#
     never_destroyed!()
     r#"    mallard::winked<state_type> state(memory);
-    (*state)[1] = "freed blocks are used again while the call runs";
+    state->@add@"freed blocks are used again while the call runs");
     return state->size();
 }
 "#
 );
 
 const MULTIPOOL_OVER_ARENA: &str = text!(
-    ["mallard/allocator.hpp" "mallard/arena.hpp" "mallard/multipool.hpp" "map" "string"]
-    of_memory!("" "multipool<mallard::arena<>>")
-    "using state_type = " map_of_memory!() ";\n"
+    ["@header@" "mallard/allocator.hpp" "mallard/arena.hpp" "mallard/multipool.hpp" "string"]
+    of_memory!("multipool<mallard::arena<>>")
+    "using state_type = @type@;\n"
     r#"
 std::string @name@()
 {
     memory_type memory;       // one for each call
     state_type state(memory); // and each other container of the call
-    state[1] = "freed blocks are used again while the call runs";
-    return std::string(state[1]); // what outlives the call is copied to the heap
+    state.@add@"freed blocks are used again while the call runs");
+    return std::string(state.@first@); // what outlives the call is copied to the heap
 }
 "#
 );
 
 const MULTIPOOL: &str = text!(
-    ["mallard/allocator.hpp" "mallard/multipool.hpp" "map" "string" "string_view"]
-    structure!()
-    of_memory!("    " "multipool<>")
-    "\n    memory_type memory_; // before the containers that use it\n"
-    "    " map_of_memory!() " entries_{memory_};\n};\n"
+    ["@header@" "mallard/allocator.hpp" "mallard/multipool.hpp" "string" "string_view"]
+    of_memory!("multipool<>")
+    "using state_type = @type@;\n"
+    structure!("memory_type" "memory()")
+);
+
+const OBJECTS_IN_MULTIPOOL: &str = text!(
+    ["mallard/pmr.hpp" "memory_resource"]
+    object!()
+    r#"    object* @name@(long id) { return from_.new_object<object>(id, 0.0); }
+    void remove(object* gone) { from_.delete_object(gone); }
+
+private:
+    mallard::pmr::multipool memory_; // blocks of all sizes
+    std::pmr::polymorphic_allocator<> from_{&memory_};
+};
+"#
+);
+
+const WINK_OUT_OBJECTS_IN_ARENA: &str = text!(
+    ["mallard/arena.hpp"]
+    for_the_trial!("arena<>")
+    node!()
+    r#"
+long @name@(long id)
+{
+    mallard::arena<> memory; // one for each call
+    // Instead of new and std::make_unique. Never destroyed: the end of `memory` frees everything.
+    node& made = memory.make<node>();
+    made.id = id;
+    return made.id;
+}
+"#
+);
+
+const OBJECTS_IN_ARENA: &str = text!(
+    ["mallard/arena.hpp"]
+    for_the_trial!("arena<>")
+    node!()
+    r#"
+long @name@(long id)
+{
+    mallard::arena<> memory; // one for each call
+    // Instead of new and std::make_unique: the end of `memory` destroys the object.
+    node& made = memory.own<node>();
+    made.id = id;
+    return made.id;
+}
+"#
 );
 
 const OBJECT_POOL: &str = text!(

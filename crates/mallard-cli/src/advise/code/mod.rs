@@ -6,12 +6,14 @@
 
 mod c;
 mod cpp;
+mod made;
 mod rust;
 
 #[cfg(test)]
 mod tests;
 
 pub use c::Library;
+pub use made::Made;
 
 use serde::Serialize;
 
@@ -28,6 +30,8 @@ pub struct Place {
     pub library: Library,
     /// The language of the function.
     pub language: Language,
+    /// What most of its blocks are for. `None` if that is not known.
+    pub made: Option<Made>,
 }
 
 /// The texts of a card. `None` for a language without a text.
@@ -85,6 +89,7 @@ impl Place {
     /// fixed name.
     pub fn identifier(&self) -> String {
         let plain = self.function.replace("<…>", "");
+        let plain = plain.split('[').next().unwrap_or_default(); // without [abi:cxx11]
         let last = plain.rsplit("::").next().unwrap_or_default();
         let is_name = last.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -151,12 +156,12 @@ const RESERVED: [&str; 47] = [
 
 /// The texts of a rule for a place. A rule without a local allocator has no texts.
 pub fn of(rule: &str, place: &Place) -> Code {
-    let fill = |text: &&str| fill(text, place);
+    let fill = |text: String| fill(&text, place);
     Code {
-        cpp_pmr: cpp::pmr(rule).as_ref().map(fill),
-        cpp_mallard: cpp::mallard(rule).as_ref().map(fill),
-        c: c::mallard(rule, place.library).as_ref().map(fill),
-        rust: rust::mallard(rule).as_ref().map(fill),
+        cpp_pmr: cpp::pmr(rule, place.made).map(fill),
+        cpp_mallard: cpp::mallard(rule, place.made).map(fill),
+        c: c::mallard(rule, place.library).map(str::to_string).map(fill),
+        rust: rust::mallard(rule, place.made).map(fill),
     }
 }
 

@@ -3,7 +3,7 @@
 //! After a change of the texts, `MALLARD_WRITE=1 cargo test -p mallard-cli advise::code` writes the
 //! files.
 
-use super::{of, Language, Library, Place};
+use super::{of, Language, Library, Made, Place};
 use crate::advise::rules::RULES;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,18 @@ use std::path::{Path, PathBuf};
 fn place(function: &str, file: &str) -> Place {
     let (function, file) = (function.to_string(), Some(file.to_string()));
     Place { function, file, line: Some(40), ..Place::default() }
+}
+
+const MADE: [(&str, Made); 4] = [
+    ("vector", Made::Vector),
+    ("map", Made::Map),
+    ("hash_map", Made::HashMap),
+    ("objects", Made::Object),
+];
+
+/// A text, if it differs from all that are known.
+fn new(text: Option<String>, files: &BTreeMap<PathBuf, String>) -> Option<String> {
+    text.filter(|text| files.values().all(|known| known != text))
 }
 
 /// The files of the sample cards: their paths and texts.
@@ -36,6 +48,15 @@ fn files() -> BTreeMap<PathBuf, String> {
             files.extend(text.map(|text| (cpp.join(format!("{name}{what}.cpp")), text)));
         }
         files.extend(code.rust.map(|text| (rust.join(format!("{name}.rs")), text)));
+        for (what, made) in MADE {
+            let of = of(rule.id, &Place { made: Some(made), ..document.clone() });
+            for (kind, text) in [("_pmr", of.cpp_pmr), ("", of.cpp_mallard)] {
+                let path = cpp.join(format!("{name}_{what}{kind}.cpp"));
+                files.extend(new(text, &files).map(|text| (path, text)));
+            }
+            let path = rust.join(format!("{name}_{what}.rs"));
+            files.extend(new(of.rust, &files).map(|text| (path, text)));
+        }
     }
     files
 }
@@ -43,7 +64,7 @@ fn files() -> BTreeMap<PathBuf, String> {
 #[test]
 fn the_code_of_each_rule_is_in_a_file_that_is_compiled() {
     let files = files();
-    assert_eq!(files.len(), 6 * 4 + 2);
+    assert_eq!(files.len(), 6 * 4 + 2 + 30);
     for (path, text) in &files {
         if std::env::var_os("MALLARD_WRITE").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -90,6 +111,7 @@ fn a_name_that_a_function_cannot_have_is_replaced() {
     let names = [
         ("render_document", "render_document"),
         ("app::parser<…>::read", "read"),
+        ("line[abi:cxx11]", "line"),
         ("main", "this_part"),
         ("app::operator<<", "this_part"),
         ("app::run::{lambda}", "this_part"),

@@ -1,10 +1,11 @@
 //! Conditions of rules. A condition compares a figure of a region, a site, a candidate or the program
 //! with a limit.
 
+use crate::advise::code::Made;
 use crate::advise::evidence::{Candidate, Evidence, Site};
 use crate::output::units::{bytes, count, percent, plural};
 use crate::verdict::Verdict;
-use mallard_trace::names::short;
+use mallard_trace::names::{is_standard, short};
 use mallard_trace::regions::Region;
 use mallard_trace::replay::End;
 
@@ -55,8 +56,10 @@ pub enum Condition {
     VariationUpTo(f64),
     /// All blocks have one size.
     OneSize,
-    /// The blocks have different sizes.
-    SeveralSizes,
+    /// The blocks have different sizes, or are those of a container, which takes no pool of one size.
+    SeveralSizesOrContainer,
+    /// The blocks are not those of a container.
+    NoContainer,
     /// The site has at least this many blocks.
     Blocks(i64),
     /// At least this share of the blocks is freed while the program runs.
@@ -104,7 +107,6 @@ impl Condition {
             UtilisationBelow(limit) => of.utilisation < limit,
             VariationUpTo(bits) => of.variation_bits <= bits,
             OneSize => of.sizes == 1,
-            SeveralSizes => of.sizes > 1,
             Blocks(least) => of.blocks as i64 >= least,
             _ => false,
         }
@@ -119,7 +121,8 @@ impl Condition {
             UtilisationBelow(limit) => utilisation(of) < limit,
             VariationUpTo(bits) => figures.v.value.is_some_and(|v| v <= bits),
             OneSize => has_one_size(evidence, of),
-            SeveralSizes => !has_one_size(evidence, of),
+            SeveralSizesOrContainer => !has_one_size(evidence, of) || is_of_container(of),
+            NoContainer => !is_of_container(of),
             Blocks(least) => figures.allocs >= least,
             FreedFrom(share) => figures.frees as f64 >= share * allocs,
             NeverFreedFrom(share) => figures.live_allocs as f64 >= share * allocs,
@@ -288,6 +291,12 @@ fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a
         twin.function == of.function || is_namesake
     };
     evidence.regions.iter().filter(same).chain([of])
+}
+
+/// Whether the blocks of a site are those of a container. A function of the standard library that is not
+/// known counts as one: the program cannot change what it calls.
+fn is_of_container(of: &Site) -> bool {
+    of.made.map_or(is_standard(&of.function), Made::is_container)
 }
 
 /// Whether a mark has the name of a function: `f` and `ns::f` for `int ns::f<…>[abi:cxx11]`.

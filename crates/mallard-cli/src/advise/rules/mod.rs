@@ -103,7 +103,7 @@ pub struct Rule {
     pub strategy: usize,
     /// The conditions that must all hold.
     pub when: &'static [Condition],
-    /// The title of the card. `{function}` and `{allocator}` are replaced.
+    /// The title of the card. `{function}`, `{what}` and `{allocator}` are replaced.
     pub title: &'static str,
     /// Why the change may help, in a sentence.
     pub why: &'static str,
@@ -128,6 +128,10 @@ const LIFETIME: &str = "the allocator must be declared before the containers tha
                         end after them";
 const OTHER_MACHINES: &str = "another machine or input may show another saving: repeat the \
                               measurement where the program runs";
+
+const POOL_LIVES: &str =
+    "the measured pool lives as long as the program: one that each call makes \
+                          anew saves much less";
 
 /// All rules, in the order of the documentation.
 pub const RULES: [Rule; 12] = [
@@ -207,24 +211,35 @@ pub const RULES: [Rule; 12] = [
             Blocks(1000),
             FreedFrom(0.5),
             UtilisationBelow(0.5),
-            SeveralSizes,
+            SeveralSizesOrContainer,
             VariationUpTo(5.0),
         ],
-        title: "Give the structure that {function} fills a multipool of its own",
-        why: "Blocks of few sizes come and go while the structure lives: a multipool uses them \
-              again in a few instructions, and keeps them together.",
-        hazards: &[LIFETIME, ONE_THREAD, GROWS],
+        title: "Give {what} a multipool that outlives its calls",
+        why: "Blocks of few sizes come and go: a multipool uses them again in a few instructions, \
+              and keeps them together.",
+        hazards: &[POOL_LIVES, LIFETIME, ONE_THREAD, GROWS],
     },
     Rule {
         id: "object-pool",
         action: Action::Pool,
         about: About::Site,
         strategy: 7,
-        when: &[NoForeignFrees, Blocks(1000), FreedFrom(0.5), UtilisationBelow(0.5), OneSize],
-        title: "Give the objects that {function} makes an object pool",
+        when: &[
+            NoForeignFrees,
+            Blocks(1000),
+            FreedFrom(0.5),
+            UtilisationBelow(0.5),
+            OneSize,
+            NoContainer,
+        ],
+        title: "Give the objects that {function} makes an object pool that outlives its calls",
         why: "All blocks have one size and come and go: a pool of that size uses them again in a \
               few instructions.",
-        hazards: &["the pool must outlive its objects and the handles to them", ONE_THREAD],
+        hazards: &[
+            POOL_LIVES,
+            "the pool must outlive its objects and the handles to them",
+            ONE_THREAD,
+        ],
     },
     Rule {
         id: "malloc-switch",

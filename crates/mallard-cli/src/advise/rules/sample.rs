@@ -110,6 +110,7 @@ pub fn site(sizes: (i64, i64)) -> Site {
         },
         is_growing: false,
         passes_on: false,
+        made: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::condition::{Condition, Subject};
 use super::{plans, rule, sample, About, Rule, RULES};
+use crate::advise::code::Made;
 use crate::advise::evidence::{Evidence, Kind};
 use crate::verdict::Verdict;
 use mallard_trace::regions::Region;
@@ -53,7 +54,8 @@ fn fail(condition: Condition, rule: &Rule, evidence: &mut Evidence) {
                 UtilisationBelow(limit) => figures.u.value = Some(limit),
                 VariationUpTo(bits) => figures.v.value = Some(bits + 0.001),
                 OneSize => figures.size_min -= 1,
-                SeveralSizes => figures.size_min = figures.size_max,
+                SeveralSizesOrContainer => figures.size_min = figures.size_max,
+                NoContainer => site.made = Some(Made::HashMap),
                 Blocks(least) => figures.allocs = least - 1,
                 FreedFrom(share) => figures.frees = (share * allocs) as i64 - 1,
                 NeverFreedFrom(share) => figures.live_allocs = (share * allocs) as i64 - 1,
@@ -256,4 +258,21 @@ fn no_pool_is_proposed_for_a_function_that_allocates_for_its_callers() {
 #[test]
 fn nothing_is_proposed_for_a_program_without_regions_and_sites() {
     assert!(plans(&sample::program()).is_empty());
+}
+
+#[test]
+fn the_nodes_of_a_container_get_a_multipool_and_no_object_pool() {
+    let mut evidence = sample::structure((16, 16));
+    let rules = |evidence: &Evidence| plans(evidence)[0].rule;
+    for (made, expected) in [(None, "object-pool"), (Some(Made::Object), "object-pool")] {
+        evidence.sites[0].made = made;
+        assert_eq!(rules(&evidence), expected, "{made:?}");
+    }
+    for made in [Made::HashMap, Made::Map, Made::Vector, Made::Text] {
+        evidence.sites[0].made = Some(made);
+        assert_eq!(rules(&evidence), "multipool", "{made:?}");
+    }
+    evidence.sites[0].made = None;
+    evidence.sites[0].function = "std::some_container<int>::add(int)".to_string();
+    assert_eq!(rules(&evidence), "multipool");
 }

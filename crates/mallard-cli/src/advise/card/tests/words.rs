@@ -3,6 +3,7 @@
 use super::first;
 use crate::advise::card::answer::measured;
 use crate::advise::card::{cards, text, verdict};
+use crate::advise::code::Made;
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Owner};
 use crate::advise::rules::{sample, Action};
 use crate::verdict::Verdict;
@@ -286,4 +287,40 @@ fn in_c(mut evidence: Evidence) -> Evidence {
         of.stack = vec!["cache_put".to_string(), "main".to_string()];
     }
     evidence
+}
+
+#[test]
+fn a_pool_must_outlive_the_calls_and_a_container_has_nodes() {
+    let mut evidence = sample::structure((16, 16));
+    evidence.sites[0].made = Some(Made::HashMap);
+    evidence.candidates = sample::structure((16, 64)).candidates;
+    let card = first(&evidence);
+    let title = "Give the nodes of the container in cache::put a multipool that outlives its calls";
+    assert_eq!(card.title, title);
+    assert!(card.strategy_words.unwrap().contains("one for the program"));
+    assert!(card.hazards[0].contains("lives as long as the program"), "{:?}", card.hazards);
+    let code = card.code.cpp_mallard.unwrap();
+    assert!(
+        code.contains("unordered_map") && code.contains("    static memory_type all;"),
+        "{code}"
+    );
+}
+
+#[test]
+fn the_code_resembles_what_the_call_stacks_of_a_region_show() {
+    let mut evidence = sample::document();
+    let code = |evidence: &Evidence| first(evidence).code;
+    let mut add = |made, allocs| {
+        let mut site = sample::site((16, 64));
+        site.stack.insert(1, "render_document".to_string());
+        site.made = Some(made);
+        site.figures.allocs = allocs;
+        evidence.sites.push(site);
+        code(&evidence)
+    };
+    assert!(add(Made::Text, 100).cpp_mallard.unwrap().contains("std::vector<text"));
+    assert!(add(Made::HashMap, 10).cpp_mallard.unwrap().contains("std::unordered_map<int, text"));
+    assert!(add(Made::Object, 20).cpp_mallard.unwrap().contains("memory.make<node>()"));
+    evidence.regions[0].file = Some("render.rs".to_string());
+    assert!(code(&evidence).rust.unwrap().contains("use hashbrown::HashMap;"));
 }

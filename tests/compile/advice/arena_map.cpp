@@ -1,0 +1,20 @@
+// In render_document (render.cpp:40)
+#include <mallard/allocator.hpp>
+#include <mallard/arena.hpp>
+#include <map>
+#include <string>
+
+// For the trial: mallard::guarded<mallard::arena<>> of <mallard/debug/guarded.hpp>
+using memory_type = mallard::arena<>;
+template <class T>
+using from_memory = mallard::allocator<T, memory_type>;
+using text = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
+using parts_type = std::map<int, text, std::less<>, from_memory<std::pair<const int, text>>>;
+
+std::size_t render_document()
+{
+    memory_type memory;       // one for each call
+    parts_type parts(memory); // and each other container of the call
+    parts.try_emplace(1, "all that the call allocates is in the arena");
+    return parts.size();
+}

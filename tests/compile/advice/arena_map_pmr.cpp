@@ -1,0 +1,14 @@
+// In render_document (render.cpp:40)
+#include <map>
+#include <memory_resource>
+#include <string>
+
+using parts_type = std::pmr::map<int, std::pmr::string>;
+
+std::size_t render_document()
+{
+    std::pmr::monotonic_buffer_resource memory; // one for each call
+    parts_type parts(&memory);                  // and each other container of the call
+    parts.try_emplace(1, "all that the call allocates is in the arena");
+    return parts.size();
+}

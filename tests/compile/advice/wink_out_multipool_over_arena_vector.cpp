@@ -1,0 +1,22 @@
+// In render_document (render.cpp:40)
+#include <mallard/arena.hpp>
+#include <mallard/multipool.hpp>
+#include <mallard/winked.hpp>
+#include <string>
+#include <vector>
+
+// For the trial: mallard::guarded<mallard::multipool<>> of <mallard/debug/guarded.hpp>
+using memory_type = mallard::multipool<mallard::arena<>>;
+template <class T>
+using from_memory = mallard::allocator<T, memory_type>;
+using text = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
+using state_type = std::vector<text, from_memory<text>>;
+
+std::size_t render_document()
+{
+    memory_type memory; // one for each call
+    // Never destroyed: the end of `memory` frees everything. Does not compile if memory would leak.
+    mallard::winked<state_type> state(memory);
+    state->emplace_back("freed blocks are used again while the call runs");
+    return state->size();
+}
