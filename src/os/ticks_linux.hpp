@@ -37,6 +37,16 @@ inline std::uint64_t ticks() noexcept
     return __rdtsc();
 }
 
+/// Reads the time stamp counter between all earlier and all later instructions. So a call that
+/// begins now takes its time after the reading, not during it.
+inline std::uint64_t ticks_before() noexcept
+{
+    _mm_lfence();
+    std::uint64_t const now = __rdtsc();
+    _mm_lfence();
+    return now;
+}
+
 /// Reads the time stamp counter after all earlier loads are done, such as the loads of a call that
 /// has returned.
 inline std::uint64_t ticks_after() noexcept
@@ -52,6 +62,10 @@ inline bool has_constant_ticks() noexcept
     return false;
 }
 inline std::uint64_t ticks() noexcept
+{
+    return monotonic_ns();
+}
+inline std::uint64_t ticks_before() noexcept
 {
     return monotonic_ns();
 }

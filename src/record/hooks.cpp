@@ -41,7 +41,7 @@ template <class Real>
     std::uint64_t const end = ticks_after();
     if (is_wanted(*t, block, bytes))
         append(*t, end, block, mallard_trace_pack(bytes, align_log2, op, 0) | from,
-               begin == 0 ? 0 : end - begin, this_frame());
+               duration(begin, end), this_frame());
     leave(*t);
     return block;
 }
@@ -118,11 +118,11 @@ template <class Real>
     bool const is_cancelled = has_failed && was_known && the.samples;
     if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes)) {
         auto const what = mallard_trace_pack(bytes, 0, mallard_trace_realloc_to, 0);
-        std::uint64_t const duration = begin == 0 ? 0 : end - begin;
+        std::uint64_t const took = duration(begin, end);
         if (was_known && t->stack.depth != 0) [[likely]]
-            append_with_last_stack(*t, end, moved, what, duration);
+            append_with_last_stack(*t, end, moved, what, took);
         else
-            append(*t, end, moved, what, duration, this_frame());
+            append(*t, end, moved, what, took, this_frame());
     }
     leave(*t);
     return moved;

@@ -197,7 +197,7 @@ struct the_operator {
                         *t, end, block,
                         mallard_trace_pack(bytes, align_log2_of(more...), mallard_trace_malloc, 0) |
                             from,
-                        begin == 0 ? 0 : end - begin, this_frame());
+                        duration(begin, end), this_frame());
                 leave(*t);
             }
         }

@@ -106,6 +106,7 @@ void read_settings(ring_header& ring) noexcept
                                                     : os::stack_mode::unwound;
     the.follows_fork = (ring.follow & ring_follow_fork) != 0;
     the.reads_counter = ring.clock == mallard_trace_clock_tsc;
+    the.clock_ticks = ring.clock_ticks;
 }
 
 void begin_process(const char* how, std::uint32_t before) noexcept

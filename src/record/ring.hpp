@@ -12,7 +12,8 @@
 // thread waits for another, and the records of a killed program can be read.
 //
 // Who writes what:
-//   - the command writes the fields up to `recording`, and `clock`, before the program starts;
+//   - the command writes the fields up to `recording`, `clock` and `clock_ticks`, before the
+//   program starts;
 //     later only `recording`;
 //   - the thread that popped a segment writes the segment's fields and records, until it seals the
 //     segment;
@@ -30,7 +31,7 @@
 
 namespace mallard::record {
 
-constexpr std::uint32_t ring_version = 2;
+constexpr std::uint32_t ring_version = 3;
 constexpr std::size_t segment_bytes = 16384; // 512 records
 constexpr std::size_t segment_records = segment_bytes / 32;
 constexpr std::size_t segment_table_offset = 4096;
@@ -77,7 +78,7 @@ struct ring_header {
     std::atomic<std::uint64_t> lost_nested; ///< events of signal handlers that interrupted a write
     std::atomic<std::uint64_t> waits;       ///< times that a thread waited for a segment
     std::uint32_t clock;                    ///< enum mallard_trace_clock; the command sets it
-    std::uint32_t reserved;                 ///< 0
+    std::uint32_t clock_ticks;              ///< two readings of the clock; taken from each duration
     std::atomic<std::uint32_t> processes;   ///< number of the last process; the first is 1
     std::atomic<std::uint32_t> threads;     ///< number of the last thread; the first is 1
     std::atomic<std::uint32_t> attached;    ///< 1: a recorder has mapped the ring

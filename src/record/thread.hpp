@@ -32,7 +32,8 @@ struct settings {
     bool has_free_stacks = false;
     bool follows_fork = false;
     os::stack_mode mode = os::stack_mode::unwound;
-    bool reads_counter = false; ///< ticks are those of the processor's time stamp counter
+    bool reads_counter = false;    ///< ticks are those of the processor's time stamp counter
+    std::uint32_t clock_ticks = 0; ///< what two readings of the clock add to a duration
 };
 extern constinit settings the;
 
@@ -126,6 +127,10 @@ void append_mark(thread_state& t, unsigned op, const char* name, std::size_t byt
 {
     return the.reads_counter ? os::ticks() : os::monotonic_ns();
 }
+[[gnu::always_inline]] inline std::uint64_t ticks_before() noexcept
+{
+    return the.reads_counter ? os::ticks_before() : os::monotonic_ns();
+}
 [[gnu::always_inline]] inline std::uint64_t ticks_after() noexcept
 {
     return the.reads_counter ? os::ticks_after() : os::monotonic_ns();
@@ -134,13 +139,24 @@ void append_mark(thread_state& t, unsigned op, const char* name, std::size_t byt
 /// Counts a call, and returns the time if the call is one of those that are timed; otherwise 0.
 [[gnu::always_inline]] inline std::uint64_t begin_of_call(thread_state& t) noexcept
 {
-    return (++t.calls & the.time_mask) == 0 ? ticks() : 0;
+    return (++t.calls & the.time_mask) == 0 ? ticks_before() : 0;
 }
 
 /// What `begin_of_call` would return now. Does not count the call.
 [[gnu::always_inline]] inline std::uint64_t begin_of_next_call(thread_state const& t) noexcept
 {
-    return ((t.calls + 1) & the.time_mask) == 0 ? ticks() : 0;
+    return ((t.calls + 1) & the.time_mask) == 0 ? ticks_before() : 0;
+}
+
+/// The duration of a call, without the readings of the clock. 0: `begin` is 0, so the call is not
+/// timed. A timed call takes at least a tick.
+[[gnu::always_inline]] inline std::uint64_t duration(std::uint64_t begin,
+                                                     std::uint64_t end) noexcept
+{
+    if (begin == 0) [[likely]]
+        return 0;
+    std::uint64_t const took = end - begin;
+    return took > the.clock_ticks ? took - the.clock_ticks : 1;
 }
 
 /// Counts a free, and returns whether it is one of those that are timed.
@@ -157,11 +173,11 @@ template <class Real>
 [[gnu::cold, gnu::noinline]] void time_free(Real real) noexcept
 {
     constexpr std::uint64_t ticks_max = 1 << 21;
-    std::uint64_t const begin = ticks();
+    std::uint64_t const begin = ticks_before();
     real();
     if (this_process.number.load(std::memory_order_relaxed) == 0)
         return;
-    std::uint64_t const took = ticks_after() - begin;
+    std::uint64_t const took = duration(begin, ticks_after());
     the.ring->free_ticks.fetch_add(std::min(took, ticks_max), std::memory_order_relaxed);
     the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);
 }

@@ -172,6 +172,14 @@ class Recorder(unittest.TestCase):
         # Of the frees, four in five are such calls of delete, and two or three are timed.
         self.assertGreaterEqual(recording.ring.free_ticks, 1_000_000)
 
+    def test_the_time_of_a_call_is_less_that_of_the_clock(self):
+        # Such a call takes a millisecond or more.
+        slow = self.news("own_operators", 4321, 128, clock=ring.clock_monotonic, clock_ticks=500_000)
+        self.assertLess(min(e.dur for e in slow.of("malloc") if e.size == 4321), 1_000_000)
+        none = self.news("malloc_operators", 48, 3200, clock_ticks=1 << 31)
+        self.assertEqual({e.dur for e in none.of("malloc")}, {1})
+        self.assertEqual(none.ring.free_ticks, none.ring.timed_frees)
+
     def test_a_child_may_return_from_an_operator_of_another_allocator(self):
         for follow in (0, ring.follow_fork):
             recording = self.news("own_operators", 70007, 70, follow=follow)

@@ -58,7 +58,8 @@ class Ring:
     """The shared memory. The functions of this class do the same as the command."""
 
     def __init__(self, segments=1024, on_full=0, stacks=no_stacks, free_stacks=1, follow=0, sample=0,
-                 time_calls=1, recording=1, clock=None):
+                 time_calls=1, recording=1, clock=None,
+                 clock_ticks=0):
         self.segments = segments
         self.data_offset = table_offset + (segments * 64 + 4095) // 4096 * 4096
         size = self.data_offset + segments * segment_bytes
@@ -67,12 +68,13 @@ class Ring:
         self.memory = mmap.mmap(self.file, size)
         self.words = memoryview(self.memory).cast("I")
         self.longs = memoryview(self.memory).cast("Q")
-        header = struct.pack("<8sIIQIIIIQII", b"\x89MRING\r\n", 2, segments, self.data_offset,
+        header = struct.pack("<8sIIQIIIIQII", b"\x89MRING\r\n", 3, segments, self.data_offset,
                              on_full, stacks, free_stacks, follow, sample, time_calls, recording)
         self.memory[:len(header)] = header
         if clock is None:
             clock = clock_tsc if has_constant_tsc() else clock_monotonic
         self.words[152 // 4] = clock
+        self.words[156 // 4] = clock_ticks
         # Python has no atomic compare-exchange, so the library `helper` makes it at this address.
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         for segment in reversed(range(segments)):

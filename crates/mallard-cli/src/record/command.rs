@@ -272,6 +272,7 @@ impl Command {
             sample_bytes: self.sample,
             time_calls: 16,
             clock: ticks::best(),
+            clock_ticks: ticks::of_reading(ticks::best()),
             recording: self.window.as_ref().is_none_or(|window| window.start.is_zero()),
         }
     }

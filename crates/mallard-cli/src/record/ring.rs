@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: [u8; 8] = *b"\x89MRING\r\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes of the records of one segment.
 pub const SEGMENT_BYTES: usize = 16384;
 const RECORD_BYTES: usize = 32;
@@ -48,6 +48,8 @@ pub struct Options {
     pub time_calls: u32,
     /// The clock of the stream: mallard_trace::format::clock.
     pub clock: u32,
+    /// What two readings of the clock add to the duration of a call: `ticks::of_reading`.
+    pub clock_ticks: u32,
     /// Whether events are recorded from the start.
     pub recording: bool,
 }
@@ -72,7 +74,7 @@ struct Header {
     lost_nested: AtomicU64,
     waits: AtomicU64,
     clock: u32,
-    reserved: u32,
+    clock_ticks: u32,
     processes: AtomicU32,
     threads: AtomicU32,
     attached: AtomicU32,
@@ -177,7 +179,7 @@ impl Ring {
                 lost_nested: AtomicU64::new(0),
                 waits: AtomicU64::new(0),
                 clock: options.clock,
-                reserved: 0,
+                clock_ticks: options.clock_ticks,
                 processes: AtomicU32::new(0),
                 threads: AtomicU32::new(0),
                 attached: AtomicU32::new(0),
@@ -412,6 +414,7 @@ mod tests {
         sample_bytes: 0,
         time_calls: 1,
         clock: 1,
+        clock_ticks: 0,
         recording: true,
     };
 
