@@ -210,7 +210,7 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
         assert!(advice[key].is_number(), "{key}: {advice}");
     }
     // The calls of a program that does little but allocate are slower while they are recorded.
-    for key in ["share", "calls", "faults", "teardown", "unknown"] {
+    for key in ["share", "calls", "replayed", "faults", "teardown", "unknown"] {
         assert!(advice["bound"].get(key).is_some(), "{key}: {advice}");
     }
     for key in ["cards", "matrix", "regions", "undecided", "notes", "validity"] {

@@ -153,6 +153,10 @@ pub struct Bound {
     pub share: Option<f64>,
     /// Calls of malloc's family.
     pub calls: Option<f64>,
+    /// All calls in a replay under the program's own malloc, page faults included. A replay makes one
+    /// call after the other, so it times the calls better than the recorder, but it is no limit: the
+    /// program may find less of their memory in the caches.
+    pub replayed: Option<f64>,
     /// The page faults that blocks can have caused: an upper limit.
     pub faults: Option<f64>,
     /// Why the shares are unknown. `None` if they are known, or if the trace is not of a kind that tells

@@ -219,6 +219,7 @@ pub fn bound(manifest: &Manifest, evidence: &Evidence, measured: Option<f64>) ->
     Bound {
         share: Some(all.min(1.0)),
         calls: Some(shares.calls),
+        replayed: None,
         faults: Some(shares.faults),
         teardown,
         unknown: None,

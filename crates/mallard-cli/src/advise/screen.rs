@@ -36,7 +36,7 @@ pub fn why_not(evidence: &Evidence, region: Option<usize>) -> Option<String> {
     };
     (most < evidence.min_gain).then(|| {
         format!(
-            "{what} take {} of the CPU time, so it cannot save more, locality aside",
+            "{what} take at most {} of the CPU time, so it cannot save more, locality aside",
             percent(most)
         )
     })

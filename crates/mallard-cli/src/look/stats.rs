@@ -197,10 +197,10 @@ fn of_free(manifest: &Manifest) -> String {
     ns.map_or(String::new(), |ns| format!(", a free {}", time(ns)))
 }
 
-/// The share of the CPU time that calls take, as `mallard advise` estimates it.
+/// The share of the CPU time that calls take at most, as `mallard advise` estimates it.
 fn of_cpu(manifest: &Manifest) -> String {
     match shares(manifest, None) {
-        Ok(shares) => format!("; with frees about {} of the CPU time", percent(shares.calls)),
+        Ok(shares) => format!("; with frees at most {} of the CPU time", percent(shares.calls)),
         Err(_) if part(manifest).is_some() => String::new(),
         Err(why) => why.map_or(String::new(), |why| {
             format!("; their share of the CPU time is unknown: {why}")

@@ -30,16 +30,17 @@ const TIMED_LEAST: i64 = 64;
 const UNTIMED: &str =
     "too few calls were timed: an older mallard recorded them, or their threads make only a few each";
 
-/// The shares of the CPU time that malloc's family and page faults take, together at most 1.
+/// The shares of the CPU time that malloc's family and page faults take at most, together at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// Calls of malloc's family.
+    /// Calls of malloc's family. The recorder times each call alone; in the program, the processor does
+    /// other work during the call. So the calls cost the program less, in loops of cheap calls half as much.
     pub calls: f64,
     /// Page faults.
     pub faults: f64,
 }
 
-/// The share of the CPU time that calls of malloc's family and page faults take. No allocator can save
+/// The share of the CPU time that calls of malloc's family and page faults take at most. No allocator can save
 /// more, apart from locality. `None` for a sampled trace, a trace of a part of the run, or a trace
 /// without the notes of `mallard record`.
 pub fn bound(manifest: &Manifest) -> Option<f64> {

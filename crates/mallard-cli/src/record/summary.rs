@@ -249,8 +249,8 @@ impl Summary<'_> {
         }
         if let Some(bound) = bound(manifest) {
             text += &format!(
-                "  malloc, free and page faults took {} of the rest: no allocator can save more, \
-                 locality aside\n",
+                "  malloc, free and page faults took at most {} of the rest: no allocator can save \
+                 more, locality aside\n",
                 percent(bound)
             );
         } else if let Some(why) = unknown(manifest) {

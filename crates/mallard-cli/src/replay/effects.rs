@@ -138,6 +138,8 @@ pub struct Effects {
     pub alive: Vec<usize>,
     /// The CPU time of the program. Savings are shares of this time.
     pub program_ns: f64,
+    /// The CPU time of a play of all calls under the base, page faults included; at least 1.
+    pub calls_ns: f64,
 }
 
 /// Judges the best candidates by their fresh plays alone.
@@ -221,5 +223,6 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
         memory_at_end: blocks(&|f| f.end_rss, 0.0, false),
         alive,
         program_ns,
+        calls_ns: calls,
     }
 }

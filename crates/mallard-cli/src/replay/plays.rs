@@ -71,6 +71,9 @@ pub struct Outcome {
     pub played: Vec<Result<Played, String>>,
     /// The difference between two plays of the base.
     pub control: Judgement,
+    /// The share of the program's CPU time that a play of all calls under the base takes, page faults
+    /// included. `None` if it is too small to be measured.
+    pub calls: Option<f64>,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
     /// Notes for the reader.
@@ -251,6 +254,7 @@ fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f6
     Outcome {
         played: chosen.candidates.iter().enumerate().map(played).collect(),
         control: cpu.control,
+        calls: (effects.calls_ns > 1.0).then(|| effects.calls_ns / effects.program_ns),
         interrupted: measured.interrupted,
         notes,
     }

@@ -129,8 +129,8 @@ pub fn limit(gathered: &Gathered) -> String {
     };
     match bound(manifest) {
         Some(share) => format!(
-            "Malloc, free and page faults took {} of the CPU time: no allocator can save more, \
-             locality aside.",
+            "Malloc, free and page faults took at most {} of the CPU time: no allocator can save \
+             more, locality aside.",
             percent(share)
         ),
         None => unknown(manifest).map_or(String::new(), of_why),

@@ -118,7 +118,7 @@ fn mallocs(report: &Report) -> String {
 fn bound(report: &Report) -> String {
     match report.bound {
         Some(share) => format!(
-            " A recording says that malloc, free and page faults take {} of its CPU time: no malloc can save more, locality aside.",
+            " A recording says that malloc, free and page faults take at most {} of its CPU time: no malloc can save more, locality aside.",
             percent(share)
         ),
         None => String::new(),

@@ -22,7 +22,7 @@ def convert():
         "memory": {"before_bytes": 412 << 20, "after_bytes": 430 << 20, "saving": -0.0437, "low": -0.05, "high": -0.03, "verdict": "loss"},
         "title": "Give each call of render_document an arena, and drop its memory at once",
         "sentence": "With an allocator of its own for each call of render_document, words would need 18 to 34 % less CPU time.",
-        "evidence": ["all 120,000 blocks of a call are freed before the call returns", "the calls of render_document take 24 % of the CPU time"],
+        "evidence": ["all 120,000 blocks of a call are freed before the call returns", "the calls of render_document take at most 24 % of the CPU time"],
         "hazards": ["that no block outlives its call was observed, not proven: another input may keep one"],
         "why_not": ["AS3 saves 19 % (17 to 21 %)", "mimalloc saves 12 % (11 to 13 %) and changes no code"],
         "destructors_skipped": 120_000, "freed_by": ["Node::~Node"], "code": CODE,
@@ -52,7 +52,7 @@ def matrix(rng):
     measured += [row("mimalloc", "malloc", 0.12, -0.08, measured_by="try", predicted={"low": 0.08, "high": 0.16}),
                  row("jemalloc", "malloc", 0.05, 0.04), row("tcmalloc", "malloc", 0.09, -0.3),
                  row("glibc:arenas=1", "variable", -0.01, 0.06), row("glibc:trim=1GiB", "variable", 0.004, -0.01)]
-    dropped = [{"name": "AS4", "label": f"AS4 in {name}", "kind": "strategy", "region": name, "dropped": "calls, pages and frees at its end take 1.3 % of the CPU time"}
+    dropped = [{"name": "AS4", "label": f"AS4 in {name}", "kind": "strategy", "region": name, "dropped": "calls, pages and frees at its end take at most 1.3 % of the CPU time"}
                for name in ("load_page", "merge_table")]
     dropped += [{"name": f"AS{n}", "label": f"AS{n} in render_document", "kind": "strategy", "region": "render_document",
                  "dropped": f"makes the calls of AS{n - 2}, through a virtual interface"} for n in (5, 6, 9, 13, 14)]

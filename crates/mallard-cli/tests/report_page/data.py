@@ -217,7 +217,7 @@ def report(count=400, threads=6, depth=24, seed=7):
             "At most 412 MiB were in use at once, after 2.1 s; `parse_unit` held 31 % of that.",
             "61 % of the blocks were freed before their thread allocated another.",
             "2 % of the blocks were never freed: 11 MiB, mostly from `intern_word`."],
-        "bound": "malloc, free and page faults took 6.1 % of the CPU: no allocator can save more, locality aside.",
+        "bound": "malloc, free and page faults took at most 6.1 % of the CPU: no allocator can save more, locality aside.",
         "totals": {"events": total["count"] + total["frees"] + total["reallocs"], "allocs": total["count"], "bytes": total["bytes"],
                    "frees": total["frees"], "reallocs": total["reallocs"], "peak_bytes": total["peak"], "peak_t": RUN_NS // 2,
                    "live_bytes": total["never"], "live_allocs": total["count"] - total["frees"], "peak_rss": int(total["peak"] * 1.4)},

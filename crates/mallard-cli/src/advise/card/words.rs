@@ -149,7 +149,7 @@ fn together(of: &Candidate) -> Option<String> {
 fn weight(evidence: &Evidence, of: &Region) -> String {
     let time = match evidence.program.cpu_ns {
         Some(cpu) if cpu > 0.0 && evidence.bound.unknown.is_none() => format!(
-            "its calls take {}{} of the CPU time (D); ",
+            "its calls take at most {}{} of the CPU time (D); ",
             evidence.program.about(),
             percent((of.call_ns / cpu).min(1.0))
         ),
@@ -190,10 +190,16 @@ pub fn bounds(evidence: &Evidence) -> Vec<String> {
     let mut all = Vec::new();
     if let (Some(calls), Some(faults)) = (bound.calls, bound.faults) {
         all.push(format!(
-            "malloc and free take {}{} of the CPU time, and page faults at most {}",
+            "malloc and free take at most {}{} of the CPU time, and page faults {}",
             evidence.program.about(),
             percent(calls),
             percent(faults)
+        ));
+    }
+    if let Some(share) = bound.replayed {
+        let share = percent(share);
+        all.push(format!(
+            "a replay of all calls, page faults included, takes {share} of the CPU time"
         ));
     }
     if let Some(why) = &bound.unknown {

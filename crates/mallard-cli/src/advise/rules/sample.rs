@@ -34,6 +34,7 @@ pub fn program() -> Evidence {
         bound: Bound {
             share: Some(0.4),
             calls: Some(0.3),
+            replayed: None,
             faults: Some(0.1),
             teardown: Some(0.02),
             unknown: None,
