@@ -1,6 +1,6 @@
 //! The result of a replay as JSON.
 
-use super::report::{predicted, Report, Row};
+use super::report::{Report, Row};
 use crate::turns::subject::Figures;
 use serde_json::{json, Value};
 
@@ -47,8 +47,7 @@ impl Report<'_> {
         object["fresh"] = json!(self.fresh(candidate));
         object["memory"] = json!(row.judged.as_ref().map(|(_, memory, _)| memory));
         object["parts"] = json!(row.judged.as_ref().map(|(.., parts)| parts));
-        let predicted =
-            row.judged.as_ref().and_then(|(cpu, ..)| predicted(cpu, self.program.cpu_range));
+        let predicted = self.predicted(row);
         object["predicted"] = json!(predicted.map(|(low, high)| json!({"low": low, "high": high})));
         object["virtual_calls"] = json!(candidate.virtual_calls);
         object["virtual_call_ns"] =

@@ -233,7 +233,7 @@ fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f6
             (measured.median(0, figure) as u64, measured.median(column, figure) as u64)
         };
         Ok(Played {
-            expected: predicted(&judgement, program.cpu_range),
+            expected: predicted(&judgement, program.cpu_range, effects.hidden[candidate.stream]),
             cpu: judgement,
             allocator: parts.allocator.candidates[place].clone(),
             pages: parts.pages.candidates[place].clone(),

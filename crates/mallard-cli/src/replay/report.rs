@@ -116,6 +116,12 @@ impl<'a> Report<'a> {
         notes
     }
 
+    /// The interval in which the saving of the program is expected.
+    pub(super) fn predicted(&self, row: &Row) -> Option<(f64, f64)> {
+        let hidden = self.effects.hidden[row.candidate.stream];
+        predicted(row.judged.as_ref()?.0, self.program.cpu_range, hidden)
+    }
+
     /// The result of the fresh plays of a candidate.
     pub(super) fn fresh(&self, candidate: &Candidate) -> Option<&Fresh> {
         let is_it = |&i: &usize| std::ptr::eq(&self.chosen.candidates[i], candidate);
@@ -252,9 +258,7 @@ impl<'a> Report<'a> {
             Some(Part::Saves(of)) => percent(of.saving),
             _ => String::new(),
         };
-        let expected = row
-            .and_then(|row| row.judged.as_ref())
-            .and_then(|(cpu, ..)| predicted(cpu, self.program.cpu_range));
+        let expected = row.and_then(|row| self.predicted(row));
         let expected = expected.map_or(String::new(), |(low, high)| {
             format!("{} to {}", percent(low).replace(" %", ""), percent(high))
         });
@@ -286,8 +290,8 @@ pub fn likely(saving: f64) -> f64 {
 }
 
 /// The least and the largest saving expected in the program itself, locality included. `range` is
-/// `Program::cpu_range`. `None` if the replay has no figure.
-pub fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {
+/// `Program::cpu_range`, and `hidden` is of `Effects::hidden`. `None` if the replay has no figure.
+pub fn predicted(cpu: &Judgement, range: (f64, f64), hidden: f64) -> Option<(f64, f64)> {
     let (low, high) = (cpu.low, cpu.high);
     if !(low.is_finite() && high.is_finite()) {
         return None;
@@ -302,6 +306,9 @@ pub fn predicted(cpu: &Judgement, range: (f64, f64)) -> Option<(f64, f64)> {
     let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))
     });
+    // What is hidden is neither saved nor lost.
+    let least = least.min((least - hidden).max(0.0));
+    let most = most.max((most + hidden).min(0.0));
     // No program saves more CPU time than it takes.
     Some(((least - LOCALITY).min(1.0), (most + LOCALITY).min(1.0)))
 }
@@ -317,16 +324,27 @@ mod tests {
 
     #[test]
     fn a_prediction_allows_for_locality() {
-        let (low, high) = predicted(&judgement(0.04, 0.06), (1.0, 1.0)).unwrap();
+        let (low, high) = predicted(&judgement(0.04, 0.06), (1.0, 1.0), 0.0).unwrap();
         assert!(
             (low - (0.04 / 1.1 - 0.01)).abs() < 1e-9 && (high - (0.06 / 0.4 + 0.01)).abs() < 1e-9
         );
-        let (low, high) = predicted(&judgement(-0.02, 0.01), (1.0, 1.0)).unwrap();
+        let (low, high) = predicted(&judgement(-0.02, 0.01), (1.0, 1.0), 0.0).unwrap();
         assert!((low - (-0.06)).abs() < 1e-9 && (high - 0.035).abs() < 1e-9);
-        let (low, high) = predicted(&judgement(0.04, 0.06), (0.5, 2.0)).unwrap();
+        let (low, high) = predicted(&judgement(0.04, 0.06), (0.5, 2.0), 0.0).unwrap();
         assert!(
             (low - (0.02 / 1.1 - 0.01)).abs() < 1e-9 && (high - (0.12 / 0.4 + 0.01)).abs() < 1e-9
         );
-        assert_eq!(predicted(&judgement(f64::NAN, 1.0), (1.0, 1.0)), None);
+        assert_eq!(predicted(&judgement(f64::NAN, 1.0), (1.0, 1.0), 0.0), None);
+    }
+    #[test]
+    fn a_prediction_allows_for_calls_beside_other_work() {
+        let of = |low, high, hidden| predicted(&judgement(low, high), (1.0, 1.0), hidden).unwrap();
+        let near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-9;
+        // Only the end near 0 changes, and it does not pass 0.
+        assert!(near(of(0.11, 0.2, 0.04), (0.1 - 0.04 - 0.01, 0.2 / 0.4 + 0.01)));
+        assert!(near(of(0.11, 0.2, 0.5), (-0.01, 0.2 / 0.4 + 0.01)));
+        assert!(near(of(-0.2, -0.11, 0.04), (-0.5 - 0.01, -0.1 + 0.04 + 0.01)));
+        assert!(near(of(-0.2, -0.11, 0.5), (-0.5 - 0.01, 0.01)));
+        assert!(near(of(-0.1, 0.1, 0.5), (-0.26, 0.26)));
     }
 }
