@@ -64,6 +64,8 @@ pub struct Outcome {
     pub lost_written: u64,
     /// How often a thread waited because the ring was full.
     pub waits: u64,
+    /// Pages of the ring that the program has filled.
+    pub ring_pages: u64,
     /// Mean ticks that recording cost the program for each event; 0 if unknown.
     pub ticks_per_event: f64,
     /// Mean ticks of a free; 0 if unknown.
@@ -342,6 +344,7 @@ impl Session {
             refused: self.ring.refused(),
             lost_written: self.lost_written,
             waits: self.ring.waits(),
+            ring_pages: self.ring.filled_pages(),
             ticks_per_event: mean(self.ring.own_ticks()),
             ticks_per_free: mean(self.ring.free_ticks()),
             write_error: self.write_error,

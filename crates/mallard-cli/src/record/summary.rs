@@ -194,6 +194,7 @@ impl Summary<'_> {
             "recording_ns_per_event": self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64,
             "ns_per_free": self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64,
             "waits": self.outcome.waits,
+            "ring_pages": self.outcome.ring_pages,
             "host": text(host.map(|h| h.nodename())),
             "kernel": text(host.map(|h| h.release())),
             "cpu": model,
