@@ -173,14 +173,18 @@ pub fn confirm(
 /// without them.
 const HIDDEN_NS: f64 = 10.0;
 
-/// What the calls that a stream changes may hide: those of the blocks of its plan, or all.
-fn hidden_ns(stream: &Stream) -> f64 {
+/// The time that the calls of some blocks may hide beside `rest`, the program's own work. All in ns.
+fn hidden_ns(blocks: u64, rest: f64) -> f64 {
+    (blocks as f64 * HIDDEN_NS).min(rest)
+}
+
+/// The blocks that a stream is about: those of its plan, or all.
+fn blocks_of(stream: &Stream) -> u64 {
     let compiled = &stream.compiled;
-    let blocks = match compiled.rules.is_empty() {
+    match compiled.rules.is_empty() {
         true => compiled.calls / 2,
         false => compiled.rules.iter().map(|rule| rule.blocks).sum(),
-    };
-    blocks as f64 * HIDDEN_NS
+    }
 }
 
 /// Computes the effects of each candidate from its plays.
@@ -244,6 +248,22 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
         alive,
         program_ns,
         calls_ns: calls,
-        hidden: chosen.streams.iter().map(|stream| hidden_ns(stream) / program_ns).collect(),
+        hidden: chosen
+            .streams
+            .iter()
+            .map(|of| hidden_ns(blocks_of(of), rest) / program_ns)
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_hide_only_beside_work_of_the_program() {
+        assert_eq!(hidden_ns(1000, 1e6), 1e4);
+        assert_eq!(hidden_ns(1000, 300.0), 300.0);
+        assert_eq!(hidden_ns(1000, 0.0), 0.0);
     }
 }
