@@ -112,8 +112,8 @@ fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
     let verify = ["verify", "--trace", "a", "--before", "true 1", "--after", "true 2"];
     let verify = [&verify[..], &["--budget", "2s"]].concat();
     folder.mallard(&verify).refuses(3, "has no card 1");
-    let advice = json!({"version": 1, "cards": [{"title": "An arena"}, {"title": "A pool"}]});
-    fs::write(trace.folder().join("advice.json"), advice.to_string()).unwrap();
+    let decided = json!({"version": 1, "cards": [{"title": "An arena"}, {"title": "A pool"}]});
+    fs::write(trace.folder().join("advice.json"), decided.to_string()).unwrap();
     folder.mallard(&[&verify[..], &["--card", "3"]].concat()).refuses(3, "has no card 3");
     assert_eq!(object(&folder)["advice"]["verified"], Value::Null);
     let ran = folder.mallard(&verify); // on a busy machine, one of two equal programs may have a loss
@@ -122,6 +122,12 @@ fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
     assert_eq!((&verified["card"], &verified["after"]), (&json!("An arena"), &json!("true 2")));
     assert!(verified["cpu"]["verdict"].is_string() && verified["runs"].is_u64(), "{verified}");
     assert!(verified["peak_rss_bytes"][1].is_number(), "{verified}");
+    // Undecided advice predicts nothing, not even that nothing can be saved.
+    let advice = json!({"version": 1, "cards": [{"title": "Not decided", "action": "undecided"}]});
+    fs::write(trace.folder().join("advice.json"), advice.to_string()).unwrap();
+    let ran = folder.mallard(&verify);
+    assert!(ran.out().contains("note: the advice is not decided, and predicts"), "{}", ran.out());
+    fs::write(trace.folder().join("advice.json"), decided.to_string()).unwrap();
     // A damaged result does not hide the advice.
     fs::write(trace.folder().join("verified.json"), "{").unwrap();
     let advice = &object(&folder)["advice"];

@@ -18,6 +18,8 @@ pub struct Advised {
     /// The number of the card that AFTER follows, counted from 1.
     number: usize,
     title: String,
+    /// Whether the card proposes a change or says to change nothing. If not, the advice is undecided.
+    is_decided: bool,
     /// The least and the largest share of the CPU time that the change probably saves. `None` if the card
     /// predicts no saving.
     predicted: Option<(f64, f64)>,
@@ -37,13 +39,17 @@ impl Advised {
         };
         let share = |end: &str| of["saving"]["expected"][end].as_f64();
         let predicted = share("low").zip(share("high"));
-        Ok(Advised { folder, number: card, title, predicted })
+        let is_decided = of["action"] != "undecided";
+        Ok(Advised { folder, number: card, title, is_decided, predicted })
     }
 
     /// The prediction, and whether the measured saving is in the predicted interval, in a sentence. `cpu` is
     /// the CPU time as the JSON object of the comparison has it.
     pub fn beside(&self, cpu: &Value) -> String {
         let card = format!("card {} of the advice", self.number);
+        if !self.is_decided {
+            return "the advice is not decided, and predicts nothing".to_string();
+        }
         let Some((low, high)) = self.predicted else { return format!("{card} predicts no saving") };
         let range = match high < 1.0 {
             true => format!("{} to {}", percent(low).trim_end_matches(" %"), percent(high)),
@@ -84,7 +90,7 @@ mod tests {
     fn the_prediction_is_said_beside_the_measured_saving() {
         let beside = |predicted, saving: f64, verdict: &str| {
             let (folder, title) = (PathBuf::new(), String::new());
-            let advised = Advised { folder, number: 2, title, predicted };
+            let advised = Advised { folder, number: 2, title, is_decided: true, predicted };
             advised.beside(&json!({"saving": saving, "verdict": verdict}))
         };
         let of_card = |text: &str| format!("card 2 of the advice predicts {text}");
