@@ -65,6 +65,9 @@ pub struct Evidence {
     pub proposed: Option<Duration>,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
+    /// Candidates and the savings of their single plays, the most promising first, if the measurement was
+    /// interrupted after these plays. They decide nothing.
+    pub single_plays: Vec<(String, f64)>,
     /// Why the second recording that wink-out needs is missing. `None` if there is a second recording,
     /// or if no plan with wink-out saves enough.
     pub not_again: Option<String>,

@@ -37,6 +37,9 @@ const COLUMNS_MIN: usize = 4;
 const BLOW_UP: f64 = 2.0;
 const BLOW_UP_BYTES: u64 = 16 << 20;
 
+/// Why a candidate is not measured if the user interrupts the command before its first play.
+const INTERRUPTED: &str = "the command was interrupted before it was replayed";
+
 /// The state of a measurement.
 struct Measuring<'a, 'b> {
     evidence: &'a mut Evidence,
@@ -176,7 +179,7 @@ impl Measuring<'_, '_> {
                 self.evidence.dropped.push(dropped(&name, Kind::Strategy, region, why));
             };
             if self.budget.is_interrupted() {
-                drop("the command was interrupted before it was replayed".to_string());
+                drop(INTERRUPTED.to_string());
                 continue;
             }
             if self.budget.taken() - begin + self.plays.first > limit {
@@ -260,9 +263,10 @@ impl Measuring<'_, '_> {
 
     /// Plays each candidate once, and chooses the most promising ones: as many as the budget allows. Also
     /// returns the names of mallocs that only runs of the program will judge.
-    fn choose(&mut self) -> Result<(Vec<Entry>, Vec<String>), Failure> {
+    fn choose(&mut self) -> Result<(Vec<Piloted>, Vec<String>), Failure> {
         let entries = std::mem::take(&mut self.entries);
         if entries.is_empty() || self.budget.is_interrupted() {
+            entries.into_iter().for_each(|entry| cut_short(self.evidence, entry, None));
             return Ok(Default::default());
         }
         let step = self.budget.step("playing each candidate once");
@@ -276,6 +280,10 @@ impl Measuring<'_, '_> {
         let piloted = entries.into_iter().zip(&pilot.savings);
         let piloted = piloted.map(|(entry, play)| Piloted::new(entry, *play)).collect();
         let mut ranked = rank(piloted, needed);
+        if self.budget.is_interrupted() {
+            ranked.into_iter().for_each(|of| cut_short(self.evidence, of.entry, of.saving));
+            return Ok(Default::default());
+        }
         let is_enough = |count: &usize| {
             let some: Vec<&Entry> = ranked.iter().take(*count).map(|of| &of.entry).collect();
             let blocks = 1 + blocks_needed(*count).max(BLOCKS);
@@ -293,11 +301,12 @@ impl Measuring<'_, '_> {
             false => Vec::new(),
         };
         let mut kept = Vec::new();
-        for (place, Piloted { entry, saving, .. }) in ranked.into_iter().enumerate() {
+        for (place, of) in ranked.into_iter().enumerate() {
             if place < count {
-                kept.push(entry);
+                kept.push(of);
                 continue;
             }
+            let Piloted { entry, saving, .. } = of;
             if unplayed.contains(&entry.name) {
                 continue;
             }
@@ -310,8 +319,7 @@ impl Measuring<'_, '_> {
                 Some(_) => "the budget is too small to measure it".to_string(),
                 None => "it could not be played in time".to_string(),
             };
-            let region = entry.proposal.as_ref().and_then(|proposal| proposal.region);
-            self.evidence.dropped.push(dropped(&entry.name, entry.kind, region, why));
+            self.evidence.dropped.push(dropped(&entry.name, entry.kind, entry.region(), why));
         }
         Ok((kept, unplayed))
     }
@@ -342,7 +350,9 @@ impl Measuring<'_, '_> {
         self.evidence.lacks_budget(what, needed);
     }
 
-    fn run(self, kept: Vec<Entry>) -> Result<(), Failure> {
+    fn run(self, kept: Vec<Piloted>) -> Result<(), Failure> {
+        let (kept, saved): (Vec<Entry>, Vec<Option<f64>>) =
+            kept.into_iter().map(|of| (of.entry, of.saving)).unzip();
         let timing = self.timing.part(self.measurement(&kept));
         let numbers: Vec<usize> = kept.iter().map(|entry| entry.number).collect();
         let Measuring { evidence, budget, plays, .. } = self;
@@ -367,13 +377,14 @@ impl Measuring<'_, '_> {
                 evidence.notes.push(note);
             }
         }
-        for (entry, played) in kept.into_iter().zip(outcome.played) {
-            let (region, site) = entry
-                .proposal
-                .as_ref()
-                .map_or((None, None), |proposal| (proposal.region, proposal.site));
+        for ((entry, saved), played) in kept.into_iter().zip(saved).zip(outcome.played) {
+            let (region, site) = (entry.region(), entry.site());
             match played {
-                Err(why) => evidence.dropped.push(dropped(&entry.name, entry.kind, region, why)),
+                Err(None) if outcome.interrupted => cut_short(evidence, entry, saved),
+                Err(how) => {
+                    let why = how.unwrap_or_else(|| "it was not played".to_string());
+                    evidence.dropped.push(dropped(&entry.name, entry.kind, region, why));
+                }
                 Ok(played) => evidence.candidates.push(Candidate {
                     name: entry.name,
                     kind: entry.kind,
@@ -400,6 +411,19 @@ impl Measuring<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Keeps what a single play showed of a candidate, because the user has interrupted the command.
+fn cut_short(evidence: &mut Evidence, entry: Entry, saved: Option<f64>) {
+    let why = match saved {
+        Some(saving) => format!(
+            "in a single play it saved {}, and then the command was interrupted",
+            percent(saving)
+        ),
+        None => INTERRUPTED.to_string(),
+    };
+    evidence.dropped.push(dropped(&entry.name, entry.kind, entry.region(), why));
+    evidence.single_plays.extend(saved.map(|saving| (entry.name, saving)));
 }
 
 fn account_of(accounted: &Accounted) -> Account {

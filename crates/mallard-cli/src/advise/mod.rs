@@ -155,7 +155,11 @@ impl Command {
         let mut host = Host::now();
         let mut evidence = stages.time("regions", || self.evidence(&trace, &budget))?;
         if budget.is_interrupted() {
-            let note = "the recording was interrupted, and shows the run until then";
+            let of_recording = recorded.as_ref().and_then(|recorded| recorded.interrupted_by);
+            let note = match of_recording {
+                Some(_) => "the recording was interrupted, and shows the run until then",
+                None => "the command was interrupted before it measured anything",
+            };
             evidence.notes.push(note.to_string());
         } else if let Some(strategy) = self.force {
             let timing = self.timing.part(budget.left());

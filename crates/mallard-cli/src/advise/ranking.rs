@@ -23,6 +23,16 @@ impl Entry {
         let rule = self.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
         rule.is_some_and(rules::Rule::winks_out)
     }
+
+    /// The region of the plan, as an index in `Evidence::regions`.
+    pub fn region(&self) -> Option<usize> {
+        self.proposal.as_ref().and_then(|proposal| proposal.region)
+    }
+
+    /// The site of the plan, as an index in `Evidence::sites`.
+    pub fn site(&self) -> Option<usize> {
+        self.proposal.as_ref().and_then(|proposal| proposal.site)
+    }
 }
 
 /// A candidate after a single play.

@@ -67,8 +67,8 @@ pub struct Played {
 
 /// The results of a measurement of plays.
 pub struct Outcome {
-    /// The result of each measured candidate, in order, or the reason why it could not be played.
-    pub played: Vec<Result<Played, String>>,
+    /// The result of each measured candidate, in order, or how it breaks. `None`: it was not played.
+    pub played: Vec<Result<Played, Option<String>>>,
     /// The difference between two plays of the base.
     pub control: Judgement,
     /// The share of the program's CPU time that a play of all calls under the base takes, page faults
@@ -220,7 +220,7 @@ fn outcome(chosen: &Chosen, program: &Program, measured: &Measured, min_gain: f6
     let played = |(i, candidate): (usize, &super::chosen::Candidate)| {
         let broken = candidate.measured.and_then(|s| measured.broken[s].clone());
         let Some(place) = place(&effects, i).filter(|_| measured.blocks() > 0) else {
-            return Err(broken.unwrap_or_else(|| "it was not played".to_string()));
+            return Err(broken);
         };
         let fresh = confirmed.get(&place).map(|fresh| fresh.judgement.clone());
         let judgement = match cpu.candidates[place].why {

@@ -102,11 +102,23 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
         1 => Some("1 other change was measured, and saves no more".to_string()),
         more => Some(format!("{more} other changes were measured, and save no more")),
     });
-    if !evidence.dropped.is_empty() {
-        let others = plural(evidence.dropped.len() as u64, "other change");
-        lines.push(format!(
-            "{others} had no chance or could not be measured: --json has the reasons"
-        ));
+    let single = |(name, saving): &(String, f64)| {
+        format!(
+            "{} saved {} of CPU time in a single play, and then the command was interrupted",
+            named(name),
+            percent(*saving)
+        )
+    };
+    let shown = ALTERNATIVES_MAX.saturating_sub(best.len()).min(evidence.single_plays.len());
+    lines.extend(evidence.single_plays[..shown].iter().map(single));
+    let others = evidence.dropped.len() - shown;
+    if others > 0 {
+        let why = match evidence.interrupted {
+            true => "had no chance, or the command was interrupted before",
+            false => "had no chance or could not be measured",
+        };
+        let others = plural(others as u64, "other change");
+        lines.push(format!("{others} {why}: --json has the reasons"));
     }
     lines
 }

@@ -6,6 +6,7 @@ use crate::advise::card::{cards, text, verdict};
 use crate::advise::code::Made;
 use crate::advise::evidence::{By, Candidate, Evidence, Kind, Owner};
 use crate::advise::rules::{sample, Action};
+use crate::advise::screen::dropped;
 use crate::verdict::Verdict;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::End;
@@ -241,6 +242,24 @@ fn the_changes_that_were_measured_are_all_counted() {
     assert_eq!(card.why_not.iter().filter(|line| line.starts_with("mimalloc")).count(), 3);
     let others = "5 other changes were measured, and save no more".to_string();
     assert!(card.why_not.contains(&others), "{card:?}");
+}
+
+#[test]
+fn what_single_plays_showed_before_an_interruption_is_shown_and_decides_nothing() {
+    let mut evidence = Evidence { interrupted: true, ..sample::program() };
+    let plays = [("AS3 in parse", 0.57), ("mimalloc", 0.4), ("jemalloc", 0.3), ("x", 0.1)];
+    evidence.single_plays = plays.map(|(name, saved)| (name.to_string(), saved)).to_vec();
+    let dropped = |name: &str| dropped(name, Kind::Malloc, None, "interrupted");
+    evidence.dropped = plays.map(|(name, _)| dropped(name)).to_vec();
+    let card = first(&evidence);
+    assert_eq!(card.action, Action::Undecided);
+    let expected = "an arena (AS3) in parse saved 57 % of CPU time in a single play, and then the \
+                    command was interrupted";
+    assert_eq!(card.why_not[0], expected);
+    assert!(
+        card.why_not[3].starts_with("1 other change had no chance, or the command"),
+        "{card:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! Tests `mallard advise` with a part of what it needs: a recording of a part of the run, and a command
+//! that the user interrupts.
+//!
+//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
+//! a C compiler. `./x test` builds both and runs them.
+
+mod support;
+
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use support::replayed::Replayed;
+use support::MALLARD;
+
+/// A program that allocates and frees as fast all the time, for 1.5 s of CPU time.
+const STEADY: &str = r#"
+#include <stdlib.h>
+#include <time.h>
+static void* volatile p;
+__attribute__((noinline)) static void work(void) {
+    for (int i = 0; i < 100; ++i) { p = malloc(100); free(p); for (volatile int k = 0; k < 20000; ++k); }
+}
+int main(void) {
+    while (clock() < 3 * CLOCKS_PER_SEC / 2) work();
+    return 0;
+}
+"#;
+
+/// Whether a process handles a signal, so that it does not die of it.
+fn handles(process: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal as i32 - 1)) != 0
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn an_interrupted_advice_on_a_whole_recording_does_not_say_that_the_recording_was_interrupted() {
+    let recorded = Replayed::new(STEADY);
+    let mut command = recorded.folder.command(MALLARD);
+    command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    while !handles(child.id(), Signal::SIGHUP) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "signals are not handled");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+    let advice: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(advice["interrupted"], true);
+    let notes = advice["notes"].to_string();
+    assert!(!notes.contains("the recording was interrupted"), "{notes}");
+    assert!(notes.contains("interrupted before it measured anything"), "{notes}");
+}
