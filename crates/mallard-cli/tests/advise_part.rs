@@ -13,7 +13,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::replayed::Replayed;
-use support::MALLARD;
+use support::{Folder, MALLARD};
 
 /// A program that allocates and frees as fast all the time, for 1.5 s of CPU time.
 const STEADY: &str = r#"
@@ -28,6 +28,12 @@ int main(void) {
     return 0;
 }
 "#;
+
+fn advice(folder: &Folder, options: &[&str]) -> Value {
+    let ran = folder.mallard(&[&["advise", "--json"], options].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}: {}", ran.out()))
+}
 
 /// Whether a process handles a signal, so that it does not die of it.
 fn handles(process: u32, signal: Signal) -> bool {
@@ -57,4 +63,16 @@ fn an_interrupted_advice_on_a_whole_recording_does_not_say_that_the_recording_wa
     let notes = advice["notes"].to_string();
     assert!(!notes.contains("the recording was interrupted"), "{notes}");
     assert!(notes.contains("interrupted before it measured anything"), "{notes}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn what_the_recording_and_a_run_find_of_a_program_is_said_once() {
+    // Most of the CPU time is of a shell that is not recorded, so that only runs compare mallocs.
+    let script = "import subprocess\nsubprocess.run(['sh', '-c', \
+                  'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'])";
+    let folder = Folder::new();
+    let python = ["--", "/usr/bin/python3", "-c", script];
+    let advice = advice(&folder, &[&["--budget", "20s"], &python[..]].concat());
+    assert_eq!(advice["notes"].to_string().matches("arenas of its own").count(), 1, "{advice}");
 }

@@ -162,8 +162,8 @@ fn run_all(
 ) -> Result<(), Failure> {
     let path = find_program(&runs.words[0], "mallard advise --")?;
     let findings = refuse_unswitchable(&path)?;
-    evidence.notes.extend(findings.into_iter().map(|finding| finding.what));
-    let mut notes = Vec::new();
+    // The recording has found the same.
+    let mut notes: Vec<String> = findings.into_iter().map(|finding| finding.what).collect();
     let own = base(&path, &mut notes);
     notes.retain(|note| !evidence.notes.contains(note));
     evidence.notes.extend(notes);

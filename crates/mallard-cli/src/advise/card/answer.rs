@@ -4,9 +4,11 @@
 use super::choose;
 use super::words::{judged, named, share, too_large, ALTERNATIVES_MAX, BOUND_MAX};
 use crate::advise::evidence::{Candidate, Evidence};
-use crate::advise::rules;
+use crate::advise::rules::condition::Subject;
+use crate::advise::rules::{self, About, Rule, RULES};
 use crate::output::units::{budget, percent, plural, time};
 use crate::verdict::Verdict;
+use mallard_trace::regions::Region;
 use std::time::Duration;
 
 /// A run with less CPU time than this is too short to show small differences.
@@ -28,10 +30,8 @@ pub fn leave(evidence: &Evidence) -> String {
             percent(share)
         ),
         (share, Some(best)) if best < evidence.min_gain => format!(
-            "Leave the allocator of {name} as it is: {} saves {} of the CPU time, and a change counts \
-             from {least} on{}.",
-            best_of(count),
-            percent(best.max(0.0)),
+            "Leave the allocator of {name} as it is: {}, and a change counts from {least} on{}.",
+            best_of(count, best),
             most(share)
         ),
         (share, _) => format!(
@@ -42,11 +42,18 @@ pub fn leave(evidence: &Evidence) -> String {
     }
 }
 
-/// The measured change that saves most, by the number of measured changes.
-fn best_of(count: usize) -> String {
-    match count {
-        1 => "the one change that was measured".to_string(),
-        _ => format!("the best of {count} changes that were measured"),
+/// What the measured change that saves most saves, by the number of measured changes.
+fn best_of(count: usize, saving: f64) -> String {
+    match (count, saving >= 0.0) {
+        (1, true) => {
+            format!("the one change that was measured saves {} of the CPU time", percent(saving))
+        }
+        (1, false) => "the one change that was measured saves no CPU time".to_string(),
+        (_, true) => format!(
+            "the best of {count} changes that were measured saves {} of the CPU time",
+            percent(saving)
+        ),
+        (_, false) => format!("none of the {count} changes that were measured saves CPU time"),
     }
 }
 
@@ -103,11 +110,12 @@ pub fn measured(evidence: &Evidence) -> Vec<String> {
         more => Some(format!("{more} other changes were measured, and save no more")),
     });
     let single = |(name, saving): &(String, f64)| {
-        format!(
-            "{} saved {} of CPU time in a single play, and then the command was interrupted",
-            named(name),
-            percent(*saving)
-        )
+        let (name, share) = (named(name), percent(saving.abs()));
+        let what = match *saving < 0.0 {
+            true => format!("{name} took {share} more CPU time"),
+            false => format!("{name} saved {share} of CPU time"),
+        };
+        format!("{what} in a single play, and then the command was interrupted")
     };
     let shown = ALTERNATIVES_MAX.saturating_sub(best.len()).min(evidence.single_plays.len());
     lines.extend(evidence.single_plays[..shown].iter().map(single));
@@ -133,6 +141,39 @@ pub fn saves(of: &Candidate) -> String {
         }
         _ => format!("{name} saves {} of CPU time", judged(cpu)),
     }
+}
+
+/// Why no rule applies to the two functions that allocate most, so that they get no local allocator.
+pub fn not_local(evidence: &Evidence) -> Vec<String> {
+    let Some(rule) = rules::rule("multipool-over-arena") else { return Vec::new() };
+    let Some(cpu) = evidence.program.cpu_ns.filter(|&cpu| cpu > 0.0) else { return Vec::new() };
+    let why = |region: &Region| {
+        let subject = Subject::Region(region);
+        let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
+        let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
+        Some((region.shown.clone(), why))
+    };
+    // The instances of a function may end in several ways. A rule for one of these ends is enough.
+    let of_regions: Vec<Rule> =
+        RULES.into_iter().filter(|rule| matches!(rule.about, About::Region)).collect();
+    let has_rule = |region: &Region| {
+        let twins = evidence.regions.iter().filter(|twin| twin.function == region.function);
+        let applies =
+            |twin| of_regions.iter().any(|rule| rule.applies(evidence, &Subject::Region(twin)));
+        twins.into_iter().any(applies)
+    };
+    let is_large =
+        |region: &&Region| region.call_ns >= evidence.min_gain * cpu && !has_rule(region);
+    // Regions that differ in what ends their instances, and functions that differ in the arguments of a
+    // template, have the same name here: one line for all of them.
+    let mut found: Vec<(String, String)> = Vec::new();
+    for (shown, why) in evidence.regions.iter().filter(is_large).filter_map(why) {
+        if found.iter().all(|(other, _)| *other != shown) {
+            found.push((shown, why));
+        }
+    }
+    let line = |(shown, why)| format!("no allocator of its own for {shown}: {why}");
+    found.into_iter().take(2).map(line).collect()
 }
 
 /// A sentence that this machine measures with too much noise, and what to do about the noise.

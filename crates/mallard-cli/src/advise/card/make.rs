@@ -106,7 +106,7 @@ fn of_program(evidence: &Evidence, id: &str) -> Card {
     let mut card = empty(rule);
     card.evidence = words::bounds(evidence);
     card.why_not = answer::measured(evidence);
-    card.why_not.extend(words::not_local(evidence));
+    card.why_not.extend(answer::not_local(evidence));
     card.saving.bound = evidence.bound.share;
     card
 }

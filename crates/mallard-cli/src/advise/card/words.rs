@@ -6,7 +6,7 @@ use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
 use crate::advise::rules::condition::{
     growing_bytes, is_a_trade, is_too_large, more_bytes, Subject, MEMORY_NOISE,
 };
-use crate::advise::rules::{self, About, Action, Rule, RULES};
+use crate::advise::rules::{self, Action, Rule};
 use crate::allocators;
 use crate::output::shell::quoted;
 use crate::output::units::{bytes, percent, plural};
@@ -136,8 +136,13 @@ fn together(of: &Candidate) -> Option<String> {
         Scope::Site(function) => Some(short(function)),
         _ => None,
     };
-    let names: Vec<String> = rules.iter().filter_map(name).collect();
-    (names.len() > 1).then(|| {
+    let mut names: Vec<String> = Vec::new();
+    for name in rules.iter().filter_map(name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (rules.len() > 1 && !names.is_empty()).then(|| {
         format!(
             "measured with a multipool for each of {}: one structure may own them",
             names.join(", ")
@@ -250,7 +255,7 @@ pub fn why_not(evidence: &Evidence, change: &Change, region: Option<&Region>) ->
         Some(region) if !change.rule.winks_out() => lines.extend(no_wink_out(evidence, region)),
         None if change.rule.strategy == 0 => {
             lines.extend(answer::need_recording(evidence));
-            lines.extend(not_local(evidence));
+            lines.extend(answer::not_local(evidence));
         }
         _ => {}
     }
@@ -329,33 +334,6 @@ fn unmeasured_wink_out(evidence: &Evidence, region: &Region) -> Option<String> {
     let mut dropped = evidence.dropped.iter().filter(|of| is_here(of.region));
     let of = dropped.find(|of| winks_out(&of.name))?;
     Some(format!("{} was not measured: {}", of.name, of.why))
-}
-
-/// Why no rule applies to the two functions that allocate most, so that they get no local allocator.
-pub fn not_local(evidence: &Evidence) -> Vec<String> {
-    let Some(rule) = rules::rule("multipool-over-arena") else { return Vec::new() };
-    let Some(cpu) = evidence.program.cpu_ns.filter(|&cpu| cpu > 0.0) else { return Vec::new() };
-    let why = |region: &Region| {
-        let subject = Subject::Region(region);
-        let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
-        let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
-        Some(format!("no allocator of its own for {}: {why}", region.shown))
-    };
-    // The instances of a function may end in several ways. A rule for one of these ends is enough.
-    let of_regions: Vec<Rule> =
-        RULES.into_iter().filter(|rule| matches!(rule.about, About::Region)).collect();
-    let has_rule = |region: &Region| {
-        let twins = evidence.regions.iter().filter(|twin| twin.function == region.function);
-        let applies =
-            |twin| of_regions.iter().any(|rule| rule.applies(evidence, &Subject::Region(twin)));
-        twins.into_iter().any(applies)
-    };
-    let is_large =
-        |region: &&Region| region.call_ns >= evidence.min_gain * cpu && !has_rule(region);
-    let mut lines: Vec<String> = evidence.regions.iter().filter(is_large).filter_map(why).collect();
-    lines.dedup();
-    lines.truncate(2);
-    lines
 }
 
 /// The command that checks a change of the code.

@@ -317,8 +317,14 @@ pub fn names(mark: &str, function: &str) -> bool {
 /// A text that says which blocks outlive their instance.
 fn escaped(evidence: &Evidence, of: &Region) -> String {
     let worst = twins(evidence, of).max_by_key(|twin| twin.escapes).unwrap_or(of);
-    let sites = worst.escape_sites.iter().take(2);
-    let functions: Vec<String> = sites.map(|site| short(&site.function)).collect();
+    // Short names may be the same, for example of the instances of one template.
+    let mut functions: Vec<String> = Vec::new();
+    for function in worst.escape_sites.iter().map(|site| short(&site.function)) {
+        if !functions.contains(&function) {
+            functions.push(function);
+        }
+    }
+    functions.truncate(2);
     let by = match functions.is_empty() {
         true => String::new(),
         false => format!(", allocated by {}", functions.join(" and ")),

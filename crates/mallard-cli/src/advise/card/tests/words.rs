@@ -8,7 +8,7 @@ use crate::advise::evidence::{By, Candidate, Evidence, Kind, Owner};
 use crate::advise::rules::{sample, Action};
 use crate::advise::screen::dropped;
 use crate::verdict::Verdict;
-use mallard_trace::regions::Region;
+use mallard_trace::regions::{EscapeSite, Region};
 use mallard_trace::replay::End;
 use serde_json::Value;
 
@@ -235,6 +235,13 @@ fn the_changes_that_were_measured_are_all_counted() {
     evidence.bound.share = Some(0.3);
     let card = first(&evidence);
     assert!(card.sentence.contains("the one change that was measured saves 0.4 %"), "{card:?}");
+    let mut slower = evidence.clone();
+    slower.candidates[0].cpu = sample::judged(-0.01, Verdict::NoDifference);
+    let sentence = first(&slower).sentence;
+    assert!(sentence.contains("the one change that was measured saves no CPU time"), "{sentence}");
+    slower.candidates.push(slower.candidates[0].clone());
+    let sentence = first(&slower).sentence;
+    assert!(sentence.contains("none of the 2 changes that were measured saves"), "{sentence}");
     let of = evidence.candidates[0].clone();
     evidence.candidates.extend(std::iter::repeat_n(of, 7));
     let card = first(&evidence);
@@ -263,15 +270,39 @@ fn what_single_plays_showed_before_an_interruption_is_shown_and_decides_nothing(
 }
 
 #[test]
+fn places_with_the_same_short_name_are_named_once() {
+    let mut evidence = sample::one_escapes();
+    evidence.candidates.clear();
+    let mut other = evidence.regions[0].clone();
+    other.function = "render_document(int)".to_string();
+    evidence.regions.push(other);
+    for (n, region) in evidence.regions.iter_mut().enumerate() {
+        region.escapes = 50_000 + n as u64;
+        let site = |of: &str| EscapeSite { node: 1, function: of.to_string(), blocks: 9, bytes: 9 };
+        region.escape_sites = vec![site("make<A>(int)"), site("make<B>(int)"), site("title(int)")];
+    }
+    let lines = first(&evidence).why_not;
+    let places: Vec<_> = lines.iter().filter(|line| line.starts_with("no allocator of")).collect();
+    assert_eq!(places.len(), 1, "{lines:?}");
+    assert!(places[0].ends_with("allocated by make<…> and title"), "{lines:?}");
+}
+
+#[test]
 fn a_plan_for_several_sites_names_them() {
     let mut evidence = sample::structure((16, 64));
     let mut node = sample::site((48, 48));
     node.function = "node::make()".to_string();
+    evidence.sites.push(node.clone());
+    // Another instance of a template, which has the same short name.
+    node.function = "node::make(int)".to_string();
     evidence.sites.push(node);
     let plan = crate::advise::rules::plans(&evidence).pop().unwrap().plan;
     evidence.candidates[0].plan = Some(plan);
     let card = first(&evidence);
-    assert!(card.evidence.iter().any(|line| line.contains("cache::put, node::make")), "{card:?}");
+    assert!(
+        card.evidence.iter().any(|line| line.contains("cache::put, node::make: one")),
+        "{card:?}"
+    );
 }
 
 #[test]
