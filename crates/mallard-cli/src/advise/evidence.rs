@@ -35,6 +35,9 @@ pub struct Evidence {
     /// Why the trace shows less than the whole run: lost events, samples, a window. Empty if the trace
     /// shows the whole run.
     pub validity: Vec<String>,
+    /// The share of the recorded part in the CPU time of the run, if plans and mallocs were replayed with a
+    /// part of the run: then a saving is a share of the CPU time of this part.
+    pub part: Option<f64>,
     /// The command that records the whole run, if the trace has only a part of it.
     pub records_all: Option<String>,
     /// Whether most of the CPU time is of programs that were not recorded.

@@ -8,7 +8,7 @@ use super::screen::{dropped, is_memory_at_stake, why_no_malloc, why_not};
 use crate::allocators::{self, Allocator};
 use crate::error::Failure;
 use crate::output::units::{bytes, percent, plural, time};
-use crate::replay::{Accounted, Pilot, Plays};
+use crate::replay::{recorded_share, Accounted, Pilot, Plays};
 use crate::turns::timing::Timing;
 use crate::verdict::fresh::blocks_needed;
 use crate::verdict::margin;
@@ -71,6 +71,24 @@ pub fn measure(
     if evidence.is_mostly_missing {
         // A replay would tell nothing about the programs that were not recorded.
         return unplayed();
+    }
+    match recorded_share(trace)? {
+        Some((_, share, _)) if share >= 1.0 => {}
+        Some((_, share, _)) => {
+            evidence.part = Some(share);
+            evidence.notes.push(format!(
+                "a saving by replay is a share of the CPU time of the recorded part of the run, which has \
+                 about {} of the CPU time",
+                percent(share)
+            ));
+        }
+        None => {
+            let what =
+                "nothing was replayed: how much of the CPU time the recorded part of the run took \
+                        is not known well enough";
+            evidence.undecided.push(what.to_string());
+            return unplayed();
+        }
     }
     let step = budget.step("compiling the recorded calls");
     let mut plays = match Plays::begin(trace, false, true) {

@@ -100,8 +100,14 @@ fn faults_of_blocks(manifest: &Manifest, all: f64, ring_pages: Option<f64>) -> f
 /// The CPU time of the program without the time of recording, in ns: lower limit, likely value and upper
 /// limit. `None` if the trace does not have it.
 pub fn cpu_ns(manifest: &Manifest) -> Option<(f64, f64, f64)> {
+    cpu_of_part(manifest, 1.0)
+}
+
+/// The same of the recorded part of the run, which has `share` of the CPU time. All of the recording was
+/// in this part.
+pub fn cpu_of_part(manifest: &Manifest, share: f64) -> Option<(f64, f64, f64)> {
     let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
-    let all = note("user_ns")? + note("system_ns")?;
+    let all = share * (note("user_ns")? + note("system_ns")?);
     let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
     let without = |factor: f64| (all - factor * recording).max(all * (1.0 - RECORDING_MAX));
     let (least, likely, most) = RECORDING;

@@ -32,7 +32,9 @@ mod ticks;
 mod unrecorded;
 
 #[cfg(feature = "recordings")]
-pub use bound::{bound, cost, cpu_ns, follow, other_processes, part, shares, unknown, unrecorded};
+pub use bound::{
+    bound, cost, cpu_ns, cpu_of_part, follow, other_processes, part, shares, unknown, unrecorded,
+};
 #[cfg(feature = "recordings")]
 pub use command::{Command, Follow, Recorded};
 pub use launch::{refused, stdin_file, Ended, Out, Streams};

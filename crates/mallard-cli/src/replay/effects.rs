@@ -1,6 +1,7 @@
 //! Computes the CPU time of the program under another allocator, from the CPU time of replays.
 
 use super::chosen::{Chosen, Stream};
+use super::part::{recorded_share, Limits};
 use crate::error::Failure;
 use crate::turns::measured::Measured;
 use crate::turns::subject::Figures;
@@ -12,8 +13,12 @@ use std::collections::HashMap;
 
 /// The recorded program.
 pub struct Program {
-    /// CPU time of the program without the recorder, in ns. `None` if the trace does not have it.
+    /// CPU time of the program without the recorder, in ns; in a recording of a part of the run, that of
+    /// this part. `None` if the trace does not have it.
     pub cpu_ns: Option<f64>,
+    /// The share of the recorded part in the CPU time of the run without the recorder. `None` if it is
+    /// unknown.
+    pub part: Option<Limits>,
     /// The lower and the upper limit of the true CPU time, as multiples of `cpu_ns`.
     pub cpu_range: (f64, f64),
     /// The greatest number of threads that can have run at once: at most those that existed at
@@ -36,9 +41,18 @@ impl Program {
         // The recording machine cannot have run more threads at once than it had processors.
         let recorded_cores = trace.manifest().notes.get("cores").and_then(|cores| cores.as_u64());
         let cores = recorded_cores.filter(|&cores| cores > 0).map_or(usize::MAX, |c| c as usize);
-        let cpu = cpu_ns(trace);
+        let share = recorded_share(trace)?;
+        let of = |share| crate::record::cpu_of_part(trace.manifest(), share);
+        let cpu = share
+            .and_then(|(least, likely, most)| Some((of(least)?.0, of(likely)?.1, of(most)?.2)));
+        let all = cpu_ns(trace).map(|(_, likely, _)| likely);
+        let part = |share| match (of(share), all) {
+            (Some((_, part, _)), Some(all)) => part / all,
+            _ => share,
+        };
         Ok(Program {
             cpu_ns: cpu.map(|(_, likely, _)| likely),
+            part: share.map(|(least, likely, most)| (part(least), part(likely), part(most))),
             cpu_range: cpu
                 .map_or((1.0, 1.0), |(least, likely, most)| (least / likely, most / likely)),
             threads: threads_at_once(trace, Some(process))?.min(cores),
@@ -47,10 +61,11 @@ impl Program {
         })
     }
 
-    /// Replaces the estimated CPU time by a measured one, if there is one: least, median and most,
+    /// Replaces the estimated CPU time by one of whole runs, if there is one: least, median and most,
     /// in ns.
     pub fn with_cpu(self, measured: Option<(f64, f64, f64)>) -> Program {
-        let Some((least, likely, most)) = measured else { return self };
+        let (Some(all), Some(part)) = (measured, self.part) else { return self };
+        let (least, likely, most) = (all.0 * part.0, all.1 * part.1, all.2 * part.2);
         let cpu_range = (least / likely, most / likely);
         Program { cpu_ns: Some(likely), cpu_range, ..self }
     }

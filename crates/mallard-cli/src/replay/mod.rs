@@ -10,6 +10,7 @@
 mod chosen;
 mod effects;
 mod json;
+mod part;
 mod player;
 mod playing;
 mod plays;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub use effects::{cpu_ns, threads_at_once};
+pub use part::recorded_share;
 pub use plays::{Accounted, Pilot, Played, Plays};
 pub use report::likely;
 

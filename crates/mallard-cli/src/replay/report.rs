@@ -84,11 +84,11 @@ impl<'a> Report<'a> {
     fn own_notes(&self) -> Vec<String> {
         let mut notes = self.chosen.notes.clone();
         if self.program.cpu_ns.is_none() {
-            notes.push(
-                "the trace does not have the CPU time of the program: savings are shares of the time \
-                 of its calls"
-                    .to_string(),
-            );
+            let what = match self.program.part {
+                Some(_) => "the trace does not have the CPU time of the program",
+                None => "the CPU time of the recorded part of the run is not known well enough",
+            };
+            notes.push(format!("{what}: savings are shares of the time of its calls"));
         }
         if self.program.lacks_cores() {
             notes.push(format!(

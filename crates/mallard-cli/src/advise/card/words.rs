@@ -397,7 +397,10 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
         let when = if of.saves_at_end() { "after its peak" } else { "at its peak" };
         let saved = judged(of.memory_saving().0);
         let by = if of.saves_at_end() { By::Replay } else { of.by };
-        return format!("{what} needs {saved} less memory {when}; {}.", proof(by, of.kind));
+        return format!(
+            "{what} needs {saved} less memory {when}; {}.",
+            proof(evidence, by, of.kind)
+        );
     }
     let less = of.peak_bytes.0.saturating_sub(of.peak_bytes.1);
     let memory = match of.memory.verdict {
@@ -413,7 +416,11 @@ pub fn sentence(evidence: &Evidence, card: &Card, change: &Change, function: &st
         _ => String::new(),
     };
     let needs = if of.by == By::Try { "needs" } else { "would need" };
-    format!("{what} {needs} {} less CPU time{memory}; {}.", saved(of), proof(of.by, of.kind))
+    format!(
+        "{what} {needs} {} less CPU time{memory}; {}.",
+        saved(of),
+        proof(evidence, of.by, of.kind)
+    )
 }
 
 /// The saving of a candidate in the program, measured in runs of the program or predicted by a replay.
@@ -428,14 +435,17 @@ fn saved(of: &Candidate) -> String {
 }
 
 /// What shows a saving, and what would show more.
-fn proof(by: By, kind: Kind) -> String {
+fn proof(evidence: &Evidence, by: By, kind: Kind) -> String {
     let shows = match kind {
         Kind::Strategy => "only the changed program can show it",
         Kind::Malloc | Kind::Variable => "only runs of the program can show it",
     };
     match by {
         By::Try => "runs of the program itself show it".to_string(),
-        By::Replay => format!("replays of the recording predict that, and {shows}"),
+        By::Replay => {
+            let of = if evidence.part.is_some() { "recorded part of the run" } else { "recording" };
+            format!("replays of the {of} predict that, and {shows}")
+        }
     }
 }
 
