@@ -155,7 +155,7 @@ pub struct Program {
 /// unknown. Effects of locality are not included.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bound {
-    /// Calls, page faults and teardown together, at most 1.
+    /// Calls, page faults and teardown together, or `replayed` if that is more; at most 1.
     pub share: Option<f64>,
     /// Calls of malloc's family.
     pub calls: Option<f64>,
@@ -171,6 +171,16 @@ pub struct Bound {
     /// Frees at the ends of a region's instances, with the destructors that call them: wink-out skips
     /// both. Only the region with the largest share counts.
     pub teardown: Option<f64>,
+}
+
+impl Bound {
+    /// Adds what all calls took in a replay. The times of a recording are estimated from a few calls, so
+    /// the replay may show that the calls take more.
+    pub fn add_replay(&mut self, replayed: Option<f64>) {
+        self.replayed = replayed;
+        let least = replayed.unwrap_or(0.0).min(1.0);
+        self.share = self.share.map(|share| share.max(least));
+    }
 }
 
 /// The memory of the program. All figures are bytes.

@@ -388,7 +388,8 @@ impl Measuring<'_, '_> {
         evidence.interrupted |= outcome.interrupted;
         evidence.add_noise(&outcome.control);
         // A replay is of one process.
-        evidence.bound.replayed = outcome.calls.filter(|_| evidence.program.processes <= 1);
+        let replayed = outcome.calls.filter(|_| evidence.program.processes <= 1);
+        evidence.bound.add_replay(replayed);
         let margin = margin(&outcome.control, evidence.min_gain);
         for note in outcome.notes {
             if !evidence.notes.contains(&note) {

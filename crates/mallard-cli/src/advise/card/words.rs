@@ -218,7 +218,7 @@ pub fn bounds(evidence: &Evidence) -> Vec<String> {
     }
     if let Some(share) = bound.share.filter(|&share| share < BOUND_MAX) {
         let share = percent(share);
-        all.push(format!("in sum, no allocator can save more than {share}, locality aside"));
+        all.push(format!("so no allocator can save more than {share}, locality aside"));
     }
     all.extend(evidence.memory.summary.sentence());
     all

@@ -141,11 +141,15 @@ fn the_bound_leaves_out_locality_wherever_it_is_said() {
 #[test]
 fn the_shares_of_calls_are_upper_limits_beside_that_of_a_replay() {
     let mut evidence = sample::nothing();
-    evidence.bound.replayed = Some(0.004);
+    evidence.bound.add_replay(Some(0.004));
     let said = first(&evidence).evidence.join("\n");
     let limit = "malloc and free take at most about 1.0 % of the CPU time, and page faults 0.2 %\n";
     let replayed = "a replay of all calls, page faults included, takes 0.4 % of the CPU time\n";
     assert!(said.contains(&format!("{limit}{replayed}")), "{said}");
+    assert!(said.contains("so no allocator can save more than 1.2 %"), "{said}");
+    evidence.bound.add_replay(Some(0.014));
+    let said = first(&evidence).evidence.join("\n");
+    assert!(said.contains("so no allocator can save more than 1.4 %"), "{said}");
     evidence.bound.replayed = None;
     assert!(!first(&evidence).evidence.join("\n").contains("a replay"));
 }
