@@ -83,7 +83,8 @@ fn a_daemon_is_recorded_although_it_begins_to_allocate_late() {
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_forked_process_that_is_not_followed_is_named() {
     let folder = Folder::new();
-    let daemon = folder.compile("daemon", DAEMON, &[]);
+    let slow = DAEMON.replace("200000", "3000000");
+    let daemon = folder.compile("daemon", &slow, &[]);
     let errors = folder.record(&[], &[&daemon]).ran.errors();
     assert!(errors.contains("a process that it forked ran on after its end"), "{errors}");
     assert!(errors.contains("mallard record --follow fork -- "), "{errors}");

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The time from the last event of a process to its end counts as recorded if the system did not tell
@@ -22,6 +22,8 @@ const TRIES: usize = 100;
 
 /// The CPU time of the recorded processes.
 pub struct RecordedTime {
+    /// The process of the first program.
+    first: u32,
     /// The device and inode of the file that the system loads for the first program, until they are
     /// compared with the file of its process.
     file: Option<(u64, u64)>,
@@ -87,6 +89,7 @@ impl RecordedTime {
         let name = name.chars().take(15).collect();
         let first = Process { name, is_new: true, ..Process::default() };
         let mut all = RecordedTime {
+            first: process,
             file: identity(&program::loaded(path)),
             follow: follow.to_vec(),
             ticks_per_ns: clock_hz as f64 / 1e9,
@@ -127,13 +130,12 @@ impl RecordedTime {
     /// `now` is the time.
     pub fn look(&mut self, process: u32, now: u64) {
         let Some(of) = self.processes.get_mut(&process) else { return };
-        let Some(Stat { name, is_zombie, image }) = Stat::of(process) else { return };
+        let Some(Stat { name, is_zombie, image, .. }) = Stat::of(process) else { return };
         match image {
             Some(image) if of.is_new => {
                 of.is_new = false;
                 let file = self.file.take();
-                let is_it =
-                    |file| identity(Path::new(&format!("/proc/{process}/exe"))) == Some(file);
+                let is_it = |file| identity(&executed(process)) == Some(file);
                 if file.is_none_or(is_it) {
                     self.images.insert(image);
                 }
@@ -181,10 +183,14 @@ impl RecordedTime {
         }
         let all = fs::read_dir("/proc").into_iter().flatten().flatten();
         let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let first = Stat::of(self.first).filter(|_| self.images.is_empty());
         let is_forked = |process: &u32| {
-            let image = Stat::of(*process).and_then(|stat| stat.image);
-            let is_known = self.processes.contains_key(process);
-            !is_known && image.is_some_and(|image| self.images.contains(&image))
+            let Some(stat) = Stat::of(*process) else { return false };
+            // The first program may have ended before its place was read.
+            let is_alike = first.as_ref().is_some_and(|first| stat.start >= first.start)
+                && self.file.is_some_and(|file| identity(&executed(*process)) == Some(file));
+            let is_child = stat.image.is_some_and(|image| self.images.contains(&image));
+            !self.processes.contains_key(process) && (is_child || is_alike)
         };
         ids.filter(is_forked).count() as u64
     }
@@ -195,6 +201,8 @@ struct Stat {
     name: String,
     /// Whether the process has ended and nobody has waited for it.
     is_zombie: bool,
+    /// When the process began, in ticks of the system, 100 in a second.
+    start: u64,
     /// Where the arguments of its program are. `None` if the process has ended or may not be looked at.
     image: Option<u64>,
 }
@@ -206,10 +214,16 @@ impl Stat {
         let (begin, fields) = text.rsplit_once(')')?;
         let mut fields = fields.split_whitespace();
         let state = fields.next()?;
-        let image = fields.nth(44)?.parse().ok().filter(|&place| place != 0);
+        let start = fields.nth(18)?.parse().ok()?;
+        let image = fields.nth(25)?.parse().ok().filter(|&place| place != 0);
         let name = begin.split_once('(')?.1.to_string();
-        Some(Stat { name, is_zombie: state == "Z", image })
+        Some(Stat { name, is_zombie: state == "Z", start, image })
     }
+}
+
+/// The file that a process executes.
+fn executed(process: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{process}/exe"))
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
@@ -306,6 +320,21 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!((alone.forked(), both.forked()), (1, 0));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_forked_process_is_found_although_its_parent_ended_before_it_was_looked_at() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "exec 3<&0; (read x <&3; :) & exit"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for_end(child.id());
+        let time = RecordedTime::new(child.id(), Path::new("/bin/sh"), &[], HZ);
+        // Other tests start this program, too.
+        assert!(time.images.is_empty() && time.forked() >= 1);
         drop(child.stdin.take());
         child.wait().unwrap();
     }
