@@ -21,6 +21,9 @@ use std::process::ExitCode;
 const EXPLAINED: (f64, f64) = (0.4, 1.1);
 /// How much locality alone can change, as a share of the program's CPU time.
 const LOCALITY: f64 = 0.01;
+/// At most this share of a saving is taken to be hidden beside other work: see `effects::HIDDEN_NS`. In the
+/// programs of tests/known, the advised forms saved at least that much of what a replay showed.
+const HIDDEN_MAX: f64 = 0.5;
 
 /// The result of one candidate.
 pub(super) struct Row<'a> {
@@ -307,8 +310,8 @@ pub fn predicted(cpu: &Judgement, range: (f64, f64), hidden: f64) -> Option<(f64
         (least.min(value), most.max(value))
     });
     // What is hidden is neither saved nor lost.
-    let least = least.min((least - hidden).max(0.0));
-    let most = most.max((most + hidden).min(0.0));
+    let least = least.min((least - hidden).max(HIDDEN_MAX * least));
+    let most = most.max((most + hidden).min(HIDDEN_MAX * most));
     // No program saves more CPU time than it takes.
     Some(((least - LOCALITY).min(1.0), (most + LOCALITY).min(1.0)))
 }
@@ -340,11 +343,11 @@ mod tests {
     fn a_prediction_allows_for_calls_beside_other_work() {
         let of = |low, high, hidden| predicted(&judgement(low, high), (1.0, 1.0), hidden).unwrap();
         let near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-9;
-        // Only the end near 0 changes, and it does not pass 0.
+        // Only the end near 0 changes, by at most a half.
         assert!(near(of(0.11, 0.2, 0.04), (0.1 - 0.04 - 0.01, 0.2 / 0.4 + 0.01)));
-        assert!(near(of(0.11, 0.2, 0.5), (-0.01, 0.2 / 0.4 + 0.01)));
+        assert!(near(of(0.11, 0.2, 0.5), (0.05 - 0.01, 0.2 / 0.4 + 0.01)));
         assert!(near(of(-0.2, -0.11, 0.04), (-0.5 - 0.01, -0.1 + 0.04 + 0.01)));
-        assert!(near(of(-0.2, -0.11, 0.5), (-0.5 - 0.01, 0.01)));
+        assert!(near(of(-0.2, -0.11, 0.5), (-0.5 - 0.01, -0.05 + 0.01)));
         assert!(near(of(-0.1, 0.1, 0.5), (-0.26, 0.26)));
     }
 }
