@@ -81,49 +81,6 @@ fn the_summary_in_json_has_the_bound_and_the_losses() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
-    let folder = Folder::new();
-    folder.mallard(&["record", "--", "no-such-program"]).refuses(127, "there is no program");
-    folder.mallard(&["record", "--", "/no/such/program"]).refuses(127, "there is no program");
-    folder.mallard(&["record", "--quite", "--", "true"]).refuses(2, "there is no option '--quite'");
-    folder.mallard(&["record", "--", "/"]).refuses(126, "/ is a folder");
-    fs::write(folder.path("text"), "just text").unwrap();
-    folder.mallard(&["record", "--", "./text"]).refuses(126, "may not be executed");
-    let set_mode = |name: &str, mode| {
-        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
-    };
-    set_mode("text", 0o755);
-    folder.mallard(&["record", "--", "./text"]).refuses(126, "neither an ELF program nor a script");
-    folder.mallard(&["record", "--", "text"]).refuses(127, "mallard record -- ./text");
-    fs::write(folder.path("text"), "#!/no/interpreter\n").unwrap();
-    folder.mallard(&["record", "--", "./text"]).refuses(126, "/no/interpreter does not exist");
-    let cut = fs::read(folder.compile("three", THREE_BLOCKS, &[])).unwrap();
-    fs::write(folder.path("text"), &cut[..cut.len() / 2]).unwrap();
-    folder.mallard(&["record", "--", "./text"]).refuses(126, "damaged or cut");
-
-    let fixed = folder.compile("fixed", THREE_BLOCKS, &["-static"]);
-    folder.mallard(&["record", "--", &fixed]).refuses(126, "linked statically");
-    let pie = folder.compile("static_pie", THREE_BLOCKS, &["-static-pie"]);
-    folder.mallard(&["record", "--", &pie]).refuses(126, "linked statically");
-    let asan = folder.compile("asan", THREE_BLOCKS, &["-fsanitize=address"]);
-    folder.mallard(&["record", "--", &asan]).refuses(126, "sanitizer");
-    let own = "#include <stddef.h>\nvoid* malloc(size_t n) { (void)n; return 0; }\nint main(void) { return 0; }";
-    let own = folder.compile("own", own, &[]);
-    folder.mallard(&["record", "--", &own]).refuses(126, "a malloc of its own");
-
-    // A note in the file, which Go's compiler writes, identifies a Go program.
-    fs::write(folder.path("note"), "id").unwrap();
-    let note = ["--add-section", ".note.go.buildid=note", "fixed", "go"];
-    assert!(folder.command("objcopy").args(note).status().unwrap().success());
-    folder.mallard(&["record", "--", "./go"]).refuses(126, "Go");
-    let doctor = folder.mallard(&["doctor", "./go"]);
-    assert_eq!(doctor.status(), 126);
-    assert!(doctor.out().contains("no        ./go"), "{}", doctor.out());
-    assert_eq!(folder.mallard(&["doctor", "sh"]).status(), 0);
-}
-
-#[test]
-#[ignore = "needs the recorder; ./x test has it"]
 fn an_operator_new_of_the_program_is_warned_of() {
     let folder = Folder::new();
     let source = r#"
@@ -183,59 +140,6 @@ fn the_operators_of_a_malloc_library_are_timed() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn record_and_doctor_warn_about_scripts_that_start_other_programs() {
-    let folder = Folder::new();
-    for (line, what) in [
-        ("#!/bin/sh", "it is a script of sh, and what it starts is not recorded"),
-        ("#!/usr/bin/env -S perl -w", "it is a script of perl, and what env starts is not"),
-    ] {
-        fs::write(folder.path("script"), format!("{line}\nexit\n")).unwrap();
-        fs::set_permissions(folder.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
-        let doctor = folder.mallard(&["doctor", "./script"]);
-        assert!(doctor.status() == 0 && doctor.out().contains(what), "{}", doctor.out());
-        let help = "help: mallard record --follow fork,exec -- ./script";
-        assert!(doctor.out().contains(help), "{}", doctor.out());
-        let ran = folder.mallard(&["record", "--", "./script"]);
-        assert!(ran.status() == 0 && ran.errors().contains(what), "{}", ran.errors());
-        let followed = folder.mallard(&["record", "--follow", "fork,exec", "--", "./script"]);
-        assert!(!followed.errors().contains(what), "{}", followed.errors());
-    }
-}
-
-#[test]
-#[ignore = "needs the recorder; ./x test has it"]
-fn a_set_user_id_program_is_refused() {
-    let folder = Folder::new();
-    let program = folder.compile("three", THREE_BLOCKS, &[]);
-    let somebody = nix::unistd::Uid::from_raw(nix::unistd::getuid().as_raw() + 1);
-    if nix::unistd::chown(Path::new(&program), Some(somebody), None).is_err() {
-        return; // only root may give files away
-    }
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
-    folder.mallard(&["record", "--", &program]).refuses(126, "set-user-ID");
-}
-
-#[test]
-#[ignore = "needs the recorder; ./x test has it"]
-fn nothing_is_overwritten_without_force() {
-    let folder = Folder::new();
-    for expected in ["true.mallard", "true.2.mallard", "true.3.mallard"] {
-        assert_eq!(folder.mallard(&["record", "--", "true"]).status(), 0);
-        assert!(folder.path(expected).is_dir(), "{expected}");
-    }
-    folder.mallard(&["record", "-o", "true", "--", "true"]).refuses(125, "exists already");
-    assert_eq!(folder.mallard(&["record", "--force", "-o", "true", "--", "true"]).status(), 0);
-    // Even --force does not overwrite a folder that is not a trace.
-    fs::create_dir(folder.path("mine.mallard")).unwrap();
-    folder
-        .mallard(&["record", "--force", "-o", "mine", "--", "touch", "started"])
-        .refuses(125, "is no trace");
-    assert!(!folder.path("started").exists());
-    folder.mallard(&["record", "-o", "no/such/folder", "--", "true"]).refuses(125, "cannot write");
-}
-
-#[test]
-#[ignore = "needs the recorder; ./x test has it"]
 fn recordings_that_begin_at_the_same_time_have_different_names() {
     let folder = Folder::new();
     let start = || folder.command(MALLARD).args(["record", "-q", "--", "true"]).spawn().unwrap();
@@ -251,54 +155,6 @@ fn recordings_that_begin_at_the_same_time_have_different_names() {
 
 fn name_of(entry: std::io::Result<fs::DirEntry>) -> String {
     entry.unwrap().file_name().into_string().unwrap()
-}
-
-#[test]
-#[ignore = "needs the recorder; ./x test has it"]
-fn a_recording_that_cannot_start_leaves_no_stream_and_names_the_limit() {
-    // How many files mallard itself needs depends on what it inherits.
-    let refused = (4..12).filter(|files| {
-        let folder = Folder::new();
-        let script = format!("ulimit -n {files}; exec {MALLARD} record -q -o few -- true");
-        let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
-        let errors = ran.errors();
-        let is_refused = errors.contains("not started") || errors.contains("did not run");
-        if is_refused {
-            ran.refuses(125, "too many open files");
-            assert!(errors.contains("help: ulimit -n"), "{errors}");
-            assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0, "{errors}");
-        }
-        is_refused
-    });
-    assert!(refused.count() >= 2);
-}
-
-#[test]
-#[ignore = "needs the recorder; ./x test has it"]
-fn a_full_disk_stops_the_recording_but_not_the_program() {
-    let folder = Folder::new();
-    fs::create_dir(folder.path("small")).unwrap();
-    // The script mounts a file system of 256 KiB in a mount namespace.
-    let script = format!(
-        "mount -t tmpfs -o size=256k tmpfs small || exit 77; cd small; {MALLARD} record -- \
-         perl -e 'my %h; $h{{$_ % 5000}} .= $_ for 1..300000; print scalar(%h)'"
-    );
-    let unshared = folder.command("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
-    let ran = Ran(unshared);
-    if ran.out().is_empty()
-        && (ran.errors().contains("mount:") || ran.errors().contains("unshare:"))
-    {
-        return; // this machine permits no namespaces
-    }
-    assert_eq!(ran.out(), "5000", "{}", ran.errors());
-    let errors = ran.errors();
-    assert!(
-        errors.contains("could not be written") || errors.contains("no trace was made"),
-        "{errors}"
-    );
-    assert!(errors.contains("help: ") || errors.contains("next: "), "{errors}");
-    // Only the first events are in the stream.
-    assert!(!errors.contains("mallard: the events were recorded"), "{errors}");
 }
 
 #[test]
@@ -512,56 +368,6 @@ fn a_recording_that_reaches_its_largest_size_says_how_large_it_is() {
     assert!(ran.errors().contains("more than the 20 KiB of --max-size"), "{}", ran.errors());
     let stats = folder.mallard(&["stats", "a"]).out();
     assert!(stats.contains(&format!("lost            {lost}")), "{stats}");
-}
-
-/// A program that limits its address space to 200 MiB, and allocates 5 blocks that no malloc can give.
-const LIMITED: &str = r#"
-#include <stdlib.h>
-#include <sys/resource.h>
-int main(void) {
-    struct rlimit limit = {200 << 20, 200 << 20};
-    setrlimit(RLIMIT_AS, &limit);
-    int failed = 0;
-    for (int i = 0; i < 5; ++i) failed += malloc((size_t)1 << 62) == NULL;
-    return failed;
-}
-"#;
-
-#[test]
-#[ignore = "needs the recorder; ./x test has it"]
-fn failed_allocations_and_a_limit_that_may_cause_them_are_told() {
-    let folder = Folder::new();
-    let program = folder.compile("limited", LIMITED, &[]);
-    let ran = folder.mallard(&["record", "--", &program]);
-    assert_eq!(ran.status(), 5, "{}", ran.errors());
-    assert!(ran.errors().contains("  5 allocations failed"), "{}", ran.errors());
-    let limit = "the program may have 200 MiB of address space, and the ring took 257 MiB of it";
-    assert!(ran.errors().contains(limit), "{}", ran.errors());
-    let stats = folder.mallard(&["stats", "limited"]).out();
-    assert!(stats.contains("5 allocations failed"), "{stats}");
-
-    // A limit that is known when the program starts makes the ring smaller.
-    let script = format!("ulimit -v 800000; exec {MALLARD} record -o small -- {program}");
-    let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
-    assert!(ran.errors().contains("and the ring took 98 MiB of it"), "{}", ran.errors());
-}
-
-#[test]
-fn files_that_are_no_trace_or_stream_are_refused() {
-    let folder = Folder::new();
-    folder.mallard(&["stats", "nothing"]).refuses(3, "there is no trace nothing.mallard");
-    fs::create_dir(folder.path("empty.mallard")).unwrap();
-    folder.mallard(&["sites", "empty"]).refuses(3, "is no trace");
-    fs::write(folder.path("file"), "text").unwrap();
-    folder.mallard(&["stats", "file"]).refuses(3, "is a file, and a trace is a folder");
-    folder.mallard(&["import", "file"]).refuses(3, "is no stream");
-    folder.mallard(&["import", "missing"]).refuses(3, "cannot open missing");
-    folder.mallard(&["import", "empty.mallard"]).refuses(3, "is a folder, and a stream is a file");
-    folder.mallard(&["sites"]).refuses(2, "no trace was named");
-    folder.mallard(&["sites", "empty", "--filter", "("]).refuses(2, "no regular expression");
-    folder.mallard(&["record"]).refuses(2, "");
-    folder.mallard(&["record", "--sample", "much", "--", "true"]).refuses(2, "a size");
-    folder.mallard(&["record", "--window", "9s..1s", "--", "true"]).refuses(2, "a window");
 }
 
 #[test]
