@@ -212,6 +212,20 @@ public:
     };
 }
 
+/// A function that makes an object in an arena of the call.
+macro_rules! objects_in_arena {
+    ($end:literal $make:literal) => {
+        text!(["mallard/arena.hpp"]
+            for_the_trial!("arena<>")
+            node!()
+            "\nlong @name@(long id)\n{\n    mallard::arena<> memory; // one for each call\n"
+            "    // Instead of new and std::make_unique" $end ".\n"
+            "    node& made = memory." $make "<node>();\n"
+            "    made.id = id;\n    return made.id;\n}\n"
+        )
+    };
+}
+
 const PMR_WINK_OUT_ARENA: &str = pmr_arena!(
     r#"    // Constructed in the arena, and never destroyed: the end of `memory` frees everything.
     auto& parts = *std::pmr::polymorphic_allocator<>(&memory).new_object<parts_type>();
@@ -370,37 +384,10 @@ private:
 "#
 );
 
-const WINK_OUT_OBJECTS_IN_ARENA: &str = text!(
-    ["mallard/arena.hpp"]
-    for_the_trial!("arena<>")
-    node!()
-    r#"
-long @name@(long id)
-{
-    mallard::arena<> memory; // one for each call
-    // Instead of new and std::make_unique. Never destroyed: the end of `memory` frees everything.
-    node& made = memory.make<node>();
-    made.id = id;
-    return made.id;
-}
-"#
-);
+const WINK_OUT_OBJECTS_IN_ARENA: &str =
+    objects_in_arena!(". Never destroyed: the end of `memory` frees everything" "make");
 
-const OBJECTS_IN_ARENA: &str = text!(
-    ["mallard/arena.hpp"]
-    for_the_trial!("arena<>")
-    node!()
-    r#"
-long @name@(long id)
-{
-    mallard::arena<> memory; // one for each call
-    // Instead of new and std::make_unique: the end of `memory` destroys the object.
-    node& made = memory.own<node>();
-    made.id = id;
-    return made.id;
-}
-"#
-);
+const OBJECTS_IN_ARENA: &str = objects_in_arena!(": the end of `memory` destroys the object" "own");
 
 const OBJECT_POOL: &str = text!(
     ["mallard/object_pool.hpp"]
