@@ -35,40 +35,53 @@ endfunction()
 
 # programs_of(FOLDER SOURCE...): sets `programs` to the GoogleTest programs that are made of the files
 # of a folder, and sources_PROGRAM to the sources of each. Of every MALLARD_UNITE files one program is
-# made: FOLDER-1, FOLDER-2, ... A file that defines something outside of a namespace of its own is a
-# program alone, FOLDER-NAME, and so are engine_*, which link more, and those in `alone`.
-#
-# If MALLARD_TESTS has `unsanitized`, only those files of the folders below are built whose tests do
-# something else under a sanitizer, or are skipped there: they name a sanitizer, limit the memory of a
-# process, step through machine code, or walk the call stack. engine_* are built, too. See test_dev in
-# tools/stages.
-set(alone spec-programs stress-modules unit-interrupted unit-unwind unit-unwind_limits)
-set(differs "asan|anitize|may_refuse_memory|single_step|\"unwind[.]hpp\"")
-set(outside "^(namespace [a-z]|template <>|#(define|if|undef)|void\\* operator)")
+# made: FOLDER-1, FOLDER-2, ... Files that define something outside of a namespace of their own, or that
+# replace or limit something in the whole process, are programs alone, FOLDER-NAME: those in `alone`, and
+# engine_*, which link more.
+set(alone
+    unit-file_damage unit-interrupted unit-unwind unit-unwind_limits unit-winked
+    conformance-memory_resource fault-file_arena heap-visits stress-modules
+    random-adaptors random-multipool random-object_pool random-pool random-shared_multipool random-shared_pool)
 function(programs_of folder)
     set(programs "")
     set(united "")
     foreach(source IN LISTS ARGN)
         cmake_path(GET source STEM name)
         set(program ${folder}-${name})
-        file(STRINGS ${source} defined REGEX "${outside}")
-        file(STRINGS ${source} different REGEX "${differs}")
-        if(unsanitized IN_LIST MALLARD_TESTS AND folder MATCHES "^(unit|fault|c|heap)$"
-           AND NOT different AND NOT name MATCHES "^engine_")
-            continue()
-        elseif(MALLARD_UNITE GREATER 1 AND NOT defined AND NOT name MATCHES "^engine_"
-           AND NOT program IN_LIST alone)
+        if(MALLARD_UNITE GREATER 1 AND NOT name MATCHES "^engine_" AND NOT program IN_LIST alone)
             list(APPEND united ${source})
         else()
             list(APPEND programs ${program})
             set(sources_${program} ${source} PARENT_SCOPE)
+            set(files_${program} ${source})
         endif()
     endforeach()
     divide(united ${MALLARD_UNITE} ${united})
     foreach(group IN LISTS united_groups)
+        set(program ${folder}-${group})
         unite(${folder}_${group} ${united_${group}})
-        list(APPEND programs ${folder}-${group})
-        set(sources_${folder}-${group} ${folder}_${group}.cpp PARENT_SCOPE)
+        list(APPEND programs ${program})
+        set(sources_${program} ${folder}_${group}.cpp PARENT_SCOPE)
+        set(files_${program} ${united_${group}})
     endforeach()
     set(programs ${programs} PARENT_SCOPE)
+    foreach(program IN LISTS programs)
+        string(REPLACE ";" "\t" files "${files_${program}}")
+        file(APPEND ${CMAKE_BINARY_DIR}/test_programs.txt "${program}\t${files}\n")
+    endforeach()
+endfunction()
+
+# add_cases(PROGRAM [PREFIX [ENVIRONMENT...]]): adds a GoogleTest program as one test, PREFIX.PROGRAM, with
+# environment variables. The start of a process with a sanitizer takes longer than most cases, so that the
+# cases of a program share one. The label tells `./x test` that the output names the cases, and with which
+# PREFIX to print them.
+function(add_cases program)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "PREFIX" "ENVIRONMENT;LABELS")
+    set(test ${program})
+    if(arg_PREFIX)
+        set(test ${arg_PREFIX}.${program})
+    endif()
+    add_test(NAME ${test} COMMAND ${program})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 900 COST 20
+        LABELS "cases:${arg_PREFIX};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()

@@ -1,0 +1,209 @@
+"""Finds the test cases in what build and test programs print.
+
+A reader gets each line of a command, and at the end its status. It returns the cases that it knows of by then.
+"""
+import re
+import xml.etree.ElementTree
+from dataclasses import dataclass
+
+shown = 25  # lines of a failure that the summary prints
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    verdict: str        # passed, failed or skipped
+    detail: str = ""    # the reason of a skip, or the last lines of a failure
+    program: str = ""   # the test of ctest that has the case
+
+
+def last_lines(text, count=shown):
+    return "\n".join(text.strip("\n").splitlines()[-count:])
+
+
+class Build:
+    """Reads the output of ninja, cargo or cmake: a failure counts as one failed test."""
+
+    def __init__(self, name):
+        self.name, self.progress, self.lines = name, "", []
+
+    def line(self, text):
+        if step := re.match(r"\[(\d+)/(\d+)\]", text):
+            self.progress = f"{step[1]} of {step[2]}"
+        else:
+            self.lines.append(text)
+        return []
+
+    def end(self, status):
+        if status == 0:
+            return []
+        wanted = [line for line in self.lines if re.search(r"\berror\b|FAILED:|undefined reference", line)]
+        return [Case(self.name, "failed", "\n".join(wanted[:shown]) or last_lines("\n".join(self.lines)))]
+
+
+class Whole:
+    """Reads a command that is one test. The status 77 means that this machine cannot run the test."""
+
+    def __init__(self, name):
+        self.name, self.progress, self.lines = name, "", []
+
+    def line(self, text):
+        self.lines.append(text)
+        self.progress = text.strip()[:40]
+        return []
+
+    def end(self, status):
+        text = "\n".join(self.lines)
+        if status == 77:
+            return [Case(self.name, "skipped", last_lines(text, 1))]
+        return [Case(self.name, "failed" if status else "passed", last_lines(text) if status else "")]
+
+
+result = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED) *\] ([^\s,]+)(?:,.*)?(?: \(\d+ ms\))?$")
+
+
+class GoogleTest:
+    """Reads the output of a GoogleTest program. A case that begins and does not end has failed."""
+
+    def __init__(self, program, prefix=""):
+        self.program, self.prefix, self.progress = program, prefix, ""
+        self.running, self.output, self.names = None, [], set()
+        self.failed = False
+
+    def line(self, text):
+        # A program may print in front of the mark, without a line break.
+        found = result.search(text)
+        if not found:
+            self.output.append(text)
+            return []
+        kind, name = found.groups()
+        if kind == "RUN":
+            self.running, self.output = name, []
+            return []
+        if name != self.running or name in self.names:
+            return []  # the list of failures at the end
+        self.running = None
+        self.names.add(name)
+        self.progress = str(len(self.names))
+        return [self.case(name, {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[kind])]
+
+    def case(self, name, verdict):
+        detail = ""
+        if verdict == "skipped":
+            detail = next((line for line in self.output if line and not line.endswith(": Skipped")), "no reason")
+        elif verdict == "failed":
+            self.failed = True
+            detail = last_lines("\n".join(self.output))
+        return Case(self.prefix + name, verdict, detail, self.program)
+
+    def end(self, status):
+        if self.running:
+            self.output.append(f"the process ended in this case, with status {status}; the cases after it did not run")
+            return [self.case(self.running, "failed")]
+        if status and not self.failed:
+            return [Case(self.program, "failed", last_lines("\n".join(self.output)), self.program)]
+        return []
+
+
+class Ctest:
+    """Reads the progress of ctest, and at the end the file that ctest wrote for JUnit."""
+
+    def __init__(self, file, tests):
+        self.file, self.tests, self.progress = file, tests, ""
+        file.unlink(missing_ok=True)
+
+    def line(self, text):
+        if step := re.match(r" *(\d+)/(\d+) +Test +#\d+:", text):
+            self.progress = f"{step[1]} of {step[2]}"
+        return []
+
+    def end(self, status):
+        try:
+            # Control characters, which programs print, may not be in XML.
+            text = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd]", "?", self.file.read_text(errors="replace"))
+            suite = xml.etree.ElementTree.fromstring(text)
+        except (OSError, xml.etree.ElementTree.ParseError) as error:
+            return [Case("ctest", "failed", f"ctest ended with status {status} and left no results: {error}")]
+        return [case for test in suite.iter("testcase") for case in self.cases_of(test)]
+
+    def cases_of(self, test):
+        name, output = test.get("name"), test.findtext("system-out") or ""
+        status = test.get("status")
+        if status == "disabled":
+            return []
+        prefix = self.tests[name].prefix if name in self.tests else None
+        if prefix is not None and status in ("run", "fail"):
+            cases = GoogleTest(name, prefix)
+            found = [case for line in output.splitlines() for case in cases.line(line)]
+            failure = test.find("failure")
+            return found + cases.end(failure.get("message", "?") if failure is not None else 0)
+        if status == "run":
+            return [Case(name, "passed", "", name)]
+        if test.find("skipped") is not None and "77" in test.find("skipped").get("message", ""):
+            return [Case(name, "skipped", last_lines(output, 1) or "no reason", name)]
+        reason = test.find("failure") if test.find("failure") is not None else test.find("skipped")
+        message = reason.get("message", "") if reason is not None else ""
+        return [Case(name, "failed", f"{last_lines(output)}\n{message}".strip(), name)]
+
+
+class Cargo:
+    """Reads the output of `cargo test`. `skips` is the file into which tests write why they skip."""
+
+    def __init__(self, skips):
+        self.skips, self.progress, self.count = skips, "", 0
+        self.program, self.open, self.failed = "", False, {}
+        self.section, self.sections, self.errors = None, {}, []
+        skips.unlink(missing_ok=True)
+
+    def line(self, text):
+        if running := re.match(r" +(?:Running (?:unittests )?\S+ \(.*/([\w-]+)-[0-9a-f]+\)|Doc-tests (\S+))$", text):
+            ended = self.end_of_program()
+            self.program, self.open = running[1] or f"{running[2]}, documentation", True
+            return ended
+        if test := re.match(r"test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$", text):
+            return self.test(*test.groups())
+        if text.startswith("test result:"):
+            self.open = False
+        elif header := re.fullmatch(r"---- (.+) stdout ----", text):
+            self.section = self.sections.setdefault((self.program, header[1]), [])
+        elif text == "failures:":
+            self.section = None
+        elif self.section is not None:
+            self.section.append(text)
+        elif re.match(r"error(\[|:)|  (process didn't|Caused by)", text) or "(signal: " in text:
+            self.errors.append(text)
+        elif compiling := re.match(r" +Compiling (\S+)", text):
+            self.progress = compiling[1]
+        return []
+
+    def test(self, name, verdict):
+        name = name.removesuffix(" - should panic")
+        self.count += 1
+        self.progress = str(self.count)
+        if verdict == "ignored":
+            return []  # of another tier, or no test
+        if verdict == "FAILED":
+            self.failed[self.program, name] = True
+            return []  # its output comes at the end of the program
+        return [Case(name, "passed", "", self.program)]
+
+    def end_of_program(self):
+        cases = [Case(name, "failed", last_lines("\n".join(self.sections.get((program, name), []))), program)
+                 for program, name in self.failed if program == self.program]
+        if self.open and self.program:
+            cases.append(Case(self.program, "failed", "the test program ended before its last test", self.program))
+        self.open = False
+        return cases
+
+    def end(self, status):
+        cases = self.end_of_program()
+        if status and not self.failed and not cases:
+            cases.append(Case("cargo test", "failed", last_lines("\n".join(self.errors)) or f"status {status}"))
+        return cases
+
+    def skipped(self):
+        """Returns the tests that wrote why they could not run, with the reasons. They are counted as passed before."""
+        if not self.skips.exists():
+            return []
+        return [Case(*line.split("\t", 1)[:1], "skipped", line.split("\t", 1)[-1])
+                for line in dict.fromkeys(self.skips.read_text().splitlines()) if line]

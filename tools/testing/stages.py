@@ -1,0 +1,288 @@
+"""The stages of a test run: which commands each one runs.
+
+A stage is a function of a plan and a runner. Stages of one chain run one after the other, chains side by side:
+tests often leave a core idle, which a compiler of the other chain uses.
+"""
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from builds import Tree
+from changes import affected, crates_affected, is_near
+from readers import Build, Cargo, Ctest, GoogleTest
+from table import Row, of_stage, root
+
+x = str(root / "x")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a test run was asked for."""
+    rows: list[Row]
+    everything: bool = False               # --all
+    filter: str = ""                       # a regular expression for the names of tests
+    matches: tuple = ()                    # the names in the source that match the filter
+    seen: tuple = ()                       # (stage, program, case) of earlier runs that match it
+    changed: frozenset = frozenset()       # paths that changed
+    only_changed: bool = False             # --changed
+
+    def tests(self, stage):
+        return of_stage(self.rows, stage, self.everything, self.changed)
+
+    def wants(self, command):
+        """Whether a command of the table runs. A filter names it, or there is none."""
+        return not self.filter or any(name.kind == "command" and name.text == command for name in self.matches)
+
+
+@dataclass(frozen=True)
+class Stage:
+    name: str
+    run: object                                  # a function of (stage, plan, runner)
+    groups: tuple[str, ...]                      # of packages: see tools/packages
+    seconds: int                                 # that it takes in `./x test`, or in `./x test --all`, on 2 cores
+    environment: dict = field(default_factory=dict)
+
+
+# --- C++ and C
+
+def cxx(stage, plan, runner, preset=None):
+    """Builds a preset, and runs its tests."""
+    preset = preset or stage.name
+    tree = Tree(preset)
+    changed = [row.tests for row in plan.rows if row.on_change and row.depends_on(plan.changed)]
+    tier = "all" if plan.everything else "plain"
+    if not runner.run(stage, f"configure {preset}", ["cmake", "--preset", preset, f"-DMALLARD_TIER={tier}",
+                      f"-DMALLARD_CHANGED={';'.join(changed)}"], Build(f"configure {preset}"), "build"):
+        return
+    if plan.only_changed:
+        files = affected(tree, plan.changed)
+        words = {Path(file).stem for file in plan.changed}
+        near = [test for test in files if is_near(tree, test, words)]
+        for tests in near, [test for test in files if test not in near]:
+            if tests:
+                build_and_test(stage, tree, runner, tests)
+    elif plan.filter:
+        run_matches(stage, tree, plan, runner)
+    else:
+        build_and_test(stage, tree, runner)
+
+
+def build(stage, tree, runner, targets=None):
+    """Builds some targets, or all. Returns whether that succeeded."""
+    if targets is not None and not targets:
+        return True
+    words = ["cmake", "--build", str(tree.folder), "--parallel", runner.jobs]
+    words += ["--target", *targets] if targets else []
+    return runner.run(stage, f"build {tree.preset}", words, Build(f"build {tree.preset}"), "build")
+
+
+def build_and_test(stage, tree, runner, tests=None):
+    """Builds and runs some tests of ctest, or all."""
+    if build(stage, tree, runner, None if tests is None else tree.targets(tests)):
+        run_ctest(stage, tree, runner, tests)
+
+
+def run_ctest(stage, tree, runner, tests=None):
+    file = tree.folder / "results.xml"
+    words = ["ctest", "--test-dir", str(tree.folder), "--parallel", runner.jobs, "--output-junit", str(file),
+             "--test-output-size-passed", "4000000", "--test-output-size-failed", "4000000", "--output-on-failure"]
+    if tree.preset != "dev":
+        words += ["--label-exclude", "^once$"]
+    if tests is not None:
+        words += ["--tests-regex", f"^({'|'.join(map(re.escape, tests))})$"]
+    runner.run(stage, f"test {tree.preset}", words, Ctest(file, tree.tests))
+
+
+def run_matches(stage, tree, plan, runner):
+    """Builds and runs what a filter matches: cases of GoogleTest programs, and other tests of ctest."""
+    others = {test.name for test in tree.tests.values() if test.prefix is None and re.search(plan.filter, test.name)}
+    for name in plan.matches:
+        if name.kind == "ctest" and "$" in name.pattern:
+            others |= {test for test in tree.tests if re.fullmatch(re.sub(r"\\\$\\\{\w+\\\}", ".+", re.escape(name.pattern)), test)}
+    cases = {}  # {test of ctest: patterns of GoogleTest}
+    for test in tree.tests.values():
+        if test.prefix is None:
+            continue
+        sources = set(tree.sources.get(tree.program(test.name), []))
+        patterns = {name.pattern for name in plan.matches
+                    if name.kind == "gtest" and name.file in sources and name.text.startswith(test.prefix)}
+        if not patterns:
+            patterns = {case.removeprefix(test.prefix) for where, program, case in plan.seen
+                        if where == stage.name and program == test.name}
+        if re.search(plan.filter, test.name) and not patterns:
+            patterns = {"*"}
+        if patterns:
+            cases[test.name] = patterns
+    if not cases and not others or not build(stage, tree, runner, tree.targets([*cases, *others])):
+        return
+    for test, patterns in cases.items():
+        what = tree.tests[test]
+        runner.run(stage, test, ["timeout", "900", *what.command, f"--gtest_filter={':'.join(sorted(patterns))}"],
+                   GoogleTest(test, what.prefix), **what.environment)
+    if others:
+        run_ctest(stage, tree, runner, sorted(others))
+
+
+def bench(stage, plan, runner):
+    tree = Tree("bench")
+    if runner.run(stage, "configure bench", ["cmake", "--preset", "bench"], Build("configure bench"), "build") and \
+            build(stage, tree, runner, ["bench/all"]):
+        run_ctest(stage, tree, runner)
+
+
+# --- Rust
+
+RELEASE = {"MALLARD_RECORDER": root / "build/release/src/record/libmallard-record.so",
+           "MALLARD_REPLAY": root / "build/release/src/replay/mallard-replay"}
+RELEASE = {name: str(path) for name, path in RELEASE.items()}
+
+
+def release(stage, runner, *targets):
+    """Builds the recorder, the player and the malloc as they are installed."""
+    return runner.run(stage, "configure release", ["cmake", "--preset", "release"], Build("configure release"), "build") and \
+        build(stage, Tree("release"), runner, targets)
+
+
+def cargo(stage, plan, runner, packages, modules=(), skipped=()):
+    """Runs `cargo test` on packages: only the tests of `modules`, or all but those of `skipped`."""
+    chosen = [f"{module}::" for module in modules]
+    if plan.filter:
+        chosen = sorted({name.pattern for name in plan.matches if name.kind == "rust"}
+                        | {case for where, _, case in plan.seen if where == stage.name})
+        if not chosen:
+            return
+    words = ["cargo", "test", "--locked", "--no-fail-fast", *(f"--package={package}" for package in packages)]
+    words += ["--test=all"] if modules else []
+    words += ["--", "--include-ignored", *chosen, *(word for module in skipped for word in ("--skip", f"{module}::"))]
+    skips = root / "build/log" / f"{stage.name}-skips.txt"
+    runner.run(stage, "test crates", words, Cargo(skips), MALLARD_SKIPS=str(skips), **compiling_once())
+
+
+def compiling_once():
+    """The environment in which build scripts of crates compile C++ through ccache."""
+    return {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}", "CCACHE_BASEDIR": str(root), "CCACHE_NOHASHDIR": "1"}
+
+
+def rust(stage, plan, runner):
+    crates = [tests for tests in plan.tests("rust") if "/" not in tests]
+    if plan.only_changed:
+        crates = [crate for crate in crates if crate in crates_affected(plan.rows, plan.changed)]
+    elsewhere = [row.tests.split("/")[1] for row in plan.rows if row.tests.count("/") == 1
+                 and row.tests.split("/")[0] in crates and "rust" not in row.plain]
+    if crates and release(stage, runner, "mallard-record", "mallard-replay", "mallard-malloc"):
+        cargo(stage, plan, runner, crates, skipped=elsewhere)
+
+
+def modules_of(plan, stage):
+    return [tests.split("/")[1] for tests in plan.tests(stage.name)]
+
+
+def pypi(stage, runner, module, package, *more):
+    """Installs packages of PyPI in build/tools/MODULE."""
+    return runner.run(stage, f"install {module}", [x, "do", "pypi", f"build/tools/{module}", module if module != "duckdb" else
+                      "duckdb_cli", package, *more], Build(f"install {module}"), "build")
+
+
+def sql(stage, plan, runner):
+    if pypi(stage, runner, "duckdb", "duckdb-cli==1.5.6") and pypi(stage, runner, "pyspark", "pyspark==4.3.0") and \
+            release(stage, runner, "mallard-record"):
+        cargo(stage, plan, runner, ["mallard-cli"], modules_of(plan, stage))
+
+
+def exports(stage, plan, runner):
+    if runner.run(stage, "install speedscope", [x, "do", "install_speedscope"], Build("install speedscope"), "build") and \
+            pypi(stage, runner, "perfetto", "perfetto==0.59.1") and pypi(stage, runner, "pyarrow", "pyarrow==26.0.1") and \
+            release(stage, runner, "mallard-record", "mallard-replay"):
+        cargo(stage, plan, runner, ["mallard-cli"], modules_of(plan, stage))
+
+
+def page(stage, plan, runner):
+    if release(stage, runner, "mallard-record", "mallard-replay"):
+        cargo(stage, plan, runner, ["mallard-cli"], modules_of(plan, stage))
+
+
+def crates(stage, plan, runner):
+    commands = {"features": [x, "do", "rust_features"], "packages": [x, "do", "rust_packages"],
+                "loom": [x, "do", "rust_models"], "oldest": [x, "do", "oldest_rust"],
+                "bench-crates": [x, "do", "in_crates", "test"]}
+    for name in filter(plan.wants, plan.tests(stage.name)):
+        runner.run(stage, name, commands[name], **compiling_once())
+
+
+def installed(stage, plan, runner):
+    if release(stage, runner, "src/malloc/all", "src/record/all", "src/replay/all") and \
+            runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
+        runner.run(stage, "installed", ["tests/consumer/command", "build/consumer", "build/release", "build/cargo/debug/mallard"])
+
+
+def known(stage, plan, runner):
+    if release(stage, runner, "mallard-record", "mallard-replay", "mallard-malloc") and \
+            runner.run(stage, "configure dev", ["cmake", "--preset", "dev", "-DMALLARD_TIER=all"], Build("configure dev"), "build") and \
+            build(stage, Tree("dev"), runner, ["known-programs"]) and \
+            runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
+        runner.run(stage, "advice", [x, "do", "known_programs", "--mallard", "build/cargo/debug/mallard", "--budget", "20"])
+
+
+# --- the rest
+
+def cross(stage, plan, runner):
+    commands = {"compilers": "tests/consumer/matrix", "musl": "tests/consumer/musl", "aarch64": "tests/consumer/aarch64"}
+    for name in filter(plan.wants, plan.tests(stage.name)):
+        runner.run(stage, name, [commands[name]])
+
+
+def mutants(stage, plan, runner):
+    runner.run(stage, "mutants", ["tests/mutants/run.py", "--jobs", runner.jobs])
+
+
+def fuzz(stage, plan, runner):
+    runner.run(stage, "fuzz-targets", [x, "fuzz", "--seconds", "5"])
+
+
+def lint(stage, plan, runner):
+    """Checks the source. In `./x test`, the slow checks look only at what changed."""
+    every = plan.everything
+    changed = sorted(file for file in plan.changed if (root / file).exists())
+    headers = [] if every else [file for file in changed if re.fullmatch(r"include/.*\.hpp", file)]
+    folders = [] if every else sorted({str(Path(file).parent) for file in changed
+                                       if re.fullmatch(r"(src|tests/compile)/.*\.[ch]pp", file)})
+    commands = {
+        "layers": ["tools/check-layers"], "style": ["tools/check-style"], "tiers": ["tools/check-tiers"],
+        "documents": ["tools/check-docs"], "figures": ["tools/check-figures"],
+        "stale-mutants": ["tests/mutants/run.py", "--check"], "format": [x, "do", "cxx_format"],
+        "headers": [x, "do", "headers_stand_alone", *headers] if every or headers else None,
+        "clang-tidy": ["tools/tidy", "--jobs", runner.jobs, *folders] if every or folders else None,
+        "rust-format": [x, "do", "rust_format"],
+        "clippy": ["cargo", "clippy", "--locked", "--all-targets", "--", "-D", "warnings"],
+        "clippy-bench": [x, "do", "in_crates", "clippy", "--all-targets", "--", "-D", "warnings"],
+        "site": [x, "docs"]}
+    for name in filter(plan.wants, plan.tests("lint")):
+        if commands[name]:
+            runner.run(stage, name, commands[name], **(compiling_once() if name.startswith("clippy") else {}))
+
+
+CHAINS = (
+    (Stage("asan", cxx, ("test", "clang", "cache"), 300), Stage("dev", cxx, ("test", "cache"), 240),
+     Stage("tsan", cxx, ("test", "cache"), 200), Stage("clang", cxx, ("test", "clang", "cache"), 500),
+     Stage("bench", bench, ("bench",), 700), Stage("mutants", mutants, ("test",), 900), Stage("cross", cross, ("test", "cross"), 600),
+     Stage("fuzz", fuzz, ("build", "clang", "rust"), 300)),
+    (Stage("rust", rust, ("rust", "build", "cache"), 500, RELEASE), Stage("lint", lint, ("lint", "rust"), 120),
+     Stage("page", page, ("rust", "browser"), 60, RELEASE),
+     Stage("sql", sql, ("rust", "sql"), 200, RELEASE | {"MALLARD_DUCKDB": str(root / "build/tools/duckdb/bin/duckdb"),
+                                                        "MALLARD_PYSPARK": str(root / "build/tools/pyspark/bin/python")}),
+     Stage("exports", exports, ("rust", "exports", "browser"), 200,
+           RELEASE | {"MALLARD_SPEEDSCOPE": str(root / "build/tools/speedscope/dist/release"),
+                      "MALLARD_PERFETTO": str(root / "build/tools/perfetto/bin/python"),
+                      "MALLARD_PYARROW": str(root / "build/tools/pyarrow/bin/python")}),
+     Stage("installed", installed, ("rust", "build"), 60), Stage("crates", crates, ("rust", "cache"), 500),
+     Stage("known", known, ("rust", "test", "programs"), 400)),
+)
+GROUPS_OF_ALL = {"lint": ("docs", "browser"), "dev": ("models", "programs"), "clang": ("programs",)}
+STAGES = {stage.name: stage for chain in CHAINS for stage in chain}
+
+
+def needs(names, everything):
+    """Returns the groups of packages that stages need."""
+    groups = [group for name in names for group in STAGES[name].groups + (GROUPS_OF_ALL.get(name, ()) if everything else ())]
+    return list(dict.fromkeys(groups))
