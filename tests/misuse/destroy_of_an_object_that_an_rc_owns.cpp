@@ -1,4 +1,5 @@
 // dies: mallard: double free of ADDRESS in a pool
+// asan: use-after-poison
 #include <mallard/object_pool.hpp>
 
 int main()

@@ -13,6 +13,8 @@ The first line names the expected end of the program:
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 
+A second line `// asan: TEXT` names what AddressSanitizer reports, in its builds, before Mallard looks.
+
 In LINE, the word ADDRESS stands for any address. The programs of tests/malloc/misuse have a second
 such line, for the checked malloc (libmallard-checked.so): `// checked dies: LINE`. The second line
 counts if BUILD is `checked`.
@@ -64,9 +66,9 @@ def verdict_of_report(expected, run):
 
 def main(source, program, preload="", build=""):
     with open(source) as file:
-        line = file.readline()
+        line, second = file.readline(), file.readline()
         if build:
-            line = file.readline().replace(f"// {build} ", "// ", 1)
+            line = second.replace(f"// {build} ", "// ", 1)
     match = re.fullmatch(r"// (dies|segfaults|lives|asan|valgrind): (\S.*)\n", line)
     if not match:
         sys.exit(f"{source}:1: expected `// dies: LINE`, `// segfaults: TEXT`, "
@@ -74,6 +76,8 @@ def main(source, program, preload="", build=""):
     kind, expected = match.groups()
 
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    if second.startswith("// asan: ") and "__asan_init" in symbols:
+        kind, expected = "asan", second.removeprefix("// asan: ").strip()
     if kind == "asan" and "__asan_init" not in symbols:
         return skipped
     if kind == "valgrind" and re.search("__(asan|tsan|ubsan)_", symbols):
