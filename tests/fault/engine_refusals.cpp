@@ -144,18 +144,18 @@ std::string survives(refusals const& r, std::uint64_t seed)
 }
 
 /// Runs the program once for each of many places of the first refused call: each of the first 40
-/// calls, and then every `step`-th. With AddressSanitizer, a child process takes ten times as long,
-/// so a quarter of the places is tried.
+/// calls, and then every `step`-th. In a short run fewer places are tried, and a quarter of them
+/// with AddressSanitizer, where a child process takes ten times as long.
 void survive_each(std::size_t each, int error, std::size_t step)
 {
-    std::size_t const of_asan = has_asan() ? 4 : 1;
+    std::size_t const apart = std::max<std::size_t>(stride(5), has_asan() ? 4 : 1);
     EXPECT_EQ(survives({}, each), "fine");
     std::size_t const count = counted.calls;
     EXPECT_GT(count, 50U);
     std::size_t points = 0;
     counted.refused = 0;
     for (std::size_t first = 1; first <= count;
-         first += first < rounds(40) / of_asan ? 1 : step * of_asan, ++points)
+         first += first < rounds(40) / apart ? 1 : step * apart, ++points)
         ASSERT_EQ(survives({.first = first, .each = each, .error = error}, each), "fine")
             << "first " << first << ", each " << each;
     std::printf("%zu calls, %zu points, %zu refused\n", count, points, counted.refused.load());

@@ -4,6 +4,7 @@
 #include "../support/choices.hpp"
 #include "../support/disk.hpp"
 #include "../support/files.hpp"
+#include "../support/length.hpp"
 
 #include <gtest/gtest.h>
 
@@ -99,13 +100,13 @@ struct progress {
 };
 
 /// Kills a child in its first system call, another child in its second call, and so on, until a
-/// child finishes.
+/// child finishes. A short run kills at every third call.
 void kill_at_each_call(std::uint64_t seed, std::size_t tear)
 {
     std::vector<std::string> const history = history_of(seed);
     auto* const seen = static_cast<progress*>(::mmap(
         nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    for (std::size_t call = 1;; ++call) {
+    for (std::size_t call = 1;; call += stride(3)) {
         SCOPED_TRACE("killed in call " + std::to_string(call));
         temporary_folder const folder;
         std::string const path = folder / "file";
@@ -150,7 +151,7 @@ TEST(a_killed_program, leaves_the_last_commit_after_a_kill_in_the_middle_of_each
 void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size_t tear)
 {
     std::vector<std::string> const history = history_of(seed);
-    for (std::size_t call = 1;; ++call) {
+    for (std::size_t call = 1;; call += stride(3)) {
         SCOPED_TRACE("refused in call " + std::to_string(call));
         temporary_folder const folder;
         std::string const path = folder / "file", copy = folder / "copy";
@@ -270,7 +271,7 @@ TEST(a_power_failure, leaves_the_last_commit_for_any_order_of_writes)
             if (end + 1 < done_at.begin()->first)
                 continue; // the file was not complete yet
             std::size_t const done = std::prev(done_at.upper_bound(end + 1))->second;
-            for (int time = 0; time < 6; ++time) {
+            for (std::size_t time = 0; time < repeated(6, 2); ++time) {
                 SCOPED_TRACE("seed " + std::to_string(seed) + ", call " + std::to_string(end));
                 disk_image image = synced;
                 for (std::size_t i = begin; i <= end; ++i)
@@ -310,7 +311,7 @@ TEST(a_file_arena, finds_changed_pages_when_the_system_does_not_report_them)
 /// commit, opens it at another address, and survives failures of the disk.
 TEST(a_file_arena, agrees_with_a_model_in_random_programs)
 {
-    for (std::uint64_t seed = 100; seed < 130; ++seed) {
+    for (std::uint64_t seed = 100; seed < 100 + repeated(30, 5); ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         temporary_folder const folder;
         std::string const path = folder / "file";

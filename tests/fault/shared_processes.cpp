@@ -44,7 +44,7 @@ constexpr std::size_t bytes = 1 << 20;
 
 TEST(processes, share_one_segment_when_they_race_to_create_it)
 {
-    for (int round = 0; round < 50; ++round) {
+    for (std::size_t round = 0; round < repeated(50, 10); ++round) {
         segment_name const name("-race");
         common_number created;
         common_number constructed;

@@ -1,5 +1,6 @@
 // Random programs over several heaps. A model knows the live blocks of each heap.
 #include "../support/choices.hpp"
+#include "../support/length.hpp"
 #include "../support/require.hpp"
 
 #include <mallard/heap.hpp>
@@ -174,7 +175,7 @@ private:
 
 TEST(several_heaps, agree_with_a_model_in_random_programs)
 {
-    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (std::uint64_t seed = 1; seed <= mallard::testing::repeated(20, 2); ++seed) {
         mallard::testing::doing = "seed " + std::to_string(seed);
         program(seed).run(5000);
     }

@@ -40,7 +40,7 @@ TEST(fork, leaves_a_working_malloc_in_the_child_while_threads_allocate)
     for (std::size_t bytes = 1; bytes < 500'000; bytes = bytes * 2 + 1)
         fill(of_parent.emplace_back(std::malloc(bytes)), bytes, 7);
     at_work const others(3, allocate_some);
-    for (int round = 0; round < 100; ++round)
+    for (std::size_t round = 0; round < repeated(100, 20); ++round)
         ASSERT_EQ(in_a_child([&] {
                       std::size_t bytes = 1;
                       for (void* const block : of_parent) {
@@ -83,7 +83,7 @@ TEST(fork, works_while_other_threads_write_with_stdio)
             std::fclose(std::fopen("/dev/null", "w"));
             allocate_some(round);
         });
-        for (int round = 0; round < 50; ++round)
+        for (std::size_t round = 0; round < repeated(50, 10); ++round)
             ASSERT_EQ(in_a_child([file] {
                           std::fprintf(file, "child\n");
                           allocate_some(3);
@@ -198,7 +198,7 @@ TEST(fork, handlers_may_allocate)
     constexpr auto allocate = [] { allocate_some(5); };
     at_work const others(3, allocate_some);
     ASSERT_EQ(::pthread_atfork(allocate, allocate, allocate), 0);
-    for (int round = 0; round < 50; ++round)
+    for (std::size_t round = 0; round < repeated(50, 10); ++round)
         ASSERT_EQ(in_a_child(allocate), "fine");
 }
 
@@ -272,7 +272,7 @@ TEST(fork, of_many_children_leaves_the_parent_unchanged)
 {
     allocate_some(1);
     std::size_t early = 0;
-    for (int round = 0; round < 300; ++round) {
+    for (std::size_t round = 0; round < repeated(300, 60); ++round) {
         ASSERT_EQ(in_a_child([] { allocate_some(1); }), "fine");
         if (round == 30)
             early = resident_bytes();

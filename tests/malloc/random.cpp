@@ -179,13 +179,13 @@ void run_program(std::uint64_t seed, std::size_t threads, std::size_t steps)
 
 TEST(random_programs, of_one_thread_find_no_fault)
 {
-    for (std::uint64_t seed = 0; seed < 4; ++seed)
+    for (std::uint64_t seed = 0; seed < repeated(4); ++seed)
         run_program(seed, 1, 20'000);
 }
 
 TEST(random_programs, of_four_threads_find_no_fault)
 {
-    for (std::uint64_t seed = 10; seed < 14; ++seed)
+    for (std::uint64_t seed = 10; seed < 10 + repeated(4); ++seed)
         run_program(seed, 4, 10'000);
 }
 

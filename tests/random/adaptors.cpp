@@ -1,5 +1,6 @@
 // Random programs over stacks of adaptors, compared with a model of each adaptor.
 #include "../support/choices.hpp"
+#include "../support/length.hpp"
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
@@ -131,7 +132,7 @@ void run_stacks(Make make)
 {
     using base = std::invoke_result_t<Make&, failing_source&>;
     using all = Count<limited<failing<base>>>;
-    for (std::size_t seed = 1; seed <= 6; ++seed) {
+    for (std::size_t seed = 1; seed <= repeated(6, 2); ++seed) {
         doing = "seed " + std::to_string(seed);
         failing_source source;
         source.fail_every(seed % 2 * 5);

@@ -1,4 +1,5 @@
 #include "../support/arena_program.hpp"
+#include "../support/length.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@ template <arena_options O>
 void run_arenas()
 {
     auto const first = static_cast<std::size_t>(GTEST_FLAG_GET(random_seed));
-    for (std::size_t seed = first; seed < first + 40; ++seed) {
+    for (std::size_t seed = first; seed < first + repeated(40, 4); ++seed) {
         doing = "seed " + std::to_string(seed);
         seeded choose(seed);
         arena_program<seeded, O>(choose).run(1000);

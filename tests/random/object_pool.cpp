@@ -1,6 +1,7 @@
 // Random programs over an object_pool, compared with a model of which object owns which.
 #include "../support/census.hpp"
 #include "../support/choices.hpp"
+#include "../support/length.hpp"
 #include "../support/sources.hpp"
 
 #include <mallard/object_pool.hpp>
@@ -337,7 +338,7 @@ template <object_pool_options Options>
 void run_programs()
 {
     auto const first = static_cast<std::size_t>(GTEST_FLAG_GET(random_seed));
-    for (std::size_t seed = first; seed < first + 20; ++seed) {
+    for (std::size_t seed = first; seed < first + repeated(20, 2); ++seed) {
         doing = "seed " + std::to_string(seed);
         seeded choose(seed);
         object_program<Options>(choose).run(3000);

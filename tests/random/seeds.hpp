@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../support/kinds.hpp"
+#include "../support/length.hpp"
 #include "../support/program.hpp"
 
 namespace mallard::testing {
@@ -19,7 +20,7 @@ void run_programs(std::size_t programs, Make make, std::size_t limit = bytes_max
         failing_source source;
         using allocator = decltype(make(source, choose));
         subject_of<allocator> of([&] { return make(source, choose); });
-        program<seeded>(source, choose, of, limit).run(4000);
+        program<seeded>(source, choose, of, limit).run(repeated(4000, 400));
     }
     doing.clear();
 }

@@ -1,6 +1,7 @@
 // Random programs over a slot map, compared with a standard map.
 #include "../support/choices.hpp"
 #include "../support/element.hpp"
+#include "../support/length.hpp"
 #include "../support/sources.hpp"
 
 #include <mallard/slot_map.hpp>
@@ -207,7 +208,7 @@ void run_programs(std::size_t most, std::size_t steps, Make make)
         failing_source heap;
         {
             auto map = make(heap);
-            program(choose, *map, most).run(steps);
+            program(choose, *map, most).run(repeated(steps, 2000));
         }
         require(element::live == 0, "the destructor of a map destroys all elements");
     }

@@ -24,7 +24,7 @@ namespace os = mallard::os;
 
 constexpr std::size_t workers = 3;
 // ThreadSanitizer makes forks slow, since its shadow memory is copied.
-std::size_t const forks = __tsan_init == nullptr ? 40 : 15;
+std::size_t const forks = repeated(__tsan_init == nullptr ? 40 : 15, 5);
 
 /// Whether threads may start during forks. The malloc of a sanitizer does not survive a fork while
 /// threads start and end.

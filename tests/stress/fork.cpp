@@ -19,7 +19,7 @@ constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 constexpr std::size_t workers = 3;
 // ThreadSanitizer's shadow memory makes forks slow.
-std::size_t const forks = __tsan_init == nullptr ? 50 : 15;
+std::size_t const forks = repeated(__tsan_init == nullptr ? 50 : 15, 5);
 
 template <class Kind>
 class fork_of_a_pool : public ::testing::Test {

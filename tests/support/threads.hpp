@@ -2,6 +2,7 @@
 // hanging.
 #pragma once
 
+#include "length.hpp"
 #include "require.hpp"
 
 #include <atomic>
@@ -12,15 +13,7 @@
 #include <thread>
 #include <vector>
 
-extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
-
 namespace mallard::testing {
-
-/// Returns the number of rounds: a tenth of `count` under ThreadSanitizer, which makes code slow.
-inline std::size_t rounds(std::size_t count)
-{
-    return __tsan_init == nullptr ? count : count / 10;
-}
 
 /// A gate that opens once and lets all waiting threads pass.
 class gate {

@@ -2,6 +2,7 @@
 #include <mallard/persist/file_arena.hpp>
 
 #include "../support/files.hpp"
+#include "../support/length.hpp"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +59,7 @@ TEST(a_damaged_file, opens_unchanged_when_a_bit_of_one_header_flips)
 {
     written_file const given;
     file_arena file;
-    for (std::size_t at = 0; at < 2 * page; ++at) {
+    for (std::size_t at = 0; at < 2 * page; at += stride(7)) {
         ASSERT_TRUE(given.open(file, given.with(at, static_cast<unsigned char>(1U << at % 8))))
             << at << ": " << file.last_failure();
         ASSERT_TRUE(contents_of(file) == given.contents) << at;
@@ -120,7 +121,7 @@ TEST(a_damaged_file, is_refused_when_a_bit_of_its_checksums_or_first_page_flips)
 {
     written_file const given;
     file_arena file;
-    for (std::size_t at = 2 * page; at < 4 * page; ++at) {
+    for (std::size_t at = 2 * page; at < 4 * page; at += stride(7)) {
         bool const is_used = at < 2 * page + 7 * 8 || at >= 3 * page;
         ASSERT_EQ(given.open(file, given.with(at, 16)), !is_used) << at;
         EXPECT_TRUE(!is_used || says(file, "damaged"));

@@ -1,4 +1,5 @@
 #include "pages.hpp"
+#include "../support/length.hpp"
 
 #include <sys/mman.h>
 
@@ -225,7 +226,7 @@ TEST(pages, leave_mappings_of_other_threads_alone_when_hugetlb_fails)
     });
     pages<pages_options{.huge = huge::hugetlb}> each_alone;
     pages<pages_options{.huge = huge::hugetlb, .reserve_bytes = gib}> in_a_range;
-    for (int i = 0; i < 5000; ++i) {
+    for (std::size_t i = 0; i < repeated(5000); ++i) {
         EXPECT_EQ(each_alone.try_take({too_much}).data, nullptr);
         EXPECT_EQ(in_a_range.try_take({too_much}).data, nullptr);
     }

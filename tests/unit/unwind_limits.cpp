@@ -1,5 +1,6 @@
 // Tests walks of call stacks that are damaged, have code without an unwind table, or have more
 // calls than there is room for.
+#include "../support/length.hpp"
 #include "unwind.hpp"
 
 #include <random>
@@ -40,7 +41,7 @@ TEST(unwind, never_leaves_a_damaged_stack)
             return real[random() % real.size()];
         }
     };
-    for (int round = 0; round < 2000; ++round) {
+    for (std::size_t round = 0; round < repeated(2000); ++round) {
         std::generate(page, page + words, choose);
         for (int i = 0; i < 20; ++i) {
             auto const sp = reinterpret_cast<std::uintptr_t>(page + random() % (words + 1));

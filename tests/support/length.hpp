@@ -1,0 +1,47 @@
+// The length of tests that repeat something: loops of random programs, of threads, and of places
+// where a call fails.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+
+extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
+
+namespace mallard::testing {
+
+/// The length of the tests in percent, from the environment variable MALLARD_TEST_LENGTH. `./x
+/// test` sets 10, `./x test --all` sets 100, and `./x soak` may set more.
+inline std::size_t test_length()
+{
+    static std::size_t const percent = [] {
+        const char* const text = std::getenv("MALLARD_TEST_LENGTH");
+        std::size_t const number = text == nullptr ? 0 : std::strtoul(text, nullptr, 10);
+        return number == 0 ? 100 : number;
+    }();
+    return percent;
+}
+
+/// Returns how often a loop runs whose full length is `count`: at least `least` times, or `count`
+/// times if `count` is smaller.
+inline std::size_t repeated(std::size_t count, std::size_t least = 1)
+{
+    return std::max(count * test_length() / 100, std::min(count, least));
+}
+
+/// Returns `repeated(count)`, or a tenth of `count` under ThreadSanitizer, which makes code slow,
+/// unless the length is already a tenth or less.
+inline std::size_t rounds(std::size_t count)
+{
+    std::size_t const tenth = count / 10 * std::max<std::size_t>(test_length(), 100) / 100;
+    return __tsan_init == nullptr ? repeated(count) : std::min(repeated(count), tenth);
+}
+
+/// Returns the distance between the places that a test tries one after the other, such as the
+/// number of the call that fails: 1 at full length, and at most `most` in a short run.
+inline std::size_t stride(std::size_t most)
+{
+    return std::clamp<std::size_t>(100 / test_length(), 1, most);
+}
+
+} // namespace mallard::testing
