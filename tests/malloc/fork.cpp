@@ -1,4 +1,5 @@
 // Tests of fork: malloc works in the child, whatever the threads of the parent were doing.
+#include "../support/alone.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 #include "support.hpp"
@@ -6,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <string>
 #include <thread>
@@ -164,17 +164,19 @@ TEST(fork, blocks_no_thread_while_it_waits_for_the_c_library)
                   change(blocks);
                   change(of_child);
                   std::string child;
+                  std::atomic<pid_t> forks = 0;
                   std::jthread forker;
                   ::_IO_list_lock();
                   forker = std::jthread([&] {
+                      forks = ::gettid();
                       child = in_a_child([&] {
                           for (int round = 0; round < 3; ++round)
                               change(of_child);
                           in_threads(3, [](std::size_t number) { allocate_some(number); });
                       });
                   });
-                  std::this_thread::sleep_for(
-                      std::chrono::milliseconds(100)); // wait until the fork waits
+                  wait_until([&] { return forks != 0 && is_asleep(forks); },
+                             "the fork waits for the list of streams");
                   for (int round = 0; round < 3; ++round)
                       change(blocks);
                   in_threads(3, [](std::size_t number) { allocate_some(number); });
@@ -196,10 +198,15 @@ TEST(fork, blocks_no_thread_while_it_waits_for_the_c_library)
 TEST(fork, handlers_may_allocate)
 {
     constexpr auto allocate = [] { allocate_some(5); };
-    at_work const others(3, allocate_some);
-    ASSERT_EQ(::pthread_atfork(allocate, allocate, allocate), 0);
-    for (std::size_t round = 0; round < repeated(50, 10); ++round)
-        ASSERT_EQ(in_a_child(allocate), "fine");
+    // Handlers of fork stay for the life of a process. In this process they would allocate when a
+    // signal handler of another test forks.
+    EXPECT_EQ(in_a_child([&] {
+                  at_work const others(3, allocate_some);
+                  require(::pthread_atfork(allocate, allocate, allocate) == 0, "they are set");
+                  for (std::size_t round = 0; round < repeated(50, 10); ++round)
+                      require(in_a_child(allocate) == "fine", "a child allocates");
+              }),
+              "fine");
 }
 
 void on_alarm(void (*handler)(int))
@@ -222,9 +229,14 @@ void allocate_until(const volatile std::sig_atomic_t& forks, int count)
     ::setitimer(ITIMER_REAL, &never, nullptr);
 }
 
-/// In a process with one thread, a signal handler may call fork. The handler may interrupt malloc.
+/// In a process that never had a second thread, a signal handler may call fork. The handler may
+/// interrupt malloc.
 TEST(fork, works_in_a_signal_handler_that_interrupts_malloc)
 {
+    if (!is_alone()) {
+        EXPECT_EQ(alone_in_a_new_process(), "fine");
+        return;
+    }
     EXPECT_EQ(in_a_child([] {
                   static volatile std::sig_atomic_t forks = 0;
                   on_alarm([](int) {

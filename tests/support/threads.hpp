@@ -8,10 +8,15 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <latch>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 namespace mallard::testing {
 
@@ -24,18 +29,44 @@ public:
         open_ = true;
         changed_.notify_all();
     }
-    bool opens_within(std::chrono::seconds patience)
+    bool opens_in_the_end()
     {
         std::unique_lock held(lock_);
-        return changed_.wait_for(held, patience, [this] { return open_; });
+        return changed_.wait_for(held, std::chrono::seconds(60), [this] { return open_; });
     }
-    void wait() { require(opens_within(std::chrono::seconds(60)), "a gate opens in the end"); }
+    void wait() { require(opens_in_the_end(), "a gate opens in the end"); }
 
 private:
     std::mutex lock_;
     std::condition_variable changed_;
     bool open_ = false;
 };
+
+/// Waits until `is_so()` is true. After 60 seconds stops the process, and prints the event that did
+/// not come.
+template <class F>
+void wait_until(F is_so, const char* event)
+{
+    auto const last = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!is_so()) {
+        require(std::chrono::steady_clock::now() < last, event);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+}
+
+/// Whether a thread sleeps in the kernel: the thread `id`, or the main thread of process `id`. Does
+/// not allocate.
+inline bool is_asleep(pid_t id)
+{
+    char path[64] = {};
+    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(id));
+    char text[512] = {};
+    int const file = ::open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t const bytes = file < 0 ? 0 : ::read(file, text, sizeof text - 1);
+    ::close(file);
+    const char* const name_end = std::strrchr(text, ')'); // the state follows the name
+    return bytes > 0 && name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'S';
+}
 
 /// Calls `f(number)` in `count` threads that start together, and joins them.
 template <class F>
