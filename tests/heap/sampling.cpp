@@ -380,11 +380,13 @@ TEST(sampling, does_not_start_without_memory)
     if (__asan_init != nullptr || __tsan_init != nullptr)
         GTEST_SKIP() << "a sanitizer needs the address space";
     EXPECT_EQ(in_a_child([] {
-                  at_work const others(100, [](std::size_t, std::size_t) {
+                  std::atomic<std::size_t> begun = 0;
+                  at_work const others(100, [&](std::size_t, std::size_t round) {
                       mallard_free(mallard_malloc(100));
-                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                      begun += round == 0;
+                      std::this_thread::yield();
                   });
-                  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                  wait_until([&] { return begun == 100; }, "100 threads have allocated");
                   rlimit limit{};
                   ::getrlimit(RLIMIT_AS, &limit);
                   rlimit const none{0, limit.rlim_max};

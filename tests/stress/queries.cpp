@@ -8,7 +8,6 @@ namespace {
 
 using namespace mallard::testing;
 using namespace mallard;
-using namespace std::chrono_literals;
 
 constexpr std::size_t workers = 3;
 constexpr pool_options small_steps{
@@ -30,16 +29,20 @@ struct account {
     counter allocations_begun, allocations_done, frees_begun, frees_done;
 };
 
-/// Calls `look()` again and again while workers call `work(number, stop)`.
+/// Calls `look()` some hundred times while workers call `work(number, stop)`.
 template <class Work, class Look>
-void during(Work work, Look look, std::chrono::milliseconds time)
+void during(Work work, Look look)
 {
+    std::latch all_here(workers + 1);
     std::atomic<bool> stop = false;
     std::vector<std::jthread> threads;
     for (std::size_t number = 0; number < workers; ++number)
-        threads.emplace_back([&, number] { work(number, stop); });
-    auto const end = std::chrono::steady_clock::now() + time;
-    while (std::chrono::steady_clock::now() < end)
+        threads.emplace_back([&, number] {
+            all_here.arrive_and_wait();
+            work(number, stop);
+        });
+    all_here.arrive_and_wait();
+    for (std::size_t i = 0; i < rounds(200); ++i)
         look();
     stop = true;
 }
@@ -115,7 +118,7 @@ TYPED_TEST(pool_queries, return_consistent_answers)
             pool->trim();
         std::this_thread::yield();
     };
-    during(work, look, 150ms);
+    during(work, look);
     for (std::size_t at = 0; at < market::places; ++at)
         if (stamped const old = between.swap(at, {}))
             pool->deallocate(old.verified());
@@ -151,7 +154,7 @@ TYPED_TEST(multipool_queries, disturb_no_other_thread)
         of->trim(s.bytes_taken % 3 * 4096);
         std::this_thread::yield();
     };
-    during(work, look, 150ms);
+    during(work, look);
     trader(*of, between, workers, {}).free_all();
     EXPECT_EQ(of->stats().blocks_live, 0U);
     of->trim(0);
@@ -175,7 +178,7 @@ TYPED_TEST(pool_queries, in_a_pool_of_one_chunk_disturb_no_other_thread)
             of->trim(0);
         std::this_thread::yield();
     };
-    during(work, look, 150ms);
+    during(work, look);
     trader(*of, between, workers, {}).free_all();
     EXPECT_EQ(of->stats().blocks_live, 0U);
 }

@@ -3,6 +3,8 @@
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
+#include <unistd.h>
+
 namespace {
 
 using namespace mallard::testing;
@@ -86,7 +88,8 @@ TEST(static_pools, serve_detached_threads)
             // These blocks are freed when this thread ends, if it ever ends.
             take(cached, cached_in_thread.blocks, 10);
             all_at_work.count_down();
-            std::this_thread::sleep_for(std::chrono::hours(1));
+            for (;;)
+                ::pause();
         }).detach();
     all_at_work.wait();
     EXPECT_GE(mixed.stats().blocks_live, 1U);

@@ -261,18 +261,20 @@ TEST(a_root, is_constructed_by_the_next_caller_after_its_constructor_throws)
 TEST(a_root, is_constructed_once_by_racing_threads)
 {
     struct slow {
-        explicit slow(std::atomic<int>& count)
+        slow(std::atomic<int>& count, const std::atomic<int>& callers)
         {
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            wait_until([&] { return callers == 4; }, "all threads call root");
             ++count;
         }
         int value = 5;
     };
     for (int round = 0; round < 20; ++round) {
         auto segment = required(shared_memory::anonymous(page_bytes));
-        std::atomic<int> count = 0;
-        in_threads(4,
-                   [&](std::size_t) { require(segment.root<slow>(count)->value == 5, "it is"); });
+        std::atomic<int> count = 0, callers = 0;
+        in_threads(4, [&](std::size_t) {
+            ++callers;
+            require(segment.root<slow>(count, callers)->value == 5, "it is");
+        });
         EXPECT_EQ(count, 1);
     }
 }
