@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Checks that a set-uid program ignores the options of the environment. `set_uid.py PROGRAM`
 
-PROGRAM is linked with the library, since the loader ignores most preloads in a set-uid program. The
-test makes a set-uid copy that belongs to another user. The copy must allocate more than
-MALLARD_LIMIT allows, and must print nothing for MALLARD_STATS. Needs root.
+PROGRAM has the malloc itself, since the loader ignores most preloads in a set-uid program. The test
+makes a set-uid copy that belongs to another user, in a folder that this user may enter. The copy must
+allocate more than MALLARD_LIMIT allows, and must print nothing for MALLARD_STATS. Needs root.
 """
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 skipped, nobody = 77, 65534
 
@@ -20,21 +21,43 @@ def run(program):
     return done.returncode == 0, bool(done.stderr)
 
 
+def gains_no_privileges():
+    """Whether no program gains privileges here, as in some containers."""
+    return "NoNewPrivs:\t1" in Path("/proc/self/status").read_text()
+
+
+def knows_set_uid(folder):
+    """Whether all users may enter a folder, and a set-uid program in it runs as its owner."""
+    path = Path(folder).resolve()
+    refusals = os.ST_NOSUID | os.ST_NOEXEC
+    return (os.access(path, os.W_OK) and all(place.stat().st_mode & 0o001 for place in (path, *path.parents))
+            and not os.statvfs(path).f_flag & refusals)
+
+
 def main(program):
     if os.getuid() != 0:
-        print("not root: no program can be made set-uid")
+        print("skipped: this is not root, who alone can make a program that belongs to another user")
+        return skipped
+    if gains_no_privileges():
+        print("skipped: no program may gain privileges here (NoNewPrivs)")
+        return skipped
+    places = [tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm", "/run"]
+    place = next(filter(knows_set_uid, filter(os.path.isdir, places)), None)
+    if place is None:
+        print(f"skipped: no set-uid program runs, for all users, in any of {' '.join(places)}")
         return skipped
     faults = []
     if run(program) != (False, True):
         faults.append(f"{program} does not listen to the environment at all")
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(program)) as folder:
+    with tempfile.TemporaryDirectory(dir=place) as folder:
         copy = shutil.copy(program, folder)
         os.chmod(folder, 0o755)
-        os.chown(copy, nobody, nobody)
-        os.chmod(copy, 0o4755)
-        if os.statvfs(copy).f_flag & os.ST_NOSUID:
-            print("the file system does not know set-uid")
+        try:
+            os.chown(copy, nobody, nobody)
+        except OSError as error:
+            print(f"skipped: there is no other user: {error}")
             return skipped
+        os.chmod(copy, 0o4755)
         taken, said = run(copy)
     faults += [] if taken else ["MALLARD_LIMIT is listened to"]
     faults += ["MALLARD_STATS is listened to"] if said else []
