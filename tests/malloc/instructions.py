@@ -10,6 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
 
 skipped = 77
 few, many = 1000, 11000
@@ -26,7 +30,7 @@ promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8),
 def collected(function, program, library, pairs, size):
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                f"--toggle-collect={function}", program, str(pairs), str(size)]
-    done = subprocess.run(command, env={**os.environ, "LD_PRELOAD": library}, capture_output=True,
+    done = subprocess.run(command, env={**os.environ, "LD_PRELOAD": preloadable(library)}, capture_output=True,
                           text=True)
     count = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode != 0 or not count:
@@ -36,7 +40,7 @@ def collected(function, program, library, pairs, size):
 
 def main(program, library):
     if not shutil.which("valgrind"):
-        print("valgrind not found: nothing is counted")
+        print("skipped: there is no valgrind, which counts the instructions")
         return skipped
     faults = 0
     for (function, size), (way, protections) in promised.items():

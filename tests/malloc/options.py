@@ -9,6 +9,10 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
 
 told = "one line that says why, and what to type"
 nothing, report, json = "nothing", "a report", "a report in JSON"
@@ -47,7 +51,7 @@ def shown(value):
 
 
 def main(which, *command):
-    library = [f"LD_PRELOAD={command[0]}"] if ".so" in command[0] else []
+    library = [f"LD_PRELOAD={preloadable(command[0])}"] if ".so" in command[0] else []
     program = command[len(library):]
     clean = {k: v for k, v in os.environ.items() if not k.startswith("MALLARD_")}
     faults = []

@@ -11,10 +11,15 @@ survived.
 """
 import concurrent.futures
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
 
 skipped = 77
 loaders_first = ("mmap", "1")  # a failure of this call kills the program by a signal
@@ -29,11 +34,11 @@ faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("ma
 def run(command, preload, call, error, when):
     """Returns (exit status, whether a call failed, output)."""
     with tempfile.NamedTemporaryFile("r") as log:
-        environment = ["-E", f"LD_PRELOAD={preload}"] if preload else []
+        environment = ["-E", f"LD_PRELOAD={preloadable(preload)}"] if preload else []
         done = subprocess.run(
             ["strace", "-f", "--seccomp-bpf", "-o", log.name, *environment,
              "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}", *command],
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=250)
         return done.returncode, "INJECTED" in log.read(), done.stderr
 
 
@@ -43,13 +48,16 @@ def points(first, count):
 
 def main(program, scenario, preload=""):
     if not shutil.which("strace"):
-        print("strace not found: no call is refused")
+        print("skipped: there is no strace, which makes calls fail")
         return skipped
     command = [program, scenario]
     probe = run(command, preload, "getpid", "EPERM", 1)
     if probe[0] != 0:
-        print(f"strace cannot trace here, or {scenario} fails without a refusal:\n{probe[2]}")
-        return skipped if "ptrace" in probe[2] else 1
+        if refusal := re.search(".*(?:ptrace|seccomp).*", probe[2], re.I):
+            print(f"skipped: strace may not trace here: {refusal[0]}")
+            return skipped
+        print(f"{scenario} fails without a refusal:\n{probe[2]}")
+        return 1
 
     tried = loader = survived = 0
     failures = []

@@ -7,12 +7,16 @@ The program prints its memory. With PRELOAD the number is at most TIMES the numb
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
 
 skipped = 77
 
 
 def measure(command, preload):
-    environment = {**os.environ, "LD_PRELOAD": preload}
+    environment = {**os.environ, "LD_PRELOAD": preloadable(preload)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode == skipped:
         print(done.stderr)

@@ -14,6 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
+
 # The tests that each program runs. Tests that take long or need hundreds of MiB are left out.
 programs = {
     "random": "*",                  # every function of the family, threads that swap blocks
@@ -77,7 +80,7 @@ def pass_once(program, tests, library):
 
 def main(minutes, library, folder):
     seconds = float(minutes) * 60 / len(programs)
-    library = os.path.abspath(library)
+    library = preloadable(os.path.abspath(library))
     passed = [pass_once(Path(folder) / f"malloc-{name}", tests, library) for name, tests in once.items()]
     fine = [soak(Path(folder) / f"malloc-{name}", tests, seconds, library)
             for name, tests in programs.items()]

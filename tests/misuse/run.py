@@ -21,10 +21,14 @@ counts if BUILD is `checked`.
 """
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
 
 skipped = 77
 
@@ -79,13 +83,15 @@ def main(source, program, preload="", build=""):
     if second.startswith("// asan: ") and "__asan_init" in symbols:
         kind, expected = "asan", second.removeprefix("// asan: ").strip()
     if kind == "asan" and "__asan_init" not in symbols:
+        print("skipped: this is not built with AddressSanitizer, which reports it")
         return skipped
-    if kind == "valgrind" and re.search("__(asan|tsan|ubsan)_", symbols):
+    if kind == "valgrind" and (re.search("__(asan|tsan|ubsan)_", symbols) or not shutil.which("valgrind")):
+        print("skipped: Valgrind reports it, which is not here or does not run a program with a sanitizer")
         return skipped
     tracer = ["valgrind", "-q", "--error-exitcode=1"] if kind == "valgrind" else []
-    environment = {**os.environ, "LD_PRELOAD": preload} if preload else None
+    environment = {**os.environ, "LD_PRELOAD": preloadable(preload)} if preload else None
     run = subprocess.run([*tracer, program, Path(source).stem], env=environment, capture_output=True,
-                         text=True, timeout=60)
+                         text=True, timeout=250)
     # qemu-user, in tests/consumer/aarch64, adds a line of its own.
     run.stderr = re.sub(r"(?m)^qemu: uncaught target signal .*\n", "", run.stderr)
 

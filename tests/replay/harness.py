@@ -12,11 +12,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[1] / "support")]
 from op_stream import Stream  # noqa: E402
+from preload import preloadable  # noqa: E402
 
-player, logged = os.environ.get("PLAYER", ""), os.environ.get("LOGGED", "")
-mallard = os.environ.get("MALLARD", "")
+player, logged = os.environ.get("PLAYER", ""), preloadable(os.environ.get("LOGGED", ""))
+mallard = preloadable(os.environ.get("MALLARD", ""))
 spec = Path(__file__).parents[2] / "spec"
 has_tsan = b"__tsan_init" in Path(player).read_bytes()
 sanitized = has_tsan or b"__asan_init" in Path(player).read_bytes()

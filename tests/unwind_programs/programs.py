@@ -14,6 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
+
 regex_file = """
 #include <regex>
 int main(int count, char** words)
@@ -53,14 +56,14 @@ def commands(folder):
     compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, text=True,
                               capture_output=True).stdout.strip()
     repository = Path(__file__).parent
-    has_history = subprocess.run(["git", "-C", repository, "rev-parse", "HEAD"],
-                                 capture_output=True).returncode == 0
+    git = ["git", "-c", "safe.directory=*", "-C", repository]  # the clone may belong to another user
+    has_history = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True).returncode == 0
     listed = {
         "cc1plus": [compiler, "-quiet", "-O1", folder / "regex.ii", "-o", folder / "regex.s"],
         "python3": [os.path.realpath("/usr/bin/python3"), "-c", python_script],
         "cmake": ["cmake", "--help-full"],
         "perl": ["perl", "-e", perl_script],
-        "git": ["git", "-C", repository, "log", "--stat", "-200"] if has_history
+        "git": [*git, "log", "--stat", "-200"] if has_history
                else ["git", "--no-pager", "diff", "--no-index", "--stat", folder, folder],
         "sqlite3": ["sqlite3", ":memory:", sqlite_script],
         "lua5.4": ["lua5.4", "-e", lua_script],
@@ -73,7 +76,7 @@ def run(library, command, folder, only=None):
     """Runs a program, and returns the numbers that the library wrote."""
     counts = folder / "counts"
     counts.unlink(missing_ok=True)
-    environment = {**os.environ, "LD_PRELOAD": library, "UNWIND_COUNTS": str(counts),
+    environment = {**os.environ, "LD_PRELOAD": preloadable(library), "UNWIND_COUNTS": str(counts),
                    "PYTHONMALLOC": "malloc", "GIT_PAGER": "cat"}
     if only:
         environment["UNWIND_ONLY"] = only
@@ -132,7 +135,7 @@ def main():
         folder = Path(name)
         programs = commands(folder)
         if len(programs) < 6:
-            print("fewer than six programs are installed:", *programs)
+            print("skipped: of the programs that are compared, fewer than six are here:", *programs)
             return 77
         library = os.path.abspath(words.library)
         return (measure if words.times else compare)(library, programs, folder)
