@@ -9,14 +9,20 @@ import mmap
 import os
 import struct
 import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from preload import preloadable  # noqa: E402
 
 record_bytes, segment_bytes, table_offset = 32, 16384, 4096
 segment_records = segment_bytes // record_bytes
 free, in_use, sealed = 0, 1, 2
 no_stacks, caller, frame_pointers, unwound = 0, 1, 2, 3
+patience = 250  # seconds; ctest waits for 300
 follow_fork, follow_exec = 1, 2
 clock_monotonic, clock_tsc = 1, 2
 
@@ -202,25 +208,38 @@ class Recording:
 
 def start(command, ring, library, preload=(), env=None, **options):
     environment = {**os.environ, **(env or {}), "MALLARD_RING": ring.path + ":" + "0" * 10 + ":" + "0" * 10,
-                   "LD_PRELOAD": ":".join([library, *preload])}
+                   "LD_PRELOAD": ":".join(map(preloadable, [library, *preload]))}
     return subprocess.Popen(command, env=environment, **options)
 
 
-def record(command, library, preload=(), env=None, poll=0.01, seconds=120, **options):
-    """Runs the program to its end, and returns what was recorded."""
+def wait_until(event, has_come, meanwhile=lambda: None):
+    """Waits for an event, however busy the machine is. Fails with its name if it does not come."""
+    end = time.monotonic() + patience
+    while not has_come():
+        meanwhile()
+        if time.monotonic() > end:
+            raise TimeoutError(f"within {patience} s this has not come: {event}")
+        time.sleep(0.001)
+
+
+def record(command, library, preload=(), env=None, poll=0.01, drained_after=None, **options):
+    """Runs the program to its end, and returns what was recorded. Reads nothing until `drained_after(ring)`
+    holds."""
     ring = Ring(**options)
     process = start(command, ring, library, preload, env, stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT)
     output = []
     reader = threading.Thread(target=lambda: output.append(process.stdout.read()))
     reader.start()
-    end = time.monotonic() + seconds
+    end = time.monotonic() + patience
     while reader.is_alive() or process.poll() is None:
-        ring.drain()
+        if drained_after is None or drained_after(ring):
+            drained_after = None
+            ring.drain()
         time.sleep(poll)
         if time.monotonic() > end:
             process.kill()
-            raise TimeoutError(" ".join(map(str, command)))
+            raise TimeoutError(f"after {patience} s these have not ended: {' '.join(map(str, command))}")
     reader.join()
     ring.drain()
     ring.drain(is_over=True)

@@ -185,13 +185,19 @@ static void act_fork_of_threads(const char* unused)
     pthread_join(other, NULL);
 }
 
-/* Allocates and frees until it is killed, and counts the pairs of calls in a file. */
-static void act_count(const char* path)
+static volatile uint64_t* counter_in(const char* path)
 {
     int const file = open(path, O_RDWR);
     need(file >= 0, path);
-    volatile uint64_t* const done = mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    need(done != MAP_FAILED, "mmap");
+    void* const counter = mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    need(counter != MAP_FAILED, "mmap");
+    return counter;
+}
+
+/* Allocates and frees until it is killed, and counts the pairs of calls in a file. */
+static void act_count(const char* path)
+{
+    volatile uint64_t* const done = counter_in(path);
     for (;;) {
         pair(70001);
         *done += 1;
@@ -366,11 +372,13 @@ static void act_many(const char* count)
     free(held);
 }
 
-static void act_window(const char* unused)
+/* As act_count, but a thousand pairs a second at most. */
+static void act_window(const char* path)
 {
-    (void)unused;
-    for (int i = 0;; ++i) {
-        pair(i % 2 == 0 ? 70001 : 70002);
+    volatile uint64_t* const done = counter_in(path);
+    for (;;) {
+        pair(70001);
+        *done += 1;
         usleep(1000);
     }
 }
