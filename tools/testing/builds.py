@@ -57,7 +57,10 @@ class Tree:
 
     def paths(self, test):
         """Returns the files that the command and the environment of a test name."""
-        words = [*self.tests[test].command, *self.tests[test].environment.values()]
+        environment = self.tests[test].environment
+        words = [*self.tests[test].command, *environment.values()]
+        if "LD_LIBRARY_PATH" in environment:
+            words.append(f"{environment['LD_LIBRARY_PATH']}/{environment['LD_PRELOAD']}")
         return {Path(word) for word in re.findall(rf"{re.escape(str(root))}/[^;:\n]+", "\n".join(words))}
 
     @cached_property
