@@ -137,8 +137,7 @@ public:
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
-            cores_.forget();
-            large_.forget();
+            forget_blocks<Options.checks == check::on>(cores_, large_);
             upstream().release();
         } else {
             cores_.release(source_);

@@ -170,8 +170,7 @@ public:
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
-            core_.forget();
-            large_.forget();
+            forget_blocks<Options.checks == check::on>(core_, large_);
             upstream().release();
         } else {
             core_.release(source_);

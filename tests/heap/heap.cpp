@@ -284,6 +284,22 @@ TEST(heap, serves_a_multipool_as_its_source)
     EXPECT_EQ(pools.upstream().stats().bytes_taken, 0u);
 }
 
+// Under AddressSanitizer, the bytes that a pool marked as free stayed inaccessible for the next
+// block of the heap.
+TEST(heap, allocates_accessible_memory_after_a_pool_over_it_was_released)
+{
+    mallard::multipool<heap> pools;
+    mallard::pool<heap> blocks(100);
+    for (heap* const source : {&pools.upstream(), &blocks.upstream()}) {
+        static_cast<void>(pools.allocate(100));
+        static_cast<void>(blocks.allocate());
+        pools.release();
+        blocks.release();
+        for (int i = 0; i < 1000; ++i)
+            std::memset(source->allocate(1000), 1, 1000);
+    }
+}
+
 std::size_t bytes_between(const mallard_heap* a, const mallard_heap* b)
 {
     return reinterpret_cast<std::uintptr_t>(b) - reinterpret_cast<std::uintptr_t>(a);

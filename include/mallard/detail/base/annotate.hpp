@@ -39,11 +39,13 @@ inline void unpoison(const void* p, std::size_t bytes) noexcept
 {
     __asan_unpoison_memory_region(of_unknown_bytes(p), bytes);
 }
+inline constexpr bool is_on = true;
 } // namespace mallard::asan
 #else
 namespace mallard::asan {
 inline void poison(const void*, std::size_t) noexcept {}
 inline void unpoison(const void*, std::size_t) noexcept {}
+inline constexpr bool is_on = false;
 } // namespace mallard::asan
 #endif
 
@@ -107,6 +109,10 @@ inline void unpoison(const void* p, std::size_t bytes) noexcept
     if constexpr (ChecksOn)
         valgrind::unpoison(p, bytes);
 }
+
+/// Whether `poison` and `unpoison` do anything.
+template <bool ChecksOn>
+inline constexpr bool marks_free_bytes = asan::is_on || ChecksOn;
 
 /// Turns Valgrind's error reports off during a C++ scope. An allocator needs this scope to read the
 /// links of its free lists, which are in free blocks.

@@ -1,6 +1,7 @@
 // Large blocks: blocks above the largest size of a pool, taken from the source directly.
 #pragma once
 
+#include <mallard/detail/base/annotate.hpp>
 #include <mallard/detail/base/chunk_source.hpp>
 #include <mallard/detail/base/no_mutex.hpp>
 #include <mallard/detail/base/undo.hpp>
@@ -146,5 +147,27 @@ private:
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;
 };
+
+/// A source that keeps the chunks where they are, because the real source frees them all at once.
+struct chunks_stay {
+    static chunk try_take(layout) noexcept { return {}; }
+    static void give(chunk) noexcept {}
+};
+
+/// Makes pools and large blocks forget their memory, which their source then frees all at once.
+/// Where a tool watches free bytes, first makes all bytes accessible: the source may allocate them
+/// again as they are.
+template <bool ChecksOn, class Cores, class Large>
+void forget_blocks(Cores& cores, Large& large) noexcept
+{
+    if constexpr (marks_free_bytes<ChecksOn>) {
+        chunks_stay nowhere;
+        cores.release(nowhere);
+        large.release(nowhere);
+    } else {
+        cores.forget();
+        large.forget();
+    }
+}
 
 } // namespace mallard
