@@ -1,12 +1,19 @@
 """Starts the commands of a test run, reads what they print, and ends all of their processes."""
+import codecs
 import ctypes
 import os
+import select
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
+patience_for_output = 2  # seconds that a command which has exited may have its output open
+
+running = set()  # the IDs of the commands, whose status their own threads collect
+starting = threading.Lock()
 
 
 def adopt_orphans():
@@ -14,55 +21,57 @@ def adopt_orphans():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def children():
-    """Returns the IDs of the child processes of all threads of this process."""
-    found = []
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            found += map(int, (task / "children").read_text().split())
-        except OSError:
-            pass  # the thread has exited, or the kernel has no such file
+def status_of_all():
+    """Returns {process: (parent, session, state)} of all processes."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent, _, session = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[:4]
+            except (OSError, ValueError):
+                continue  # the process has exited
+            found[int(entry.name)] = (int(parent), int(session), state)
     return found
 
 
 def descendants():
-    """Returns the IDs of all processes below this one, the nearest first."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (OSError, IndexError):
-                pass  # the process has exited
+    """Returns the IDs of all processes below this one that have not exited, the nearest first."""
+    every = status_of_all()
     found = [os.getpid()]
     for process in found:
-        found += [child for child, parent in parents.items() if parent == process]
-    return found[1:]
+        found += [child for child, (parent, _, _) in every.items() if parent == process]
+    return [process for process in found[1:] if every[process][2] not in "ZX"]
 
 
 def end_all(patience=5):
-    """Ends all descendants: by SIGTERM, and after some seconds by SIGKILL. Returns how many there were."""
-    first = descendants()
-    for number, limit in ((signal.SIGTERM, patience), (signal.SIGKILL, 60)):
-        until = time.monotonic() + limit
-        while (alive := descendants()) and time.monotonic() < until:
-            for process in alive:
+    """Ends all descendants: by SIGTERM, and after some seconds by SIGKILL."""
+    out_of_reach = set()  # processes of another user
+    for number, limit in ((signal.SIGTERM, patience), (signal.SIGKILL, 30)):
+        until, told = time.monotonic() + limit, set()
+        while (alive := set(descendants()) - out_of_reach) and time.monotonic() < until:
+            for process in alive - told:
+                told.add(process)
                 try:
                     os.kill(process, number)
                 except ProcessLookupError:
                     pass
+                except PermissionError:
+                    out_of_reach.add(process)
             reap()
-            time.sleep(0.05)
-    return len(first)
+            time.sleep(0.02)
+    reap()
 
 
 def reap():
-    """Collects the exited processes that were adopted."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+    """Collects the exited processes that were adopted, but not the commands, whose threads do that."""
+    with starting:
+        try:
+            while exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if exited.si_pid in running:
+                    return  # its thread collects it, and the next call the others
+                os.waitpid(exited.si_pid, os.WNOHANG)
+        except ChildProcessError:
+            pass  # there is no child
 
 
 class Command:
@@ -70,21 +79,73 @@ class Command:
 
     def __init__(self, words, log, environment, directory):
         log.parent.mkdir(parents=True, exist_ok=True)
-        self.log = open(log, "w", errors="replace")
+        self.log = open(log, "w", encoding="utf-8", errors="replace")
         self.started = time.monotonic()
         self.seconds = self.cpu = 0.0
         self.status = None
-        self.child = subprocess.Popen(
-            words, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+        self.left_running = False  # whether processes of the command had its output open when it had exited
+        try:
+            with starting:
+                self.child = subprocess.Popen(words, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+                                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+                running.add(self.child.pid)
+        except (FileNotFoundError, PermissionError) as error:
+            self.child, self.error = None, f"{words[0]}: {error.strerror}"
 
     def __iter__(self):
-        for line in self.child.stdout:
-            self.log.write(line)
-            self.log.flush()
-            yield line.rstrip("\n")
+        if not self.child:
+            self.status = 127
+            self.log.write(f"{self.error}\n")
+            yield self.error
+        else:
+            yield from self.lines()
+            self.collect()
+        self.log.close()
+
+    def lines(self):
+        """Reads until nobody has the output open, or until the command has exited and some seconds have passed.
+
+        A process that the command left in the background would otherwise keep the run waiting for ever.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        pending, deadline = "", None
+        while True:
+            if select.select([self.child.stdout], [], [], 0.2)[0]:
+                piece = os.read(self.child.stdout.fileno(), 65536)
+                text = pending + decoder.decode(piece, not piece).replace("\r\n", "\n").replace("\r", "\n")
+                *lines, pending = text.split("\n")
+                for line in lines:
+                    self.log.write(f"{line}\n")
+                    yield line
+                self.log.flush()
+                if not piece:
+                    break
+            if deadline is None and self.has_exited():
+                deadline = time.monotonic() + patience_for_output
+            if deadline and time.monotonic() > deadline:
+                self.left_running = True
+                self.end_session()
+                break
+        if pending:
+            self.log.write(f"{pending}\n")
+            yield pending
+        self.child.stdout.close()
+
+    def has_exited(self):
+        return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def end_session(self):
+        """Ends what the command left. A process with a session of its own is ended with the whole run."""
+        for process, (_, session, state) in status_of_all().items():
+            if session == self.child.pid and state not in "ZX":
+                try:
+                    os.kill(process, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    pass
+
+    def collect(self):
         _, status, usage = os.wait4(self.child.pid, 0)
+        running.discard(self.child.pid)
         self.child.returncode = self.status = os.waitstatus_to_exitcode(status)
         self.seconds = time.monotonic() - self.started
         self.cpu = usage.ru_utime + usage.ru_stime
-        self.log.close()

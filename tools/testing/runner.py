@@ -49,6 +49,8 @@ class Runner:
             state.doing = f"{name} {reader.progress}"
         if self.stopped:
             return False
+        if child.left_running:
+            self.results.say(f"  {stage.name}: {name} left processes running, which were ended")
         self.results.add(stage.name, reader.end(child.status))
         if isinstance(reader, Cargo):
             self.results.add(stage.name, reader.skipped())
@@ -57,6 +59,7 @@ class Runner:
         failed = state.count("failed") - before
         verdict = "ok" if child.status == 0 else "skipped" if child.status == 77 and not failed else "FAILED"
         self.results.say(f"  {stage.name + ': ' + name:34} {verdict}, {child.seconds:.0f} s, {child.cpu:.0f} s of CPU time")
-        if kind == "build" and child.status and (fault := machine_fault(log.read_text(errors="replace"))):
+        builds = kind == "build" or isinstance(reader, Cargo) and not reader.count
+        if builds and child.status and (fault := machine_fault(log.read_text(errors="replace"))):
             self.faults.append((fault[0], log, fault[1]))
         return child.status == 0
