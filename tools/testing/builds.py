@@ -56,12 +56,14 @@ class Tree:
         return tests
 
     def paths(self, test):
-        """Returns the files that the command and the environment of a test name."""
+        """Returns the files that the command and the environment of a test name. A word may have arguments of a shell
+        behind the file, or a file in a folder with a blank."""
         environment = self.tests[test].environment
         words = [*self.tests[test].command, *environment.values()]
         if "LD_LIBRARY_PATH" in environment:
             words.append(f"{environment['LD_LIBRARY_PATH']}/{environment['LD_PRELOAD']}")
-        return {Path(word) for word in re.findall(rf"{re.escape(str(root))}/[^;:\n]+", "\n".join(words))}
+        found = re.findall(rf"{re.escape(str(root))}/[^;:\n]+", "\n".join(words))
+        return {Path(word[:end]) for word in found for end in [*(blank.start() for blank in re.finditer(" ", word)), None]}
 
     @cached_property
     def sources(self):

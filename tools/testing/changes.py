@@ -6,7 +6,7 @@ from table import root
 
 def git(*words):
     run = subprocess.run(["git", "-C", root, "-c", "safe.directory=*", "-c", "core.quotePath=off", *words],
-                         capture_output=True, text=True)
+                         capture_output=True, encoding="utf-8", errors="surrogateescape")
     return run.stdout.splitlines() if run.returncode == 0 else None
 
 

@@ -55,8 +55,8 @@ class Whole:
     def end(self, status):
         text = "\n".join(self.lines)
         if status == 77:
-            return [Case(self.name, "skipped", last_lines(text, 1))]
-        return [Case(self.name, "failed" if status else "passed", last_lines(text) if status else "")]
+            return [Case(self.name, "skipped", last_lines(text, 1) or "no reason", self.name)]
+        return [Case(self.name, "failed" if status else "passed", last_lines(text) if status else "", self.name)]
 
 
 result = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED) *\] ([^\s,]+)(?:,.*)?(?: \(\d+ ms\))?$")

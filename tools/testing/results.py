@@ -1,5 +1,7 @@
 """What a test run has found so far, its progress, and the summary at its end."""
 import json
+import os
+import re
 import shlex
 import sys
 import threading
@@ -34,20 +36,31 @@ class Stage:
     def count(self, verdict):
         return sum(case.verdict == verdict for case in self.cases.values())
 
+    def built(self):
+        return all(case.program for case in self.cases.values() if case.verdict == "failed")
+
+
+def width_of_terminal():
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except OSError:
+        return 80
+
 
 class Results:
     """Collects cases from all stages, which may run at the same time. Every method may be called by any thread."""
 
-    def __init__(self, chains, expected, tier):
+    def __init__(self, chains, expected, tier, whole=True):
         self.lock = threading.Lock()
-        self.tier, self.began = tier, time.monotonic()
+        self.tier, self.whole = tier, whole  # plain or all; whether all tests of each stage run
+        self.began = time.monotonic()
         try:
             measured = json.loads(times_file.read_text()).get(tier, {})
         except (OSError, ValueError):
             measured = {}
         self.stages = {name: Stage(name, measured.get(name, expected.get(name, 60))) for chain in chains for name in chain}
         self.chains = chains
-        self.shows_line = sys.stderr.isatty()
+        self.shows_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.last_line = time.monotonic()
 
     @staticmethod
@@ -79,6 +92,8 @@ class Results:
         now = self.now()
         doing = "   ".join(f"{stage.name}: {stage.doing}" for stage in self.stages.values()
                            if stage.began and not stage.ended)
+        if not self.whole:
+            return f"{self.count('passed'):,} passed, {self.count('failed')} failed   {doing}"
         left = max((sum(self.stages[name].left(now) for name in chain) for chain in self.chains), default=0)
         left = "less than a minute left" if left < 50 else f"about {left / 60:.0f} min left"
         return f"{self.count('passed'):,} passed, {self.count('failed')} failed, {left}   {doing}"
@@ -88,17 +103,18 @@ class Results:
         now = self.now()
         with self.lock:
             if self.shows_line:
-                print(f"\r\033[K  {self.line()[:118]}", end="", file=sys.stderr, flush=True)
+                print(f"\r\033[K  {self.line()[:width_of_terminal() - 3]}", end="", file=sys.stderr, flush=True)
             elif now - self.last_line >= 60:
                 self.last_line = now
                 print(f"  {self.line()}", file=sys.stderr, flush=True)
 
     # --- the end
 
-    def save(self, complete):
-        """Keeps the names of cases, and the seconds of stages that ended, for later runs."""
+    def save(self, ended):
+        """Keeps the names of cases, and the seconds of stages that were built and ran, for later runs."""
+        complete = ended and self.whole
         names = {tuple(line.split("\t")) for line in names_file.read_text().splitlines()} if names_file.exists() else set()
-        ran = {(stage.name, program, name) for stage in self.stages.values() for program, name in stage.cases}
+        ran = {(stage.name, program, name) for stage in self.stages.values() for program, name in stage.cases if program}
         fresh = {(stage, program) for stage, program, _ in ran} if complete else set()
         names = {entry for entry in names if entry[:2] not in fresh} | ran
         names_file.write_text("".join("\t".join(entry) + "\n" for entry in sorted(names) if "\n" not in entry[2]))
@@ -108,7 +124,7 @@ class Results:
             except (OSError, ValueError):
                 known = {}
             known.setdefault(self.tier, {}).update(
-                {stage.name: round(stage.ended - stage.began) for stage in self.stages.values() if stage.ended})
+                {stage.name: round(stage.ended - stage.began) for stage in self.stages.values() if stage.ended and stage.built()})
             times_file.write_text(json.dumps(known, indent=1))
 
     def print_summary(self, log):
@@ -135,7 +151,7 @@ class Results:
                 if case.verdict == "failed":
                     detail = "".join(f"\n    {line}" for line in case.detail.splitlines())
                     print(f"\nFAILED  {stage.name}: {case.name}{detail}\n"
-                          f"  alone: ./x test {alone(stage.name, case)}", file=sys.stderr)
+                          f"  alone: ./x test {alone(stage.name, case, self.tier)}", file=sys.stderr)
 
     def print_stages(self):
         print(f"\n{'stage':10} {'passed':>7} {'failed':>7} {'skipped':>8} {'build':>8} {'CPU':>8} {'tests':>8} {'CPU':>8}",
@@ -153,8 +169,10 @@ class Results:
         return f"{line}, {self.count('skipped')} skipped" if self.count("skipped") else line
 
 
-def alone(stage, case):
+def alone(stage, case, tier):
     """Returns the arguments of ./x test that run a failed case, or its whole stage, again."""
-    if not case.program:
-        return f"--stage {stage}"
-    return f"--stage {stage} {shlex.quote(case.name.split(' - ')[-1] if ' ' in case.name else case.name)}"
+    words = ["--all"] if tier == "all" else []  # random tests are longer there
+    words += ["--stage", stage]
+    if case.program:
+        words.append(re.sub(r"[][(){}+*?^$|\\]", r"\\\g<0>", case.name))
+    return shlex.join(words)

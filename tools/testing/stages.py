@@ -10,6 +10,7 @@ from pathlib import Path
 
 from builds import Tree
 from changes import affected, crates_affected, is_near
+from names import rows_of, rust_test
 from readers import Build, Cargo, Ctest, GoogleTest
 from table import Row, of_stage, root
 
@@ -50,7 +51,8 @@ def cxx(stage, plan, runner, preset=None):
     """Builds a preset, and runs its tests."""
     preset = preset or stage.name
     tree = Tree(preset)
-    changed = [row.tests for row in plan.rows if row.on_change and row.depends_on(plan.changed)]
+    named = {row.tests for name in plan.matches for row in rows_of(name, plan.rows)}
+    changed = [row.tests for row in plan.rows if row.on_change and (row.tests in named or row.depends_on(plan.changed))]
     tier = "all" if plan.everything else "plain"
     if not runner.run(stage, f"configure {preset}", ["cmake", "--preset", preset, f"-DMALLARD_TIER={tier}",
                       f"-DMALLARD_CHANGED={';'.join(changed)}"], Build(f"configure {preset}"), "build"):
@@ -89,24 +91,22 @@ def run_ctest(stage, tree, runner, tests=None):
              "--test-output-size-passed", "4000000", "--test-output-size-failed", "4000000", "--output-on-failure"]
     if tree.preset != "dev":
         words += ["--label-exclude", "^once$"]
-    if tests is not None:
-        words += ["--tests-regex", f"^({'|'.join(map(re.escape, tests))})$"]
+    chosen = "" if tests is None else f"^({'|'.join(map(re.escape, tests))})$"
+    if 0 < len(chosen) < 60_000:  # ctest takes no longer expression, and then all tests are nearly the same
+        words += ["--tests-regex", chosen]
     runner.run(stage, f"test {tree.preset}", words, Ctest(file, tree.tests))
 
 
 def run_matches(stage, tree, plan, runner):
     """Builds and runs what a filter matches: cases of GoogleTest programs, and other tests of ctest."""
     others = {test.name for test in tree.tests.values() if test.prefix is None and re.search(plan.filter, test.name)}
-    for name in plan.matches:
-        if name.kind == "ctest" and "$" in name.pattern:
-            others |= {test for test in tree.tests if re.fullmatch(re.sub(r"\\\$\\\{\w+\\\}", ".+", re.escape(name.pattern)), test)}
     cases = {}  # {test of ctest: patterns of GoogleTest}
     for test in tree.tests.values():
         if test.prefix is None:
             continue
         sources = set(tree.sources.get(tree.program(test.name), []))
         patterns = {name.pattern for name in plan.matches
-                    if name.kind == "gtest" and name.file in sources and name.text.startswith(test.prefix)}
+                    if name.kind == "gtest" and name.file in sources and name.prefix == test.prefix}
         if not patterns:
             patterns = {case.removeprefix(test.prefix) for where, program, case in plan.seen
                         if where == stage.name and program == test.name}
@@ -128,7 +128,7 @@ def bench(stage, plan, runner):
     tree = Tree("bench")
     if runner.run(stage, "configure bench", ["cmake", "--preset", "bench"], Build("configure bench"), "build") and \
             build(stage, tree, runner, ["bench/all"]):
-        run_ctest(stage, tree, runner)
+        run_ctest(stage, tree, runner, [test for test in tree.tests if re.search(plan.filter, test)] if plan.filter else None)
 
 
 # --- Rust
@@ -148,15 +148,22 @@ def cargo(stage, plan, runner, packages, modules=(), skipped=()):
     """Runs `cargo test` on packages: only the tests of `modules`, or all but those of `skipped`."""
     chosen = [f"{module}::" for module in modules]
     if plan.filter:
-        chosen = sorted({name.pattern for name in plan.matches if name.kind == "rust"}
+        chosen = sorted({name.pattern for name in plan.matches if name.kind in ("rust", "documentation")}
                         | {case for where, _, case in plan.seen if where == stage.name})
         if not chosen:
             return
     words = ["cargo", "test", "--locked", "--no-fail-fast", *(f"--package={package}" for package in packages)]
     words += ["--test=all"] if modules else []
-    words += ["--", "--include-ignored", *chosen, *(word for module in skipped for word in ("--skip", f"{module}::"))]
+    words += ["--", "--include-ignored", *chosen, *(word for test in tests_in(skipped) for word in ("--skip", test))]
     skips = root / "build/log" / f"{stage.name}-skips.txt"
     runner.run(stage, "test crates", words, Cargo(skips), MALLARD_SKIPS=str(skips), **compiling_once())
+
+
+def tests_in(modules):
+    """Returns the names of the tests in modules of a crate's tests, such as `mallard-cli/query`. The name of a module
+    alone would also name tests of the crate's source."""
+    return [f"{file.stem}::{test}" for module in modules for crate, _, stem in [module.partition("/")]
+            for file in [root / f"crates/{crate}/tests/{stem}.rs"] for test in rust_test.findall(file.read_text())]
 
 
 def compiling_once():
@@ -168,7 +175,7 @@ def rust(stage, plan, runner):
     crates = [tests for tests in plan.tests("rust") if "/" not in tests]
     if plan.only_changed:
         crates = [crate for crate in crates if crate in crates_affected(plan.rows, plan.changed)]
-    elsewhere = [row.tests.split("/")[1] for row in plan.rows if row.tests.count("/") == 1
+    elsewhere = [row.tests for row in plan.rows if row.tests.count("/") == 1
                  and row.tests.split("/")[0] in crates and "rust" not in row.plain]
     if crates and release(stage, runner, "mallard-record", "mallard-replay", "mallard-malloc"):
         cargo(stage, plan, runner, crates, skipped=elsewhere)
@@ -211,13 +218,13 @@ def crates(stage, plan, runner):
 
 
 def installed(stage, plan, runner):
-    if release(stage, runner, "src/malloc/all", "src/record/all", "src/replay/all") and \
+    if plan.wants("installed") and release(stage, runner, "src/malloc/all", "src/record/all", "src/replay/all") and \
             runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
         runner.run(stage, "installed", ["tests/consumer/command", "build/consumer", "build/release", "build/cargo/debug/mallard"])
 
 
 def known(stage, plan, runner):
-    if release(stage, runner, "mallard-record", "mallard-replay", "mallard-malloc") and \
+    if plan.wants("advice") and release(stage, runner, "mallard-record", "mallard-replay", "mallard-malloc") and \
             runner.run(stage, "configure dev", ["cmake", "--preset", "dev", "-DMALLARD_TIER=all"], Build("configure dev"), "build") and \
             build(stage, Tree("dev"), runner, ["known-programs"]) and \
             runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
@@ -233,16 +240,18 @@ def cross(stage, plan, runner):
 
 
 def mutants(stage, plan, runner):
-    runner.run(stage, "mutants", ["tests/mutants/run.py", "--jobs", runner.jobs])
+    if plan.wants("mutants"):
+        runner.run(stage, "mutants", ["tests/mutants/run.py", "--jobs", runner.jobs])
 
 
 def fuzz(stage, plan, runner):
-    runner.run(stage, "fuzz-targets", [x, "fuzz", "--seconds", "5"])
+    if plan.wants("fuzz-targets"):
+        runner.run(stage, "fuzz-targets", [x, "fuzz", "--seconds", "5"])
 
 
 def lint(stage, plan, runner):
-    """Checks the source. In `./x test`, the slow checks look only at what changed."""
-    every = plan.everything
+    """Checks the source. In `./x test`, the slow checks look only at what changed, unless a filter names them."""
+    every = plan.everything or bool(plan.filter)
     changed = sorted(file for file in plan.changed if (root / file).exists())
     headers = [] if every else [file for file in changed if re.fullmatch(r"include/.*\.hpp", file)]
     folders = [] if every else sorted({str(Path(file).parent) for file in changed
