@@ -1,10 +1,14 @@
 """Finds the files that changed, and the tests that they can affect."""
+import shutil
 import subprocess
 
 from table import root
 
 
 def git(*words):
+    """Returns the lines that git prints, or None if it fails, is not installed, or knows no repository here."""
+    if not shutil.which("git"):
+        return None
     run = subprocess.run(["git", "-C", root, "-c", "safe.directory=*", "-c", "core.quotePath=off", *words],
                          capture_output=True, encoding="utf-8", errors="surrogateescape")
     return run.stdout.splitlines() if run.returncode == 0 else None
@@ -13,6 +17,8 @@ def git(*words):
 def base():
     """Returns the commit with which the tree is compared: where its branch left the branch that it tracks, or else
     the commit before the last one. None without git or a history."""
+    if (git("rev-parse", "--show-prefix") or [None])[0] != "":
+        return None  # no repository, or a folder of another one
     tracked = (git("merge-base", "HEAD", "@{upstream}") or [None])[0]
     head = (git("rev-parse", "HEAD") or [None])[0]
     if tracked and tracked != head:
