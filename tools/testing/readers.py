@@ -4,6 +4,7 @@ A reader gets each line of a command, and at the end its status. It returns the 
 """
 import re
 import xml.etree.ElementTree
+from collections import deque
 from dataclasses import dataclass
 
 shown = 25  # lines of a failure that the summary prints
@@ -90,7 +91,10 @@ class GoogleTest:
     def case(self, name, verdict):
         detail = ""
         if verdict == "skipped":
-            detail = next((line for line in self.output if line and not line.endswith(": Skipped")), "no reason")
+            # The reason follows the line `FILE:LINE: Skipped`. In front of it is what the case has printed.
+            marks = [at for at, line in enumerate(self.output) if line.endswith(": Skipped")]
+            reason = self.output[marks[0] + 1:] if marks else self.output
+            detail = next((line.strip() for line in reason if line.strip()), "no reason")
         elif verdict == "failed":
             self.failed = True
             detail = last_lines("\n".join(self.output))
@@ -153,27 +157,36 @@ class Cargo:
         self.skips, self.progress, self.count = skips, "", 0
         self.program, self.open, self.failed = "", False, {}
         self.section, self.sections, self.errors = None, {}, []
+        self.error_lines, self.tail = 0, deque(maxlen=shown)
         skips.unlink(missing_ok=True)
 
     def line(self, text):
         if running := re.match(r" +(?:Running (?:unittests )?\S+ \(.*/([\w-]+)-[0-9a-f]+\)|Doc-tests (\S+))$", text):
             ended = self.end_of_program()
+            self.tail.clear()
             self.program, self.open = running[1] or f"{running[2]}, documentation", True
             return ended
-        if test := re.match(r"test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$", text):
-            return self.test(*test.groups())
         if text.startswith("test result:"):
-            self.open = False
+            self.open, self.section = False, None
         elif header := re.fullmatch(r"---- (.+) stdout ----", text):
             self.section = self.sections.setdefault((self.program, header[1]), [])
         elif text == "failures:":
             self.section = None
         elif self.section is not None:
-            self.section.append(text)
+            self.section.append(text)  # which may look like the result of a test
+        elif test := re.search(r"test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$", text):
+            return self.test(*test.groups())  # a child process may have printed in front of it
         elif re.match(r"error(\[|:)|  (process didn't|Caused by)", text) or "(signal: " in text:
             self.errors.append(text)
+            self.error_lines = 6
         elif compiling := re.match(r" +Compiling (\S+)", text):
             self.progress = compiling[1]
+        elif self.error_lines and text.strip():  # the place of an error of the compiler
+            self.errors.append(text)
+            self.error_lines -= 1
+        else:
+            self.error_lines = 0
+            self.tail.append(text)
         return []
 
     def test(self, name, verdict):
@@ -191,7 +204,8 @@ class Cargo:
         cases = [Case(name, "failed", last_lines("\n".join(self.sections.get((program, name), []))), program)
                  for program, name in self.failed if program == self.program]
         if self.open and self.program:
-            cases.append(Case(self.program, "failed", "the test program ended before its last test", self.program))
+            said = last_lines("\n".join([*self.tail, *self.errors]))
+            cases.append(Case(self.program, "failed", f"{said}\nthe test program ended before its last test".strip(), self.program))
         self.open = False
         return cases
 
