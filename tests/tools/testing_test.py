@@ -1,0 +1,601 @@
+"""Tests the parts of tools/run-tests: the table, the readers of output, names, changes, processes and results."""
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from tree import TreeTest, root
+
+sys.path.insert(0, str(root / "tools/testing"))
+import builds  # noqa: E402
+import changes  # noqa: E402
+import names  # noqa: E402
+import process  # noqa: E402
+import results  # noqa: E402
+import runner  # noqa: E402
+import table  # noqa: E402
+from readers import Build, Cargo, Case, Ctest, GoogleTest, Whole  # noqa: E402
+
+
+def cases_of(reader, text, status=0):
+    """Returns {name: (verdict, detail)} of what a reader finds."""
+    cases = [case for line in text.splitlines() for case in reader.line(line)] + reader.end(status)
+    return {case.name: (case.verdict, case.detail) for case in cases}
+
+
+class Table(TreeTest):
+    def rows(self, text):
+        return table.read(self.write("tiers.txt", text))
+
+    def test_a_directory_runs_in_the_stages_of_its_tier(self):
+        rows = self.rows("# tests plain all\nunit asan dev,tsan # why\n\nunit/pages dev -\n")
+        self.assertEqual([row.tests for row in rows], ["unit", "unit/pages"])
+        self.assertEqual(table.of_stage(rows, "asan", False), ["unit"])
+        self.assertEqual(table.of_stage(rows, "dev", False), ["unit/pages"])
+        self.assertEqual(table.of_stage(rows, "dev", True), ["unit", "unit/pages"])
+
+    def test_a_question_mark_waits_for_changes_in_the_directory_or_the_named_files(self):
+        rows = self.rows("tools dev? dev tools x\n")
+        for changed, runs in (((), False), (("tests/tools/a.py",), True), (("tools/rust",), True), (("x",), True),
+                              (("xyz",), False), (("tests/tools.txt",), False)):
+            self.assertEqual(bool(table.of_stage(rows, "dev", False, frozenset(changed))), runs, changed)
+        self.assertEqual(table.of_stage(rows, "dev", True), ["tools"])
+
+
+class OfGoogleTest(unittest.TestCase):
+    def test_each_case_has_a_verdict_and_the_prefix_of_its_program(self):
+        found = cases_of(GoogleTest("p", "malloc."), """[ RUN      ] a.passes
+[       OK ] a.passes (0 ms)
+[ RUN      ] a.fails
+x.cpp:3: Failure
+[  FAILED  ] a.fails, where GetParam() = 3 (1 ms)
+[ RUN      ] a.skips
+a line of the case itself
+x.cpp:4: Skipped
+no perf here
+
+[  SKIPPED ] a.skips (0 ms)
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] a.fails, where GetParam() = 3""", 1)
+        self.assertEqual(found, {"malloc.a.passes": ("passed", ""), "malloc.a.fails": ("failed", "x.cpp:3: Failure"),
+                                 "malloc.a.skips": ("skipped", "no perf here")})
+
+    def test_a_skip_without_a_reason_says_so(self):
+        found = cases_of(GoogleTest("p"), "[ RUN      ] a.b\nx.cpp:4: Skipped\n\n[  SKIPPED ] a.b (0 ms)")
+        self.assertEqual(found, {"a.b": ("skipped", "no reason")})
+
+    def test_a_crash_fails_the_case_that_ran(self):
+        found = cases_of(GoogleTest("p"), "[ RUN      ] a.b\n[       OK ] a.b (0 ms)\n[ RUN      ] a.c\nSegfault", -11)
+        self.assertEqual(found["a.b"][0], "passed")
+        self.assertEqual(found["a.c"][0], "failed")
+        self.assertIn("Segfault\nthe process ended in this case, with status -11", found["a.c"][1])
+
+    def test_a_program_that_fails_outside_of_its_cases_has_failed(self):
+        self.assertEqual(cases_of(GoogleTest("p"), "cannot open shared object", 127),
+                         {"p": ("failed", "cannot open shared object")})
+
+    def test_names_of_typed_and_parameterised_cases_are_kept(self):
+        for name in ("pool/0.takes_blocks", "sizes/pool.takes_blocks/3", "all/pool/1.takes_blocks"):
+            self.assertEqual(cases_of(GoogleTest("p"), f"[ RUN      ] {name}\n[       OK ] {name} (12 ms)"),
+                             {name: ("passed", "")})
+
+    def test_output_may_stand_in_front_of_a_mark(self):
+        found = cases_of(GoogleTest("p"), "[ RUN      ] a.b\nno line break[       OK ] a.b (0 ms)")
+        self.assertEqual(found, {"a.b": ("passed", "")})
+
+
+class OfCtest(TreeTest):
+    def cases(self, text, **tests):
+        file = self.tree / "results.xml"
+        reader = Ctest(file, {name: builds.Test(name, (), (f"cases:{prefix}",)) for name, prefix in tests.items()})
+        file.write_text(f'<testsuite name="x">{text}</testsuite>')
+        return cases_of(reader, "", 8)
+
+    def test_status_77_is_a_skip_with_the_last_line_as_reason(self):
+        self.assertEqual(self.cases('<testcase name="a" status="run"/><testcase name="b" status="notrun">'
+                                    '<skipped message="SKIP_RETURN_CODE=77"/><system-out>one\nno strace\n</system-out></testcase>'),
+                         {"a": ("passed", ""), "b": ("skipped", "no strace")})
+
+    def test_timeouts_and_missing_programs_fail(self):
+        found = self.cases('<testcase name="a" status="fail"><failure message="Timeout"/><system-out>slow</system-out></testcase>'
+                           '<testcase name="b" status="notrun"><skipped message="Unable to find executable"/></testcase>')
+        self.assertEqual(found, {"a": ("failed", "slow\nTimeout"), "b": ("failed", "Unable to find executable")})
+
+    def test_disabled_tests_are_no_results(self):
+        self.assertEqual(self.cases('<testcase name="a" status="disabled"/>'), {})
+
+    def test_control_characters_in_output_do_not_hide_results(self):
+        found = self.cases('<testcase name="a" status="fail"><failure message="Failed"/><system-out>\x1b[31mred\x00</system-out></testcase>')
+        self.assertEqual(found, {"a": ("failed", "?[31mred?\nFailed")})
+
+    def test_cases_of_googletest_programs_are_counted_one_by_one(self):
+        found = self.cases('<testcase name="p" status="fail"><failure message="Timeout"/><system-out>[ RUN      ] a.b\n'
+                           '[       OK ] a.b (0 ms)\n[ RUN      ] a.c\n</system-out></testcase>', p="malloc")
+        self.assertEqual({name: verdict for name, (verdict, _) in found.items()}, {"malloc.a.b": "passed", "malloc.a.c": "failed"})
+        self.assertIn("Timeout", found["malloc.a.c"][1])
+
+    def test_no_file_of_results_is_a_failure(self):
+        found = cases_of(Ctest(self.tree / "none.xml", {}), "", -9)
+        self.assertEqual(found["ctest"][0], "failed")
+        self.assertIn("status -9", found["ctest"][1])
+
+
+class OfCargo(TreeTest):
+    def cases(self, text, status=0):
+        self.reader = Cargo(self.tree / "skips.txt")
+        return cases_of(self.reader, text, status)
+
+    def test_programs_and_documentation_are_read_one_after_the_other(self):
+        found = self.cases("""     Running unittests src/lib.rs (build/my deps/pool-0a1b2c)
+test tests::a ... ok
+test tests::b - should panic ... ok
+test tests::slow ... ignored, takes hours
+test result: ok. 2 passed
+     Running tests/all.rs (build/deps/all-0a1b2c)
+printed by a childtest c ... ok
+test result: ok.
+   Doc-tests pool
+test crates/pool/src/lib.rs - Pool::new (line 12) ... ok
+test result: ok.""")
+        self.assertEqual(set(found), {"tests::a", "tests::b", "c", "crates/pool/src/lib.rs - Pool::new (line 12)"})
+
+    def test_a_failure_has_its_output_even_if_that_looks_like_results(self):
+        found = self.cases("""     Running tests/all.rs (build/deps/all-0a1b2c)
+test a ... FAILED
+test b ... ok
+
+failures:
+
+---- a stdout ----
+test inner ... FAILED
+thread 'a' panicked at x.rs:3
+
+failures:
+    a
+
+test result: FAILED. 1 passed; 1 failed""", 101)
+        self.assertEqual(found, {"a": ("failed", "test inner ... FAILED\nthread 'a' panicked at x.rs:3"), "b": ("passed", "")})
+
+    def test_a_program_that_aborts_fails_with_its_last_lines(self):
+        found = self.cases("""     Running tests/all.rs (build/deps/all-0a1b2c)
+test a ... ok
+free(): invalid pointer
+error: test failed, to rerun pass `-p pool --test all`
+
+Caused by:
+  process didn't exit successfully: `all-0a1b2c` (signal: 6, SIGABRT: process abort signal)
+   Doc-tests pool
+test result: ok.""", 101)
+        self.assertEqual(found["a"][0], "passed")
+        self.assertEqual(found["all"][0], "failed")
+        for words in "free(): invalid pointer", "SIGABRT", "ended before its last test":
+            self.assertIn(words, found["all"][1])
+
+    def test_an_error_of_the_compiler_has_its_place(self):
+        found = self.cases("   Compiling pool v1.0\nerror[E0308]: mismatched types\n --> src/lib.rs:3:5\n"
+                           "error: could not compile `pool`", 101)
+        self.assertEqual(found["cargo test"][0], "failed")
+        self.assertIn("error[E0308]: mismatched types\n --> src/lib.rs:3:5", found["cargo test"][1])
+
+    def test_tests_tell_by_a_file_that_they_skip(self):
+        self.cases("     Running tests/all.rs (build/deps/all-0a1b2c)\ntest a::b ... ok\ntest result: ok.")
+        (self.tree / "skips.txt").write_text("a::b\tno chromium\na::b\tno chromium\n")
+        self.assertEqual([(case.name, case.verdict, case.detail) for case in self.reader.skipped()],
+                         [("a::b", "skipped", "no chromium")])
+
+
+class OfBuilds(unittest.TestCase):
+    def test_a_failed_build_is_one_failure_with_the_errors(self):
+        found = cases_of(Build("build dev"), "[1/2] Building a.o\nFAILED: b.o\nb.cpp:3: error: no type\nnote: here", 1)
+        self.assertEqual(found, {"build dev": ("failed", "FAILED: b.o\nb.cpp:3: error: no type")})
+        self.assertEqual(cases_of(Build("build dev"), "[1/1] error in a name"), {})
+
+    def test_the_machine_is_named_where_it_is_the_reason(self):
+        for text, what in (("b.s: No space left on device", "the disk is full"),
+                           ("g++: fatal error: Killed signal terminated program cc1plus", "a compiler was killed"),
+                           ("process didn't exit (signal: 9, SIGKILL: kill)", "a compiler was killed"),
+                           ("cc1plus: out of memory allocating 8 bytes", "too little memory"),
+                           ("error: failed to download `serde`", "could not be downloaded")):
+            self.assertIn(what, runner.machine_fault(text)[0])
+        self.assertIsNone(runner.machine_fault("b.cpp:3: error: no type"))
+
+    def test_a_command_is_one_test_that_may_skip(self):
+        self.assertEqual(cases_of(Whole("clippy"), "fine"), {"clippy": ("passed", "")})
+        self.assertEqual(cases_of(Whole("clippy"), "bad", 1), {"clippy": ("failed", "bad")})
+        self.assertEqual(cases_of(Whole("clippy"), "x\nno clippy", 77), {"clippy": ("skipped", "no clippy")})
+
+
+class Names(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.rows = table.read()
+        cls.known = names.of_all(cls.rows)
+
+    def stages_of(self, word):
+        """Returns the first stage of each row of the table that a filter chooses."""
+        found = names.matching(re.compile(word), word, self.known)
+        return {row.stages(True)[0] for name in found for row in names.rows_of(name, self.rows)}
+
+    def test_every_macro_of_googletest_names_its_cases(self):
+        text = "".join(f"{macro}(pool, {macro.lower()})\n" for macro in ("TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TYPED_TEST_P"))
+        self.assertEqual([names.patterns_of(*found) for found in names.case.findall(text)],
+                         ["pool.test", "pool.test_f", "*pool.test_p/*", "pool/*.typed_test", "*pool/*.typed_test_p"])
+        self.assertEqual(names.case.findall("TEST(a_long_suite,\n     a_test)\n"), [("TEST", "a_long_suite", "a_test")])
+        self.assertEqual(names.registered.findall('::testing::RegisterTest("spec", name)'), ["spec"])
+
+    def test_attributes_may_stand_between_the_mark_and_the_function_of_a_rust_test(self):
+        for between in ("", '#[should_panic(expected = "a]b")]\n', "#[cfg(unix)] // why\n", "#[cfg_attr(\n    miri,\n    ignore\n)]\n"):
+            for function in ("fn a()", "pub fn a()", "pub(crate) fn a()"):
+                self.assertEqual(names.rust_test.findall(f"#[test]\n{between}{function} {{}}"), ["a"], between)
+        self.assertEqual(names.rust_test.findall("fn a() {}\n#[ignore]\n#[test] fn b() {}"), ["b"])
+
+    def test_macros_of_rust_name_the_tests_that_they_make(self):
+        text = "macro_rules! programs {\n  ($($n:ident)*) => {\n    $(#[test]\n    fn $n() {})*\n  };\n}\n"
+        text += "programs! {\n    #[cfg_attr(miri, ignore)] arena\n    pool // a pool\n}\n"
+        self.assertEqual(names.of_rust_macros(text), ["arena", "pool"])
+
+    def test_loops_and_functions_of_cmake_name_their_tests(self):
+        text = """function(add_size_test name)
+    add_test(NAME glibc.${name} COMMAND ${ARGN})
+    add_test(NAME malloc.${name} COMMAND ${ARGN})
+endfunction()
+add_size_test(small a)
+foreach(way install
+        cargo)
+    add_test(NAME consumer.${way} COMMAND run)
+endforeach()
+foreach(source IN LISTS sources)
+    add_test(NAME known.${name}_works COMMAND run)
+    set(test last.${name})
+endforeach()
+add_test(NAME ${test} COMMAND run)
+"""
+        self.assertEqual(list(names.of_cmake(text)), ["glibc.small", "malloc.small", "consumer.install", "consumer.cargo",
+                                                      "known.*_works", "last.*"])
+
+    def test_an_unknown_filter_has_near_names(self):
+        near = names.nearest("replay.blocks_cross_between_thread", self.known)
+        self.assertEqual(near[0], "replay.blocks_cross_between_threads")
+
+    def test_a_filter_is_answered_for_each_kind_of_name_that_a_summary_prints(self):
+        misuse = sorted((root / "tests/misuse").glob("*.cpp"))[0].stem
+        nocompile = sorted((root / "tests/nocompile").glob("*.cpp"))[0].stem
+        model = sorted((root / "tests/models").glob("*.pml"))[0].stem
+        for name, stage in (("malloc.is_of_the_same_library_and_works._ZdaPv", "dev"), ("glibc.alignment.holds_for_any_size_in_memalign", "dev"),
+                            ("checked_malloc.refusal.mprotect_EPERM", "dev"), ("malloc.options.huge_pages_are_off_by_default", "dev"),
+                            ("checked_malloc.library.prints_how_to_resolve_the_addresses", "dev"),
+                            ("container/abstract_base.deque_behaves_as_with_the_standard_allocator", "asan"), ("spec.arena", "asan"),
+                            ("consumer.cargo", "dev"), ("consumer.install", "dev"), (f"misuse.{misuse}", "asan"),
+                            (f"nocompile.{nocompile}", "dev"), (f"model.{model}", "dev"), ("tools.x_test", "dev"),
+                            ("record.needs_libc_alone", "dev"), ("replay.threads_start_threads", "dev"), ("c_static.every_function", "asan"),
+                            ("heap.every_function_in_c_with_malloc", "asan"), ("bench.pool_runs_every_case", "bench"),
+                            ("example.all_quoted_code_is_in_a_program", "asan"), ("clippy", "lint"), ("layers", "lint"),
+                            ("arena_objects", "rust"), ("crates/mallard-alloc/src/lib.rs - Arena<S>::new (line 12) - compile fail", "rust")):
+            words = shlex.split(results.alone("dev", Case(name, "failed", "", "program"), "plain"))
+            self.assertEqual(words[:2], ["--stage", "dev"])
+            self.assertIn(stage, self.stages_of(words[2]), name)
+
+    def test_a_name_in_a_loop_of_cmake_is_not_any_word(self):
+        self.assertEqual(self.stages_of("consumer\\.nosuch"), set())
+
+    def test_a_failed_build_is_repeated_by_its_stage(self):
+        self.assertEqual(results.alone("clang", Case("build clang", "failed"), "all"), "--all --stage clang")
+
+    def test_a_case_of_a_parameterised_test_runs_alone(self):
+        word = "container/abstract_base.deque_behaves_as_with_the_standard_allocator"
+        self.assertEqual({name.pattern for name in names.matching(re.compile(word), word, self.known)}, {word})
+
+    def test_a_module_with_a_line_of_its_own_does_not_run_in_the_stage_of_its_crate(self):
+        found = [name for name in self.known if name.text.startswith("mallard-cli::query::") and "tests" in name.file.parts]
+        self.assertEqual({row.tests for name in found for row in names.rows_of(name, self.rows)}, {"mallard-cli/query"})
+
+
+class Changes(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.tree = self.tree.resolve() / "a folder ü"
+        for module in builds, changes:
+            self.enter(mock.patch.object(module, "root", self.tree))
+        self.git("init", "-qb", "main")
+        self.write("a.txt", "1")
+        self.commit()
+
+    def enter(self, context):
+        context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+
+    def git(self, *words):
+        self.tree.mkdir(exist_ok=True)
+        subprocess.run(["git", "-C", self.tree, "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True,
+                       capture_output=True)
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-qm", "a")
+
+    def test_one_commit_without_changes_tells_nothing(self):
+        self.assertIsNone(changes.changed_files())
+
+    def test_files_that_are_not_committed_have_changed(self):
+        self.write("a.txt", "2")
+        self.write("neu ü.txt", "3")
+        self.assertEqual(changes.changed_files(), {"a.txt", "neu ü.txt"})
+
+    def test_a_clean_tree_is_compared_with_the_commit_before(self):
+        self.write("b.txt", "2")
+        self.commit()
+        self.assertEqual(changes.changed_files(), {"b.txt"})
+
+    def test_a_branch_is_compared_with_where_it_left_the_tracked_one(self):
+        self.git("checkout", "-qb", "topic", "--track", "main")
+        for name in "bc":
+            self.write(f"{name}.txt", "2")
+            self.commit()
+        self.write("d.txt", "2")
+        self.assertEqual(changes.changed_files(), {"b.txt", "c.txt", "d.txt"})
+
+    def test_a_shallow_clone_tells_only_what_is_not_committed(self):
+        self.write("b.txt", "2")
+        self.commit()
+        copy = self.tree.parent / "copy"
+        subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{self.tree}", copy], check=True, capture_output=True)
+        with mock.patch.object(changes, "root", copy):
+            self.assertIsNone(changes.changed_files())
+            (copy / "c.txt").touch()
+            self.assertEqual(changes.changed_files(), {"c.txt"})
+
+    def test_a_folder_of_another_repository_and_a_machine_without_git_tell_nothing(self):
+        self.write("inner/x.txt", "1")
+        with mock.patch.object(changes, "root", self.tree / "inner"):
+            self.assertIsNone(changes.changed_files())
+        with mock.patch.dict(os.environ, {"PATH": "/nowhere"}):
+            self.assertIsNone(changes.changed_files())
+
+    @unittest.skipUnless(shutil.which("ninja") and shutil.which("g++"), "needs ninja and g++")
+    def test_a_change_reaches_the_programs_that_include_a_header_and_the_tests_beside_a_script(self):
+        self.write("include/pool.hpp", "")
+        self.write("tests/unit/pool.cpp", '#include "../../include/pool.hpp"\nint main() {}\n')
+        self.write("tests/unit/arena.cpp", "int main() {}\n")
+        self.write("tests/replay/test.py", "")
+        self.write("tests/replay/harness.py", "")
+        escaped = str(self.tree).replace(" ", "$ ")
+        self.write("build/dev/build.ninja", "rule cxx\n  command = g++ -MD -MF $out.d -c $in -o $out\n  depfile = $out.d\n  deps = gcc\n"
+                   f"build pool.o: cxx {escaped}/tests/unit/pool.cpp\nbuild arena.o: cxx {escaped}/tests/unit/arena.cpp\n"
+                   "rule link\n  command = g++ $in -o $out\nbuild unit-pool: link pool.o\nbuild unit-arena: link arena.o\n")
+        self.write("build/dev/CTestTestfile.cmake", "".join(
+            f'add_test([=[{name}]=] "{self.tree}/{path}")\n' for name, path in (
+                ("unit-pool", "build/dev/unit-pool"), ("unit-arena", "build/dev/unit-arena"), ("replay.all", "tests/replay/test.py"))))
+        self.write("build/dev/test_programs.txt", "".join(f"unit-{name}\t{self.tree}/tests/unit/{name}.cpp\n" for name in ("pool", "arena")))
+        subprocess.run(["ninja", "-C", self.tree / "build/dev"], check=True, capture_output=True, cwd=self.tree)
+        for file, tests in (("include/pool.hpp", ["unit-pool"]), ("tests/unit/arena.cpp", ["unit-arena"]),
+                            ("tests/replay/harness.py", ["replay.all"]), ("README.md", [])):
+            self.assertEqual(changes.affected(builds.Tree("dev"), {file}), tests, file)
+        self.assertEqual(builds.Tree("dev").targets(["unit-pool", "replay.all"]), ["unit-pool"])
+
+
+class Processes(TreeTest):
+    def command(self, script, log="a.log"):
+        return process.Command(["bash", "-c", script], self.tree / log, dict(os.environ), self.tree)
+
+    def test_lines_and_the_status_of_a_command_are_read(self):
+        child = self.command("echo a; printf 'b\\r\\nc'; exit 3")
+        self.assertEqual((list(child), child.status), (["a", "b", "c"], 3))
+        self.assertEqual((self.tree / "a.log").read_text(), "a\nb\nc\n")
+
+    def test_a_program_that_is_not_there_is_a_failure(self):
+        child = process.Command(["no-such-program"], self.tree / "a.log", dict(os.environ), self.tree)
+        self.assertEqual((list(child), child.status), (["no-such-program: No such file or directory"], 127))
+
+    def test_output_that_a_left_process_holds_open_does_not_stop_the_run(self):
+        with mock.patch.object(process, "patience_for_output", 0.2):
+            child = self.command("sleep 98765 & echo $!")
+            began = time.monotonic()
+            line, = child
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertTrue(child.left_running)
+        self.assertEqual(child.status, 0)
+        self.assertFalse(self.runs(line))
+
+    def runs(self, number):
+        try:
+            return Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def test_adopted_processes_are_collected_but_not_commands(self):
+        child = self.command("exit 5")
+        time.sleep(0.3)
+        process.reap()
+        self.assertEqual((list(child), child.status), ([], 5))
+
+    def copy_of_the_runner(self):
+        self.tree /= "a folder ü"
+        for file in ("tools/run-tests", "tests/tiers.txt", *(f"tools/testing/{file.name}" for file in (root / "tools/testing").glob("*.py"))):
+            self.write(file, (root / file).read_text())
+        (self.tree / "tools/run-tests").chmod(0o755)
+
+    def program(self, name, script):
+        self.write(f"bin/{name}", f"#!/bin/bash\n{script}\n").chmod(0o755)
+
+    def start(self, *words):
+        """Starts run-tests in the copy. Whoever runs these tests may ignore signals."""
+        return subprocess.Popen(["env", "--default-signal=INT,HUP,TERM", self.tree / "tools/run-tests", *words],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                env={**os.environ, "PATH": f"{self.tree}/bin:{os.environ['PATH']}", "LC_ALL": "C"})
+
+    def end(self, number):
+        """Starts run-tests with a cmake whose processes do not want to end, and ends it by a signal."""
+        self.copy_of_the_runner()
+        pids = self.tree / "pids"
+        self.program("cmake", f"""(setsid bash -c 'trap "" INT HUP; echo $$ >>"{pids}"; sleep 98765' &)
+bash -c 'trap "" TERM; echo $$ >>"{pids}"; while :; do sleep 98765; done' &
+echo $$ >>"{pids}"
+wait""")
+        run = self.start("--stage", "dev")
+        while not pids.exists() or len(pids.read_text().split()) < 3:
+            self.assertIsNone(run.poll())
+            time.sleep(0.02)
+        run.send_signal(number)
+        out, said = run.communicate(timeout=30)
+        self.assertEqual([pid for pid in pids.read_text().split() if self.runs(pid)], [])
+        self.assertIn(f"x: ended by {number.name}\n  all commands were ended", said)
+        self.assertEqual((run.returncode, out), (128 + number, "0 passed, 0 failed\n"))
+
+    def test_ctrl_c_ends_every_child_also_one_with_a_session_of_its_own(self):
+        self.end(signal.SIGINT)
+
+    def test_a_kill_ends_every_child_too(self):
+        self.end(signal.SIGTERM)
+
+    def test_ctrl_c_before_the_tests_start_ends_at_once_and_prints_nothing(self):
+        self.copy_of_the_runner()
+        begun = self.tree / "begun"
+        self.program("git", f"touch '{begun}'; sleep 98765")
+        run = self.start("--needs", "--stage", "dev")
+        while not begun.exists():
+            time.sleep(0.02)
+        os.killpg(run.pid, signal.SIGINT)
+        self.assertEqual((run.communicate(timeout=10), run.returncode), (("", ""), -signal.SIGINT))
+
+
+class ResultsOfARun(TreeTest):
+    def setUp(self):
+        super().setUp()
+        for name in "times_file", "names_file":
+            context = mock.patch.object(results, name, self.tree / name)
+            context.__enter__()
+            self.addCleanup(context.__exit__, None, None, None)
+
+    def results(self, tier="plain", **options):
+        return results.Results([["asan", "dev"], ["rust"]], {"asan": 300, "dev": 240, "rust": 60}, tier, **options)
+
+    def printed(self, action, *arguments):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            action(*arguments)
+        return said.getvalue()
+
+    def test_the_closing_line_counts_and_tells_skips_only_if_there_are_some(self):
+        run = self.results()
+        run.add("asan", [Case("a", "passed", "", "p"), Case("b", "passed", "", "p")])
+        self.assertEqual(run.closing_line(), "2 passed, 0 failed")
+        run.add("rust", [Case("c", "skipped", "no perf", "p")])
+        self.assertEqual(run.closing_line(), "2 passed, 0 failed, 1 skipped")
+
+    def test_a_failure_is_printed_at_once_and_at_the_end_with_the_command_that_runs_it_alone(self):
+        run = self.results()
+        case = Case("crates/a/src/lib.rs - Pool (line 3)", "failed", "left: 1\nright: 2", "a, documentation")
+        self.assertEqual(self.printed(run.add, "rust", [case]), "  FAILED  rust: crates/a/src/lib.rs - Pool (line 3)\n")
+        said = self.printed(run.print_failures)
+        self.assertIn("\n    left: 1\n    right: 2\n", said)
+        command, = re.findall(r"  alone: \./x test (.*)\n", said)
+        self.assertTrue(re.search(shlex.split(command)[2], case.name))
+
+    def test_a_failure_of_all_tests_runs_alone_with_the_length_of_all_tests(self):
+        self.assertEqual(results.alone("asan", Case("a.b", "failed", "", "p"), "all"), "--all --stage asan a.b")
+
+    def test_skips_are_grouped_by_their_reason(self):
+        run = self.results()
+        run.add("asan", [Case(name, "skipped", "no perf", "p") for name in "abcd"] + [Case("e", "skipped", "no strace", "p")])
+        self.assertEqual(self.printed(run.print_skips), "skipped: no perf: asan a, asan b and 2 more\nskipped: no strace: asan e\n")
+
+    def test_a_rust_test_that_skipped_is_not_counted_as_passed(self):
+        run = self.results()
+        run.add("rust", [Case("a::b", "passed", "", "all")])
+        run.add("rust", [Case("a::b", "skipped", "no chromium")])
+        self.assertEqual(run.closing_line(), "0 passed, 0 failed, 1 skipped")
+
+    def test_the_time_left_is_that_of_the_longest_chain(self):
+        run = self.results()
+        self.assertIn("about 9 min left", run.line())
+        now = run.now()
+        run.stages["asan"].began = now - 300
+        run.stages["asan"].ended = run.stages["dev"].began = now
+        self.assertIn("about 4 min left", run.line())
+        self.assertNotIn("left", self.results(whole=False).line())
+
+    def test_the_next_run_knows_the_seconds_of_this_one_unless_a_build_failed(self):
+        run = self.results()
+        for stage, failed in (("asan", Case("a", "failed", "", "p")), ("dev", Case("build dev", "failed"))):
+            self.printed(run.add, stage, [failed])
+            run.stages[stage].began, run.stages[stage].ended = 10, 110
+        run.save(True)
+        again = self.results()
+        self.assertEqual((again.stages["asan"].expected, again.stages["dev"].expected), (100, 240))
+
+    def test_names_of_cases_are_kept_for_filters(self):
+        run = self.results()
+        self.printed(run.add, "asan", [Case("a/0.b", "passed", "", "p"), Case("build asan", "failed")])
+        run.save(False)
+        with mock.patch.object(names, "names_file", results.names_file):
+            self.assertEqual(names.seen(), [("asan", "p", "a/0.b")])
+
+    def test_without_a_terminal_progress_is_printed_once_a_minute(self):
+        run = self.results()
+        run.shows_line = False
+        self.assertEqual(self.printed(run.show_progress), "")
+        run.last_line -= 61
+        self.assertRegex(self.printed(run.show_progress), r"^  0 passed, 0 failed, about 9 min left\s*\n$")
+
+
+class CheckTiers(TreeTest):
+    def setUp(self):
+        super().setUp()
+        for path in ("tools", "x", ".github", "tests", "crates"):
+            source, copy = root / path, self.tree / path
+            if path == "crates":
+                shutil.copytree(source, copy, ignore=lambda folder, entries: [
+                    entry for entry in entries if not (Path(folder) / entry).is_dir() and not entry.endswith((".rs", ".toml"))])
+            elif path == "tests":  # the directories alone, and files that the table names
+                for folder in (entry for entry in source.iterdir() if entry.is_dir()):
+                    (copy / folder.name).mkdir(parents=True)
+                    for file in folder.glob("*.cpp"):
+                        (copy / folder.name / file.name).touch()
+                shutil.copy(source / "tiers.txt", copy)
+                shutil.copy(source / "consumer/run", copy / "consumer")
+            elif source.is_dir():
+                shutil.copytree(source, copy)
+            else:
+                shutil.copy(source, copy)
+
+    def faults(self):
+        run = subprocess.run([sys.executable, self.tree / "tools/check-tiers"], capture_output=True, text=True)
+        return run.stdout + run.stderr
+
+    def test_what_no_line_names_is_found(self):
+        self.assertEqual(self.faults(), "")
+        (self.tree / "tests/newcomers").mkdir()
+        self.write("crates/mallard-new/Cargo.toml", "[package]\nname = 'mallard-new'\n")
+        workflow = self.tree / ".github/workflows/test.yml"
+        workflow.write_text(workflow.read_text().replace("stage: [asan, ", "stage: ["))
+        rows = self.tree / "tests/tiers.txt"
+        rows.write_text(rows.read_text() + "unit/nosuch asan -\nunit prod -\n")
+        x = self.tree / "x"
+        x.write_text(re.sub(r"(?m)^(#\| .*) tsan ", r"\1 tsen ", x.read_text()))
+        faults = self.faults()
+        for words in ("tests/newcomers: no line names it", "crates/mallard-new: no line names it", "differ in 'asan'",
+                      "unit/nosuch: there are no such tests", "unit: has two lines", "unit: there is no stage 'prod'",
+                      "the help of ./x test lacks the stage 'tsan'"):
+            self.assertIn(words, faults)
+
+    def test_a_file_of_rust_tests_that_no_program_has_is_found(self):
+        manifest = self.write("crates/mallard-malloc/Cargo.toml", "[package]\nname = 'a'\nautotests = false\n[[test]]\nname = 'all'\n")
+        self.assertTrue(manifest.exists())
+        tests = self.tree / "crates/mallard-malloc/tests"
+        shutil.rmtree(tests)
+        self.write("crates/mallard-malloc/tests/all.rs", "mod one;\n")
+        for name in "one", "two":
+            self.write(f"crates/mallard-malloc/tests/{name}.rs", "")
+        self.assertEqual(self.faults(), "crates/mallard-malloc/tests/two.rs: no test program has it, so that its tests do not run\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
