@@ -403,6 +403,8 @@ class Processes(TreeTest):
         self.assertLess(time.monotonic() - began, 5)
         self.assertTrue(child.left_running)
         self.assertEqual(child.status, 0)
+        while self.runs(line) and time.monotonic() < began + 10:
+            time.sleep(0.01)  # a killed process takes a moment to end
         self.assertFalse(self.runs(line))
 
     def runs(self, number):
