@@ -7,6 +7,7 @@
 #include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
+#include <spec_folder.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -175,7 +176,7 @@ private:
 /// Registers a test for each file of spec/, with the name of the file.
 const std::size_t programs = [] {
     std::size_t count = 0;
-    for (auto const& entry : std::filesystem::directory_iterator(SPEC_FOLDER)) {
+    for (auto const& entry : std::filesystem::directory_iterator(spec_folder)) {
         std::filesystem::path const path = entry.path();
         if (path.extension() != ".ops")
             continue;

@@ -5,6 +5,7 @@
 #include "../support/length.hpp"
 
 #include <gtest/gtest.h>
+#include <spec_folder.hpp>
 
 #include <array>
 #include <bit>
@@ -180,8 +181,7 @@ namespace {
 
 std::string golden_bytes()
 {
-    return bytes_of(
-        (std::filesystem::path(__FILE__).parent_path() / "../../spec/file_arena.golden").string());
+    return bytes_of(std::string(spec_folder) + "/file_arena.golden");
 }
 
 using golden = golden_file::root;

@@ -1,10 +1,10 @@
 #include <mallard/detail/base/size_class.hpp>
 
 #include <gtest/gtest.h>
+#include <spec_folder.hpp>
 
 #include <filesystem>
 #include <fstream>
-#include <source_location>
 #include <sstream>
 #include <string>
 
@@ -18,8 +18,7 @@ constexpr std::size_t classes = size_class::of(1 << 20) + 1;
 
 std::filesystem::path spec(const char* name)
 {
-    return std::filesystem::path(std::source_location::current().file_name()).parent_path() /
-           "../../spec" / name;
+    return std::filesystem::path(spec_folder) / name;
 }
 
 TEST(size_class, is_what_the_specification_lists)

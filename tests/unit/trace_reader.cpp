@@ -2,10 +2,10 @@
 #include "../support/traces.hpp"
 
 #include <gtest/gtest.h>
+#include <spec_folder.hpp>
 
 #include <cstring>
 #include <filesystem>
-#include <source_location>
 
 namespace {
 
@@ -14,8 +14,7 @@ using namespace mallard::testing;
 
 std::vector<std::byte> golden()
 {
-    std::filesystem::path const here(std::source_location::current().file_name());
-    return bytes_of_file(here.parent_path() / "../../spec/trace_format.golden");
+    return bytes_of_file(std::filesystem::path(spec_folder) / "trace_format.golden");
 }
 
 TEST(trace_reader, reads_the_golden_trace)
