@@ -1,7 +1,7 @@
 //! Simulates measurements in turns on a clock of their own, and counts right and wrong results.
 //!
-//! `cargo test -p mallard-cli turns::simulation -- --ignored --nocapture` prints the table of decision
-//! 48. The other tests check bounds, with fewer rounds.
+//! `MALLARD_TABLES=1 cargo test -p mallard-cli turns::simulation::print -- --nocapture` prints the table of
+//! decision 48. The other tests check bounds, with fewer rounds.
 
 use super::blocks::{measure, Plan};
 use super::child::Seen;
@@ -10,6 +10,7 @@ use super::runs::Runs;
 use super::subject::{Figures, Run, Stop, Subject, Turn};
 use crate::error::Failure;
 use crate::verdict::fresh::{confirm, winner, winners, Confirmed};
+use crate::verdict::simulation::rounds;
 use crate::verdict::{judge, Judged, Judgement, Verdict, Why};
 use fastrand::Rng;
 use std::cell::{Cell, RefCell};
@@ -348,7 +349,6 @@ fn none_of_three_candidates_is_dropped() {
 }
 
 #[test]
-#[ignore = "prints the table of decision 48"]
 fn print_the_table() {
     println!("best, other, false, no gain, open; seconds");
     for (name, truths) in [("ten, one saves 10 %", ten()), ("ten alike", vec![saving(0.0); 10])] {
@@ -356,7 +356,8 @@ fn print_the_table() {
             for noise in ALL {
                 for drops in [false, true] {
                     let of = Trial { noise, drops, budget, wall };
-                    let counts = count(of, &truths, 300).map(|c| format!("{c:6.1}")).join("");
+                    let counts =
+                        count(of, &truths, rounds(300)).map(|c| format!("{c:6.1}")).join("");
                     let line = format!("{name}, {budget} s, wall {wall}, {noise:?}, {drops}");
                     println!("{line:60}{counts}");
                 }

@@ -12,7 +12,7 @@ pub mod paired;
 pub mod unpaired;
 
 #[cfg(test)]
-mod simulation;
+pub mod simulation;
 #[cfg(test)]
 mod tests;
 

@@ -1,12 +1,21 @@
 //! Simulates comparisons under several kinds of noise, and counts right and wrong verdicts.
 //!
-//! `cargo test -p mallard-cli verdict::simulation -- --ignored --nocapture` prints the tables of
-//! decision 43. The other tests check bounds of these error rates, with fewer rounds.
+//! `MALLARD_TABLES=1 cargo test -p mallard-cli verdict::simulation::print -- --nocapture` prints the tables
+//! of decision 43. The other tests check bounds of these error rates, with fewer rounds.
 
 use super::fresh::{confirm, winners, Confirmed, WINNERS_MAX};
 use super::*;
 
 const MIN_GAIN: f64 = 0.02;
+
+/// The rounds of a table: all if MALLARD_TABLES asks for the table, and otherwise one, which tests the code.
+pub fn rounds(all: u64) -> u64 {
+    if std::env::var_os("MALLARD_TABLES").is_some() {
+        all
+    } else {
+        1
+    }
+}
 
 /// The noise of a run. Without noise, the figure of a run is 1.
 #[derive(Clone, Copy, Debug)]
@@ -247,14 +256,13 @@ fn a_gain_of_five_per_cent_among_others_is_confirmed() {
 }
 
 #[test]
-#[ignore = "prints the tables of decision 43"]
 fn print_the_tables_of_fresh_blocks() {
     println!("A/A first, A/A fresh, 5 % first, 5 % fresh; saving of the best of six at 5 %: first, fresh");
     for noise in ALL {
         let mut random = fastrand::Rng::with_seed(1979);
         let mut counts = [0.0; 4];
         let mut savings = [0.0; 3];
-        for _ in 0..100 {
+        for _ in 0..rounds(100) {
             for (at, changes) in [(0, [0.0; 6]), (2, [0.05, 0.0, 0.0, 0.0, 0.0, 0.0])] {
                 let (first, judged, _) = choose(&mut random, noise, Length::UntilSure, &changes);
                 let among = if at == 0 { 0..6 } else { 0..1 };
@@ -283,7 +291,6 @@ fn print_the_tables_of_fresh_blocks() {
 }
 
 #[test]
-#[ignore = "prints the tables of decision 43"]
 fn print_the_tables() {
     for (length, others) in [
         (Length::Blocks(15), 0),
@@ -306,7 +313,7 @@ fn print_line(noise: Noise, length: Length, others: usize) {
     for change in [0.0, 0.03, 0.05, -0.05, 0.1] {
         let mut changes = vec![change];
         changes.resize(1 + others, 0.0);
-        let (counts, mean) = simulate(noise, length, &changes, 1000);
+        let (counts, mean) = simulate(noise, length, &changes, rounds(1000) as usize);
         for (line, counts) in lines.iter_mut().zip(counts) {
             *line += &match change {
                 0.0 => {
