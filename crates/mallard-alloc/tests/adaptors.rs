@@ -1,8 +1,6 @@
 //! Tests the adaptors: each adds one thing to an allocator, and is an allocator itself.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::{
     for_each_failure, BlockAllocator, Budget, Buffer, BySize, Chunk, Counted, DefaultHeap, Event,
     Failing, FailureRule, Failures, Fallback, Limited, Measured, Multipool, Null, Owns, Resettable,

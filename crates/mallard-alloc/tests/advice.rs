@@ -3,27 +3,16 @@
 
 extern crate allocator_api2_02 as allocator_api2;
 
-#[path = "advice/arena.rs"]
 mod arena;
-#[path = "advice/arena_hash_map.rs"]
 mod arena_hash_map;
-#[path = "advice/multipool.rs"]
 mod multipool;
-#[path = "advice/multipool_hash_map.rs"]
 mod multipool_hash_map;
-#[path = "advice/multipool_over_arena.rs"]
 mod multipool_over_arena;
-#[path = "advice/multipool_over_arena_hash_map.rs"]
 mod multipool_over_arena_hash_map;
-#[path = "advice/object_pool.rs"]
 mod object_pool;
-#[path = "advice/wink_out_arena.rs"]
 mod wink_out_arena;
-#[path = "advice/wink_out_arena_hash_map.rs"]
 mod wink_out_arena_hash_map;
-#[path = "advice/wink_out_multipool_over_arena.rs"]
 mod wink_out_multipool_over_arena;
-#[path = "advice/wink_out_multipool_over_arena_hash_map.rs"]
 mod wink_out_multipool_over_arena_hash_map;
 
 #[test]

@@ -1,11 +1,9 @@
 //! Tests containers of other crates in Mallard's allocators, and allocators of other crates as sources.
 #![cfg(feature = "allocator-api2-02")]
 
-mod common;
-
+use crate::common::Flaky;
 use allocator_api2_02::alloc::{Allocator, Global};
 use allocator_api2_02::{boxed::Box, vec::Vec};
-use common::Flaky;
 use mallard::allocator_api2_02::FromAllocator;
 use mallard::{AsSource, BlockAllocator, Multipool};
 use std::alloc::Layout;

@@ -1,8 +1,6 @@
 //! Runs random programs on an arena, and compares the arena with a model: a list of the blocks in use.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::arena::Mark;
 use mallard::{Arena, BlockAllocator, Growth, Owns};
 use std::alloc::Layout;

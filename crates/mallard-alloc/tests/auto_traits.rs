@@ -1,9 +1,7 @@
 //! Tests which types are `Send` and `Sync`. Every public type is in the list: the last test
 //! searches the sources for types that are missing.
 
-mod common;
-
-use common::public_types;
+use crate::common::public_types;
 use mallard::{
     arena, handles, object_pool, secondary_map, shared_slot_map, slot_map, sync, typed_arena,
 };

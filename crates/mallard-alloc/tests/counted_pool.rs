@@ -1,8 +1,6 @@
 //! Tests of pools of reference-counted objects.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::handles::{Arc, Handle, Local, Rc, Weak};
 use mallard::{sync, ArcPool, RcPool, Validity};
 use std::cell::Cell;

@@ -1,9 +1,7 @@
 //! Tests of arenas in files.
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use mallard::{layout_hash, BlockAllocator, FileAccess, FileArena, FileOptions, Owns, SystemError};
 use std::alloc::Layout;
 use std::fs;
@@ -11,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 fn temporary(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("mallard-{}-{name}", std::process::id()))
+    std::env::temp_dir().join(format!("mallard-file_arena-{}-{name}", std::process::id()))
 }
 
 /// A file that is deleted at the end of the test.

@@ -1,7 +1,5 @@
 //! Tests of sources, growth, errors and statistics.
 
-mod common;
-
 use mallard::{
     Arena, Buffer, Cause, DefaultHeap, Full, Growth, Key, Key32, Null, ObjectPool, SecondaryMap,
     SlotMap, Source, Statistics,

@@ -1,9 +1,7 @@
 //! Tests the variance of each parameter of each public type, and whether the data that a value
 //! borrows must outlive the value.
 
-mod common;
-
-use common::public_types;
+use crate::common::public_types;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Tests of multipools.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::{AsSource, BlockAllocator, Growth, Multipool, Owns, Source, Validity};
 use std::alloc::Layout;
 use std::ptr::NonNull;

@@ -1,8 +1,6 @@
 //! Tests of object pools for one thread, and of their boxes.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::handles::{Box, OwnedBox};
 use mallard::{sync, unsize_box, Buffer, Chunk, DefaultHeap, Growth, ObjectPool, Source, Validity};
 use std::alloc::Layout;

@@ -1,9 +1,7 @@
 //! Tests object pools whose source fails, or whose constructors, destructors or hooks panic. Also
 //! runs random programs of calls.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::handles::Box;
 use mallard::{sync, Growth, Hooks, ObjectPool, Source, Validity};
 use std::cell::{Cell, RefCell};

@@ -1,8 +1,6 @@
 //! Tests of pools of blocks, and of pools in the mode `sync::Mutex`.
 
-mod common;
-
-use common::Flaky;
+use crate::common::Flaky;
 use mallard::handles::Box;
 use mallard::{sync, BlockAllocator, Chunk, DefaultHeap, Growth, ObjectPool, Owns, Pool, Source};
 use std::alloc::Layout;

@@ -1,8 +1,6 @@
 //! Tests of secondary maps, dense and sparse: both make the same promises.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::{Growth, Key, Key32, Key64, SecondaryMap, SlotMap, SparseSecondaryMap};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -345,7 +343,7 @@ fn keys_of_any_index_are_found_visited_and_removed() {
                     .eq(expected.iter().copied()));
                 assert_eq!(
                     map.values().map(|value| value[5]).sum::<u64>(),
-                    expected.iter().map(|e| e.1).sum()
+                    expected.iter().map(|e| e.1).sum::<u64>()
                 );
                 assert!(expected.iter().all(|(key, value)| map[*key][0] == *value));
             };

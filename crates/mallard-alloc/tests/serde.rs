@@ -1,8 +1,6 @@
 //! Tests of the serialisation of keys and maps.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use mallard::{Key, Key32, Key64, SecondaryMap, SlotMap, SparseSecondaryMap};
 use std::collections::HashSet;
 

@@ -1,8 +1,6 @@
 //! Tests of the arena for several threads.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use mallard::{BlockAllocator, Chunk, DefaultHeap, Growth, Null, SharedArena, Source};
 use std::alloc::Layout;
 use std::cell::Cell;

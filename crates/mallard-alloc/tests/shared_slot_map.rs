@@ -1,8 +1,6 @@
 //! Tests of the slot map for several threads.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use mallard::shared_slot_map::{Copied, Guard, Plain};
 use mallard::{Chunk, DefaultHeap, Growth, Key, Key32, Key64, SharedSlotMap, Source};
 use std::alloc::Layout;

@@ -1,5 +1,6 @@
 //! Tests how threads exchange the free slots of a shared slot map.
 
+#[allow(dead_code)] // this program uses a part
 mod common;
 
 use common::Random;

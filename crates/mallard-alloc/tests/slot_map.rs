@@ -1,8 +1,6 @@
 //! Tests of slot maps.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::{Buffer, Growth, Key, Key32, Key64, SlotMap};
 use std::cell::RefCell;
 use std::collections::HashSet;

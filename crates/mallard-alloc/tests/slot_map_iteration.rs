@@ -1,8 +1,6 @@
 //! Tests of slot maps: iteration, clones, and memory that is given back.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::{Key, Key32, SlotMap};
 use std::collections::{HashMap, HashSet};
 

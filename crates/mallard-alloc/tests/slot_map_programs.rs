@@ -1,8 +1,6 @@
 //! Tests of slot maps: panics, and random programs.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::{Key, Key32, Key64, SlotMap};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};

@@ -1,8 +1,6 @@
 //! Tests of memory from the operating system: pages and shared memory.
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
-mod common;
-
 use mallard::{
     BlockAllocator, Huge, Measured, Multipool, Owns, Pages, PagesOptions, SharedMemory, Source,
 };
@@ -78,7 +76,7 @@ fn a_multipool_lives_on_pages() {
 // ---- shared memory ----
 
 fn temporary(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("mallard-{}-{name}", std::process::id()))
+    std::env::temp_dir().join(format!("mallard-system-{}-{name}", std::process::id()))
 }
 
 #[test]

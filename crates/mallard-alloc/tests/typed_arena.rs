@@ -1,8 +1,6 @@
 //! Tests of the arena for values of one type.
 
-mod common;
-
-use common::{Flaky, Random};
+use crate::common::{Flaky, Random};
 use mallard::{Cause, Growth, Null, TypedArena};
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -94,7 +92,7 @@ fn all_values_are_visited_in_order_and_become_a_vector() {
     });
     assert!((&mut arena).into_iter().map(|text| text.clone()).eq(expected.clone()));
     assert!(arena.into_vec().into_iter().eq(expected));
-    assert_eq!(TypedArena::<u8>::new().into_vec(), []);
+    assert_eq!(TypedArena::<u8>::new().into_vec(), [] as [u8; 0]);
     assert_eq!((0..5).collect::<TypedArena<_>>().into_vec(), [0, 1, 2, 3, 4]);
 }
 

@@ -4,16 +4,13 @@
 //! C compiler. `./x test` builds both and runs them. No test depends on how much time something takes:
 //! if a verdict depends on time, the test accepts each possible verdict.
 
-mod support;
-
+use crate::support::replayed::{Replayed, DOCUMENTS};
+use crate::support::{until, Folder, MALLARD};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
-use support::replayed::{Replayed, DOCUMENTS};
-use support::{Folder, MALLARD};
 
 /// A program that computes without calling malloc, except in the C library.
 const NUMERIC: &str = r#"
@@ -486,11 +483,7 @@ fn an_interrupted_run_keeps_and_shows_what_was_found() {
     command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     // Op streams are compiled into a temporary folder. When the folder exists, replays have begun.
-    let begin = Instant::now();
-    while fs::read_dir(&temporary).unwrap().next().is_none() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "no op stream was compiled");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("an op stream", || fs::read_dir(&temporary).unwrap().next()).unwrap();
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
@@ -518,12 +511,8 @@ fn interrupted(folder: &Folder, program: &[&str], lines: usize, signal: Signal) 
     let mut command = folder.command(MALLARD);
     command.args(["advise", "--budget", "60s", "--json", "-o", "run", "--"]).args(program);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let begin = Instant::now();
     let count = || fs::read_to_string(folder.path("runs")).map_or(0, |text| text.lines().count());
-    while count() < lines {
-        assert!(begin.elapsed() < Duration::from_secs(60), "the program ran {} times", count());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("a run of the program", || (count() >= lines).then_some(()));
     kill(Pid::from_raw(child.id() as i32), signal).unwrap();
     let ended = child.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&ended.stderr);

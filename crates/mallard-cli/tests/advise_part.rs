@@ -4,16 +4,13 @@
 //! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
 //! a C compiler. `./x test` builds both and runs them.
 
-mod support;
-
+use crate::support::replayed::Replayed;
+use crate::support::{until, Folder, MALLARD};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
-use support::replayed::Replayed;
-use support::{Folder, MALLARD};
 
 /// A program that allocates and frees as fast all the time, for 1.5 s of CPU time.
 const STEADY: &str = r#"
@@ -79,11 +76,7 @@ fn an_interrupted_advice_on_a_whole_recording_does_not_say_that_the_recording_wa
     let mut command = recorded.folder.command(MALLARD);
     command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let begin = Instant::now();
-    while !handles(child.id(), Signal::SIGHUP) {
-        assert!(begin.elapsed() < Duration::from_secs(60), "signals are not handled");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until("a handler of signals", || handles(child.id(), Signal::SIGHUP).then_some(()));
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));

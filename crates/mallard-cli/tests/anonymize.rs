@@ -1,13 +1,11 @@
 //! Tests `--anonymize` of `mallard record`, `import` and `export`: their files contain no path,
 //! argument, variable or host.
 
-mod support;
-
+use crate::support::{self, orders, Folder, THREE_BLOCKS};
 use mallard_trace::tables::schema::{ALL, ALLOCS};
 use mallard_trace::tables::{Kind, Table};
 use std::fs;
 use std::path::Path;
-use support::{orders, Folder, THREE_BLOCKS};
 
 /// All readable content of the files in a folder: their bytes, and the texts of compressed tables.
 fn content(folder: &Path) -> String {

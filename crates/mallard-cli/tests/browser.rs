@@ -1,9 +1,7 @@
 //! Tests the HTML page in a real browser: runs the checks of page.py, for two machines and every
 //! suite.
 
-mod fixture;
-
-use fixture::{a_part, elsewhere, row, Tree};
+use crate::fixture::{a_part, elsewhere, row, Tree};
 use serde_json::{json, Value};
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! Tests the page docs/calibration.md: its counts, which were computed by hand, and its tables.
 
-mod fixture;
-
-use fixture::{line, row, section, Tree};
+use crate::fixture::{self, line, row, section, Tree};
 use serde_json::{json, Value};
 
 const PAGE: &str = "docs/calibration.md";

@@ -1,8 +1,6 @@
 //! Tests `mallard bench compare`: verdicts, counts and exit statuses.
 
-mod fixture;
-
-use fixture::{lines, row, Tree};
+use crate::fixture::{self, lines, row, Tree};
 use serde_json::{json, Value};
 
 fn compare(a: &[Value], b: &[Value], more: &[&str]) -> fixture::Ran {

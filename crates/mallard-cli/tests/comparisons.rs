@@ -1,9 +1,7 @@
 //! Tests which contenders `mallard bench report` compares with each other, and which rows
 //! count.
 
-mod fixture;
-
-use fixture::{line, report, row, section, Tree, PAGE, SHORT};
+use crate::fixture::{self, line, report, row, section, Tree, PAGE, SHORT};
 use serde_json::{json, Value};
 
 /// Rows of one case, one for each malloc.

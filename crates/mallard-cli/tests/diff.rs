@@ -1,14 +1,12 @@
 //! Tests `mallard diff` with streams that the tests write, and with real programs.
 
-mod support;
-
+use crate::support::{seeds, Folder};
 use mallard_trace::format::{clock, op, pack, pack_stack, Header, Record, RECORD_BYTES};
 use mallard_trace::import::{import, Options};
 use mallard_trace::stream::{Compression, Writer};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::fs;
-use support::Folder;
 
 const MODULE_START: u64 = 0x40_0000;
 
@@ -115,7 +113,7 @@ fn model(blocks: &[(Vec<u64>, u64, bool)]) -> BTreeMap<Vec<u64>, [i64; 4]> {
 #[test]
 fn the_numbers_of_random_programs_are_those_of_a_list_of_blocks() {
     let folder = Folder::new();
-    for seed in 0..20u64 {
+    for seed in seeds(20) {
         let mut state = seed;
         let mut sums = Vec::new();
         for name in ["before.mallard", "after.mallard"] {

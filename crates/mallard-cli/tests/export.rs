@@ -1,10 +1,8 @@
 //! Tests `mallard export`.
 
-mod support;
-
+use crate::support::{orders, Folder, MALLARD};
 use std::fs;
 use std::process::Command;
-use support::{orders, Folder, MALLARD};
 
 #[test]
 fn a_table_of_sites_has_a_line_for_each_site() {

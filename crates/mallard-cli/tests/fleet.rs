@@ -1,22 +1,11 @@
-//! Tests `mallard export --fleet`, and the documented queries over a fleet.
-//!
-//! The tests need DuckDB, which MALLARD_DUCKDB names, and the recorder; one needs Spark, for which
-//! MALLARD_PYSPARK names a Python. `./x test` installs and builds them.
+//! Tests `mallard export --fleet`. `sql/fleet.rs` tests queries over a fleet.
 
-mod support;
-
-use serde_json::{json, Value};
+use crate::support::sql::{add, query};
+use crate::support::{orders, skip, Ran, MALLARD};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use support::sql::{names, queries, query, record, recorded, rows, shop};
-use support::{orders, Folder, Ran, MALLARD};
-
-/// Adds a trace to the fleet `all`.
-fn add(folder: &Folder, name: &str, options: &[&str]) -> Ran {
-    folder.mallard(&[&["export", name, "--fleet", "all"], options].concat())
-}
+use std::process::Stdio;
 
 /// Paths of all files in a folder, without those whose names begin with a dot.
 fn files(folder: &Path) -> BTreeSet<String> {
@@ -139,128 +128,10 @@ fn a_full_disk_leaves_the_fleet_as_it_was() {
     let unshared = folder.command("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
     let ran = Ran(unshared);
     if ran.errors().contains("mount:") || ran.errors().contains("unshare:") {
-        return; // this machine permits no namespaces
+        return skip("no mount namespace");
     }
     assert_eq!(ran.out(), "failed 3\n", "{}", ran.errors());
     assert!(ran.errors().contains("cannot add to the fleet small"), "{}", ran.errors());
     let read = |name| fs::read_to_string(folder.path(name)).unwrap();
     assert_eq!(read("before"), read("after"));
-}
-
-#[test]
-#[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn the_blocks_of_a_fleet_are_those_of_the_view_of_the_trace() {
-    let folder = recorded();
-    let run = ["--service", "shop", "--events"];
-    assert_eq!(add(&folder, "shop", &run).status(), 0);
-    let sql = "SELECT * EXCLUDE (service, date, run) FROM allocs ORDER BY alloc";
-    let derived = rows(&folder, &["shop", sql]);
-    let exported = rows(&folder, &["--fleet", "all", sql]);
-    assert!(derived.len() > 2000);
-    assert!(derived == exported);
-    let columns = "SELECT column_name, column_type FROM (DESCRIBE allocs) ORDER BY 1";
-    assert_eq!(rows(&folder, &["shop", columns]), rows(&folder, &["--fleet", "all", columns]));
-}
-
-#[test]
-#[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn a_fleet_without_events_says_how_to_add_them() {
-    let folder = recorded();
-    assert_eq!(add(&folder, "shop", &["--service", "shop"]).status(), 0);
-    let ran = query(&folder, &["--fleet", "all", "SELECT * FROM allocs"]);
-    ran.refuses(2, "Table with name allocs does not exist");
-    assert!(ran.errors().contains("--events"), "{}", ran.errors());
-    let counts =
-        rows(&folder, &["--fleet", "all", "SELECT service, count(*) AS n FROM sites GROUP BY 1"]);
-    assert_eq!(counts.len(), 1);
-    let outside = query(&folder, &["--fleet", "all", "SELECT * FROM 'shop.mallard/sites.parquet'"]);
-    assert_eq!(outside.status(), 2, "{}", outside.errors());
-}
-
-/// Makes the trace `one` and a fleet of 20 runs of 3 services on 4 days. Each run of a service makes
-/// more orders than the run before.
-fn one_and_twenty() -> Folder {
-    let folder = shop();
-    record(&folder, "one", 300, &[]);
-    for run in 0..20u32 {
-        let (service, day) = (["billing", "shop", "web-1"][run as usize % 3], 1 + run / 6);
-        record(&folder, "run", 100 + 10 * run, &[]);
-        let (date, run) = (format!("2026-11-{day:02}"), format!("run-{run}"));
-        let words = ["--service", service, "--date", &date, "--run", &run, "--events"];
-        let ran = add(&folder, "run", &words);
-        assert_eq!(ran.status(), 0, "{}", ran.errors());
-    }
-    folder
-}
-
-#[test]
-#[ignore = "needs DuckDB, Spark and the recorder; ./x test has them"]
-fn every_documented_query_has_the_same_rows_on_duckdb_and_on_spark() {
-    let folder = one_and_twenty();
-    let key = &rows(&folder, &["one", "SELECT service, date, run FROM sites LIMIT 1"])[0];
-    let python =
-        std::env::var("MALLARD_PYSPARK").expect("MALLARD_PYSPARK names a Python with pyspark");
-    let output = Command::new(python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spark.py"))
-        .arg("trace")
-        .arg(format!("{}::{key}", folder.path("one.mallard").display()))
-        .arg("fleet")
-        .arg(folder.path("all"))
-        .arg(queries())
-        .arg(folder.path("answers"))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let spark = fs::read_to_string(folder.path("answers")).unwrap();
-    let read = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
-    let answers: Vec<Value> = spark.lines().map(read).collect();
-    assert_eq!(answers.len(), 2 * names().len());
-    let mut empty = Vec::new();
-    for answer in &answers {
-        let name = answer["query"].as_str().unwrap().to_string();
-        let file = queries().join(format!("{name}.sql"));
-        let file = file.to_str().unwrap();
-        let is_trace = answer["tables"] == "trace";
-        let tables: &[&str] = if is_trace { &["one"] } else { &["--fleet", "all"] };
-        let duckdb = rows(&folder, &[tables, &["--file", file]].concat());
-        let spark = answer["rows"].as_array().unwrap();
-        assert_eq!(duckdb.len(), spark.len(), "{name}");
-        for (ours, theirs) in duckdb.iter().zip(spark) {
-            assert!(are_equal(ours, theirs), "{name}: {ours} and {theirs}");
-        }
-        if duckdb.is_empty() {
-            empty.push((name, is_trace));
-        }
-    }
-    // One trace has one day, so nothing has grown since the first day.
-    assert_eq!(empty, [("fleet_growth".to_string(), true)]);
-}
-
-/// Whether two values are equal. DuckDB writes a sum of integers, which has 128 bits, as a text. Sums
-/// of doubles differ in their last digits, because engines add in other orders.
-fn are_equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .all(|(name, value)| b.get(name).is_some_and(|other| are_equal(value, other)))
-        }
-        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => {
-            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
-            (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
-        }
-        (Value::String(text), Value::Number(number)) => *text == number.to_string(),
-        _ => a == b,
-    }
-}
-
-#[test]
-fn numbers_that_differ_are_not_equal() {
-    assert!(are_equal(&json!({"a": 1.0, "b": "x"}), &json!({"b": "x", "a": 1})));
-    assert!(are_equal(&json!({"a": "12"}), &json!({"a": 12})));
-    assert!(!are_equal(&json!({"a": "13"}), &json!({"a": 12})));
-    assert!(!are_equal(&json!({"a": 1.001}), &json!({"a": 1})));
-    assert!(!are_equal(&json!({"a": 1}), &json!({"a": 1, "b": null})));
-    assert!(!are_equal(&json!(9007199254740993i64), &json!(9007199254740992i64)));
 }

@@ -1,16 +1,14 @@
 //! Tests the formats of `mallard export` that show call stacks. The tests compare each file with the
 //! output of `mallard sites --json` for the same trace.
 
-mod support;
-
+use crate::support::proto::Message;
+use crate::support::Folder;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use support::proto::Message;
-use support::Folder;
 
 /// A program in heaptrack's interpreted form, in which functions may have any names. `inner` was
 /// inlined into `outer (int)`, which `ma;in` calls. `plain` calls malloc through a wrapper.

@@ -3,13 +3,11 @@
 //! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER. The program is the test
 //! itself: under the recorder, it runs the test that makes the marks.
 
-mod support;
-
+use crate::support::{self, Folder};
 use local::trace::region;
 use mallard_trace::regions::{find, Limits, Region};
 use mallard_trace::replay::End;
 use mallard_trace::Trace;
-use support::Folder;
 
 /// The variable that is set in the recorded process.
 const RECORDED: &str = "MALLARD_TEST_OF_MARKS";
@@ -51,7 +49,7 @@ fn marks_do_nothing_in_a_program_that_is_not_recorded() {
 fn marks_of_a_rust_program_are_in_its_recording() {
     let folder = Folder::new();
     let own = std::env::current_exe().unwrap();
-    let name = "marks_do_nothing_in_a_program_that_is_not_recorded";
+    let name = "marks::marks_do_nothing_in_a_program_that_is_not_recorded";
     let command = ["record", "-q", "-o", "marked", "--", own.to_str().unwrap(), "--exact", name];
     let ran = folder.command(support::MALLARD).args(command).env(RECORDED, "1").output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));

@@ -3,13 +3,11 @@
 //! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler. `./x
 //! test` builds the recorder and runs them.
 
-mod support;
-
+use crate::support::Folder;
 use mallard_trace::residency::{rows, split, Cause, Row};
 use mallard_trace::tables::schema::SAMPLES;
 use mallard_trace::Trace;
 use std::path::Path;
-use support::Folder;
 
 /// Records one of the programs in `programs/memory`.
 fn recorded(name: &str, compiler: &[&str]) -> (Folder, Trace) {

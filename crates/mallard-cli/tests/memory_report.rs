@@ -1,10 +1,9 @@
 //! Tests `mallard report` with traces that the tests make: the content of the object, the written
 //! files, and the errors for traces that are damaged or lack something.
 
-#[path = "../../mallard-trace/tests/support/mod.rs"]
-mod streams;
-mod support;
-
+use crate::streams::lives::lives;
+use crate::streams::{self, call, StreamOf};
+use crate::support::{length, Folder, Ran, MALLARD};
 use mallard_trace::format::{op, Header};
 use mallard_trace::import::{import, Options};
 use mallard_trace::tables::schema;
@@ -14,9 +13,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
-use streams::lives::lives;
-use streams::{call, StreamOf};
-use support::{Folder, Ran, MALLARD};
 
 /// Makes the trace a.mallard of a stream.
 fn folder_with(stream: &[u8]) -> (Folder, Trace) {
@@ -248,7 +244,7 @@ fn each_damaged_table_is_an_error_and_no_page_is_written() {
 fn any_bytes_in_a_table_make_a_page_or_an_error_of_three_lines() {
     let (folder, trace) = folder_with(&lives(2, 300).stream);
     let mut random = streams::Random(1);
-    for _ in 0..60 {
+    for _ in 0..length(60) {
         let table = schema::ALL[random.below(schema::ALL.len())];
         let part = if table.has_parts { "/part-0000" } else { "" };
         let path = trace.folder().join(format!("{}{part}.parquet", table.name));

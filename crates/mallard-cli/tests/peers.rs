@@ -6,14 +6,12 @@
 //! page of speedscope is in the folder MALLARD_SPEEDSCOPE, and MALLARD_PERFETTO is a Python with the
 //! package perfetto. `./x test` has all of them.
 
-mod support;
-
+use crate::support::Folder;
 use mallard_trace::names::{is_wrapper, short};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::Folder;
 
 /// A program with twelve functions that allocate different numbers of bytes and blocks, two of them
 /// through containers.

@@ -3,11 +3,9 @@
 //! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler. `./x
 //! test` builds the recorder and runs them.
 
-mod support;
-
+use crate::support::{Folder, Recording};
 use mallard_trace::tables::schema::PROCESSES;
 use mallard_trace::Trace;
-use support::{Folder, Recording};
 
 const MIB: i64 = 1 << 20;
 

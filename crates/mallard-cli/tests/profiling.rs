@@ -5,11 +5,9 @@
 //! C++ compiler and the programs that the guides name. MALLARD_PYARROW is a Python with the package
 //! pyarrow; without it, blocks of Python are not run. `./x test` has all of them.
 
-mod support;
-
+use crate::support::{Folder, MALLARD};
 use std::path::Path;
 use std::process::Stdio;
-use support::{Folder, MALLARD};
 
 /// A block of code in a page.
 struct Block<'a> {

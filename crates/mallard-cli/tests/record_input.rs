@@ -3,12 +3,10 @@
 //! The tests need the recorder (MALLARD_RECORDER has its path) and a C compiler. `./x test` builds the
 //! recorder and runs them.
 
-mod support;
-
+use crate::support::{skip, Folder, Ran, MALLARD, THREE_BLOCKS};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use support::{Folder, Ran, MALLARD, THREE_BLOCKS};
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
@@ -81,7 +79,7 @@ fn a_set_user_id_program_is_refused() {
     let program = folder.compile("three", THREE_BLOCKS, &[]);
     let somebody = nix::unistd::Uid::from_raw(nix::unistd::getuid().as_raw() + 1);
     if nix::unistd::chown(Path::new(&program), Some(somebody), None).is_err() {
-        return; // only root may give files away
+        return skip("only root may give files away");
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     folder.mallard(&["record", "--", &program]).refuses(126, "set-user-ID");
@@ -141,7 +139,7 @@ fn a_full_disk_stops_the_recording_but_not_the_program() {
     if ran.out().is_empty()
         && (ran.errors().contains("mount:") || ran.errors().contains("unshare:"))
     {
-        return; // this machine permits no namespaces
+        return skip("no mount namespace");
     }
     assert_eq!(ran.out(), "5000", "{}", ran.errors());
     let errors = ran.errors();

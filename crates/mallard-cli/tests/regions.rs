@@ -5,14 +5,12 @@
 //! The tests need `libmallard-record.so`, the player (MALLARD_RECORDER and MALLARD_REPLAY have their
 //! paths), and compilers of C and C++.
 
-mod support;
-
+use crate::support::Folder;
 use mallard_trace::regions::{find, Limits, Region};
 use mallard_trace::replay::End;
 use mallard_trace::Trace;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use support::Folder;
 
 /// Whether a region has enough instances, and none of its blocks outlives its instance.
 fn is_region(region: &Region) -> bool {

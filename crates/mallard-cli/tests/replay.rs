@@ -3,17 +3,14 @@
 //! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and a
 //! C compiler. `./x test` builds both and runs them.
 
-mod support;
-
+use crate::support::replayed::{compile_own_malloc, player, Replayed, DOCUMENTS};
+use crate::support::{until, Ran, MALLARD};
 use mallard_trace::tables::schema::EVENTS;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
-use support::replayed::{compile_own_malloc, player, Replayed, DOCUMENTS};
-use support::{Ran, MALLARD};
 
 /// A program that keeps 8 MiB in blocks of 1 KiB, and then frees them.
 const KEEPS: &str = r#"
@@ -292,11 +289,7 @@ fn an_interruption_shows_what_was_measured() {
         .spawn()
         .unwrap();
     let plays = || fs::read(replayed.folder.path("plays")).unwrap_or_default().len();
-    let begin = Instant::now();
-    while plays() < 8 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{} plays", plays());
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until("the eighth play", || (plays() >= 8).then_some(()));
     kill(Pid::from_raw(mallard.id() as i32), Signal::SIGINT).unwrap();
     let ran = Ran(mallard.wait_with_output().unwrap());
     assert_eq!(ran.status(), 130, "{}", ran.errors());

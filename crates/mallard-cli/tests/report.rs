@@ -1,22 +1,22 @@
 //! Tests `mallard bench report`: the content of the pages, and what happens on errors.
 
-mod fixture;
-
-use fixture::{a_part, elsewhere, everything, line, report, row, section, Tree, PAGE, SHORT};
+use crate::fixture::{
+    self, a_part, elsewhere, everything, line, report, row, section, Pages, Tree, PAGE, SHORT,
+};
+use crate::support::skip;
 use serde_json::{json, Value};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn the_first_line_says_how_the_page_is_generated() {
-    let (_, text) = report(&a_part());
-    let first = text.lines().next().unwrap();
+    let first = Pages::of_a_part().text.lines().next().unwrap();
     assert!(first.contains("Generated") && first.contains("./x bench report"), "{first}");
 }
 
 #[test]
 fn every_table_has_its_columns_and_the_page_is_not_long() {
-    let (_, text) = report(&everything());
+    let text = &Pages::of_everything().text;
     let mut columns = None;
     for line in text.lines() {
         let count = line.replace("\\|", "").matches('|').count();
@@ -118,8 +118,7 @@ fn unmeasured_sections_of_further_machines_are_left_out() {
 
 #[test]
 fn decision_cells_show_our_figures_and_those_of_the_talk() {
-    let (_, text) = report(&everything());
-    let decision = section(&text, "The talk's decision tables, measured");
+    let decision = section(&Pages::of_everything().text, "The talk's decision tables, measured");
     let u = line(decision, "| U:");
     assert!(
         u.contains("local multipool: holds. ") && u.contains("local monotonic: holds. "),
@@ -142,8 +141,8 @@ fn cells_are_counted_as_won_tied_or_lost() {
 
 #[test]
 fn every_loss_of_more_than_a_tenth_is_listed_with_its_ratio() {
-    let (tree, text) = report(&a_part());
-    let losses = section(&text, "Where Mallard loses");
+    let Pages { text, html } = Pages::of_a_part();
+    let losses = section(text, "Where Mallard loses");
     assert!(
         line(losses, "| pool | ns_per_op |").contains("lost/64B 2.00 boost-pool-1.74"),
         "{losses}"
@@ -174,7 +173,6 @@ fn every_loss_of_more_than_a_tenth_is_listed_with_its_ratio() {
     let lost = both.clone().filter(|b| b[1] / b[0] > 1.1).count();
     let sentence = format!("in {lost} of {} figures", both.count());
     assert!(losses.replace('\n', " ").contains(&sentence), "{sentence}: {losses}");
-    let html = tree.html();
     let table = html.split("aria-label=\"Every figure lost by more than a tenth\"").nth(1).unwrap();
     let listed = table.split("</table>").next().unwrap();
     assert_eq!(listed.matches("<tr").count(), lost + 1);
@@ -207,13 +205,13 @@ fn machines_have_separate_sections() {
     tree.run(&["report"]).ok();
     let text = tree.read(PAGE);
     assert!(text.contains("\n## Test CPU, 4 CPUs\n") && text.contains("\n## Other CPU, 2 CPUs\n"));
-    let alone = report(&rows).1;
+    let alone = &Pages::of_a_part().text;
     // The sections of the first machine are the same as in a report of that machine alone.
     let first = |text: &str| {
         let from = text.split("\n## Test CPU, 4 CPUs\n").nth(1).unwrap();
         from.split("\n## ").next().unwrap().to_string()
     };
-    assert_eq!(first(&text).trim_end(), first(&alone).trim_end());
+    assert_eq!(first(&text).trim_end(), first(alone).trim_end());
 }
 
 #[test]
@@ -331,10 +329,6 @@ fn a_failed_write_keeps_the_previous_page() {
 
 #[test]
 fn a_full_disk_keeps_the_previous_page() {
-    let full = std::path::Path::new("/dev/full");
-    if !full.exists() || fs::metadata("/sys/fs").is_err() {
-        return;
-    }
     // A file system of 64 KiB is mounted, if this user may mount one. The page is larger.
     let tree = Tree::with(&a_part());
     tree.write("small/x", "");
@@ -345,8 +339,7 @@ fn a_full_disk_keeps_the_previous_page() {
         .output()
         .is_ok_and(|o| o.status.success());
     if !mounted {
-        eprintln!("skipped: this user cannot mount a small file system");
-        return;
+        return skip("this user cannot mount a file system");
     }
     fs::write(small.join("performance.html"), "before").unwrap();
     let ran = tree.run(&["report", "--out", "small"]);

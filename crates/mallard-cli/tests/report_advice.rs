@@ -1,18 +1,14 @@
 //! Tests how `mallard report` shows the advice in the folder of a trace, and the regions of a trace
 //! without advice.
 
-#[path = "../../mallard-trace/tests/support/mod.rs"]
-mod streams;
-mod support;
-
+use crate::streams::{call, StreamOf};
+use crate::support::Folder;
 use mallard_trace::format::op;
 use mallard_trace::import::{import, Options};
 use mallard_trace::regions::{find, Limits};
 use mallard_trace::Trace;
 use serde_json::{json, Value};
 use std::fs;
-use streams::{call, StreamOf};
-use support::Folder;
 
 const DOCUMENTS: u64 = 40;
 

@@ -3,11 +3,9 @@
 //!
 //! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
 
-mod support;
-
+use crate::support::{Folder, MALLARD};
 use std::path::Path;
 use std::process::Command;
-use support::{Folder, MALLARD};
 
 /// A program that allocates blocks of many sizes in two threads. Most are freed in the other thread.
 const TWO_THREADS: &str = r#"

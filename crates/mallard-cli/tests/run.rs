@@ -3,11 +3,9 @@
 //!
 //! All tests need a C compiler, and some the recorder. `./x test` runs them.
 
-mod support;
-
+use crate::support::{Folder, USABLE};
 use serde_json::Value;
 use std::path::Path;
-use support::{Folder, USABLE};
 
 /// A folder with the malloc of the tests as a library.
 fn folder_with(library: &str, options: &[&str]) -> Folder {

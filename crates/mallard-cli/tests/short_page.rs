@@ -1,9 +1,8 @@
 //! Tests the short page of `mallard bench report`, docs/performance.md, and the chart of the README. Each
 //! expected figure is computed here from the rows.
 
-mod fixture;
-
-use fixture::{everything, line, lines, row, Tree, SHORT};
+use crate::fixture::{everything, line, lines, row, Tree, SHORT};
+use crate::support::skip;
 use serde_json::{json, Value};
 
 const ZEN: &str = "Test CPU, 4 CPUs, L1d 32 KiB";
@@ -212,8 +211,7 @@ fn the_page_is_short_with_every_suite() {
 #[test]
 fn both_pages_stay_small_with_all_rows_of_the_repository() {
     let Some(tree) = Tree::of_repository() else {
-        eprintln!("skipped: there is no folder results");
-        return;
+        return skip("no folder results");
     };
     tree.run(&["report"]).ok();
     // In the repository, the page also lists commits that the history lacks.

@@ -1,8 +1,6 @@
 //! Tests `mallard bench show SUITE`: the tables of a suite in the terminal.
 
-mod fixture;
-
-use fixture::{a_part, Tree};
+use crate::fixture::{self, a_part, Tree};
 
 #[test]
 fn each_suite_of_the_talk_has_its_layout() {

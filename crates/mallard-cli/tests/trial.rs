@@ -3,8 +3,7 @@
 //!
 //! Most tests need a C compiler. `./x test` runs them.
 
-mod support;
-
+use crate::support::{until, Folder, Ran, MALLARD, USABLE};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -12,8 +11,6 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use support::{Folder, Ran, MALLARD, USABLE};
 
 /// A program that allocates 20,000 blocks and prints their number.
 const BLOCKS: &str = r#"
@@ -431,12 +428,8 @@ fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
         .spawn()
         .unwrap();
     let runs = || fs::read_to_string(folder.path("pids")).unwrap_or_default().lines().count();
-    let begin = Instant::now();
     // Wait for three runs that are not measured, and three whole blocks of three runs.
-    while runs() < 3 + 3 * 3 + 1 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{} runs", runs());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("three blocks of runs", || (runs() > 3 + 3 * 3).then_some(()));
     kill(Pid::from_raw(mallard.id() as i32), Signal::SIGINT).unwrap();
     let ran = Ran(mallard.wait_with_output().unwrap());
     assert_eq!(ran.status(), 130, "{}", ran.errors());

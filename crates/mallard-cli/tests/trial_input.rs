@@ -1,9 +1,7 @@
 //! Tests `mallard try` and `verify` with programs, arguments and budgets that they cannot use.
 
-mod support;
-
+use crate::support::Folder;
 use std::fs;
-use support::Folder;
 
 #[test]
 fn a_program_that_fails_for_lack_of_a_terminal_or_of_input_is_refused() {

@@ -1,15 +1,14 @@
 //! Tests that the blocks derived from the events of a trace agree with a model.
 
-mod support;
-
+use crate::support::blocks::program;
+use crate::support::run::seeds;
+use crate::support::trace_of;
 use mallard_trace::allocs;
 use mallard_trace::tables::schema::{ALLOCS, EVENTS};
-use support::blocks::program;
-use support::trace_of;
 
 #[test]
 fn the_derived_blocks_equal_the_blocks_of_the_model() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         let (stream, expected) = program(seed);
         let (_folder, trace) = trace_of(&stream);
         let events = trace.table(&EVENTS).unwrap();

@@ -1,10 +1,8 @@
 //! Streams and traces with changed bytes are read, or refused by a clear error. `./x fuzz stream` and
 //! `./x fuzz tables` make the same checks with inputs that libFuzzer finds.
 
-#[path = "support/fuzz.rs"]
-mod fuzz;
-mod support;
-
+use crate::support::run::{hide_panics_of_parquet, seeds};
+use crate::support::{self, fuzz, golden, Random};
 use mallard_trace::import::{import, Options};
 use mallard_trace::stream::Compression;
 use parquet::column::reader::{get_typed_column_reader, ColumnReader};
@@ -16,7 +14,6 @@ use parquet::file::writer::SerializedFileWriter;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{golden, Random};
 
 /// Changes, inserts, removes, repeats or swaps some bytes.
 fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
@@ -55,7 +52,7 @@ fn a_changed_stream_is_imported_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let golden = golden();
     let packed = support::rewritten(&golden, Compression::Packed);
-    for seed in 0..100 {
+    for seed in seeds(100) {
         let mut random = Random(seed);
         let mut bytes = if seed % 8 == 0 { packed.clone() } else { golden.clone() };
         change(&mut bytes, &golden, &mut random);
@@ -70,19 +67,17 @@ fn a_changed_stream_is_imported_or_refused() {
 fn a_trace_with_a_changed_file_is_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace_in(folder.path());
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| ())); // panics of the Parquet library become errors
+    hide_panics_of_parquet();
     for (index, file) in fuzz::files_of(&trace).into_iter().enumerate() {
         let stored = fs::read(trace.join(&file)).unwrap();
         let plain = if index > 0 { uncompressed(&trace.join(&file)) } else { stored.clone() };
-        for seed in 0..40 {
+        for seed in seeds(40) {
             let mut random = Random(seed);
             let mut bytes = if seed % 3 == 0 { stored.clone() } else { plain.clone() };
             change(&mut bytes, &plain, &mut random);
             fuzz::check_file(&trace, &file, &bytes);
         }
     }
-    std::panic::set_hook(hook);
 }
 
 #[test]
@@ -99,10 +94,11 @@ fn what_fuzzing_has_found_is_refused() {
     }
 }
 
+/// Writes what libFuzzer starts with. `./x fuzz` runs this test alone, with a folder in MALLARD_SEEDS.
 #[test]
-#[ignore = "./x fuzz writes to MALLARD_SEEDS what libFuzzer starts with"]
-fn seeds() {
-    let folder = PathBuf::from(std::env::var_os("MALLARD_SEEDS").expect("MALLARD_SEEDS"));
+fn first_inputs_of_the_fuzz_targets_are_written() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = std::env::var_os("MALLARD_SEEDS").map_or(temporary.path().into(), PathBuf::from);
     for target in ["stream", "tables"] {
         fs::create_dir_all(folder.join(target)).unwrap();
     }
@@ -120,6 +116,7 @@ fn seeds() {
             put(&format!("tables/{index}-plain"), &[&[index as u8], &plain[..]].concat());
         }
     }
+    assert!(fs::read_dir(folder.join("tables")).unwrap().count() > 10);
 }
 
 fn trace_in(folder: &Path) -> PathBuf {

@@ -1,8 +1,8 @@
 //! Tests that files of heaptrack become traces. A model of all blocks says what the traces must hold,
 //! and a random program is written in both forms of heaptrack: raw and interpreted.
 
-mod support;
-
+use crate::support::run::seeds;
+use crate::support::{self, Random};
 use flate2::write::GzEncoder;
 use mallard_trace::error::ErrorKind;
 use mallard_trace::heaptrack::{import, is_heaptrack};
@@ -13,7 +13,6 @@ use mallard_trace::{Error, Trace};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
-use support::Random;
 
 /// Writes a file and imports it.
 fn import_bytes(folder: &Path, bytes: &[u8]) -> Result<Trace, Error> {
@@ -135,7 +134,7 @@ fn sites_of(trace: &Trace) -> BTreeMap<String, Sums> {
 
 #[test]
 fn both_forms_of_a_random_program_have_the_sums_of_the_model() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         let program = program(seed);
         for (form, text) in [("raw", &program.raw), ("interpreted", &program.interpreted)] {
             let (_folder, trace) = trace_of(text);

@@ -1,11 +1,9 @@
 //! Tests that a trace can be made or read without paths, arguments, environment and host.
 
-mod support;
-
+use crate::support::golden;
 use mallard_trace::import::{import, Options};
 use mallard_trace::tables::schema::{MODULES, PROCESSES};
 use mallard_trace::Trace;
-use support::golden;
 
 #[test]
 fn a_redacted_trace_has_names_of_files_in_the_place_of_paths() {

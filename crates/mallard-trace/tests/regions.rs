@@ -1,15 +1,12 @@
 //! Regions that are found in traces of a few events.
 
-#[path = "support/replay.rs"]
-mod replay;
-mod support;
-
+use crate::support;
+use crate::support::replay::{Script, MAIN, NODE, PARSE, WORKER};
 use mallard_trace::format::{op, Header};
 use mallard_trace::regions::{file, find, Limits, Region, Regions};
 use mallard_trace::replay::End;
 use mallard_trace::tables::schema::REGIONS;
 use mallard_trace::tables::Table;
-use replay::{Script, MAIN, NODE, PARSE, WORKER};
 
 const OTHER: &[&str] = &["main", "other"];
 

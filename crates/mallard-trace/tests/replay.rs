@@ -1,13 +1,9 @@
 //! Traces that are made event by event become the expected ops.
 
-#[path = "support/replay.rs"]
-mod replay;
-mod support;
-
+use crate::support::replay::*;
+use crate::support::repository;
 use mallard_trace::format::{flag, op};
 use mallard_trace::replay::{Plan, RuleResult, Strategy};
-use replay::*;
-use support::repository;
 
 #[test]
 fn the_constants_are_those_of_the_header_for_c() {

@@ -1,18 +1,13 @@
 //! Random programs are compiled, and a simulator plays the op streams with random orders of the threads.
 //! In any order, the calls must be those of the program and use its blocks.
 
-#[path = "support/replay.rs"]
-mod replay;
-#[path = "support/simulator.rs"]
-mod simulator;
-mod support;
-
+use crate::support::replay::{OpFile, Script};
+use crate::support::run::seeds;
+use crate::support::simulator::{play, Call, CallId};
+use crate::support::Random;
 use mallard_trace::format::op;
 use mallard_trace::replay::format::op as to;
 use mallard_trace::replay::{compile, Compiled, Options, Plan, Strategy};
-use replay::{OpFile, Script};
-use simulator::{play, Call, CallId};
-use support::Random;
 
 /// A block of the model: its address, the call that made it last, and its size.
 #[derive(Clone)]
@@ -169,7 +164,7 @@ fn program(seed: u64, threads: usize, steps: usize) -> (Program, Random) {
 
 #[test]
 fn every_order_of_threads_makes_the_calls_of_the_program() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         let mut random = Random(seed);
         let (threads, steps) = (1 + random.below(8), 1 + random.below(1500));
         let (program, mut random) = program(seed, threads, steps);
@@ -180,7 +175,7 @@ fn every_order_of_threads_makes_the_calls_of_the_program() {
 
 #[test]
 fn slots_of_other_threads_are_used_after_their_free() {
-    for seed in 0..30 {
+    for seed in seeds(30) {
         let (program, mut random) = program(seed, 5, 1200);
         let step_bytes = 1 + random.below(20_000) as u64;
         let options = Options { spare_slots: random.below(8), step_bytes, ..Options::default() };
@@ -191,7 +186,7 @@ fn slots_of_other_threads_are_used_after_their_free() {
 #[test]
 fn a_program_under_each_strategy_makes_its_calls() {
     for strategy in Strategy::all() {
-        for seed in 0..4 {
+        for seed in seeds(4) {
             let (program, mut random) = program(seed, 1 + seed as usize, 600);
             let calls: usize = program.calls.iter().map(Vec::len).sum();
             let plan = Plan::of_strategy(strategy);
@@ -209,7 +204,7 @@ fn a_program_under_each_strategy_makes_its_calls() {
 fn plans_with_regions_and_sites_make_the_calls_of_the_program() {
     let ends = ["drained", "sure"];
     let strategies = ["AS2", "AS3", "AS7", "AS11", "AS13"];
-    for seed in 0..40 {
+    for seed in seeds(40) {
         let (program, mut random) = program(seed, 1 + seed as usize % 6, 1000);
         let (end, strategy) = (ends[random.below(2)], strategies[random.below(5)]);
         let text = format!(
@@ -225,7 +220,7 @@ fn plans_with_regions_and_sites_make_the_calls_of_the_program() {
 
 #[test]
 fn frees_of_escaped_blocks_are_left_out_if_the_caller_insists() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         let (program, mut random) = program(seed, 1 + seed as usize % 4, 800);
         let end = ["drained", "sure"][random.below(2)];
         let text = format!(

@@ -1,17 +1,13 @@
 //! The compiler refuses traces that it cannot compile, and says what a trace lacks.
 
-#[path = "support/replay.rs"]
-mod replay;
-mod support;
-
+use crate::support::replay::*;
+use crate::support::{golden, header, trace_of};
 use mallard_trace::error::ErrorKind;
 use mallard_trace::format::{loss, op};
 use mallard_trace::manifest::Manifest;
 use mallard_trace::replay::{compile, Cause, Options, Plan};
 use mallard_trace::tables::schema::THREADS;
 use mallard_trace::Trace;
-use replay::*;
-use support::{golden, header, trace_of};
 
 fn escaping() -> Script {
     let mut script = Script::new();

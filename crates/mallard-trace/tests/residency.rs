@@ -1,14 +1,13 @@
 //! Tests where the resident memory of a program is: random programs against a list of their blocks,
 //! and sites that grow.
 
-mod support;
-
+use crate::support::run::seeds;
+use crate::support::{call, trace_of, Random, StreamOf};
 use mallard_trace::format::op;
 use mallard_trace::residency::{rows, split, Parts, Split};
 use mallard_trace::tables::schema::PROCESSES;
 use mallard_trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{call, trace_of, Random, StreamOf};
 
 const PAGE: u64 = 4096;
 
@@ -215,7 +214,7 @@ fn program(seed: u64) -> (Vec<u8>, Vec<(i64, Parts)>) {
 
 #[test]
 fn the_parts_are_those_of_a_list_of_all_blocks() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         let (stream, expected) = program(seed);
         let (_folder, trace) = trace_of(&stream);
         let read: Vec<(i64, Parts)> =

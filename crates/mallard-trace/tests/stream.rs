@@ -1,12 +1,11 @@
 //! Tests of streams: the golden file, what the writer writes, and bytes that no writer wrote.
 
-mod support;
-
+use crate::support::run::seeds;
+use crate::support::{self, golden, header, repository, rewritten, Random};
 use mallard_trace::error::ErrorKind;
 use mallard_trace::format::{self, op, Record};
 use mallard_trace::stream::{Compression, Ending, Reader, Writer};
 use std::collections::HashMap;
-use support::{golden, header, repository, rewritten, Random};
 
 /// The ops, texts and frames of a stream, and how it ends.
 fn read(bytes: &[u8]) -> (Vec<(Record, String, Vec<u64>)>, Ending) {
@@ -84,7 +83,7 @@ fn the_writer_makes_the_bytes_of_the_golden_packed_stream() {
 
 #[test]
 fn a_packed_stream_has_the_events_of_the_plain_one() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut random = Random(seed);
         let mut plain = Writer::new(Vec::new(), &header(), Compression::None).unwrap();
         let mut packed = Writer::new(Vec::new(), &header(), Compression::Packed).unwrap();
@@ -301,7 +300,7 @@ fn an_end_with_a_wrong_count_of_records_is_damage() {
 fn any_changed_bytes_are_safe_to_read() {
     let golden = golden();
     let packed = rewritten(&golden, Compression::Packed);
-    for seed in 0..10_000 {
+    for seed in seeds(10_000) {
         let mut random = Random(seed);
         let mut bytes = if seed % 4 == 0 { packed.clone() } else { golden.clone() };
         for _ in 0..=random.below(8) {

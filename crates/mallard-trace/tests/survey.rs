@@ -1,16 +1,15 @@
 //! Tests of the survey that a report shows. The expected results are computed from the histories of the
 //! blocks of random programs.
 
-mod support;
-
+use crate::support::lives::{lives, Life, Lives, SITES};
+use crate::support::run::seeds;
+use crate::support::{self, call, trace_of, StreamOf};
 use mallard_trace::format::{op, pack, Record};
 use mallard_trace::survey::{survey, AddressMap, Options, Survey, LIVES, SIZES};
 use mallard_trace::tables::schema::{FRAMES, STACKS};
 use mallard_trace::walk::Limits;
 use mallard_trace::Trace;
 use std::collections::BTreeMap;
-use support::lives::{lives, Life, Lives, SITES};
-use support::{call, trace_of, StreamOf};
 
 /// The nodes of the call stacks of one frame, in the order of `SITES`. A site that never occurs gets a
 /// number that is no call stack.
@@ -56,7 +55,7 @@ fn changes(lives: &[Life], end: i64) -> Vec<i64> {
 
 #[test]
 fn the_timeline_has_the_most_bytes_in_use_of_each_part_of_the_run() {
-    for seed in 0..30 {
+    for seed in seeds(30) {
         let Lives { stream, lives, times, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
         let found = survey_of(&trace, 41).timeline;
@@ -87,7 +86,7 @@ fn the_timeline_has_the_most_bytes_in_use_of_each_part_of_the_run() {
 #[test]
 fn blocks_are_counted_by_their_last_size_and_their_lifetime() {
     const BOUNDS: [i64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-    for seed in 0..30 {
+    for seed in seeds(30) {
         let Lives { stream, lives, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
         let found = survey_of(&trace, 800);
@@ -119,7 +118,7 @@ fn blocks_are_counted_by_their_last_size_and_their_lifetime() {
 
 #[test]
 fn frees_are_counted_by_pairs_of_threads() {
-    for seed in 0..30 {
+    for seed in seeds(30) {
         let Lives { stream, lives, threads, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
         let found = survey_of(&trace, 800);
@@ -149,7 +148,7 @@ fn frees_are_counted_by_pairs_of_threads() {
 
 #[test]
 fn bytes_in_use_of_chosen_sites_are_noted_at_equal_intervals() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let Lives { stream, lives, times, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
         let found = survey_of(&trace, 800);
@@ -186,7 +185,7 @@ fn fill(map: &AddressMap, lives: &[Life], t: i64, site: Option<usize>) -> Vec<u8
 
 #[test]
 fn the_address_map_shows_how_full_memory_was_at_each_moment() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let Lives { stream, lives, .. } = lives(seed, 500);
         let (_folder, trace) = trace_of(&stream);
         let found = survey_of(&trace, 800);

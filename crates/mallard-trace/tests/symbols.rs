@@ -1,14 +1,13 @@
 //! Functions and lines are found in the program itself, and in other files by build-id.
 
-mod support;
-
+use crate::support::run::skip;
+use crate::support::{call, import_in, StreamOf};
 use mallard_trace::format::op;
 use mallard_trace::import::Options;
 use mallard_trace::tables::schema::MODULES;
 use mallard_trace::Trace;
 use object::read::{File, Object};
 use std::path::{Path, PathBuf};
-use support::{call, import_in, StreamOf};
 
 /// A function of this program whose name the tests look for.
 #[inline(never)]
@@ -79,7 +78,7 @@ fn the_function_at_an_address_of_this_program_is_found() {
 
 #[test]
 fn debug_information_is_found_by_build_id_alone() {
-    let Some(id) = build_id() else { return };
+    let Some(id) = build_id() else { return skip("the linker gave this program no build-id") };
     let folder = tempfile::tempdir().unwrap();
     let debug = folder.path().join("debug");
     let place = debug.join(format!(".build-id/{}/{}.debug", &id[..2], &id[2..]));
@@ -148,7 +147,7 @@ fn the_embedded_symbols_of_a_stripped_program_are_read() {
         .current_dir(folder.path())
         .output();
     if !done.is_ok_and(|done| done.status.success()) {
-        return; // there is no xz here
+        return skip("no objcopy, strip or xz");
     }
     let options = Options { force: true, ..Options::default() };
     let stripped = folder.path().join("stripped");

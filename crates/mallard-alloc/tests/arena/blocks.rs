@@ -1,7 +1,7 @@
 //! Tests the addresses of an arena's blocks, and the growth of the arena.
 
+use super::layout;
 use crate::common::Flaky;
-use crate::layout;
 use mallard::{Arena, BlockAllocator, Buffer, Growth, Owns, Source};
 use std::mem::MaybeUninit;
 

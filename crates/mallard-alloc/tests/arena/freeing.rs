@@ -1,7 +1,7 @@
 //! Tests the ways to free the blocks of an arena, and which values each way drops.
 
+use super::Noted;
 use crate::common::Flaky;
-use crate::Noted;
 use mallard::Arena;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::rc::Rc;

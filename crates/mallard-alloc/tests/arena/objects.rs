@@ -1,7 +1,7 @@
 //! Tests of objects in arenas.
 
+use super::{layout, Noted};
 use crate::common::Flaky;
-use crate::{layout, Noted};
 use mallard::arena::Box as ABox;
 use mallard::{unsize_box, Arena, BlockAllocator, Buffer, Cause, Growth, Null};
 use std::cell::Cell;
@@ -39,9 +39,9 @@ fn zero_sized_values_are_dangling_and_take_no_memory() {
     assert_eq!((arena.alloc(Wide) as *mut Wide).addr() % 64, 0);
     assert_eq!(arena.alloc_layout(layout(0, 4096)).addr().get(), 4096);
     assert_eq!(arena.alloc_str(""), "");
-    assert_eq!(arena.alloc_iter(0..0), []);
+    assert_eq!(arena.alloc_iter(0..0), [] as [i32; 0]);
     assert_eq!(arena.alloc_iter([(); 100]).len(), 100);
-    assert_eq!(arena.alloc_slice_copy::<u64>(&[]), []);
+    assert_eq!(arena.alloc_slice_copy::<u64>(&[]), [] as [u64; 0]);
     let nothing = arena.alloc_layout(layout(0, 8));
     // SAFETY: the block is from this arena.
     unsafe { arena.deallocate(nothing, layout(0, 8)) };

@@ -1,5 +1,4 @@
 //! Helpers that several tests use.
-#![allow(dead_code)] // not every test uses every helper
 
 use mallard::{Chunk, DefaultHeap, Source};
 use std::alloc::Layout;
@@ -97,7 +96,6 @@ impl Random {
 }
 
 /// A public type, found in the sources.
-#[allow(dead_code)] // not every test uses this
 pub struct PublicType {
     pub name: String,
     /// The public module that contains the type.
@@ -108,7 +106,6 @@ pub struct PublicType {
 }
 
 /// All types declared with `pub struct` or `pub enum`, except types hidden from the documentation.
-#[allow(dead_code)] // not every test uses this
 pub fn public_types() -> Vec<PublicType> {
     const MODULES: [&str; 8] = [
         "arena",

@@ -1,6 +1,6 @@
 //! Tests the caches of `sync::ThreadCached` when threads begin and end.
 
-use crate::pool::*;
+use super::pool::*;
 use mallard::sync::{Core, SlotShape};
 use mallard::Growth;
 use std::sync::{mpsc, Arc, Barrier};

@@ -1,10 +1,10 @@
 //! Runs the test programs of `spec/` on an arena, a pool or a multipool.
 
-use crate::blocks::{Blocks, Picture};
-use crate::element::{catches_thrown, throw, Element, Plain};
-use crate::ground::Ground;
-use crate::line::{broken, hold, Broken, Held, Line, Numbers};
-use crate::subject::{State, Subject};
+use super::blocks::{Blocks, Picture};
+use super::element::{catches_thrown, throw, Element, Plain};
+use super::ground::Ground;
+use super::line::{broken, hold, Broken, Held, Line, Numbers};
+use super::subject::{State, Subject};
 use mallard::arena::Mark;
 use mallard::sync::Mode;
 use mallard::{Arena, BlockAllocator, Multipool, Pool};

@@ -1,7 +1,7 @@
 //! The blocks of a test program of `spec/`, and the checks of their addresses and contents.
 
-use crate::ground::Ground;
-use crate::line::{broken, hold, Held, Line, Numbers};
+use super::ground::Ground;
+use super::line::{broken, hold, Held, Line, Numbers};
 use std::alloc::Layout;
 use std::collections::{BTreeMap, HashMap};
 use std::ptr::NonNull;

@@ -1,9 +1,9 @@
 //! Runs the test programs of `spec/` on a `SlotMap` and its keys.
 
-use crate::element::{catches_thrown, throw, Element, Plain};
-use crate::ground::Ground;
-use crate::line::{broken, hold, Broken, Held, Line, Numbers};
-use crate::subject::{State, Subject};
+use super::element::{catches_thrown, throw, Element, Plain};
+use super::ground::Ground;
+use super::line::{broken, hold, Broken, Held, Line, Numbers};
+use super::subject::{State, Subject};
 use mallard::{Full, Key, SlotMap};
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
 //! Runs the test programs of `spec/` on an `ObjectPool`, `RcPool` or `ArcPool` and its handles.
 
-use crate::element::{catches_thrown, throw, Element};
-use crate::ground::Ground;
-use crate::line::{broken, hold, Broken, Held, Line, Numbers};
-use crate::subject::{State, Subject};
+use super::element::{catches_thrown, throw, Element};
+use super::ground::Ground;
+use super::line::{broken, hold, Broken, Held, Line, Numbers};
+use super::subject::{State, Subject};
 use mallard::handles::{Box as ObjectBox, Counts, Handle, Weak};
 use mallard::sync::Mode;
 use mallard::{CountedPool, Full, ObjectPool};

@@ -1,8 +1,8 @@
 //! Runs a program of `spec/`.
 
-use crate::element::{book, set_book, Book};
-use crate::line::{broken, hold, Broken, Held, Line};
-use crate::subject::{State, Subject};
+use super::element::{book, set_book, Book};
+use super::line::{broken, hold, Broken, Held, Line};
+use super::subject::{State, Subject};
 
 /// Makes the allocator that the first word of a line names. `None` if the word names no allocator.
 pub type Maker = fn(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<dyn Subject>>>;

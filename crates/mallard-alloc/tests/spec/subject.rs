@@ -1,7 +1,7 @@
 //! The allocator on which a test program of `spec/` runs, with the blocks and objects in use.
 
-use crate::ground::Ground;
-use crate::line::{broken, Held, Line, Numbers};
+use super::ground::Ground;
+use super::line::{broken, Held, Line, Numbers};
 use mallard::Growth;
 
 /// State that starts anew with each allocator.

@@ -1,10 +1,11 @@
 //! Helpers of the tests of `mallard record`: a folder for each test, and the result of a run of
 //! mallard.
-#![allow(dead_code)] // Each test file uses a part.
 
 pub mod proto;
 pub mod replayed;
 pub mod sql;
+
+pub use crate::streams::run::{length, seeds, skip};
 
 use mallard_trace::tables::schema::{EVENTS, PROCESSES};
 use mallard_trace::Trace;
@@ -14,6 +15,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 pub const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
 
@@ -153,6 +155,22 @@ impl Ran {
         let error: Vec<&str> =
             errors.lines().skip_while(|line| !line.starts_with("mallard: ")).collect();
         assert!(error.len() >= 3 && error[2].starts_with("  help: "), "{errors}");
+    }
+}
+
+/// Waits until something is there. A busy machine may take long for it.
+#[track_caller]
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        match look() {
+            Some(found) => return found,
+            None => assert!(
+                begin.elapsed() < Duration::from_secs(300),
+                "{what}: it did not come in 5 minutes"
+            ),
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

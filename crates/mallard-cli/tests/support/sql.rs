@@ -61,3 +61,8 @@ pub fn number(folder: &Folder, sql: &str) -> i64 {
     let rows = rows(folder, &["shop", &format!("SELECT * FROM (SELECT {sql}) AS rows(number)")]);
     rows[0]["number"].as_i64().unwrap_or_else(|| panic!("{rows:?}"))
 }
+
+/// Adds a trace to the fleet `all`.
+pub fn add(folder: &Folder, name: &str, options: &[&str]) -> Ran {
+    folder.mallard(&[&["export", name, "--fleet", "all"], options].concat())
+}

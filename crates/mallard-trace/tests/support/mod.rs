@@ -1,8 +1,12 @@
 //! Helpers of the tests: files of the repository, streams that are made here, random numbers.
-#![allow(dead_code)] // Each test file uses a part.
 
 pub mod blocks;
+pub mod fuzz;
 pub mod lives;
+pub mod regions;
+pub mod replay;
+pub mod run;
+pub mod simulator;
 
 use mallard_trace::format::{self, clock, op, pack, pack_stack, Header, Record};
 use mallard_trace::import::{import, Options};

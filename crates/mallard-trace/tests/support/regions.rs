@@ -1,8 +1,8 @@
 //! Random programs with functions that call, return, jump and die, and a model of their regions: the
 //! model follows the definition of instances, one function at a time.
 
-use crate::replay::Script;
-use crate::support::Random;
+use super::replay::Script;
+use super::Random;
 use mallard_trace::format::op;
 use mallard_trace::replay::End;
 use mallard_trace::Trace;

@@ -1,8 +1,7 @@
 //! Helpers of the tests of replays: traces that are made event by event, op streams as text, and a
 //! simulator that plays them.
-#![allow(dead_code)] // Each test file uses a part.
 
-use crate::support::{header, import_in, with_frames, StreamOf};
+use super::{header, import_in, with_frames, StreamOf};
 use mallard_trace::error::Error;
 use mallard_trace::format::{self, pack_stack, Header, Record};
 use mallard_trace::import;

@@ -1,8 +1,7 @@
 //! Plays op streams with blocks that are only numbers, in a random order of the threads.
-#![allow(dead_code)] // Each test file uses a part.
 
-use crate::replay::OpFile;
-use crate::support::Random;
+use super::replay::OpFile;
+use super::Random;
 use mallard_trace::replay::format::{is_call, op, Op};
 use std::collections::{HashMap, HashSet};
 

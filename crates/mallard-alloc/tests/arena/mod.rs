@@ -1,8 +1,5 @@
 //! Tests of arenas.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod blocks;
 mod freeing;
 mod objects;

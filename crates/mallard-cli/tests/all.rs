@@ -1,0 +1,45 @@
+//! The tests of the command in one program, which is linked once.
+//!
+//! Tests that are ignored need what `cargo test` does not build or install. `./x test` runs them too.
+
+mod advise;
+mod advise_input;
+mod advise_part;
+mod anonymize;
+mod browser;
+mod calibration;
+mod compare;
+mod comparisons;
+mod diff;
+mod export;
+mod fixture;
+mod fleet;
+mod formats;
+mod marks;
+mod memory;
+mod memory_report;
+mod peers;
+mod processes;
+mod profiling;
+mod query;
+mod record;
+mod record_input;
+mod regions;
+mod replay;
+mod replay_input;
+mod report;
+mod report_advice;
+mod report_page;
+mod run;
+mod server;
+mod short_page;
+mod show;
+mod situations;
+mod sql;
+mod support;
+mod trial;
+mod trial_input;
+
+#[allow(dead_code)] // the tests of mallard-trace use the rest
+#[path = "../../mallard-trace/tests/support/mod.rs"]
+mod streams;

@@ -1,0 +1,209 @@
+//! Tests `mallard query` over one trace.
+
+use crate::support::sql::{names, number, queries, query, record, recorded, rows, shop};
+use crate::support::{Ran, MALLARD};
+use serde_json::{json, Value};
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn rows_are_written_as_a_table_as_json_and_as_csv() {
+    let folder = recorded();
+    let sql = "SELECT 'a, b' AS text, 7 AS number, NULL AS nothing";
+    let table = query(&folder, &["shop", sql]).out();
+    assert!(table.contains("│ a, b    │      7 │    NULL │"), "{table}");
+    let row = json!({"text": "a, b", "number": 7, "nothing": null});
+    assert_eq!(rows(&folder, &["shop", sql]), [row]);
+    let csv = query(&folder, &["shop", sql, "--csv"]).out();
+    assert_eq!(csv.lines().collect::<Vec<_>>(), ["text,number,nothing", "\"a, b\",7,"]);
+    let many = query(&folder, &["shop.mallard", "SELECT * FROM range(1000)"]).out();
+    assert!(many.lines().count() > 1000, "{many}");
+    assert_eq!(rows(&folder, &["shop", "SELECT 1 WHERE false"]), [] as [Value; 0]);
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn sql_comes_from_a_file_or_from_stdin() {
+    let folder = recorded();
+    fs::write(folder.path("a.sql"), "-- a comment\nSELECT 1 AS a;\nSELECT 2 AS b").unwrap();
+    let expected = "a\n1\nb\n2\n";
+    let unix = |text: String| text.replace('\r', "");
+    assert_eq!(unix(query(&folder, &["shop", "--file", "a.sql", "--csv"]).out()), expected);
+    for words in [&["shop", "-", "--csv"][..], &["shop", "--csv"]] {
+        let mut mallard = folder.command(MALLARD);
+        mallard.arg("query").args(words).stdin(fs::File::open(folder.path("a.sql")).unwrap());
+        assert_eq!(unix(Ran(mallard.output().unwrap()).out()), expected);
+    }
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn the_tables_of_the_trace_are_views() {
+    let folder = recorded();
+    let manifest = folder.manifest("shop.mallard");
+    for table in manifest["tables"].as_array().unwrap() {
+        let name = table["name"].as_str().unwrap();
+        let count = number(&folder, &format!("count(*) FROM {name}"));
+        assert_eq!(Value::from(count), table["rows"], "{name}");
+    }
+    let columns = query(&folder, &["shop", "DESCRIBE sites"]).out();
+    assert!(columns.contains("peak_bytes") && !columns.contains('\x1b'), "{columns}");
+    let blocks = number(&folder, "count(*) FROM allocs");
+    assert_eq!(Value::from(blocks), manifest["counts"]["blocks"]);
+    let live = number(&folder, "count(*) FROM allocs WHERE t1 IS NULL");
+    assert_eq!(Value::from(live), manifest["totals"]["sites"]["live_allocs"]);
+    let functions = number(&folder, "count(*) FROM functions WHERE func = 'make_order'");
+    assert!(functions > 0);
+    assert_eq!(number(&folder, "count(DISTINCT run) FROM sites WHERE service = 'shop'"), 1);
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn the_peak_of_a_query_is_the_peak_of_the_manifest() {
+    let folder = recorded();
+    let file = queries().join("exact_peak.sql");
+    let rows = rows(&folder, &["shop", "--file", file.to_str().unwrap()]);
+    let whole = &folder.manifest("shop.mallard")["totals"]["sites"];
+    assert_eq!(rows.len(), 1);
+    // A sum of integers has 128 bits, and is therefore a text in JSON.
+    assert_eq!(rows[0]["peak_bytes"], whole["peak_bytes"].to_string());
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn wrong_sql_is_refused_in_the_words_of_duckdb() {
+    let folder = recorded();
+    query(&folder, &["shop", "SELEKT 1"]).refuses(2, "syntax error at or near \"SELEKT\"");
+    let ran = query(&folder, &["shop", "SELECT byts FROM sites"]);
+    ran.refuses(2, "Referenced column \"byts\" not found");
+    assert!(ran.errors().contains("LINE 1: SELECT byts"), "{}", ran.errors());
+    assert_eq!(ran.errors().matches("Referenced column").count(), 1, "{}", ran.errors());
+    let ran = query(&folder, &["shop", "SELECT 1 AS a; SELECT b; SELECT 3 AS c", "--csv"]);
+    ran.refuses(2, "\"b\"");
+    assert!(ran.out().contains('a') && !ran.out().contains('c'), "{}", ran.out());
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn a_query_stays_in_the_folder_of_the_trace() {
+    let folder = recorded();
+    fs::write(folder.path("secret.csv"), "a\n1\n").unwrap();
+    let secret = folder.path("secret.csv");
+    let read = format!("SELECT * FROM read_csv('{}')", secret.display());
+    let write = format!("COPY (SELECT 1) TO '{}'", folder.path("out.csv").display());
+    for sql in [&read, &write] {
+        query(&folder, &["shop", sql]).refuses(2, "Permission Error");
+    }
+    for sql in [
+        "SET enable_external_access = true",
+        "SET allowed_directories = ['/']",
+        "RESET lock_configuration",
+        "INSTALL httpfs",
+        "ATTACH 'other.db'",
+        ".shell touch out.csv",
+        ".output out.csv\nSELECT 1",
+        ".read secret.csv",
+        ".import secret.csv a",
+        "COPY (SELECT 1) TO 'out.csv'",
+    ] {
+        let ran = query(&folder, &["shop", sql]);
+        assert_ne!(ran.status(), 0, "{sql}: {}", ran.out());
+        assert!(!folder.path("out.csv").exists(), "{sql}");
+    }
+    let ran = query(&folder, &["shop", "--unlocked", "--csv", &read]);
+    assert_eq!((ran.status(), ran.out().replace('\r', "")), (0, "a\n1\n".to_string()));
+    assert_eq!(query(&folder, &["shop", "--unlocked", &write]).status(), 0);
+    assert!(folder.path("out.csv").exists());
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn a_memory_limit_below_the_data_works_or_says_so() {
+    let folder = recorded();
+    let sorted = "SELECT count(*) FROM (SELECT a.t0, b.t0 FROM allocs a, (SELECT t0 FROM allocs LIMIT 300) b \
+                  ORDER BY hash(a.t0 + b.t0))";
+    for memory in ["1MiB", "100MiB"] {
+        let ran = query(&folder, &["shop", "--memory", memory, sorted]);
+        if ran.status() != 0 {
+            ran.refuses(3, "Out of Memory Error");
+        }
+    }
+    query(&folder, &["shop", "--memory", "100KiB", sorted]).refuses(3, "Out of Memory Error");
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn a_table_that_is_damaged_is_named_and_the_others_can_be_asked() {
+    let folder = recorded();
+    let sites = folder.path("shop.mallard/sites.parquet");
+    let bytes = fs::read(&sites).unwrap();
+    fs::write(&sites, &bytes[..bytes.len() / 2]).unwrap();
+    let ran = query(&folder, &["shop", "SELECT count(*) AS n FROM frames", "--csv"]);
+    ran.refuses(3, "sites.parquet is damaged");
+    assert!(ran.out().starts_with('n'), "{}", ran.out());
+    query(&folder, &["shop", "SELECT * FROM sites"])
+        .refuses(2, "Table with name sites does not exist");
+    fs::write(&sites, &bytes).unwrap();
+
+    // The pages of the table are damaged, but the end of the file is not.
+    let file = fs::File::options().write(true).open(&sites).unwrap();
+    file.write_all_at(&vec![0x5a; bytes.len() / 3], 64).unwrap();
+    let ran = query(&folder, &["shop", "SELECT sum(bytes), sum(allocs), max(peak_t) FROM sites"]);
+    assert_eq!(ran.status(), 3, "{}", ran.errors());
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn a_trace_of_a_newer_version_is_refused() {
+    let folder = recorded();
+    let path = folder.path("shop.mallard/manifest.json");
+    let text = fs::read_to_string(&path).unwrap().replace("\"schema\": 1", "\"schema\": 9");
+    fs::write(&path, text).unwrap();
+    query(&folder, &["shop", "SELECT 1"]).refuses(3, "has version 9 of the tables");
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn a_trace_without_events_and_a_trace_without_symbols_can_be_queried() {
+    let folder = shop();
+    record(&folder, "none", 100, &["--window", "100s.."]);
+    record(&folder, "plain", 100, &["--no-symbols", "--stacks", "none"]);
+    for name in names() {
+        let file = queries().join(format!("{name}.sql"));
+        for trace in ["none", "plain"] {
+            let ran = query(&folder, &[trace, "--file", file.to_str().unwrap()]);
+            assert_eq!(ran.status(), 0, "{name} of {trace}: {}", ran.errors());
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn the_path_of_a_trace_may_have_any_characters() {
+    let folder = recorded();
+    let place = folder.path("it's [a] *folder?");
+    fs::create_dir(&place).unwrap();
+    fs::rename(folder.path("shop.mallard"), place.join("shop's.mallard")).unwrap();
+    let name = place.join("shop's");
+    let rows = rows(&folder, &[name.to_str().unwrap(), "SELECT count(*) AS n FROM allocs"]);
+    assert!(rows[0]["n"].as_i64().unwrap() > 1000, "{rows:?}");
+}
+
+#[test]
+#[ignore = "needs DuckDB and the recorder; ./x test has them"]
+fn nothing_is_left_behind_by_a_query() {
+    let folder = recorded();
+    fs::create_dir(folder.path("tmp")).unwrap();
+    let files = || fs::read_dir(folder.path("")).unwrap().count();
+    let before = files();
+    let mut mallard = folder.command(MALLARD);
+    mallard.env("TMPDIR", folder.path("tmp")).args([
+        "query",
+        "shop",
+        "SELECT sum(size) FROM events",
+    ]);
+    assert!(mallard.output().unwrap().status.success());
+    assert_eq!(files(), before);
+    assert_eq!(fs::read_dir(folder.path("tmp")).unwrap().count(), 0);
+}
