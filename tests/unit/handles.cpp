@@ -200,7 +200,8 @@ TYPED_TEST(shared_handles, that_are_weak_keep_the_slot_in_use)
         typename TestFixture::watcher watching = this->make();
         auto moved = std::move(watching);
         EXPECT_EQ(this->slots(), 1U);
-        moved = std::move(moved);
+        auto& same = moved; // a compiler warns of `moved = std::move(moved)`
+        moved = std::move(same);
         EXPECT_EQ(this->slots(), 1U);
     }
     EXPECT_EQ(this->slots(), 0U);

@@ -345,7 +345,8 @@ TYPED_TEST(any_object_pool, is_found_by_its_handles_after_a_move)
         this->fill(third, 10);
         third = std::move(second);
         EXPECT_EQ(this->people.living(), 1001U) << "the objects that `third` had are destroyed";
-        third = std::move(third);
+        auto& same = third; // a compiler warns of `third = std::move(third)`
+        third = std::move(same);
         box.reset();
         EXPECT_EQ(third.stats().blocks_live, 1000U);
         this->fill(second, 5);

@@ -197,7 +197,8 @@ TEST(shared_memory, moves_and_leaves_an_empty_object)
     EXPECT_EQ(other.root<pair>(), p);
     EXPECT_FALSE(
         is_mapped(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(gone) & -4096)));
-    other = std::move(*&other);
+    auto& same = other; // a compiler warns of `other = std::move(other)`
+    other = std::move(same);
     EXPECT_EQ(other.root<pair>(), p);
 }
 
