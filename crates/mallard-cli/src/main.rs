@@ -126,7 +126,9 @@ fn main() -> ExitCode {
     // At the limit of file sizes (ulimit -f), the signal ends the process. With a handler, the write
     // fails instead. A recorded program gets the default action, because exec removes handlers.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
-    panics::without(|| mallard.command.run()).unwrap_or_else(fail)
+    let status = panics::without(|| mallard.command.run()).unwrap_or_else(fail);
+    allocators::preload::remove_links();
+    status
 }
 
 /// Prints an error. Returns its exit status.

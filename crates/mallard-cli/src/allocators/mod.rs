@@ -5,6 +5,7 @@
 //! program to check which malloc is called there.
 
 mod library;
+pub mod preload;
 pub mod probe;
 mod wanted;
 
@@ -115,7 +116,7 @@ impl Allocator {
                 if !preload.is_empty() {
                     preload.push(":");
                 }
-                preload.push(path);
+                preload.push(preload::preloadable(path));
             }
             variables.push(("LD_PRELOAD".into(), Some(preload).filter(|all| !all.is_empty())));
         }

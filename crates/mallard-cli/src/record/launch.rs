@@ -1,5 +1,6 @@
 //! Starts the program, passes signals on to the program, and waits for its end.
 
+use crate::allocators::preload::preloadable;
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED, NOT_FOUND};
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
@@ -155,7 +156,7 @@ impl Running {
             signal_hook::flag::register_conditional_default(signal, has_ended.clone())
                 .map_err(|e| refused(path, &e))?;
         }
-        let mut preload = OsString::from(recorder);
+        let mut preload = OsString::from(preloadable(recorder));
         if let Some(more) = std::env::var_os("LD_PRELOAD").filter(|more| !more.is_empty()) {
             preload.push(":");
             preload.push(more);

@@ -1,0 +1,74 @@
+//! Paths of libraries for LD_PRELOAD, in which a space or a colon ends a path.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use tempfile::TempDir;
+
+/// Links to libraries, and their folder, which exists until `remove_links`.
+struct Links {
+    folder: TempDir,
+    of: HashMap<PathBuf, PathBuf>,
+}
+
+static LINKS: Mutex<Option<Links>> = Mutex::new(None);
+
+fn is_one_path(path: &Path) -> bool {
+    !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte))
+}
+
+/// Returns a path of a library that LD_PRELOAD takes as one: its own, or that of a link to it. Where no link can
+/// be made, the dynamic linker will say which library it does not find.
+pub fn preloadable(library: &Path) -> PathBuf {
+    if is_one_path(library) {
+        return library.to_path_buf();
+    }
+    link_to(library).unwrap_or_else(|_| library.to_path_buf())
+}
+
+fn link_to(library: &Path) -> std::io::Result<PathBuf> {
+    let mut links = LINKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if links.is_none() {
+        let place = Some(std::env::temp_dir()).filter(|place| is_one_path(place));
+        let place = place.unwrap_or_else(|| PathBuf::from("/tmp"));
+        let folder = tempfile::Builder::new().prefix("mallard-").tempdir_in(place)?;
+        *links = Some(Links { folder, of: HashMap::new() });
+    }
+    let Some(Links { folder, of }) = links.as_mut() else { unreachable!("there are links") };
+    if let Some(link) = of.get(library) {
+        return Ok(link.clone());
+    }
+    // The name of the library stays, by which programs and reports know it, without what ends a path.
+    let name = library.file_name().filter(|name| is_one_path(Path::new(name)));
+    let inner = folder.path().join(of.len().to_string());
+    std::fs::create_dir(&inner)?;
+    let link = inner.join(name.unwrap_or(OsStr::new("library.so")));
+    std::os::unix::fs::symlink(std::path::absolute(library)?, &link)?;
+    of.insert(library.to_path_buf(), link.clone());
+    Ok(link)
+}
+
+/// Removes the links, when no program will be started any more.
+pub fn remove_links() {
+    *LINKS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_has_a_path_without_a_space_or_a_colon() {
+        let plain = Path::new("/lib/libmany.so");
+        assert_eq!(preloadable(plain), plain);
+        for library in ["/a folder/libmany.so", "/a:folder/libmany.so", "/lib/lib many.so"] {
+            let link = preloadable(Path::new(library));
+            assert!(is_one_path(&link), "{link:?}");
+            assert_eq!(std::fs::read_link(&link).unwrap(), Path::new(library));
+            assert_eq!(preloadable(Path::new(library)), link);
+        }
+        assert!(preloadable(Path::new("/a folder/libmany.so")).ends_with("libmany.so"));
+    }
+}
