@@ -18,6 +18,7 @@ from tree import TreeTest, root
 sys.path.insert(0, str(root / "tools/testing"))
 import builds  # noqa: E402
 import changes  # noqa: E402
+import earlier  # noqa: E402
 import names  # noqa: E402
 import process  # noqa: E402
 import results  # noqa: E402
@@ -546,6 +547,43 @@ class ResultsOfARun(TreeTest):
         self.assertEqual(self.printed(run.show_progress), "")
         run.last_line -= 61
         self.assertRegex(self.printed(run.show_progress), r"^  0 passed, 0 failed, about 9 min left\s*\n$")
+
+
+class Earlier(TreeTest):
+    passed = [Case("a.b", "passed", "", "a"), Case("a.c", "skipped", "no ptrace", "a")]
+
+    def setUp(self):
+        super().setUp()
+        (self.tree / "build").mkdir()
+        subprocess.run(["git", "init", "--quiet", self.tree], check=True)
+        self.write(".gitignore", "/build/\n")
+        self.write("arena.hpp", "one\n")
+        for place in earlier, changes:
+            self.enterContext(mock.patch.object(place, "root", self.tree))
+        self.enterContext(mock.patch.object(earlier, "file", self.tree / "build/test-passed.json"))
+
+    def test_a_stage_that_passed_is_not_repeated_until_a_file_changes(self):
+        state = earlier.state()
+        earlier.remember("plain", "asan", state, self.passed)
+        self.assertEqual(earlier.cases("plain", "asan", earlier.state())[1], self.passed)
+        self.assertIsNone(earlier.cases("all", "asan", state))
+        self.assertIsNone(earlier.cases("plain", "dev", state))
+        for path in "arena.hpp", "new.hpp":
+            self.write(path, f"{path}\n")
+            self.assertIsNone(earlier.cases("plain", "asan", earlier.state()))
+
+    def test_a_stage_that_failed_or_whose_tree_changed_meanwhile_is_repeated(self):
+        state = earlier.state()
+        earlier.remember("plain", "asan", state, [*self.passed, Case("a.d", "failed", "", "a")])
+        self.assertIsNone(earlier.cases("plain", "asan", state))
+        self.write("arena.hpp", "changed\n")
+        earlier.remember("plain", "asan", state, self.passed)
+        self.assertIsNone(earlier.cases("plain", "asan", earlier.state()))
+
+    def test_without_git_every_stage_is_repeated(self):
+        shutil.rmtree(self.tree / ".git")
+        earlier.remember("plain", "asan", earlier.state(), self.passed)
+        self.assertIsNone(earlier.cases("plain", "asan", earlier.state()))
 
 
 class CheckTiers(TreeTest):
