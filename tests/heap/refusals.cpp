@@ -1,6 +1,6 @@
-// Tests of heaps when the system refuses memory. The tests have a program of their own, because the
-// engine keeps the address space that its first use reserves, and a smaller limit would have no
-// effect.
+// Tests of heaps when the system refuses memory. The test runs in a process of its own, because the
+// engine keeps the address space that earlier tests use, and a limit would have another effect.
+#include "../support/alone.hpp"
 #include "../support/child.hpp"
 #include "../support/require.hpp"
 
@@ -35,6 +35,10 @@ TEST(heap_refusals, lose_no_block_and_no_memory)
 {
     if (__asan_init != nullptr || __tsan_init != nullptr)
         GTEST_SKIP() << "a sanitizer needs the address space";
+    if (!mallard::testing::is_alone()) {
+        EXPECT_EQ(mallard::testing::alone_in_a_new_process(), "fine");
+        return;
+    }
     EXPECT_EQ(in_a_small_child(
                   std::size_t{256} << 20,
                   [] {
