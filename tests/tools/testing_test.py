@@ -296,8 +296,8 @@ add_test(NAME ${test} COMMAND run)
         self.assertEqual({name.pattern for name in names.matching(re.compile(word), word, self.known)}, {word})
 
     def test_a_module_with_a_line_of_its_own_does_not_run_in_the_stage_of_its_crate(self):
-        found = [name for name in self.known if name.text.startswith("mallard-cli::query::") and "tests" in name.file.parts]
-        self.assertEqual({row.tests for name in found for row in names.rows_of(name, self.rows)}, {"mallard-cli/query"})
+        found = [name for name in self.known if name.text.startswith("mallard-cli::sql::") and "tests" in name.file.parts]
+        self.assertEqual({row.tests for name in found for row in names.rows_of(name, self.rows)}, {"mallard-cli/sql"})
 
 
 class Changes(TreeTest):

@@ -96,7 +96,7 @@ class Bare(X):
         for file in ("x", ".ci/run", "tools/packages", "tools/install", "tools/rust", "tools/run-tests",
                      *(f"tools/testing/{file.name}" for file in (root / "tools/testing").glob("*.py")), "tests/tiers.txt",
                      "tests/unit/arena.cpp", "tests/record/recorder_test.py", "tests/replay/replay_test.py",
-                     "tests/replay/refused_test.py", "crates/mallard-cli/tests/query.rs",
+                     "tests/replay/refused_test.py", "crates/mallard-cli/tests/sql/query.rs",
                      "tools/try", "tools/demo", "bench/main.cpp", "Cargo.toml",
                      "bench/pool/new.cpp", "bench/crates-malloc/run.py", "tests/known/lru_cache.cpp", "tests/known/lru_cache_advised.cpp", "tests/fuzz/new.cpp",
                      *(f"results/m/{suite}.jsonl" for suite in ("pool", "crates", "advise", "calibration"))):
@@ -431,7 +431,7 @@ class Bare(X):
                 ("--stage dev", "libgtest-dev", "spin"), ("--all --stage dev", "spin", "clang-16"),
                 ("--all --stage lint", "chromium", "libgtest-dev"), ("--all --stage cross", "qemu-user", "clang-16"),
                 ("--all --stage exports", "npm", "clang-16"), ("--all --stage sql", "openjdk-17-jre-headless", "npm"),
-                ("--all --stage page", "chromium", "npm"), ("arena", "clang-16", "cargo-web"), ("query", "openjdk-17-jre-headless", "npm")):
+                ("--all --stage page", "chromium", "npm"), ("arena", "clang-16", "cargo-web"), ("sql::query", "openjdk-17-jre-headless", "npm")):
             self.asked.write_text("")
             self.x("test", *arguments.split())
             self.assertIn(wanted, self.packages_asked_for(), arguments)

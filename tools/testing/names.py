@@ -35,7 +35,7 @@ class Name:
         if self.kind == "gtest":
             return fnmatchcase(word, self.prefix + self.pattern)
         if self.kind == "rust":
-            crate, module, test = self.text.split("::")
+            *_, module, test = self.text.split("::")
             *modules, last = word.split("::")
             return last == test and (not modules or module in modules or module in ("lib", "main", "tests"))
         if self.kind == "documentation":
@@ -133,12 +133,16 @@ def of_rust():
     for file in sorted((root / "crates").rglob("*.rs")):
         path = file.relative_to(root / "crates")
         text = file.read_text()
-        is_folder = file.stem == "mod" or file.stem == "main" and "tests" in path.parts
-        module = file.parent.name if is_folder else file.stem
+        module = module_of_tests(path) if path.parts[1] == "tests" else file.parent.name if file.stem == "mod" else file.stem
         for name in rust_test.findall(text) + of_rust_macros(text):
             yield Name(f"{path.parts[0]}::{module}::{name}", file, "rust", name)
         if re.search(r"^ *//[/!] *```", text, re.M):
             yield Name(f"crates/{path}", file, "documentation", f"crates/{path}")
+
+
+def module_of_tests(path):
+    """Returns the module of a file of CRATE/tests, for example `sql::query`."""
+    return "::".join(part for part in path.with_suffix("").parts[2:] if part not in ("mod", "main"))
 
 
 def of_rust_macros(text):
@@ -159,8 +163,8 @@ def rows_of(name, rows):
     if name.kind == "command":
         keys = [{name.text}]
     elif name.kind in ("rust", "documentation"):
-        crate, folder, *_ = name.file.relative_to(root / "crates").parts
-        keys = [{f"{crate}/{name.file.stem}"}] if folder == "tests" else []
+        crate, folder, *inside = name.file.relative_to(root / "crates").with_suffix("").parts
+        keys = [{f"{crate}/{inside[0]}"}] if folder == "tests" else []
         keys.append({crate})
     else:
         parts = name.file.relative_to(root).with_suffix("").parts

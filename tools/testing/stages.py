@@ -10,7 +10,7 @@ from pathlib import Path
 
 from builds import Tree
 from changes import affected, crates_affected, is_near
-from names import rows_of, rust_test
+from names import module_of_tests, rows_of, rust_test
 from readers import Build, Cargo, Ctest, GoogleTest
 from table import Row, of_stage, root
 
@@ -162,8 +162,9 @@ def cargo(stage, plan, runner, packages, modules=(), skipped=()):
 def tests_in(modules):
     """Returns the names of the tests in modules of a crate's tests, such as `mallard-cli/query`. The name of a module
     alone would also name tests of the crate's source."""
-    return [f"{file.stem}::{test}" for module in modules for crate, _, stem in [module.partition("/")]
-            for file in [root / f"crates/{crate}/tests/{stem}.rs"] if file.is_file()
+    return [f"{module_of_tests(file.relative_to(root / 'crates'))}::{test}"
+            for module in modules for crate, _, stem in [module.partition("/")]
+            for file in [*root.glob(f"crates/{crate}/tests/{stem}.rs"), *root.glob(f"crates/{crate}/tests/{stem}/**/*.rs")]
             for test in rust_test.findall(file.read_text())]
 
 
