@@ -164,7 +164,7 @@ public:
     [[nodiscard]] bool contains(Key k) const noexcept { return get(k) != nullptr; }
 
     /// Like `secondary_map::set`. If this function throws, the old value may be gone.
-    V* set(Key k, V value)
+    V* set(Key k, V value) // NOLINT(performance-unnecessary-value-param): some V can be moved
     {
         if (!k)
             return nullptr;

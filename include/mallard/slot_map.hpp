@@ -74,7 +74,7 @@ public:
     /// Moves the elements to this map. The moved-from map is empty, and like a new map.
     slot_map(slot_map&& other) noexcept
         requires std::move_constructible<slots_type>
-        : table(std::move(other)), retired_(std::exchange(other.retired_, 0)),
+        : table(static_cast<table&&>(other)), retired_(std::exchange(other.retired_, 0)),
           detached_(std::exchange(other.detached_, 0))
     {
     }

@@ -18,7 +18,7 @@ bool set_protection(chunk c, bool sealed) noexcept
 } // namespace
 
 protected_source::protected_source(protected_source&& other) noexcept
-    : page_source(std::move(other)), list_(std::exchange(other.list_, {}))
+    : page_source(static_cast<page_source&&>(other)), list_(std::exchange(other.list_, {}))
 {
 }
 

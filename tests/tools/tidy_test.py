@@ -23,7 +23,7 @@ class Tidy(TreeTest):
         for tool in ("tools/tidy", "tests/unite.py"):
             self.write(tool, "")
             shutil.copy(root / tool, self.tree / tool)
-        self.write("bin/clang-tidy-16", clang_tidy).chmod(0o755)
+        self.write("bin/clang-tidy-19", clang_tidy).chmod(0o755)
         self.calls = self.write("calls", "")
         self.write("src/os/one.cpp", "int one;\n")
         self.write("src/os/two.cpp", "int two;\nint three;\n")

@@ -271,7 +271,7 @@ class Bare(X):
     def test_reports_that_other_commands_cannot_write_either(self):
         self.has("dpkg-query", "echo install ok installed")
         self.has_compiler()
-        for tool in ("cargo", "python3", "doxygen", "node", "npm", "clang-16", "clang++-16", "pkg-config"):
+        for tool in ("cargo", "python3", "doxygen", "node", "npm", "clang-19", "clang++-19", "pkg-config"):
             self.has(tool, "echo cargo 9.0.0")
         (self.tree / "build").write_text("")
         for arguments in (["docs"], ["fuzz", "new"], ["demo"], ["test", "--stage", "dev"]):
@@ -432,12 +432,12 @@ class Bare(X):
     def test_installs_for_a_stage_only_its_dependencies(self):
         self.has_apt("exit 0")
         for arguments, wanted, unwanted in (
-                ("--stage tsan", "libgtest-dev", "clang-16"), ("--stage asan", "clang-16", "chromium"),
-                ("--stage lint", "clang-tidy-16", "libgtest-dev"), ("--stage rust", "cargo-web", "clang-16"),
-                ("--stage dev", "libgtest-dev", "spin"), ("--all --stage dev", "spin", "clang-16"),
-                ("--all --stage lint", "chromium", "libgtest-dev"), ("--all --stage cross", "qemu-user", "clang-16"),
-                ("--all --stage exports", "npm", "clang-16"), ("--all --stage sql", "default-jre-headless", "npm"),
-                ("--all --stage page", "chromium", "npm"), ("arena", "clang-16", "cargo-web"), ("sql::query", "default-jre-headless", "npm")):
+                ("--stage tsan", "libgtest-dev", "clang-19"), ("--stage asan", "clang-19", "chromium"),
+                ("--stage lint", "clang-tidy-19", "libgtest-dev"), ("--stage rust", "cargo-web", "clang-19"),
+                ("--stage dev", "libgtest-dev", "spin"), ("--all --stage dev", "spin", "clang-19"),
+                ("--all --stage lint", "chromium", "libgtest-dev"), ("--all --stage cross", "qemu-user", "clang-19"),
+                ("--all --stage exports", "npm", "clang-19"), ("--all --stage sql", "default-jre-headless", "npm"),
+                ("--all --stage page", "chromium", "npm"), ("arena", "clang-19", "cargo-web"), ("sql::query", "default-jre-headless", "npm")):
             self.asked.write_text("")
             self.x("test", *arguments.split())
             self.assertIn(wanted, self.packages_asked_for(), arguments)
@@ -448,7 +448,7 @@ class Bare(X):
         said = self.x("test").stderr
         self.assertEqual(said.count("  needs: "), 1, said)
         wanted = self.packages_asked_for()
-        self.assertGreaterEqual(wanted, {"clang-16", "cargo-web", "clang-tidy-16", "ccache", "libgtest-dev"})
+        self.assertGreaterEqual(wanted, {"clang-19", "cargo-web", "clang-tidy-19", "ccache", "libgtest-dev"})
         for package in wanted:  # those of benchmarks, browsers, Spark and exports belong to --all
             self.assertNotRegex(package, "^(chromium.*|npm|openjdk.*|libboost.*|golang.*|heaptrack|spin|doxygen|qemu.*)$")
         self.asked.write_text("")
@@ -468,7 +468,7 @@ class Bare(X):
     def has_all_for_tests(self):
         self.has("dpkg-query", "echo install ok installed")
         self.has_compiler()
-        for tool in ("pkg-config", "clang-16"):
+        for tool in ("pkg-config", "clang-19"):
             self.has(tool, "exit 0")
         results = self.tree / "build/dev/results.xml"
         results.parent.mkdir(parents=True)

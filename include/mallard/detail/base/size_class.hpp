@@ -23,6 +23,7 @@ struct size_classes {
         if (bytes <= fine_max)
             return (bytes + (bytes == 0) - 1) / fine_step;
         std::size_t const doubling = std::size_t(std::bit_width(bytes - 1)) - 1; // 7 for 129..256
+        // The analyzer does not know that bytes > fine_max. NOLINTNEXTLINE(*-core.BitwiseShift)
         std::size_t const step = (bytes - 1) >> (doubling - steps_log2); // 8..15 if steps is 8
         return fine_count + ((doubling - 7) << steps_log2) + (step - steps);
     }
