@@ -236,15 +236,10 @@ class Workflows(unittest.TestCase):
     def test_every_name_of_a_matrix_is_in_the_matrix(self):
         for file, workflow in self.load("workflows/*.yml").items():
             for job in workflow["jobs"].values():
-                matrix = job["strategy"]["matrix"]
+                matrix = job.get("strategy", {}).get("matrix", {})
                 names = set(matrix) - {"include"}
                 names |= set().union(*matrix.get("include", []))
                 self.assertEqual(set(re.findall(r"matrix\.(\w+)", str(job))), names, file.name)
-
-    def test_every_stage_is_tested(self):
-        workflow = self.load("workflows/test.yml").popitem()[1]
-        stages = re.search(r"(?m)^stages='(.*)'", (root / "tools/stages").read_text())[1].split()
-        self.assertEqual(workflow["jobs"]["stage"]["strategy"]["matrix"]["stage"], stages)
 
     def test_forms_have_what_github_demands(self):
         for file, form in self.load("ISSUE_TEMPLATE/*.yml").items():
