@@ -153,11 +153,15 @@ def cargo(stage, plan, runner, packages, modules=(), skipped=()):
                         | {case for where, _, case in plan.seen if where == stage.name})
         if not chosen:
             return
-    words = ["cargo", "test", "--locked", "--no-fail-fast", *(f"--package={package}" for package in packages)]
-    words += ["--test=all"] if modules else []
-    words += ["--", "--include-ignored", *chosen, *(word for test in tests_in(skipped) for word in ("--skip", test))]
+    test = ["cargo", "test", "--locked", "--no-fail-fast"]
+    words = [*test, *(f"--package={package}" for package in packages), *(["--test=all"] if modules else ["--tests", "--examples"]),
+             "--", "--include-ignored", *chosen, *(word for test in tests_in(skipped) for word in ("--skip", test))]
     skips = root / "build/log" / f"{stage.name}-skips.txt"
     runner.run(stage, "test crates", words, Cargo(skips), MALLARD_SKIPS=str(skips), **compiling_once())
+    libraries = [package for package in packages if (root / f"crates/{package}/src/lib.rs").exists()]
+    if libraries and not modules:  # here, an ignored test is text that does not compile
+        words = [*test, "--doc", *(f"--package={package}" for package in libraries), "--", *chosen]
+        runner.run(stage, "test examples in comments", words, Cargo(skips), **compiling_once())
 
 
 def tests_in(modules):
@@ -266,7 +270,7 @@ def lint(stage, plan, runner):
         "headers": [x, "do", "headers_stand_alone", *headers] if every or headers else None,
         "clang-tidy": ["tools/tidy", "--jobs", runner.jobs, *folders] if every or folders else None,
         "rust-format": [x, "do", "rust_format"],
-        "clippy": ["cargo", "clippy", "--locked", "--all-targets", "--", "-D", "warnings"],
+        "clippy": [x, "do", "with_cargo", "clippy", "--locked", "--all-targets", "--", "-D", "warnings"],
         "clippy-bench": [x, "do", "in_crates", "clippy", "--all-targets", "--", "-D", "warnings"],
         "site": [x, "docs"]}
     for name in filter(plan.wants, plan.tests("lint")):

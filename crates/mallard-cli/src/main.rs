@@ -31,6 +31,7 @@ mod pages;
 mod panics;
 mod parse;
 mod parts;
+mod preload;
 #[cfg(feature = "recordings")]
 mod query;
 mod record;
@@ -127,7 +128,7 @@ fn main() -> ExitCode {
     // fails instead. A recorded program gets the default action, because exec removes handlers.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     let status = panics::without(|| mallard.command.run()).unwrap_or_else(fail);
-    allocators::preload::remove_links();
+    preload::remove_links();
     status
 }
 

@@ -5,13 +5,13 @@
 //! program to check which malloc is called there.
 
 mod library;
-pub mod preload;
 pub mod probe;
 mod wanted;
 
 pub use wanted::{Wanted, SYNTAX};
 
 use crate::error::Failure;
+use crate::preload::preloadable;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,7 @@ impl Allocator {
                 if !preload.is_empty() {
                     preload.push(":");
                 }
-                preload.push(preload::preloadable(path));
+                preload.push(preloadable(path));
             }
             variables.push(("LD_PRELOAD".into(), Some(preload).filter(|all| !all.is_empty())));
         }

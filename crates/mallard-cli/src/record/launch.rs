@@ -1,9 +1,9 @@
 //! Starts the program, passes signals on to the program, and waits for its end.
 
-use crate::allocators::preload::preloadable;
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED, NOT_FOUND};
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
+use crate::preload::preloadable;
 use crate::starter::{self, Program};
 use nix::libc;
 use nix::sys::signal::{kill, Signal};
