@@ -186,7 +186,7 @@ TEST(guarded, does_not_guard_more_than_blocks_max_and_says_why)
 TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
 {
     if (!may_refuse_memory())
-        GTEST_SKIP();
+        GTEST_SKIP() << refuses_sanitizers;
     EXPECT_EXIT(
         {
             // The chunks come from a buffer: under the limit below, the heap would fail too.
@@ -207,7 +207,7 @@ TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
 TEST(guarded, guards_nothing_without_address_space)
 {
     if (!may_refuse_memory())
-        GTEST_SKIP();
+        GTEST_SKIP() << refuses_sanitizers;
     EXPECT_EXIT(
         {
             guarded_multipool blocks;
@@ -226,7 +226,7 @@ TEST(guarded, survives_when_the_process_has_no_mappings_left)
 {
     auto const mappings_max =
         std::strtoull(proc_file("/proc/sys/vm/max_map_count").text, nullptr, 10);
-    if (mappings_max > 100000 || !may_refuse_memory() || has_asan())
+    if (mappings_max > 100000 || !may_refuse_memory())
         GTEST_SKIP() << "too many mappings to use up, or a sanitizer needs some itself";
     constexpr guarded_options unbounded{.blocks_max = SIZE_MAX};
     collected_faults faults;

@@ -121,7 +121,7 @@ TEST(pages, explains_a_failure_by_the_limit_on_address_space)
 TEST(pages, unmaps_a_chunk_when_its_memory_is_refused)
 {
     if (!may_refuse_memory())
-        GTEST_SKIP();
+        GTEST_SKIP() << refuses_sanitizers;
     EXPECT_EXIT(take_without_memory<pages_options{}>(), testing::ExitedWithCode(0), "");
     EXPECT_EXIT(take_without_memory<pages_options{.guard = true}>(), testing::ExitedWithCode(0),
                 "");

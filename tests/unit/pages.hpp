@@ -1,12 +1,15 @@
 // Helpers for tests of `pages`: mappings and limits of the process, and child processes.
 #pragma once
 
+#include "../support/asan.hpp"
+
 #include <mallard/pages.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -55,6 +58,16 @@ inline std::size_t mapped_pages()
     return std::strtoull(proc_file("/proc/self/statm").text, nullptr, 10);
 }
 
+/// The bytes that RLIMIT_DATA counts in this process: those of writable private memory.
+inline std::size_t data_bytes()
+{
+    proc_file const status("/proc/self/statm");
+    const char* words = status.text; // size resident shared text lib data dt, in pages
+    for (int word = 0; word < 5; ++word)
+        words = std::strchr(words, ' ') + 1;
+    return std::strtoull(words, nullptr, 10) * page_bytes;
+}
+
 /// Whether the page is mapped. Guard pages and reserved ranges count as mapped.
 inline bool is_mapped(const void* page)
 {
@@ -90,12 +103,16 @@ inline void limit(int resource, rlim_t bytes)
     ::setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &now);
 }
 
-/// Whether a test may limit memory. False under ThreadSanitizer, which needs additional memory in a
-/// child process.
+/// Whether a test may limit memory. False under ThreadSanitizer and AddressSanitizer, which map
+/// memory themselves and end the process if the system refuses it: since clang 17, AddressSanitizer
+/// maps some in each mmap of the program.
 inline bool may_refuse_memory()
 {
-    return __tsan_init == nullptr;
+    return __tsan_init == nullptr && !has_asan();
 }
+
+inline constexpr char refuses_sanitizers[] =
+    "the test refuses memory, which a sanitizer needs itself";
 
 /// Ends the child of a death test, with exit status 0 if `holds`.
 [[noreturn]] inline void report(bool holds)

@@ -16,7 +16,7 @@ using mallard::pages_options;
 TEST(pages_in_a_range, unmap_a_range_without_memory_for_its_bits_and_retry_later)
 {
     if (!may_refuse_memory())
-        GTEST_SKIP();
+        GTEST_SKIP() << refuses_sanitizers;
     EXPECT_EXIT(take_without_memory<pages_options{.reserve_bytes = gib}>(),
                 testing::ExitedWithCode(0), "");
 }
@@ -24,7 +24,7 @@ TEST(pages_in_a_range, unmap_a_range_without_memory_for_its_bits_and_retry_later
 TEST(pages_in_a_range, keep_a_place_free_when_its_memory_is_refused)
 {
     if (!may_refuse_memory())
-        GTEST_SKIP();
+        GTEST_SKIP() << refuses_sanitizers;
     EXPECT_EXIT(
         {
             pages<pages_options{.reserve_bytes = gib}> source;
