@@ -2,7 +2,7 @@
 """Runs a program again and again, and makes a different system call fail each time.
 
     refusals.py PROGRAM SCENARIO [PRELOAD]
-    POINTS=1000 refusals.py ...             beyond the 48th call of a kind
+    POINTS=1000 refusals.py ...             beyond the 48th call of a kind, in `./x test` the 12th
 
 strace makes the n-th call of a kind fail, or all calls from the n-th on, for n from 1 until the
 program makes no n-th call. malloc may return null, but the program must not die by a signal. The
@@ -23,7 +23,7 @@ from preload import preloadable  # noqa: E402
 
 skipped = 77
 loaders_first = ("mmap", "1")  # a failure of this call kills the program by a signal
-points_max = int(os.environ.get("POINTS", 48))
+points_max = int(os.environ.get("POINTS", 48 if int(os.environ.get("MALLARD_TEST_LENGTH", 100)) >= 100 else 12))
 at_once = 4  # number of values of n that are tried at the same time
 faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
           ("mremap", "ENOMEM"), ("membarrier", "EPERM"), ("prctl", "EINVAL")]

@@ -151,7 +151,7 @@ fn a_program_that_hardly_allocates_is_left_alone_with_the_bound_that_proves_it()
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_region_is_found_and_replayed_beside_mallocs() {
-    let advice = advised(&program(PARSER), &["--budget", "20s"]);
+    let advice = advised(&program(PARSER), &["--budget", "6s"]);
     let regions = advice["regions"].as_array().unwrap();
     let is_it = |region: &&Value| region["shown"] == "parse_document";
     let region = regions.iter().find(is_it).unwrap_or_else(|| panic!("{advice}"));
@@ -177,7 +177,7 @@ fn a_program_does_not_begin_with_the_memory_of_the_command() {
         FILE* peaks = fopen(\"peaks\", \"a\"); fprintf(peaks, \"%ld\\n\", own.ru_maxrss); fclose(peaks);";
     let source = PARSER.replacen("int main(void) {", mark, 1);
     let folder = program(&format!("#include <sys/resource.h>\n{source}"));
-    advised(&folder, &["--budget", "10s"]);
+    advised(&folder, &["--budget", "4s"]);
     // The command itself has some 100 MiB after it has read the recording.
     let peaks = fs::read_to_string(folder.path("peaks")).unwrap();
     let peaks: Vec<u64> = peaks.lines().map(|kib| kib.parse().unwrap()).collect();
@@ -187,7 +187,7 @@ fn a_program_does_not_begin_with_the_memory_of_the_command() {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_malloc_of_the_program_itself_gets_no_pool() {
-    let advice = advised(&program(OWN_MALLOC), &["--budget", "10s", "--no-try"]);
+    let advice = advised(&program(OWN_MALLOC), &["--budget", "4s", "--no-try"]);
     let sites = advice["sites"].as_array().unwrap();
     assert!(sites.iter().any(|site| site["function"] == "my_malloc"), "{advice}");
     let is_of_it = |row: &&Value| row["label"].as_str().unwrap().contains("my_malloc");
@@ -197,7 +197,7 @@ fn a_malloc_of_the_program_itself_gets_no_pool() {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn the_advice_has_keys_that_scripts_can_rely_on() {
-    let advice = advised(&program(PARSER), &["--budget", "10s", "-o", "named"]);
+    let advice = advised(&program(PARSER), &["--budget", "4s", "-o", "named"]);
     for key in ["name", "program", "verdict", "sentence", "next"] {
         assert!(advice[key].is_string(), "{key}: {advice}");
     }
@@ -239,7 +239,7 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn the_advice_is_kept_in_the_folder_of_the_trace() {
     let folder = program(NUMERIC);
-    let advice = advised(&folder, &["--budget", "10s", "-o", "run"]);
+    let advice = advised(&folder, &["--budget", "4s", "-o", "run"]);
     let kept = folder.path("run.mallard/advice.json");
     let read: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
     assert_eq!(read["cards"], advice["cards"]);
@@ -248,7 +248,7 @@ fn the_advice_is_kept_in_the_folder_of_the_trace() {
     fs::remove_file(&kept).unwrap();
     fs::create_dir(&kept).unwrap();
     fs::write(kept.join("file"), "").unwrap();
-    let ran = folder.mallard(&["advise", "run", "--budget", "10s"]);
+    let ran = folder.mallard(&["advise", "run", "--budget", "4s"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert!(ran.errors().contains("the advice was not kept"), "{}", ran.errors());
     assert!(!ran.out().is_empty());
@@ -258,13 +258,13 @@ fn the_advice_is_kept_in_the_folder_of_the_trace() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn what_the_program_prints_is_no_part_of_the_json() {
     let folder = program("#include <stdio.h>\nint main(void) { puts(\"{\"); return 3; }");
-    let ran = folder.mallard(&["advise", "--json", "--budget", "10s", "--", "./program"]);
+    let ran = folder.mallard(&["advise", "--json", "--budget", "4s", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!(advice["program"], "./program");
     assert!(ran.errors().lines().any(|line| line == "{"), "{}", ran.errors());
     // Without --json, stdout has the program's output and the advice.
-    let ran = folder.mallard(&["advise", "--budget", "10s", "--", "./program"]);
+    let ran = folder.mallard(&["advise", "--budget", "4s", "--", "./program"]);
     assert!(ran.out().starts_with("{\n"), "{}", ran.out());
     // The last line is a sentence, after an empty line.
     let out = ran.out();
@@ -278,7 +278,7 @@ fn what_the_program_prints_is_no_part_of_the_json() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn reviewers_get_the_cards_beside_the_code() {
     let folder = program(PARSER);
-    let command = ["advise", "--sarif", "--budget", "10s", "-o", "run", "--", "./program"];
+    let command = ["advise", "--sarif", "--budget", "4s", "-o", "run", "--", "./program"];
     let ran = folder.mallard(&command);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let log: Value = serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}"));
@@ -306,7 +306,7 @@ fn wink_outs(advice: &Value) -> usize {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn no_memory_is_dropped_at_once_without_a_second_recording() {
-    let advice = advised(&program(PARSER), &["--budget", "10s", "--no-try"]);
+    let advice = advised(&program(PARSER), &["--budget", "4s", "--no-try"]);
     assert_eq!(advice["run"]["cpu_by"], "recording", "{advice}");
     assert_eq!(advice["run"]["recordings"], 1, "{advice}");
     assert_eq!(wink_outs(&advice), 0, "{advice}");
@@ -321,7 +321,7 @@ fn no_memory_is_dropped_at_once_without_a_second_recording() {
             advice["cards"]
         );
     }
-    let advice = advised(&program(PARSER), &["--budget", "20s"]);
+    let advice = advised(&program(PARSER), &["--budget", "6s"]);
     assert!(wink_outs(&advice) == 0 || advice["run"]["recordings"] == 2, "{advice}");
 }
 
@@ -335,12 +335,12 @@ fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
         .replace("int main(void) {", "int main(void) {\n    again = fopen(\"seen\", \"r\") != 0;\n    fopen(\"seen\", \"w\");");
     assert!(keeps.contains("if (again)"), "{keeps}");
     let folder = program(&keeps);
-    let advice = advised(&folder, &["--budget", "20s", "-o", "first"]);
+    let advice = advised(&folder, &["--budget", "6s", "-o", "first"]);
     assert_eq!(wink_outs(&advice), 0, "{advice}");
     // The user may name the second recording. After this, the folder has both recordings.
     let ran = folder.mallard(&["record", "-o", "second", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
-    let command = ["advise", "first", "--again", "second", "--no-try", "--budget", "10s", "--json"];
+    let command = ["advise", "first", "--again", "second", "--no-try", "--budget", "4s", "--json"];
     let ran = folder.mallard(&command);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
@@ -362,7 +362,7 @@ fn a_second_recording_is_another_one_of_the_same_program_and_of_a_whole_run() {
         assert_eq!(ran.status(), 0, "{}", ran.errors());
     }
     let advise = |again: &str| {
-        let options = ["--no-try", "--budget", "10s", "--json"];
+        let options = ["--no-try", "--budget", "4s", "--json"];
         folder.mallard(&[&["advise", "first", "--again", again], &options[..]].concat())
     };
     advise("first").refuses(2, "--again names the same recording");
@@ -384,7 +384,7 @@ fn a_second_recording_is_another_one_of_the_same_program_and_of_a_whole_run() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_forced_strategy_names_the_blocks_that_would_dangle() {
     let replayed = Replayed::new(DOCUMENTS);
-    let wish = ["advise", "recorded", "--budget", "10s", "--region", "load_config"];
+    let wish = ["advise", "recorded", "--budget", "4s", "--region", "load_config"];
     let folder = &replayed.folder;
     let ran = folder.mallard(&[&wish[..], &["--force", "AS4", "--json"]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -404,7 +404,7 @@ fn a_forced_strategy_names_the_blocks_that_would_dangle() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn dangling_blocks_of_more_functions_than_are_named_are_counted() {
     let replayed = Replayed::new(KEEPER);
-    let wish = ["advise", "recorded", "--budget", "5s", "--region", "keep_all", "--force", "AS4"];
+    let wish = ["advise", "recorded", "--budget", "3s", "--region", "keep_all", "--force", "AS4"];
     let text = replayed.folder.mallard(&wish).out();
     assert!(text.contains("12 blocks would be used"), "{text}");
     assert!(text.contains("  and 2 more blocks of other functions"), "{text}");
@@ -418,7 +418,7 @@ fn a_forced_strategy_ends_with_the_marked_calls_of_a_function() {
     folder.compile("program", MARKED, &["-O1", include]);
     let ran = folder.mallard(&["record", "-q", "-o", "recorded", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
-    let wish = ["advise", "recorded", "--budget", "5s", "--force", "AS4", "--json"];
+    let wish = ["advise", "recorded", "--budget", "3s", "--force", "AS4", "--json"];
     let ran = folder.mallard(&[&wish[..], &["--region", "next_line"]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
@@ -434,7 +434,7 @@ fn a_forced_strategy_ends_with_the_marked_calls_of_a_function() {
 fn a_forced_strategy_is_no_advice_and_keeps_the_advice_that_there_is() {
     let replayed = Replayed::new(DOCUMENTS);
     let folder = &replayed.folder;
-    let wish = ["advise", "recorded", "--budget", "5s", "--region", "load_config", "--force"];
+    let wish = ["advise", "recorded", "--budget", "3s", "--region", "load_config", "--force"];
     let json = |options: &[&str]| -> Value {
         let ran = folder.mallard(options);
         assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -447,7 +447,7 @@ fn a_forced_strategy_is_no_advice_and_keeps_the_advice_that_there_is() {
     assert!(of_as3["next"].as_str().unwrap().starts_with("mallard report"), "{of_as3}");
     json(&[&wish[..], &["AS4", "--json"]].concat());
     assert_eq!(kept()["forced"]["name"], "AS4 in load_config");
-    json(&["advise", "recorded", "--budget", "5s", "--no-try", "--json"]);
+    json(&["advise", "recorded", "--budget", "3s", "--no-try", "--json"]);
     let real = kept();
     assert_eq!(real["forced"], Value::Null, "{real}");
     let log = json(&[&wish[..], &["AS4", "--sarif"]].concat());

@@ -46,7 +46,7 @@ fn texts(list: &Value) -> String {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_sampled_recording_is_not_replayed() {
     let sampled = Replayed::recorded(BLOCKS, &["--sample", "4096"]);
-    let advice = advice(&sampled.folder, &["recorded", "--budget", "5s", "--no-try"]);
+    let advice = advice(&sampled.folder, &["recorded", "--budget", "3s", "--no-try"]);
     assert!(texts(&advice["validity"]).contains("samples"), "{advice}");
     assert!(texts(&advice["undecided"]).contains("nothing was replayed"), "{advice}");
     assert_eq!(advice["verdict"], "undecided", "{advice}");
@@ -59,7 +59,7 @@ fn a_sampled_recording_is_not_replayed() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_part_of_a_run_is_named_as_such() {
     let windowed = Replayed::recorded(BLOCKS, &["--window", "0s..10s"]);
-    let advice = advice(&windowed.folder, &["recorded", "--budget", "5s", "--no-try"]);
+    let advice = advice(&windowed.folder, &["recorded", "--budget", "3s", "--no-try"]);
     assert!(texts(&advice["validity"]).contains("only the time"), "{advice}");
 }
 
@@ -72,7 +72,7 @@ fn a_cut_stream_is_no_reason_to_leave_the_allocator() {
     std::fs::write(kept.folder.path("cut.stream"), &stream[..stream.len() - 16]).unwrap();
     let imported = kept.folder.mallard(&["import", "cut.stream"]);
     assert_eq!(imported.status(), 0, "{}", imported.errors());
-    let advice = advice(&kept.folder, &["cut", "--budget", "5s"]);
+    let advice = advice(&kept.folder, &["cut", "--budget", "3s"]);
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     assert!(advice["sentence"].as_str().unwrap().contains("not complete (cut)"), "{advice}");
 }
@@ -81,7 +81,7 @@ fn a_cut_stream_is_no_reason_to_leave_the_allocator() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_window_without_events_is_no_reason_to_leave_the_allocator() {
     let windowed = Replayed::recorded(BLOCKS, &["--window", "100s.."]);
-    let advice = advice(&windowed.folder, &["recorded", "--budget", "5s", "--no-try"]);
+    let advice = advice(&windowed.folder, &["recorded", "--budget", "3s", "--no-try"]);
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     assert_eq!(advice["next"], "mallard record -- ./program", "{advice}");
 }
@@ -91,7 +91,7 @@ fn a_window_without_events_is_no_reason_to_leave_the_allocator() {
 fn programs_that_were_not_recorded_are_named_with_the_command_that_records_them() {
     let folder = Folder::new();
     folder.compile("program", &BLOCKS.replace("2000", "20000"), &["-O1"]);
-    let options = ["--budget", "5s", "--no-try", "--", "env", "./program"];
+    let options = ["--budget", "3s", "--no-try", "--", "env", "./program"];
     let advice = advice(&folder, &options);
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     assert!(texts(&advice["validity"]).contains("were not recorded"), "{advice}");
@@ -103,7 +103,7 @@ fn programs_that_were_not_recorded_are_named_with_the_command_that_records_them(
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_program_that_allocates_nothing_is_left_alone() {
-    let advice = of_program("int main(void) { return 0; }", &["--budget", "5s"]);
+    let advice = of_program("int main(void) { return 0; }", &["--budget", "3s"]);
     assert_eq!(advice["verdict"], "leave", "{advice}");
     assert_eq!(advice["regions"].as_array().unwrap().len(), 0, "{advice}");
     assert!(texts(&advice["notes"]).contains("mostly the start of a process"), "{advice}");
@@ -113,7 +113,7 @@ fn a_program_that_allocates_nothing_is_left_alone() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_program_that_crashes_gets_advice_on_what_it_did_and_is_not_run_again() {
     let crash = BLOCKS.replace("return 0;", "abort();");
-    let advice = of_program(&crash, &["--budget", "8s"]);
+    let advice = of_program(&crash, &["--budget", "4s"]);
     assert_eq!(advice["run"]["failure"], "was ended by signal 6 (SIGABRT)", "{advice}");
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");
@@ -130,7 +130,7 @@ fn the_first_and_the_last_line_say_that_the_recorded_run_failed() {
         let source =
             format!("#include <signal.h>\n#include <unistd.h>\nint main(void) {{ {end} }}");
         folder.compile("program", &source, &[]);
-        let ran = folder.mallard(&["advise", "-q", "--budget", "5s", "--", "./program"]);
+        let ran = folder.mallard(&["advise", "-q", "--budget", "3s", "--", "./program"]);
         assert_eq!(ran.status(), 0, "{}", ran.errors());
         let text = ran.out();
         let first = format!("program {failure}: ");
@@ -158,7 +158,7 @@ fn a_program_whose_output_differs_from_run_to_run_is_named() {
             return 0;
         }
     "#;
-    let advice = of_program(random, &["--budget", "15s"]);
+    let advice = of_program(random, &["--budget", "5s"]);
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");
     // Whether another malloc may help depends on the machine. If so, the program ran more than once,
@@ -217,7 +217,7 @@ fn a_busy_machine_gives_an_answer_that_says_how_sure_it_is() {
         .collect();
     let folder = Folder::new();
     folder.compile("program", BLOCKS, &["-O1"]);
-    let ran = folder.mallard(&["advise", "--budget", "10s", "-o", "run", "--", "./program"]);
+    let ran = folder.mallard(&["advise", "--budget", "5s", "-o", "run", "--", "./program"]);
     stop.store(true, Ordering::Relaxed);
     for thread in busy {
         thread.join().unwrap();
@@ -278,7 +278,7 @@ fn a_server_is_tried_with_its_load_from_a_recording() {
     "#;
     let served = Replayed::new(server);
     let folder = &served.folder;
-    let load = ["--load", "test -e ready", "--budget", "8s"];
+    let load = ["--load", "test -e ready", "--budget", "4s"];
     let advice = advice(folder, &[&["recorded"], &load[..]].concat());
     let known = ["leave", "undecided", "change"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
@@ -290,7 +290,7 @@ fn a_server_is_tried_with_its_load_from_a_recording() {
 fn a_program_that_is_gone_is_not_run_again() {
     let replayed = Replayed::new(BLOCKS);
     std::fs::remove_file(replayed.folder.path("program")).unwrap();
-    let ran = replayed.folder.mallard(&["advise", "recorded", "--budget", "5s"]);
+    let ran = replayed.folder.mallard(&["advise", "recorded", "--budget", "3s"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert!(ran.out().contains("the program was not run again: there is no "), "{}", ran.out());
 }
@@ -321,7 +321,7 @@ fn events_that_are_missing_are_named() {
 fn functions_without_symbols_are_named_by_module_and_offset() {
     let folder = Folder::new();
     folder.compile("program", BLOCKS, &["-O1", "-s"]);
-    let ran = folder.mallard(&["advise", "--json", "--budget", "8s", "--", "./program"]);
+    let ran = folder.mallard(&["advise", "--json", "--budget", "4s", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     let regions = advice["regions"].as_array().unwrap();
@@ -343,7 +343,7 @@ fn stdin_and_setup_are_used_for_each_run() {
             printf("%d\n", n); return 0; }
     "#;
     folder.compile("program", source, &[]);
-    let options = ["--setup", "touch flag", "--stdin", "in", "--budget", "5s"];
+    let options = ["--setup", "touch flag", "--stdin", "in", "--budget", "3s"];
     let ran = folder.mallard(&[&["advise"], &options[..], &["--", "./program"]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert!(ran.out().starts_with("7\n"), "{}", ran.out());
@@ -376,11 +376,11 @@ fn each_run_has_the_redirected_stdin_and_the_variables_of_the_recording() {
         assert_eq!(Ran(command.output().unwrap()).status(), 0);
     };
     let runs = || std::fs::read_to_string(folder.path("runs")).unwrap();
-    run(&["advise", "--budget", "20s", "--", "./program"]);
+    run(&["advise", "--budget", "6s", "--", "./program"]);
     let advised = runs().lines().count();
     assert!(advised > 1 && runs() == "65 malloc\n".repeat(advised), "{}", runs());
     run(&["record", "-o", "recorded", "--", "./program"]);
-    let ran = folder.mallard(&["advise", "--budget", "20s", "recorded"]);
+    let ran = folder.mallard(&["advise", "--budget", "6s", "recorded"]);
     let all = runs().lines().count();
     assert!(all > advised + 1 && runs() == "65 malloc\n".repeat(all), "{}\n{}", runs(), ran.out());
 }
@@ -409,7 +409,7 @@ fn an_installed_command_finds_what_it_needs_beside_itself() {
         for variable in ["MALLARD_RECORDER", "MALLARD_REPLAY", "MALLARD_MALLOC"] {
             command.env_remove(variable);
         }
-        let words = ["advise", "--budget", "5s", "--no-try", "--json", "--", "./program"];
+        let words = ["advise", "--budget", "3s", "--no-try", "--json", "--", "./program"];
         Ran(command.args(words).output().unwrap())
     };
     assert!(advise().errors().contains("libmallard-record.so"), "{}", advise().errors());
@@ -442,7 +442,7 @@ fn a_program_with_a_malloc_library_of_its_own_has_no_share_that_was_not_measured
     if !built.status.success() {
         return skip(&format!("no {LIBRARY}"));
     }
-    let advice = advice(&folder, &["--no-try", "--budget", "5s", "--", "./program"]);
+    let advice = advice(&folder, &["--no-try", "--budget", "3s", "--", "./program"]);
     assert!(texts(&advice["notes"]).contains(&format!("linked with {LIBRARY}")), "{advice}");
     let bound = &advice["bound"];
     // Its operator new and delete are timed. The program may be too short for a share, but not a share of 0.
@@ -471,7 +471,7 @@ fn a_program_that_the_recorder_breaks_gets_no_advice() {
             return is_recorded ? 3 : 0;
         }
     "#;
-    let advice = of_program(source, &["--budget", "20s"]);
+    let advice = of_program(source, &["--budget", "6s"]);
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     let sentence = advice["sentence"].as_str().unwrap();
     assert!(sentence.contains("without the recorder, program succeeded"), "{advice}");
@@ -499,7 +499,7 @@ fn a_process_that_does_the_smaller_part_of_the_work_does_not_stand_for_all() {
     let folder = Folder::new();
     folder.compile("program", &BLOCKS.replace("2000", "20"), &["-O1"]);
     let script = "./program; ./program; ./program; ./program; true";
-    let options = ["--budget", "5s", "--no-try", "--follow", "fork,exec", "--", "sh", "-c", script];
+    let options = ["--budget", "3s", "--no-try", "--follow", "fork,exec", "--", "sh", "-c", script];
     let advice = advice(&folder, &options);
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     assert!(texts(&advice["undecided"]).contains("was looked at, which did "), "{advice}");

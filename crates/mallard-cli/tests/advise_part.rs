@@ -37,7 +37,7 @@ fn advice(folder: &Folder, options: &[&str]) -> Value {
 fn what_a_part_of_a_run_saves_is_a_share_of_the_cpu_time_of_this_part() {
     // The calls for each second of CPU time are about the same in the part and in the whole run.
     let calls = |options: &[&str]| {
-        let play = ["--json", "--budget", "10s", "--strategy", "AS7"];
+        let play = ["--json", "--budget", "5s", "--strategy", "AS7"];
         let ran = Replayed::recorded(STEADY, options).replay(&play);
         let of: Value =
             serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}: {}", ran.errors()));
@@ -53,7 +53,7 @@ fn what_a_part_of_a_run_saves_is_a_share_of_the_cpu_time_of_this_part() {
 fn a_part_with_an_unknown_share_of_the_cpu_time_is_not_replayed() {
     // The recording stops soon after the start.
     let part = Replayed::recorded(STEADY, &["--max-size", "1KiB"]);
-    let advice = advice(&part.folder, &["recorded", "--budget", "5s", "--no-try"]);
+    let advice = advice(&part.folder, &["recorded", "--budget", "3s", "--no-try"]);
     let undecided = advice["undecided"].to_string();
     assert!(undecided.contains("nothing was replayed: how much of the CPU time"), "{advice}");
     assert_eq!(advice["verdict"], "undecided");
@@ -94,6 +94,6 @@ fn what_the_recording_and_a_run_find_of_a_program_is_said_once() {
                   'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'])";
     let folder = Folder::new();
     let python = ["--", "/usr/bin/python3", "-c", script];
-    let advice = advice(&folder, &[&["--budget", "20s"], &python[..]].concat());
+    let advice = advice(&folder, &[&["--budget", "6s"], &python[..]].concat());
     assert_eq!(advice["notes"].to_string().matches("arenas of its own").count(), 1, "{advice}");
 }

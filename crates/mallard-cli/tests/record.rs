@@ -201,10 +201,10 @@ int main(void) {
 fn a_program_that_is_killed_at_any_moment_leaves_a_whole_trace() {
     let folder = Folder::new();
     let program = folder.compile("busy", BUSY, &[]);
-    for moment in 0..20u64 {
+    for moment in 0..10u64 {
         let script = format!(
             "{program} & sleep 0.0{}; kill -9 $!; wait $! 2>/dev/null; exit 0",
-            moment * 4 + 10
+            moment * 8 + 10
         );
         let ran = folder.mallard(&[
             "record",

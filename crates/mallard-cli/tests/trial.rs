@@ -62,7 +62,7 @@ fn candidate<'a>(result: &'a Value, name: &str) -> &'a Value {
 fn a_malloc_that_takes_more_time_and_memory_has_two_losses() {
     // The malloc frees nothing. A peak below that of mallard itself, 4 MiB in a debug build, is not seen.
     let trial = Trial::new(&BLOCKS.replace("20000", "80000"));
-    let options = ["--budget", "20s", "-a", "mine=./libmine.so,WRONG=slow"];
+    let options = ["--budget", "8s", "-a", "mine=./libmine.so,WRONG=slow"];
     let result = trial.measured(&options, &["./program"]);
     let mine = candidate(&result, "mine,WRONG=slow");
     assert_eq!(mine["cpu"]["verdict"], "loss", "{result}");
@@ -160,7 +160,7 @@ fn a_malloc_in_ld_preload_is_the_base() {
 fn the_best_of_several_is_measured_again_by_fresh_runs() {
     let trial = Trial::new(BLOCKS);
     let measure = |candidates: &[&str], format: &[&str]| {
-        let options = [&["try", "--budget", "20s"], candidates, format].concat();
+        let options = [&["try", "--budget", "8s"], candidates, format].concat();
         let mut command = trial.folder.command(MALLARD);
         command.args([&options[..], &["--", "./program"]].concat()).env("WRONG", "slow");
         // As `./x try` calls it: by its path, because no mallard is in PATH.
@@ -199,7 +199,7 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
 fn mallocs_that_cannot_win_are_dropped_early_and_keep_what_they_showed() {
     let trial = Trial::new(BLOCKS);
     let losers = ["mine=./libmine.so,WRONG=slow,N=1", "mine=./libmine.so,WRONG=slow,N=2"];
-    let mut options = vec!["--budget", "8s", "-a", "glibc:arenas=1", "-a", "glibc:trim=1GiB"];
+    let mut options = vec!["--budget", "5s", "-a", "glibc:arenas=1", "-a", "glibc:trim=1GiB"];
     losers.iter().for_each(|loser| options.extend(["-a", loser]));
     let result = trial.measured(&options, &["./program"]);
     for name in ["mine,WRONG=slow,N=1", "mine,WRONG=slow,N=2"] {
@@ -385,21 +385,21 @@ fn a_server_is_measured_while_a_load_uses_it() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     fs::write(folder.path("server.py"), SERVER).unwrap();
     let load = format!(
-        "python3 -c 'import socket; c = socket.create_connection((\"127.0.0.1\", {port})); print(c.recv(99))'"
+        "/usr/bin/python3 -IS -c 'import socket; c = socket.create_connection((\"127.0.0.1\", {port})); print(c.recv(99))'"
     );
     let port = port.to_string();
-    let server = ["python3", "server.py", &port];
+    let server = ["/usr/bin/python3", "-IS", "server.py", &port];
     let measured = |options: &[&str]| {
         let options = [&["try", "--json", "-a", "glibc", "--load", &load], options].concat();
         let ran = folder.mallard(&[&options[..], &["--"], &server].concat());
         assert_eq!(ran.status(), 0, "{}", ran.errors());
         serde_json::from_str::<Value>(&ran.out()).unwrap()
     };
-    let once = measured(&["--budget", "12s"]);
+    let once = measured(&["--budget", "5s"]);
     assert!(once["base"]["cpu_ns"].as_f64().unwrap() > 0.0, "{once}");
     assert!(once["candidates"][0]["broken"].is_null(), "{once}");
     // The server starts once for all loads, so each load's figure has a part of the start only.
-    let repeated = measured(&["--budget", "20s", "--for", "500ms"]);
+    let repeated = measured(&["--budget", "8s", "--for", "500ms"]);
     assert!(
         repeated["base"]["cpu_ns"].as_f64() < once["base"]["cpu_ns"].as_f64(),
         "{repeated} {once}"
