@@ -51,6 +51,20 @@ class Table(TreeTest):
             self.assertEqual(bool(table.of_stage(rows, "dev", False, frozenset(changed))), runs, changed)
         self.assertEqual(table.of_stage(rows, "dev", True), ["tools"])
 
+    def test_cmake_builds_the_tests_that_the_table_names(self):
+        script = self.write("tests.cmake", f"""cmake_minimum_required(VERSION 3.22)
+            set(PROJECT_SOURCE_DIR "{root}")
+            include("{root}/cmake/tiers.cmake")
+            foreach(tests IN LISTS tests_here)
+                message(STATUS ${{tests}})
+            endforeach()""")
+        for stage in "asan", "dev", "tsan", "clang":
+            for tier in "plain", "all":
+                words = ["cmake", f"-DMALLARD_STAGE={stage}", f"-DMALLARD_TIER={tier}", "-P", script]
+                said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+                wanted = table.of_stage(table.read(), stage, tier == "all")
+                self.assertEqual(re.findall(r"^-- (.*)$", said, re.M), wanted, words)
+
 
 class OfGoogleTest(unittest.TestCase):
     def test_each_case_has_a_verdict_and_the_prefix_of_its_program(self):

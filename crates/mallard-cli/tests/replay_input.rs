@@ -79,7 +79,7 @@ const PAUSE: &str = r#"
 static void* volatile kept[2000];
 int main(void) {
     for (int i = 0; i < 1000; ++i) kept[i] = malloc(100);
-    usleep(400000);
+    usleep(1000000);
     for (int i = 1000; i < 2000; ++i) kept[i] = malloc(100);
     for (int i = 0; i < 2000; ++i) free(kept[i]);
     return 0;
@@ -89,11 +89,11 @@ int main(void) {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_recording_of_a_part_of_a_run_says_what_is_missing() {
-    let replayed = Replayed::recorded(PAUSE, &["--window", "200ms.."]);
+    let replayed = Replayed::recorded(PAUSE, &["--window", "500ms.."]);
     let result = replayed.json(&["-a", "glibc:arenas=1"]);
     assert_eq!(result["calls"], 2000, "{result}");
     let notes = result["notes"].to_string();
-    assert!(notes.contains("the recording has only the time 0.2s.."), "{notes}");
+    assert!(notes.contains("the recording has only the time 0.5s.."), "{notes}");
     assert!(notes.contains("1000 frees and reallocs of blocks whose allocation is not"), "{notes}");
     assert_eq!(result["live_peak_bytes"], 100_000, "{result}");
 }

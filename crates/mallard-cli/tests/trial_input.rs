@@ -32,16 +32,19 @@ fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
         let options = [&["try", "--budget", "10s", "-a", "glibc"], options, &["--"]].concat();
         folder.mallard(&[&options[..], program].concat())
     };
+    // The number tells these daemons from those of another run of this test.
+    let seconds = format!("1234.{}", std::process::id());
+    let in_group = format!("sleep {seconds} & exit 0");
     // The first daemon has a session of its own. The second one is in the process group of the program.
-    let daemons: [&[&str]; 2] =
-        [&["setsid", "-f", "sleep", "1234.5"], &["sh", "-c", "sleep 1234.5 & exit 0"]];
+    let daemons: [&[&str]; 2] = [&["setsid", "-f", "sleep", &seconds], &["sh", "-c", &in_group]];
     for daemon in daemons {
         let refused = run(&[], daemon);
         refused.refuses(125, "the program ends while a process that it started runs on: s");
         assert!(refused.errors().contains("--load"), "{}", refused.errors());
         assert_eq!(run(&["--ignore-output"], daemon).status(), 0);
     }
-    let is_daemon = |line: &[u8]| line.ends_with(b"sleep\x001234.5\0");
+    let ends = format!("sleep\0{seconds}\0");
+    let is_daemon = |line: &[u8]| line.ends_with(ends.as_bytes());
     for process in fs::read_dir("/proc").unwrap().flatten() {
         let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
         assert!(!is_daemon(&line), "{} runs on", process.path().display());
