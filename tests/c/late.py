@@ -23,6 +23,7 @@ class Options(ctypes.Structure):
 def main(path):
     symbols = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
     if re.search("__(asan|tsan|ubsan)_", symbols):
+        print("skipped: a program cannot load the runtime of a sanitizer late")
         return skipped
     opened, faults = threading.Barrier(5), []
 

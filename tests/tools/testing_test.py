@@ -209,6 +209,13 @@ test result: ok.""", 101)
 
 
 class OfBuilds(unittest.TestCase):
+    def test_a_long_failure_is_shown_from_its_report_on(self):
+        text = "\n".join(["before"] * 40 + ["==1==ERROR: AddressSanitizer: SEGV"] + ["    #0 0x1"] * 40)
+        found = cases_of(Whole("misuse"), text, 1)["misuse"][1].splitlines()
+        self.assertEqual((found[0], len(found)), ("==1==ERROR: AddressSanitizer: SEGV", 25))
+        found = cases_of(Whole("other"), "\n".join(map(str, range(40))), 1)["other"][1].splitlines()
+        self.assertEqual((found[0], found[-1]), ("15", "39"))
+
     def test_a_failed_build_is_one_failure_with_the_errors(self):
         found = cases_of(Build("build dev"), "[1/2] Building a.o\nFAILED: b.o\nb.cpp:3: error: no type\nnote: here", 1)
         self.assertEqual(found, {"build dev": ("failed", "FAILED: b.o\nb.cpp:3: error: no type")})

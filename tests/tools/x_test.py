@@ -118,7 +118,7 @@ class Bare(X):
         for readable in (folder.name, self.asked):
             os.chmod(readable, 0o777)
         for copied in self.tree, *self.tree.rglob("*"), self.path:  # another user runs x, whatever the umask is
-            copied.chmod(copied.stat().st_mode | (0o055 if copied.is_dir() else copied.stat().st_mode >> 3 & 0o055 | 0o044))
+            copied.chmod(copied.stat().st_mode | (0o055 if copied.stat().st_mode & 0o100 else 0o044))
         self.has("dpkg-query", "echo unknown")
         self.has("id", "echo 0")
         self.policy = Path(folder.name) / "policy-rc.d"

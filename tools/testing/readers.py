@@ -18,8 +18,20 @@ class Case:
     program: str = ""   # the test of ctest that has the case
 
 
-def last_lines(text, count=shown):
-    return "\n".join(text.strip("\n").splitlines()[-count:])
+# The first line of what a sanitizer, GoogleTest, Rust or Python prints of a failure.
+report = re.compile(r"==\d+==ERROR: |WARNING: ThreadSanitizer|: runtime error: |: Failure$|\bpanicked at |^Traceback ")
+
+
+def excerpt(text):
+    """Returns the lines of a failed test that tell most: those from the first report on, or else the last ones."""
+    lines = text.strip("\n").splitlines()
+    first = next((at for at, line in enumerate(lines) if report.search(line)), len(lines))
+    at = max(0, min(first, len(lines) - shown))
+    return "\n".join(lines[at:at + shown])
+
+
+def last_line(text):
+    return "".join(text.strip("\n").splitlines()[-1:])
 
 
 class Build:
@@ -39,7 +51,7 @@ class Build:
         if status == 0:
             return []
         wanted = [line for line in self.lines if re.search(r"\berror\b|FAILED:|undefined reference", line)]
-        return [Case(self.name, "failed", "\n".join(wanted[:shown]) or last_lines("\n".join(self.lines)))]
+        return [Case(self.name, "failed", "\n".join(wanted[:shown]) or excerpt("\n".join(self.lines)))]
 
 
 class Whole:
@@ -56,8 +68,8 @@ class Whole:
     def end(self, status):
         text = "\n".join(self.lines)
         if status == 77:
-            return [Case(self.name, "skipped", last_lines(text, 1) or "no reason", self.name)]
-        return [Case(self.name, "failed" if status else "passed", last_lines(text) if status else "", self.name)]
+            return [Case(self.name, "skipped", last_line(text) or "no reason", self.name)]
+        return [Case(self.name, "failed" if status else "passed", excerpt(text) if status else "", self.name)]
 
 
 result = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED) *\] ([^\s,]+)(?:,.*)?(?: \(\d+ ms\))?$")
@@ -97,7 +109,7 @@ class GoogleTest:
             detail = next((line.strip() for line in reason if line.strip()), "no reason")
         elif verdict == "failed":
             self.failed = True
-            detail = last_lines("\n".join(self.output))
+            detail = excerpt("\n".join(self.output))
         return Case(self.prefix + name, verdict, detail, self.program)
 
     def end(self, status):
@@ -105,7 +117,7 @@ class GoogleTest:
             self.output.append(f"the process ended in this case, with status {status}; the cases after it did not run")
             return [self.case(self.running, "failed")]
         if status and not self.failed:
-            return [Case(self.program, "failed", last_lines("\n".join(self.output)), self.program)]
+            return [Case(self.program, "failed", excerpt("\n".join(self.output)), self.program)]
         return []
 
 
@@ -144,10 +156,10 @@ class Ctest:
         if status == "run":
             return [Case(name, "passed", "", name)]
         if test.find("skipped") is not None and "77" in test.find("skipped").get("message", ""):
-            return [Case(name, "skipped", last_lines(output, 1) or "no reason", name)]
+            return [Case(name, "skipped", last_line(output) or "no reason", name)]
         reason = test.find("failure") if test.find("failure") is not None else test.find("skipped")
         message = reason.get("message", "") if reason is not None else ""
-        return [Case(name, "failed", f"{last_lines(output)}\n{message}".strip(), name)]
+        return [Case(name, "failed", f"{excerpt(output)}\n{message}".strip(), name)]
 
 
 class Cargo:
@@ -201,10 +213,10 @@ class Cargo:
         return [Case(name, "passed", "", self.program)]
 
     def end_of_program(self):
-        cases = [Case(name, "failed", last_lines("\n".join(self.sections.get((program, name), []))), program)
+        cases = [Case(name, "failed", excerpt("\n".join(self.sections.get((program, name), []))), program)
                  for program, name in self.failed if program == self.program]
         if self.open and self.program:
-            said = last_lines("\n".join([*self.tail, *self.errors]))
+            said = excerpt("\n".join([*self.tail, *self.errors]))
             cases.append(Case(self.program, "failed", f"{said}\nthe test program ended before its last test".strip(), self.program))
         self.open = False
         return cases
@@ -212,7 +224,7 @@ class Cargo:
     def end(self, status):
         cases = self.end_of_program()
         if status and not self.failed and not cases:
-            cases.append(Case("cargo test", "failed", last_lines("\n".join(self.errors)) or f"status {status}"))
+            cases.append(Case("cargo test", "failed", excerpt("\n".join(self.errors)) or f"status {status}"))
         return cases
 
     def skipped(self):

@@ -2,9 +2,8 @@
 //! suite.
 
 use crate::fixture::{a_part, elsewhere, row, Tree};
+use crate::support::in_browser;
 use serde_json::{json, Value};
-use std::path::Path;
-use std::process::Command;
 
 /// Rows of two programs under two mallocs. In one of the four pairs the replay has no figure.
 fn calibration() -> Vec<Value> {
@@ -35,11 +34,6 @@ fn the_page_works_in_a_browser() {
     let rows = a_part();
     let tree = Tree::with(&[rows.clone(), elsewhere(&rows), calibration()].concat());
     tree.run(&["report"]).ok();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page.py");
-    let output = Command::new(script).arg(tree.path("build/performance.html")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{errors}");
+    let Some(said) = in_browser("page.py", &[&tree.path("build/performance.html")]) else { return };
     assert!(said.matches("ok    ").count() >= 20, "{said}");
 }

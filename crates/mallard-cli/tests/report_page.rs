@@ -3,9 +3,8 @@
 //!
 //! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
 
-use crate::support::{Folder, MALLARD};
+use crate::support::{in_browser, Folder, MALLARD};
 use std::path::Path;
-use std::process::Command;
 
 /// A program that allocates blocks of many sizes in two threads. Most are freed in the other thread.
 const TWO_THREADS: &str = r#"
@@ -42,15 +41,8 @@ fn the_report_works_in_a_browser() {
     assert_eq!(reported.status(), 0, "{}", reported.errors());
 
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let output = Command::new(here.join("tests/report_page/run.py"))
-        .args([Path::new(MALLARD), &here.join("../../build/report-pages")])
-        .arg(folder.path("threads.html"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{errors}");
+    let pages = here.join("../../build/report-pages");
+    let words = [Path::new(MALLARD), &pages, &folder.path("threads.html")];
+    let Some(said) = in_browser("report_page/run.py", &words) else { return };
     assert!(said.matches("ok    ").count() >= 45, "{said}");
 }

@@ -22,6 +22,24 @@ pub const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
 /// A folder for the files of one test.
 pub struct Folder(pub tempfile::TempDir);
 
+/// Runs a script of tests/ that keeps promises in Chromium, and returns what it printed. Without a browser,
+/// skips the test and returns `None`.
+pub fn in_browser(script: &str, words: &[&Path]) -> Option<String> {
+    let has_selenium = Command::new("/usr/bin/python3").args(["-c", "import selenium"]).output();
+    if !has_selenium.is_ok_and(|ran| ran.status.success())
+        || !Path::new("/usr/bin/chromedriver").exists()
+    {
+        skip("no Chromium, or no chromedriver and Selenium, which drive it");
+        return None;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
+    let mut command = Command::new(script);
+    let ran = Ran(command.args(words).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap());
+    println!("{}", ran.out());
+    assert_eq!(ran.status(), 0, "{}{}", ran.out(), ran.errors());
+    Some(ran.out())
+}
+
 /// A program that prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of
 /// the tests.
 pub const USABLE: &str = r#"
