@@ -22,7 +22,6 @@ import earlier  # noqa: E402
 import names  # noqa: E402
 import process  # noqa: E402
 import results  # noqa: E402
-import runner  # noqa: E402
 import table  # noqa: E402
 from readers import Case  # noqa: E402
 
