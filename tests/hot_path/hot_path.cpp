@@ -157,7 +157,7 @@ std::uint32_t slot_map_insert(slot_map& map, std::uint64_t value)
     return map.insert(value).value();
 }
 
-// hot: 20 instructions, 2 tests
+// hot: 21 instructions, 2 tests
 bool slot_map_erase(slot_map& map, mallard::key32 key)
 {
     return map.erase(key);

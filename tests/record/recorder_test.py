@@ -141,9 +141,9 @@ class Recorder(unittest.TestCase):
             if e.op in ring.allocations and 80000 <= e.size < 90000:
                 f = next(f for f in recording.events[recording.events.index(e):]
                          if f.op == "free" and f.addr == e.addr)
-                events.append((e.size, e.align, e.flags, f.size, f.align, f.flags))
+                # libstdc++ up to version 13 rounds the size of an aligned block up to its alignment.
+                events.append((-(-e.size >> e.align) << e.align, e.align, e.flags, f.size, f.align, f.flags))
         a, n, s, l = ring.array, ring.nothrow, ring.sized, ring.aligned
-        # libstdc++ rounds the size of an aligned block up to its alignment.
         expected = [
             (80000, 0, new, 0, 0, new), (80001, 0, new | a, 0, 0, new | a),
             (80002, 0, new | n, 0, 0, new | n), (80003, 0, new | a | n, 0, 0, new | a | n),

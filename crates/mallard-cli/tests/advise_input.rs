@@ -197,7 +197,7 @@ fn the_proposed_command_can_be_pasted_and_keeps_the_options_of_the_user() {
     let next = first["next"].as_str().unwrap();
     let options = "'my run.mallard' --stdin 'my input' --min-gain 0% --budget ";
     assert!(next.contains(options), "{next}");
-    let pasted = next.replacen("mallard", MALLARD, 1);
+    let pasted = next.replacen("mallard", &format!("'{MALLARD}'"), 1);
     let ran = Ran(folder.command("sh").args(["-c", &format!("{pasted} --json")]).output().unwrap());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let second: Value = serde_json::from_str(&ran.out()).unwrap();
@@ -388,7 +388,7 @@ fn each_run_has_the_redirected_stdin_and_the_variables_of_the_recording() {
 #[test]
 fn a_pipe_with_input_is_refused() {
     let folder = Folder::new();
-    let command = format!("echo 7 | {MALLARD} advise -- true");
+    let command = format!("echo 7 | '{MALLARD}' advise -- true");
     let refused = Ran(folder.command("sh").args(["-c", &command]).output().unwrap());
     refused.refuses(2, "stdin is a pipe, which only one run of the program can read");
     assert!(refused.errors().contains("--stdin FILE"), "{}", refused.errors());
@@ -483,7 +483,7 @@ fn a_program_that_the_recorder_breaks_gets_no_advice() {
 fn a_warning_of_the_recording_is_a_note_of_the_advice() {
     let folder = Folder::new();
     folder.compile("program", BLOCKS, &["-O1"]);
-    let advise = format!("ulimit -v 8000000; {MALLARD} advise --no-try --budget 3s -- ./program");
+    let advise = format!("ulimit -v 8000000; '{MALLARD}' advise --no-try --budget 3s -- ./program");
     let ran = Ran(folder.command("sh").args(["-c", &advise]).output().unwrap());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert!(

@@ -119,7 +119,7 @@ fn a_full_disk_leaves_the_fleet_as_it_was() {
     let script = format!(
         "mount -t tmpfs -o size=160k tmpfs small || exit 77\n\
          for i in 1 2 3 4 5 6 7 8 9; do\n\
-           {MALLARD} export orders --fleet small --service shop --events --run run-$i || {{ echo failed $?; break; }}\n\
+           '{MALLARD}' export orders --fleet small --service shop --events --run run-$i || {{ echo failed $?; break; }}\n\
            find small -name '*.parquet' | sort > before\n\
          done\n\
          find small -name '*.parquet' | sort > after\n\

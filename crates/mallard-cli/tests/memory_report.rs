@@ -353,7 +353,7 @@ fn a_full_disk_keeps_the_old_file() {
     let files = || fs::read_dir(folder.0.path()).unwrap().count();
     let count = files();
     // With a limit of 1 or 2 KiB for files, writing fails as on a full disk.
-    let script = format!("trap '' XFSZ; ulimit -f 2; exec {MALLARD} report a");
+    let script = format!("trap '' XFSZ; ulimit -f 2; exec '{MALLARD}' report a");
     let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
     ran.refuses(3, "cannot write");
     assert!(ran.errors().contains("what was there before is unchanged"), "{}", ran.errors());

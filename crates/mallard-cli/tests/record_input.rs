@@ -110,7 +110,7 @@ fn a_recording_that_cannot_start_leaves_no_stream_and_names_the_limit() {
     // How many files mallard itself needs depends on what it inherits.
     let refused = (4..12).filter(|files| {
         let folder = Folder::new();
-        let script = format!("ulimit -n {files}; exec {MALLARD} record -q -o few -- true");
+        let script = format!("ulimit -n {files}; exec '{MALLARD}' record -q -o few -- true");
         let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
         let errors = ran.errors();
         let is_refused = errors.contains("not started") || errors.contains("did not run");
@@ -131,7 +131,7 @@ fn a_full_disk_stops_the_recording_but_not_the_program() {
     fs::create_dir(folder.path("small")).unwrap();
     // The script mounts a file system of 256 KiB in a mount namespace.
     let script = format!(
-        "mount -t tmpfs -o size=256k tmpfs small || exit 77; cd small; {MALLARD} record -- \
+        "mount -t tmpfs -o size=256k tmpfs small || exit 77; cd small; '{MALLARD}' record -- \
          perl -e 'my %h; $h{{$_ % 5000}} .= $_ for 1..300000; print scalar(%h)'"
     );
     let unshared = folder.command("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap();
@@ -179,7 +179,7 @@ fn failed_allocations_and_a_limit_that_may_cause_them_are_told() {
     assert!(stats.contains("5 allocations failed"), "{stats}");
 
     // A limit that is known when the program starts makes the ring smaller.
-    let script = format!("ulimit -v 800000; exec {MALLARD} record -o small -- {program}");
+    let script = format!("ulimit -v 800000; exec '{MALLARD}' record -o small -- {program}");
     let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
     assert!(ran.errors().contains("and the ring took 98 MiB of it"), "{}", ran.errors());
 }

@@ -184,7 +184,7 @@ fn a_replay_that_runs_out_of_memory_says_so() {
     let source = "#include <stdlib.h>\nstatic void* volatile p;\n\
         int main(void) { p = malloc((size_t)8 << 30); return p == 0; }";
     let replayed = Replayed::new(source);
-    let script = format!("ulimit -v 4000000; exec {MALLARD} replay recorded -a glibc:arenas=1");
+    let script = format!("ulimit -v 4000000; exec '{MALLARD}' replay recorded -a glibc:arenas=1");
     let ran = Ran(replayed.folder.command("sh").args(["-c", &script]).output().unwrap());
     ran.refuses(125, "1 call fails that succeeded in the program");
 }
@@ -198,7 +198,7 @@ fn a_full_temporary_folder_leaves_the_trace_as_it_was() {
     let before = files(&folder.path("recorded.mallard"));
     // The script mounts a file system of 64 KiB in a mount namespace.
     let script = format!(
-        "mount -t tmpfs -o size=64k tmpfs small || exit 77; TMPDIR=small {MALLARD} replay recorded; \
+        "mount -t tmpfs -o size=64k tmpfs small || exit 77; TMPDIR=small '{MALLARD}' replay recorded; \
          status=$?; ls -A small; exit $status"
     );
     let ran = Ran(folder.command("unshare").args(["-rm", "sh", "-c", &script]).output().unwrap());
