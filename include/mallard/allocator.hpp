@@ -53,10 +53,8 @@ inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
     takes_allocator<First, A> || takes_allocator<Second, A>;
 
 namespace detail {
-#if defined(__clang__)
 [[gnu::error("a mallard::allocator needs what it allocates from, such as an arena")]]
 void allocator_names_no_source() noexcept;
-#endif
 } // namespace detail
 
 /// A standard allocator that allocates from `A`: an arena, pool, multipool or other allocator. Its
@@ -84,12 +82,13 @@ public:
     /// An allocator over `from`. The conversion is implicit, so `from` itself can be passed to the
     /// constructor of a container.
     allocator(A& from) noexcept : from_(&from) {}
-#if defined(__clang__) && defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE >= 14
-    /// Not for use: a call is an error of the compiler. With libstdc++ 14, clang compiles
-    /// `Allocator()`, the default argument in the constructors of containers, when it asks whether
-    /// a container can be an element.
-    allocator() noexcept : from_(nullptr) { detail::allocator_names_no_source(); }
-#endif
+    /// Not for use: a call is an error of the compiler.
+    allocator() noexcept
+        requires detail::compiles_default_allocators
+        : from_(nullptr)
+    {
+        detail::allocator_names_no_source();
+    }
     template <class U>
     allocator(const allocator<U, A>& other) noexcept : from_(&other.resource())
     {

@@ -1,5 +1,6 @@
 // Stops a compilation below C++20 with a message. Every other header includes this one, directly or
-// indirectly, so the message comes before any other error.
+// indirectly, so the message comes before any other error. Also names what differs between
+// compilers of C++20.
 #pragma once
 
 #if !defined(__cplusplus) || __cplusplus < 202002L
@@ -11,3 +12,18 @@
 // no further errors.
 #include <mallard/nothing_else_is_read_before_this_is_C++20>
 #endif
+
+#include <cstddef>
+
+namespace mallard::detail {
+
+/// Whether the compiler and the library compile `Allocator()`, the default argument in the
+/// constructors of containers, when they ask whether a container can be an element. Clang does so
+/// with libstdc++ 14 and later.
+#if defined(__clang__) && defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE >= 14
+inline constexpr bool compiles_default_allocators = true;
+#else
+inline constexpr bool compiles_default_allocators = false;
+#endif
+
+} // namespace mallard::detail
