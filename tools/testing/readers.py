@@ -31,7 +31,7 @@ def excerpt(text):
 
 
 def last_line(text):
-    return "".join(text.strip("\n").splitlines()[-1:])
+    return "".join(text.strip("\n").splitlines()[-1:]).removeprefix("skipped: ")
 
 
 class Build:
