@@ -157,6 +157,7 @@ std::uint32_t slot_map_insert(slot_map& map, std::uint64_t value)
     return map.insert(value).value();
 }
 
+// g++ 12 needs 20 instructions, and g++ 14 needs one more.
 // hot: 21 instructions, 2 tests
 bool slot_map_erase(slot_map& map, mallard::key32 key)
 {

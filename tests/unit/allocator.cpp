@@ -55,6 +55,8 @@ using traits = std::allocator_traits<from_arena<int>>;
 
 static_assert(sizeof(from_arena<int>) == sizeof(void*));
 static_assert(std::is_trivially_copyable_v<from_arena<int>>);
+static_assert(std::is_default_constructible_v<from_arena<int>> ==
+              mallard::detail::compiles_default_allocators);
 static_assert(std::is_nothrow_constructible_v<from_arena<long>, from_arena<int>>);
 static_assert(!std::is_constructible_v<from_arena<int>, allocator<int, recorder>>);
 static_assert(std::same_as<traits::rebind_alloc<long>, from_arena<long>>);
