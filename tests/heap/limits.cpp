@@ -1,6 +1,7 @@
 // Tests of the memory limits of heaps and of malloc.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
+#include "../support/tsan.hpp"
 
 #include <mallard/heap.hpp>
 
@@ -167,7 +168,7 @@ void take_long(void* context, std::size_t, std::size_t)
 
 TEST(limits, are_reported_in_the_child_of_a_fork_though_another_thread_was_in_a_call)
 {
-    if (__tsan_init != nullptr)
+    if (mallard::testing::has_tsan())
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     long_call what;
     mallard::shared_heap h({.limit = 64 * kib, .met = take_long, .context = &what});

@@ -1,8 +1,10 @@
 // Tests of heaps when the system refuses memory. The test runs in a process of its own, because the
 // engine keeps the address space that earlier tests use, and a limit would have another effect.
 #include "../support/alone.hpp"
+#include "../support/asan.hpp"
 #include "../support/child.hpp"
 #include "../support/require.hpp"
+#include "../support/tsan.hpp"
 
 #include <mallard/heap.hpp>
 
@@ -13,8 +15,6 @@
 
 #include <sys/resource.h>
 
-extern "C" [[gnu::weak]] void __asan_init(); // null without AddressSanitizer
-extern "C" [[gnu::weak]] void __tsan_init();
 
 namespace {
 
@@ -33,7 +33,7 @@ std::string in_a_small_child(std::size_t bytes, F f)
 
 TEST(heap_refusals, lose_no_block_and_no_memory)
 {
-    if (__asan_init != nullptr || __tsan_init != nullptr)
+    if (mallard::testing::has_asan() || mallard::testing::has_tsan())
         GTEST_SKIP() << "a sanitizer needs the address space";
     if (!mallard::testing::is_alone()) {
         EXPECT_EQ(mallard::testing::alone_in_a_new_process(), "fine");

@@ -1,7 +1,9 @@
 // Tests of the sampling of allocations: how many blocks are chosen, and what is reported to the
 // program.
+#include "../support/asan.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
+#include "../support/tsan.hpp"
 
 #include <mallard/heap.hpp>
 
@@ -15,8 +17,6 @@
 
 #include <sys/resource.h>
 
-extern "C" [[gnu::weak]] void __asan_init(); // null without AddressSanitizer
-extern "C" [[gnu::weak]] void __tsan_init();
 
 namespace {
 
@@ -311,13 +311,13 @@ TEST(sampling, starts_and_stops_while_threads_start_and_end_and_free_each_others
 
 TEST(sampling, continues_in_the_child_of_a_fork)
 {
-    if (__tsan_init != nullptr)
+    if (has_tsan())
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     profile p(2000);
     // With AddressSanitizer, there are no other threads. If one of their blocks were sampled, the
     // profile would call AddressSanitizer's malloc, whose locks (g++ 12) a fork does not hold. The
     // child could then find a lock that stays locked forever.
-    at_work const others(__asan_init != nullptr ? 0 : 2, [](std::size_t, std::size_t i) {
+    at_work const others(has_asan() ? 0 : 2, [](std::size_t, std::size_t i) {
         mallard_free(mallard_malloc(i % 5000));
     });
     for (int i = 0; i < 50; ++i)
@@ -377,7 +377,7 @@ TEST(sampling, finds_a_double_free)
 
 TEST(sampling, does_not_start_without_memory)
 {
-    if (__asan_init != nullptr || __tsan_init != nullptr)
+    if (has_asan() || has_tsan())
         GTEST_SKIP() << "a sanitizer needs the address space";
     EXPECT_EQ(in_a_child([] {
                   std::atomic<std::size_t> begun = 0;

@@ -7,6 +7,7 @@
 #include "../../src/heap/registry.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
+#include "../support/tsan.hpp"
 
 #include <mallard/c/malloc.h>
 
@@ -24,6 +25,7 @@ namespace {
 namespace engine = mallard::engine;
 
 using mallard::testing::gate;
+using mallard::testing::has_tsan;
 using mallard::testing::in_a_child;
 using mallard::testing::in_threads;
 using mallard::testing::rounds;
@@ -133,7 +135,7 @@ std::size_t resident_bytes()
 
 TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
 {
-    if (__tsan_init != nullptr)
+    if (has_tsan())
         GTEST_SKIP() << "ThreadSanitizer keeps the memory";
     gate asleep;
     gate may_end;
@@ -200,7 +202,7 @@ TEST(visits, also_take_the_allowance_of_an_empty_list)
 
 TEST(visits, give_a_forked_child_the_allowances_of_threads_that_it_lacks)
 {
-    if (__tsan_init != nullptr)
+    if (has_tsan())
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     // Visits begin when memory has grown by an eighth. The two blocks of the threads are less than
     // an eighth of the 20 blocks in use, so that no visit begins.

@@ -7,6 +7,7 @@
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
+#include "../support/tsan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,13 +25,13 @@ namespace os = mallard::os;
 
 constexpr std::size_t workers = 3;
 // ThreadSanitizer makes forks slow, since its shadow memory is copied.
-std::size_t const forks = repeated(__tsan_init == nullptr ? 40 : 15, 5);
+std::size_t const forks = repeated(has_tsan() ? 15 : 40, 5);
 
 /// Whether threads may start during forks. The malloc of a sanitizer does not survive a fork while
 /// threads start and end.
 bool threads_may_come()
 {
-    return __tsan_init == nullptr && !has_asan();
+    return !has_tsan() && !has_asan();
 }
 
 /// A thread that is ending. An earlier round of destructors has abandoned its cache, so its calls
@@ -126,6 +127,14 @@ void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
     *static_cast<std::ptrdiff_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : -1;
 }
 
+/// Why threads cannot go on during a fork, or null if they can.
+const char* why_threads_wait_for_forks()
+{
+    return has_tsan_of_llvm_14()
+               ? "this ThreadSanitizer holds its locks during a fork, so that other threads wait"
+               : nullptr;
+}
+
 /// Calls `meanwhile()` while a fork keeps all locks and waits, and `in_child()` in the child of
 /// that fork.
 template <class Meanwhile, class Child>
@@ -146,6 +155,8 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 // fork keeps. Their frees of spans take effect after the fork.
 TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
 {
+    if (const char* const why = why_threads_wait_for_forks())
+        GTEST_SKIP() << why;
     EXPECT_EQ(in_a_child([] {
                   std::ptrdiff_t live = 0;
                   require(engine::set_sampling(100'000, count_sample, &live) == 0, "sampling");
@@ -191,6 +202,8 @@ std::ptrdiff_t cache_count()
 
 TEST(engine_forks, let_other_threads_use_the_memory_and_the_caches_that_are_free)
 {
+    if (const char* const why = why_threads_wait_for_forks())
+        GTEST_SKIP() << why;
     EXPECT_EQ(in_a_child([] {
                   auto const use_memory = [] {
                       for (int i = 0; i < 20; ++i) {
@@ -230,6 +243,8 @@ bool is_filled(const void* block, std::size_t bytes, char value)
 // the process.
 TEST(engine_forks, keep_the_blocks_that_other_threads_allocate_during_the_fork)
 {
+    if (const char* const why = why_threads_wait_for_forks())
+        GTEST_SKIP() << why;
     EXPECT_EQ(in_a_child([] {
                   auto const size_of = [](std::size_t i) { return i * i * 500 + 1; };
                   std::vector<void*> blocks(40);
@@ -271,6 +286,8 @@ TEST(engine_forks, keep_the_blocks_that_other_threads_allocate_during_the_fork)
 // Simulates a signal handler that forks after it has interrupted a thread that holds a lock.
 TEST(engine_forks, do_not_wait_for_the_thread_that_they_interrupt)
 {
+    if (const char* const why = why_threads_wait_for_forks())
+        GTEST_SKIP() << why;
     EXPECT_EQ(in_a_child([] {
                   engine_market market(64);
                   at_work const others(2, [&](std::size_t number, std::size_t round) {

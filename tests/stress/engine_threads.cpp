@@ -2,6 +2,7 @@
 // engine under other names, beside the malloc of the C library.
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
+#include "../support/tsan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -180,7 +181,7 @@ void allocate_in_destructor(void* value)
         engine::deallocate(block);
     }
     // In the fourth round ThreadSanitizer has already deleted its state of the thread.
-    if (round < 3 || __tsan_init == nullptr)
+    if (round < 3 || !has_tsan())
         ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
 }
 
@@ -189,7 +190,10 @@ TEST(engine_threads_that_end, allocate_in_every_round_of_destructors_and_leave_n
     in_a_thread(
         [] { engine::deallocate(engine::allocate(100)); }); // the engine chooses its secret key
     ASSERT_EQ(::pthread_key_create(&round_key, allocate_in_destructor), 0);
-    for (round_first = 0; round_first <= 2; ++round_first) {
+    // A cache that a thread makes in the second round is abandoned in the last one, in which newer
+    // runtimes of ThreadSanitizer have deleted their state of the thread.
+    std::uintptr_t const last = has_tsan_of_llvm_14() ? 1 : 2;
+    for (round_first = 0; round_first <= last; ++round_first) {
         for (std::size_t i = 0; i < 200; ++i)
             in_a_thread([&] {
                 if (round_first == 0)

@@ -3,6 +3,7 @@
 #include "../support/kinds.hpp"
 #include "../support/mapped_source.hpp"
 #include "../support/market.hpp"
+#include "../support/tsan.hpp"
 
 #include <atomic>
 #include <functional>
@@ -96,7 +97,7 @@ TYPED_TEST(ending_threads, may_free_in_the_destructors_of_pthread_keys_that_are_
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
             // ThreadSanitizer deletes its own state of the thread in the last round.
-            left = PTHREAD_DESTRUCTOR_ITERATIONS - (__tsan_init != nullptr ? 1 : 0);
+            left = PTHREAD_DESTRUCTOR_ITERATIONS - (has_tsan() ? 1 : 0);
             ::pthread_setspecific(key, used->allocate());
         });
     ::pthread_key_delete(key);

@@ -4,6 +4,7 @@
 #include "../support/kinds.hpp"
 #include "../support/mapped_source.hpp"
 #include "../support/threads.hpp"
+#include "../support/tsan.hpp"
 
 #include <pthread.h>
 
@@ -19,7 +20,7 @@ constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 constexpr std::size_t workers = 3;
 // ThreadSanitizer's shadow memory makes forks slow.
-std::size_t const forks = repeated(__tsan_init == nullptr ? 50 : 15, 5);
+std::size_t const forks = repeated(has_tsan() ? 15 : 50, 5);
 
 template <class Kind>
 class fork_of_a_pool : public ::testing::Test {
@@ -170,7 +171,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_many_pools_that_threads_were_using
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
     // ThreadSanitizer can track at most 64 locks that a thread holds at once.
-    std::vector<std::unique_ptr<small_pool>> pools(__tsan_init == nullptr ? 70 : 20);
+    std::vector<std::unique_ptr<small_pool>> pools(has_tsan() ? 20 : 70);
     for (auto& pool : pools)
         pool = std::make_unique<small_pool>(64, 0, pages);
     {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "require.hpp"
+#include "tsan.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -11,14 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
 
 namespace mallard::testing {
 
 /// How often a child that hangs is started before the test fails. fork() copies the locks inside
 /// ThreadSanitizer (of gcc 12: those of its `DenseSlabAlloc`) as they are, so that about one child
 /// in 3,000 waits for a thread that only the parent has.
-inline int const starts_of_a_child = __tsan_init == nullptr ? 1 : 3;
+inline int const starts_of_a_child = has_tsan() ? 3 : 1;
 
 /// A child process that calls `f()` and exits. The destructor kills the child if it is still
 /// running.

@@ -2,11 +2,12 @@
 // where a call fails.
 #pragma once
 
+#include "tsan.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 
-extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
 
 namespace mallard::testing {
 
@@ -34,7 +35,7 @@ inline std::size_t repeated(std::size_t count, std::size_t least = 1)
 inline std::size_t rounds(std::size_t count)
 {
     std::size_t const tenth = count / 10 * std::max<std::size_t>(test_length(), 100) / 100;
-    return __tsan_init == nullptr ? repeated(count) : std::min(repeated(count), tenth);
+    return has_tsan() ? std::min(repeated(count), tenth) : repeated(count);
 }
 
 /// Returns the distance between the places that a test tries one after the other, such as the

@@ -3,6 +3,7 @@
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
+#include "../support/tsan.hpp"
 #include "pages.hpp"
 
 #include <gtest/gtest.h>
@@ -123,7 +124,7 @@ TEST(engine_edges, requests_of_impossible_sizes_and_alignments_fail)
 /// tests cannot set memory limits.
 bool cannot_test_limits()
 {
-    return has_asan() || __tsan_init != nullptr;
+    return has_asan() || has_tsan();
 }
 
 TEST(engine_edges, a_request_that_fails_makes_no_reservation)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../support/asan.hpp"
+#include "../support/tsan.hpp"
 
 #include <mallard/pages.hpp>
 
@@ -18,7 +19,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
 
 namespace mallard::testing {
 
@@ -108,7 +108,7 @@ inline void limit(int resource, rlim_t bytes)
 /// maps some in each mmap of the program.
 inline bool may_refuse_memory()
 {
-    return __tsan_init == nullptr && !has_asan();
+    return !has_tsan() && !has_asan();
 }
 
 inline constexpr char refuses_sanitizers[] =
