@@ -15,7 +15,6 @@
 
 #include <sys/resource.h>
 
-
 namespace {
 
 using mallard::heap;

@@ -17,7 +17,6 @@
 
 #include <sys/resource.h>
 
-
 namespace {
 
 using namespace mallard::testing;

@@ -130,7 +130,7 @@ void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
 /// Why threads cannot go on during a fork, or null if they can.
 const char* why_threads_wait_for_forks()
 {
-    return has_tsan_of_llvm_14()
+    return has_tsan_of_llvm_15()
                ? "this ThreadSanitizer holds its locks during a fork, so that other threads wait"
                : nullptr;
 }

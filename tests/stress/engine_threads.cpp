@@ -192,7 +192,7 @@ TEST(engine_threads_that_end, allocate_in_every_round_of_destructors_and_leave_n
     ASSERT_EQ(::pthread_key_create(&round_key, allocate_in_destructor), 0);
     // A cache that a thread makes in the second round is abandoned in the last one, in which newer
     // runtimes of ThreadSanitizer have deleted their state of the thread.
-    std::uintptr_t const last = has_tsan_of_llvm_14() ? 1 : 2;
+    std::uintptr_t const last = has_tsan_of_llvm_15() ? 1 : 2;
     for (round_first = 0; round_first <= last; ++round_first) {
         for (std::size_t i = 0; i < 200; ++i)
             in_a_thread([&] {

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 namespace mallard::testing {
 
 /// How often a child that hangs is started before the test fails. fork() copies the locks inside

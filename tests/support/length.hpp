@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdlib>
 
-
 namespace mallard::testing {
 
 /// The length of the tests in percent, from the environment variable MALLARD_TEST_LENGTH. `./x

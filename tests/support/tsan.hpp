@@ -1,7 +1,10 @@
-// Tells whether ThreadSanitizer runs, and which of its runtimes. Also compiles without ThreadSanitizer.
+// Tells whether ThreadSanitizer runs, and which of its runtimes. Also compiles without it.
 #pragma once
 
-extern "C" [[gnu::weak]] void __tsan_init();
+extern "C" {
+[[gnu::weak]] void __tsan_init();
+[[gnu::weak]] void* __tsan_memcpy(void*, const void*, unsigned long); // since LLVM 15 and gcc 13
+}
 
 namespace mallard::testing {
 
@@ -10,16 +13,12 @@ inline bool has_tsan()
     return __tsan_init != nullptr;
 }
 
-/// Whether the runtime is that of LLVM 14 and later, which g++ has since version 13. That runtime
-/// holds its own locks during a fork, and deletes its state of a thread before the last round of
-/// destructors of thread keys.
-inline bool has_tsan_of_llvm_14()
+/// Whether the runtime is that of clang 15, g++ 13 or later. That runtime holds its own locks
+/// during a fork, and deletes its state of a thread before the last round of destructors of thread
+/// keys.
+inline bool has_tsan_of_llvm_15()
 {
-#if defined(__clang__) || __GNUC__ >= 13
-    return has_tsan();
-#else
-    return false;
-#endif
+    return __tsan_memcpy != nullptr;
 }
 
 } // namespace mallard::testing

@@ -19,7 +19,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-
 namespace mallard::testing {
 
 constexpr std::size_t mib = std::size_t{1} << 20;

@@ -61,7 +61,7 @@ struct Marks {
     end: Option<Mark>,
 }
 
-extern "C" {
+unsafe extern "C" {
     fn dlsym(handle: *mut core::ffi::c_void, name: *const c_char) -> *mut core::ffi::c_void;
 }
 

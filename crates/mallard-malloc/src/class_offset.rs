@@ -40,7 +40,7 @@ pub fn class_offset_of(layout: Layout) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    extern "C" {
+    unsafe extern "C" {
         fn mallard_rust_class_offset_of(bytes: usize) -> u32;
     }
 

@@ -37,7 +37,7 @@ pub struct HeapStatistics {
     pub large_blocks: usize,
 }
 
-extern "C" {
+unsafe extern "C" {
     pub fn mallard_rust_pop(bytes: usize, offset: usize) -> *mut u8;
     pub fn mallard_rust_allocate(bytes: usize, align: usize) -> *mut u8;
     pub fn mallard_rust_allocate_zeroed(bytes: usize, align: usize) -> *mut u8;

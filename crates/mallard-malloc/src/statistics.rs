@@ -4,7 +4,7 @@ use crate::ffi;
 use core::fmt;
 use core::mem::MaybeUninit;
 
-extern "C" {
+unsafe extern "C" {
     fn mallard_rust_statistics(out: *mut Statistics);
     fn mallard_rust_report(of: *const Statistics, json: bool, to: *mut u8, room: usize) -> usize;
     fn mallard_rust_print_report(json: bool);

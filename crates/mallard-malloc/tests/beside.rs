@@ -6,7 +6,7 @@ use mallard_malloc::{statistics, Mallard};
 #[global_allocator]
 static A: Mallard = Mallard;
 
-extern "C" {
+unsafe extern "C" {
     fn malloc(bytes: usize) -> *mut u8;
     fn free(block: *mut u8);
 }

@@ -4,7 +4,7 @@
 use mallard_malloc::statistics;
 use std::ffi::{c_char, CStr};
 
-extern "C" {
+unsafe extern "C" {
     fn malloc(bytes: usize) -> *mut u8;
     fn free(block: *mut u8);
     fn strdup(text: *const c_char) -> *mut c_char;

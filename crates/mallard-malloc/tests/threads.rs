@@ -58,7 +58,7 @@ fn blocks_of_an_ended_thread_stay_valid_and_are_freed_by_others() {
 
 #[test]
 fn the_child_of_a_fork_with_threads_can_allocate() {
-    extern "C" {
+    unsafe extern "C" {
         fn fork() -> i32;
         fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
         fn _exit(status: i32) -> !;

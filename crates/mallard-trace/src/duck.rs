@@ -134,7 +134,7 @@ impl Pages {
         let mut random = Random::new(self.pages as u64);
         let repeat = |_| {
             let (mut bytes, mut pages) = (0.0, 0.0);
-            for (step, &count) in self.steps.iter().enumerate().filter(|(_, &count)| count > 0.0) {
+            for (step, &count) in self.steps.iter().enumerate().filter(|(_, count)| **count > 0.0) {
                 let again = random.poisson(count);
                 pages += again;
                 bytes += again * step as f64 * Self::STEP as f64;

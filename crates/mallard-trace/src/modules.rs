@@ -244,7 +244,7 @@ impl Modules {
 
 /// The starts of the mappings that have addresses in [start, end).
 fn overlapping(space: &Space, start: u64, end: u64) -> Vec<u64> {
-    let before = space.range(..start).next_back().filter(|(_, &(stop, ..))| stop > start);
+    let before = space.range(..start).next_back().filter(|(_, (stop, ..))| *stop > start);
     before.into_iter().chain(space.range(start..end)).map(|(&begin, _)| begin).collect()
 }
 

@@ -58,8 +58,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
         // SAFETY: `this` is not used after this.
         let pool = unsafe { ManuallyDrop::take(&mut this.pool) };
         // SAFETY: the object is from this pool, and the pool is dropped after the object.
-        let object = Box::into_inner(unsafe { pool.adopt(this.object) });
-        object
+        Box::into_inner(unsafe { pool.adopt(this.object) })
     }
 }
 

@@ -13,7 +13,7 @@ use core::ptr::{null_mut, NonNull};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-extern "C" {
+unsafe extern "C" {
     fn mmap(
         at: *mut c_void,
         bytes: usize,

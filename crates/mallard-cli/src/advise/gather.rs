@@ -122,12 +122,15 @@ pub fn words(manifest: &Manifest) -> Option<Vec<String>> {
 
 /// Sets the variables that change how the recorded program allocates, unless the user has set them to
 /// other values: this command runs the program as it was recorded.
+#[allow(unsafe_code)]
 pub fn restore_environment(manifest: &Manifest) {
     let variables = manifest.notes.get("environment").and_then(Value::as_object);
     for (name, value) in variables.into_iter().flatten() {
         if let Some(value) = value.as_str().filter(|_| concerns_malloc(name)) {
             if std::env::var_os(name).is_none() {
-                std::env::set_var(name, value);
+                // SAFETY: no other thread of this command reads the environment without the lock of Rust's
+                // standard library.
+                unsafe { std::env::set_var(name, value) };
             }
         }
     }

@@ -141,22 +141,26 @@ impl Image {
         streams: [RawFd; 3],
         errors: RawFd,
     ) -> ! {
-        libc::setpgid(0, self.group);
-        if self.dies_with_parent {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // SAFETY: the caller says that this is the child of a fork, whose one thread is this one. None of these
+        // calls allocates, and both lists end with a null pointer.
+        unsafe {
+            libc::setpgid(0, self.group);
+            if self.dies_with_parent {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            }
+            let are_set = (0..).zip(streams).all(|(to, from)| libc::dup2(from, to) >= 0);
+            if are_set {
+                // The runtime of Rust ignores SIGPIPE.
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                let mut none = std::mem::zeroed();
+                libc::sigemptyset(&mut none);
+                libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+                libc::execvpe(self.path.as_ptr(), words.as_ptr(), variables.as_ptr());
+            }
+            let error = last_error().to_ne_bytes();
+            libc::write(errors, error.as_ptr().cast(), error.len());
+            libc::_exit(127)
         }
-        let are_set = (0..).zip(streams).all(|(to, from)| libc::dup2(from, to) >= 0);
-        if are_set {
-            // The runtime of Rust ignores SIGPIPE.
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            let mut none = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            libc::execvpe(self.path.as_ptr(), words.as_ptr(), variables.as_ptr());
-        }
-        let error = last_error().to_ne_bytes();
-        libc::write(errors, error.as_ptr().cast(), error.len());
-        libc::_exit(127)
     }
 }
 

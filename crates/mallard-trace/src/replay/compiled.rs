@@ -86,7 +86,7 @@ impl Spread {
         let all: u64 = self.counts.values().sum();
         let wanted = (share * all as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
-        let reaches = |(_, &count): &(&u64, &u64)| {
+        let reaches = |&(_, &count): &(&u64, &u64)| {
             seen += count;
             seen >= wanted
         };

@@ -68,7 +68,7 @@ impl Process {
             }
         }
         let most = || {
-            let order = |(&process, &work): &(&u32, &Work)| (work, Reverse(process));
+            let order = |&(&process, &work): &(&u32, &Work)| (work, Reverse(process));
             counts.iter().max_by_key(order).map(|(&process, _)| process as i32)
         };
         let number = wanted.or_else(most);

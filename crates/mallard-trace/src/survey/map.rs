@@ -207,7 +207,7 @@ impl Map {
 
     #[cold]
     fn keep(&mut self, t_ns: i64, is_peak: bool) {
-        let used = self.now.bytes.iter().filter(|(_, &bytes)| bytes > 0);
+        let used = self.now.bytes.iter().filter(|(_, bytes)| **bytes > 0);
         let granules = used.map(|(&granule, &bytes)| (granule, bytes)).collect();
         self.moments.push(Moment { t_ns, is_peak, shift: self.now.shift, granules });
     }

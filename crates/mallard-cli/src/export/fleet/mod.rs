@@ -108,13 +108,13 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The paths in a folder, apart from names that begin with a dot.
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
         .map(|entry| entry.path())
 }
 
-fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries(folder).filter(|path| path.is_dir())
 }
