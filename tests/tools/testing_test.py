@@ -22,6 +22,7 @@ import earlier  # noqa: E402
 import names  # noqa: E402
 import process  # noqa: E402
 import results  # noqa: E402
+import stages  # noqa: E402
 import table  # noqa: E402
 from readers import Case  # noqa: E402
 
@@ -128,6 +129,19 @@ add_test(NAME ${test} COMMAND run)
             words = shlex.split(results.alone("dev", Case(name, "failed", "", "program"), "plain"))
             self.assertEqual(words[:2], ["--stage", "dev"])
             self.assertIn(stage, self.stages_of(words[2]), name)
+
+    def test_a_filter_runs_in_the_tier_and_the_stage_that_has_the_tests(self):
+        ending, suite, seen = "ending_threads", "bench.pool_runs_every_case", ("dev", "p", "from_a_macro")
+        for word, ran, chosen, everything, result in (
+                (ending, (), [], False, (["tsan"], False)),
+                (ending, (), [], True, (["asan", "dev", "tsan", "clang"], True)),
+                (ending, (), ["tsan"], False, (["tsan"], False)),
+                (ending, (), ["clang"], False, (["clang"], True)),
+                (suite, (), [], False, (["bench"], True)),
+                ("from_a_macro", (seen,), [], False, (["dev"], False)),
+                ("from_a_macro", (seen,), ["dev"], False, (["dev"], False))):
+            matches = names.matching(re.compile(word), word, self.known)
+            self.assertEqual(stages.stages_of(matches, ran, self.rows, chosen, everything), result, (word, chosen, everything))
 
     def test_a_name_in_a_loop_of_cmake_is_not_any_word(self):
         self.assertEqual(self.stages_of("consumer\\.nosuch"), set())

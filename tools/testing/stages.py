@@ -303,3 +303,20 @@ def needs(names, everything):
     """Returns the groups of packages that stages need."""
     groups = [group for name in names for group in STAGES[name].groups + (GROUPS_OF_ALL.get(name, ()) if everything else ())]
     return list(dict.fromkeys(groups))
+
+
+def stages_of(matches, seen, rows, chosen, everything):
+    """Returns the stages that run the tests which a filter matches, and whether these belong to `--all`.
+
+    `chosen` and `everything` are what the user asked for: the stages of --stage, and --all.
+    """
+    found = [row for name in matches for row in rows_of(name, rows)]
+    if chosen:
+        named = rows if any(stage in chosen for stage, _, _ in seen) else found or rows
+        return chosen, everything or not any(set(chosen) & set(row.plain) for row in named)
+    tier = everything or not any(row.plain for row in found or rows)
+    first = {stage for row in found for stage in (row.stages(True) if everything else (row.plain or row.more)[:1])}
+    if not first:  # cases that no source names, such as those of macros
+        first = {stage for stage, _, _ in seen}
+        tier = everything or not any(first & set(row.plain) for row in rows)
+    return [name for name in STAGES if name in first], tier
