@@ -41,8 +41,11 @@ def size(library):
     with tempfile.NamedTemporaryFile() as stripped:
         output("strip", "-o", stripped.name, library)
         count = os.path.getsize(stripped.name)
+    # Protections that a compiler adds on its own, as on Ubuntu, take a twentieth.
+    is_protected = "__stack_chk_fail" in output("nm", "--dynamic", library)
+    limit = bytes_max * 21 // 20 if is_protected else bytes_max
     print(f"{count} bytes")
-    return [f"{count} bytes, at most {bytes_max}"] if count > bytes_max else []
+    return [f"{count} bytes, at most {limit}"] if count > limit else []
 
 
 def segments(library):
