@@ -438,6 +438,13 @@ class Earlier(TreeTest):
         earlier.remember("plain", "asan", state, self.passed)
         self.assertIsNone(earlier.cases("plain", "asan", earlier.state()))
 
+    def test_what_python_compiles_is_no_file_of_the_tree(self):
+        made = [f"{folder}/__pycache__/a.pyc" for folder in ("tools", "tools/testing", "tests/support", "tests/tools", "bench")]
+        run = subprocess.run(["git", "-C", root, "check-ignore", *made], capture_output=True, text=True)
+        if run.returncode == 128:
+            self.skipTest("this is no repository of git")
+        self.assertEqual(run.stdout.split(), made)
+
     def test_without_git_every_stage_is_repeated(self):
         shutil.rmtree(self.tree / ".git")
         earlier.remember("plain", "asan", earlier.state(), self.passed)
