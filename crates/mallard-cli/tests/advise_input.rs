@@ -311,7 +311,7 @@ fn a_trace_of_another_tool_is_advised_on_without_running_anything() {
 fn events_that_are_missing_are_named() {
     let folder = orders();
     let advice = advice(&folder, &["orders", "--budget", "3s"]);
-    assert!(texts(&advice["validity"]).contains("2 events are missing"), "{advice}");
+    assert!(texts(&advice["validity"]).contains("lacks 2 events"), "{advice}");
     let known = ["leave", "undecided", "change"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
 }

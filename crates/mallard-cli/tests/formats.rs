@@ -241,14 +241,14 @@ fn an_export_says_what_its_trace_lacks() {
         let ran = folder.mallard(&["export", "orders", "--format", format]);
         assert_eq!(ran.status(), 0, "{}", ran.errors());
         assert!(folder.path(file).is_file(), "{file}");
-        assert!(ran.errors().contains("2 events are missing"), "{}", ran.errors());
+        assert!(ran.errors().contains("lacks 2 events"), "{}", ran.errors());
         assert!(ran.errors().contains("next: "), "{}", ran.errors());
     }
     let comments = profile(&fs::read(folder.path("orders.pb.gz")).unwrap());
     let strings = comments.texts(6);
     let comments: Vec<&String> =
         comments.numbers(13).iter().map(|&index| &strings[index as usize]).collect();
-    assert!(comments.iter().any(|comment| comment.contains("2 events are missing")));
+    assert!(comments.iter().any(|comment| comment.contains("lacks 2 events")));
     let origin = names().mallard(&["export", "names", "--format", "folded"]).errors();
     assert!(origin.contains("imported from heaptrack 1.4.0: no threads"), "{origin}");
 }

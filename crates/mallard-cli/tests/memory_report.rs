@@ -204,7 +204,10 @@ fn lost_events_sampling_and_a_cut_stream_are_mentioned() {
     stream.piece(1, &[call(op::FREE, 1001, 0x1000, 0, 0, &[0x10])]);
     stream.record(op::LOST, 1002, mallard_trace::format::loss::FULL, 0);
     let lost = object_of(&stream.finish());
-    assert_eq!(lost["method"]["losses"][0][0], "allocations of blocks that were freed");
+    assert_eq!(
+        lost["method"]["losses"][0].as_str().map(|what| &what[..31]),
+        Some("the allocations of 1 block that")
+    );
 
     let header = Header { sample_bytes: 1000, ..streams::header() };
     let mut stream = StreamOf::with(&header);

@@ -131,6 +131,15 @@ fn the_time_before_main_and_after_it_is_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn thousands_of_mappings_that_change_at_once_damage_no_stream() {
+    let folder = Folder::new();
+    let mappings = folder.compile_file("mappings", &source("mappings.c"), &[]);
+    let recording = folder.record(&[], &[&mappings]);
+    assert_eq!(recording.is_whole(0).of([70001]), [200]);
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn plugins_are_recorded_if_they_are_bound_to_the_recorder() {
     let folder = Folder::new();
     let module = ["-shared", "-fPIC"];

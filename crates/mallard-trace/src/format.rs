@@ -19,6 +19,8 @@ pub const OP_SHIFT: u32 = 46;
 pub const FLAGS_SHIFT: u32 = 52;
 /// The largest size that a record can hold. A larger size has the flag [`flag::SIZE_CUT`].
 pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
+/// The length of the longest text in bytes. A reader takes a longer text for damage.
+pub const TEXT_BYTES_MAX: usize = 1 << 16;
 
 /// How many characters of a region's name a record holds.
 pub const NAME_PART: usize = 16;

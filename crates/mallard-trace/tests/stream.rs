@@ -315,3 +315,26 @@ fn any_changed_bytes_are_safe_to_read() {
         assert!(reader.ending().is_some() && events <= 1 << 20);
     }
 }
+
+#[test]
+fn the_longest_text_of_each_kind_is_read_and_a_longer_one_is_cut_between_characters() {
+    let kinds: Vec<u8> = (0..64).filter(|&op| format::has_text(op)).collect();
+    assert!(kinds.len() >= 5, "{kinds:?}");
+    let longest = "a".repeat(format::TEXT_BYTES_MAX);
+    let umlaut = longest[1..].to_string() + "ü";
+    for compression in [Compression::None, Compression::Packed] {
+        let mut writer = Writer::new(Vec::new(), &header(), compression).unwrap();
+        for &op in &kinds {
+            for text in [&longest, &(longest.clone() + "b"), &umlaut] {
+                writer.text(Record::new(op, 1, 0, 0), text).unwrap();
+            }
+        }
+        let (events, ending) = read(&writer.finish(2).unwrap());
+        assert_eq!(ending, Ending::Complete { lost: 0 });
+        let texts: Vec<&str> = events.iter().map(|(_, text, _)| text.as_str()).collect();
+        assert_eq!(texts.len(), 3 * kinds.len());
+        for texts in texts.chunks(3) {
+            assert_eq!(texts, [&longest, &longest, &longest[1..]]);
+        }
+    }
+}

@@ -6,6 +6,7 @@ use super::rules::may_wink_out;
 use crate::allocators;
 use crate::error::Failure;
 use crate::look::frames::without_wrappers;
+use crate::output::missing::{incomplete, losses};
 use crate::output::shell::concerns_malloc;
 use crate::output::shell::quoted;
 use crate::output::units::{percent, time};
@@ -332,11 +333,9 @@ pub fn other_processes(trace: &Trace) -> Result<Option<String>, Failure> {
 
 /// Why the trace shows less than the whole run.
 pub fn validity(manifest: &Manifest) -> Vec<String> {
-    let mut all = Vec::new();
-    let lost = manifest.losses.all();
-    if lost > 0 {
-        all.push(format!("{lost} events are missing"));
-    }
+    let lacks = |what: &String| format!("the recording lacks {what}");
+    let mut all: Vec<String> = losses(manifest).iter().map(lacks).collect();
+    all.extend(incomplete(manifest));
     if manifest.stream.sample_bytes > 0 {
         let each = manifest.stream.sample_bytes;
         all.push(format!("the trace has samples: about one block for each {each} bytes"));
@@ -349,12 +348,6 @@ pub fn validity(manifest: &Manifest) -> Vec<String> {
     }
     if let Some(window) = text(manifest, "window") {
         all.push(format!("the trace has only the time {window} of the run"));
-    }
-    if let Some(why) = text(manifest, "stopped") {
-        all.push(format!("the recording stopped when {why}"));
-    }
-    if manifest.stream.ending != "complete" {
-        all.push(format!("the recording is not complete ({})", manifest.stream.ending));
     }
     for what in [lack::THREADS, lack::FREE_STACKS, lack::ADDRESSES, lack::BEGINNING] {
         if !manifest.has(what) {

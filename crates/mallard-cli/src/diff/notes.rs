@@ -1,5 +1,6 @@
 //! Remarks on two traces that are hard to compare.
 
+use crate::output::missing::{incomplete, losses};
 use crate::output::units::count;
 use mallard_trace::manifest::Manifest;
 use serde_json::Value;
@@ -63,16 +64,6 @@ fn sampled(manifest: &Manifest) -> String {
 }
 
 fn missing(which: &str, manifest: &Manifest) -> Vec<String> {
-    let mut notes = Vec::new();
-    let lost = manifest.losses.all();
-    if lost > 0 {
-        notes.push(format!("{which}: {} events are missing", count(lost)));
-    }
-    if let Some(why) = text(manifest, "stopped") {
-        notes.push(format!("{which}: the recording stopped, because {why}"));
-    }
-    if manifest.stream.ending != "complete" {
-        notes.push(format!("{which}: the stream is {}", manifest.stream.ending));
-    }
-    notes
+    let lacks = losses(manifest).into_iter().map(|what| format!("{which}: the trace lacks {what}"));
+    lacks.chain(incomplete(manifest).into_iter().map(|what| format!("{which}: {what}"))).collect()
 }

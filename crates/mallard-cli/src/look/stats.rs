@@ -2,6 +2,7 @@
 
 use super::{lifetime, memory, open, sites};
 use crate::error::Failure;
+use crate::output::missing::{incomplete, joined, losses};
 use crate::output::shell::{as_called, quoted_path};
 use crate::output::terminal::say;
 use crate::output::units::{bytes, count, percent, plural, time};
@@ -148,12 +149,13 @@ fn text(manifest: &Manifest) -> String {
         "call stacks",
         format!("{} that allocate; {} in all", count(totals.site_count), count(totals.stacks)),
     ));
-    lines.push(("lost", losses(manifest)));
+    lines.push(("lost", joined(losses(manifest))));
     lines.extend(part(manifest).map(|part| ("only a part", part)));
-    let incomplete = incomplete_stacks(manifest);
-    if !incomplete.is_empty() {
-        lines.push(("incomplete", numbers(&incomplete).join("; ")));
-    }
+    lines.extend(
+        Some(incomplete(manifest))
+            .filter(|all| !all.is_empty())
+            .map(|all| ("incomplete", joined(all))),
+    );
     lines.iter().map(|(name, value)| line(name, value)).collect()
 }
 
@@ -206,52 +208,6 @@ fn of_cpu(manifest: &Manifest) -> String {
             format!("; their share of the CPU time is unknown: {why}")
         }),
     }
-}
-
-fn losses(manifest: &Manifest) -> String {
-    let mut parts = numbers(&missing_events(manifest));
-    if let Some(why) = manifest.notes.get("stopped").and_then(Value::as_str) {
-        parts.push(format!("all events after {why}"));
-    } else if manifest.stream.ending != "complete" {
-        parts.push(format!("all later events, because the stream is {}", manifest.stream.ending));
-    }
-    if parts.is_empty() {
-        "nothing".to_string()
-    } else {
-        parts.join("; ")
-    }
-}
-
-fn numbers(parts: &[(&str, u64)]) -> Vec<String> {
-    parts.iter().map(|(what, number)| format!("{} {what}", count(*number))).collect()
-}
-
-/// The number of items of each kind that a trace lacks, and the words that follow the number. Kinds
-/// with a number of 0 are left out.
-pub fn missing(manifest: &Manifest) -> Vec<(&'static str, u64)> {
-    [missing_events(manifest), incomplete_stacks(manifest)].concat()
-}
-
-fn missing_events(manifest: &Manifest) -> Vec<(&'static str, u64)> {
-    let lost = &manifest.losses;
-    let parts = [
-        ("events: the ring was full", lost.full),
-        ("events of signal handlers", lost.nested),
-        ("events: the stream could not be written", lost.write),
-        ("events, for an unknown reason", lost.unknown),
-        ("allocations of blocks that were freed", manifest.counts.unknown_frees),
-        ("frees of blocks whose address was used again", manifest.counts.missed_frees),
-    ];
-    parts.into_iter().filter(|&(_, number)| number > 0).collect()
-}
-
-fn incomplete_stacks(manifest: &Manifest) -> Vec<(&'static str, u64)> {
-    let strange = &manifest.repairs;
-    let parts = [
-        ("call stacks lack outer functions", strange.cut_stacks),
-        ("call stacks lack functions in the middle", strange.gap_stacks),
-    ];
-    parts.into_iter().filter(|&(_, number)| number > 0).collect()
 }
 
 /// A measure with its interval and number of observations.

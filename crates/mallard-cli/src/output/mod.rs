@@ -7,6 +7,8 @@ pub mod html;
 #[cfg(feature = "recordings")]
 pub mod markdown;
 #[cfg(feature = "recordings")]
+pub mod missing;
+#[cfg(feature = "recordings")]
 pub mod page;
 pub mod progress;
 pub mod shell;

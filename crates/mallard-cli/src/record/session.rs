@@ -374,7 +374,7 @@ fn write_memory(
     memory: &Memory,
 ) -> io::Result<()> {
     let record = Record { stack: process, ..Record::new(op::MEMORY, t, 0, 0) };
-    writer.text(record, &memory.text())
+    memory.texts().iter().try_for_each(|text| writer.text(record, text))
 }
 
 fn is_thread_alive(owner: Owner) -> bool {

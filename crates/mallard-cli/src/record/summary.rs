@@ -11,9 +11,10 @@ use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use crate::error::tell;
 use crate::error::Failure;
 use crate::import::with_progress;
+use crate::output::missing::{incomplete, joined, losses};
 use crate::output::shell::concerns_malloc;
 use crate::output::shell::{as_called, quoted, quoted_path};
-use crate::output::units::{bytes, count, of_threads, percent, plural, time};
+use crate::output::units::{bytes, of_threads, percent, plural, time};
 use crate::turns::load::WAITING_LOAD;
 use clap::ValueEnum;
 use mallard_trace::format::Header;
@@ -215,6 +216,7 @@ impl Summary<'_> {
         }
         if let Some(why) = self.stopped() {
             notes.insert("stopped".to_string(), why.into());
+            notes.insert("unwritten".to_string(), self.outcome.lost_written.into());
         }
         if let (Some(load), Some(Ok(count))) = (&self.command.work.load, &self.served) {
             notes.insert("load".to_string(), load.clone().into());
@@ -236,7 +238,8 @@ impl Summary<'_> {
             how_it_ended(&self.outcome.ended),
             bytes(size_of(&self.names.trace)),
         );
-        text += &format!("  lost: {}\n", self.losses(manifest));
+        text += &format!("  lost: {}\n", joined(losses(manifest)));
+        text.extend(incomplete(manifest).iter().map(|what| format!("  incomplete: {what}\n")));
         if failed > 0 {
             text += &format!("  {} failed: they returned null\n", plural(failed, "allocation"));
         }
@@ -289,41 +292,6 @@ impl Summary<'_> {
                 let limit = bytes(self.command.max_size);
                 format!("the stream had {}, more than the {limit} of --max-size", bytes(at))
             }),
-        }
-    }
-
-    /// The numbers of missing events, by cause.
-    fn losses(&self, manifest: &Manifest) -> String {
-        let lost = &manifest.losses;
-        let mut causes = Vec::new();
-        if lost.full > 0 {
-            causes.push(format!("{} because the ring was full", plural(lost.full, "event")));
-        }
-        if lost.nested > 0 {
-            causes.push(format!("{} of signal handlers", plural(lost.nested, "event")));
-        }
-        let unwritten = self.outcome.lost_written + lost.write;
-        if let Some(why) = self.stopped() {
-            let seen = match self.outcome.write_error {
-                Some(_) => format!(", {} of them seen", count(unwritten)),
-                None => String::new(),
-            };
-            causes.push(format!("all events after {why}{seen}"));
-        }
-        if manifest.counts.unknown_frees > 0
-            && self.command.sample == 0
-            && self.command.window.is_none()
-        {
-            causes.push(format!(
-                "the allocations of {} that were freed (by calls that bypass the recorder, as \
-                 in plugins loaded with RTLD_DEEPBIND)",
-                plural(manifest.counts.unknown_frees, "block")
-            ));
-        }
-        if causes.is_empty() {
-            "nothing".to_string()
-        } else {
-            causes.join("; ")
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reads memory, page faults and CPU time of a recorded process from the system.
 
 use super::smaps::{Mapping, Smaps};
+use mallard_trace::format::TEXT_BYTES_MAX;
 use nix::time::{clock_gettime, ClockId};
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,8 +41,31 @@ pub struct Mapped {
 }
 
 impl Memory {
-    /// The text of a `memory` record: see spec/trace_format.md.
-    pub fn text(&self) -> String {
+    /// The length of the longest list of numbers: eight names, and numbers of 20 digits.
+    const NUMBERS_BYTES_MAX: usize = 300;
+
+    /// The texts of the `memory` records: see spec/trace_format.md. There are several if the mappings
+    /// do not fit in one. The last one has the other numbers.
+    pub fn texts(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        let mut text = String::new();
+        if let Some(mapped) = &self.mapped {
+            let recorder = format!(" recorder={}", mapped.recorder);
+            text += &recorder;
+            for Mapping { start, end, anonymous } in &mapped.changes {
+                let map = format!(" map={start:x}-{end:x}:{anonymous}");
+                if text.len() + map.len() > TEXT_BYTES_MAX - Self::NUMBERS_BYTES_MAX {
+                    texts.push(std::mem::replace(&mut text, recorder.clone()).split_off(1));
+                }
+                text += &map;
+            }
+        }
+        texts.push(self.numbers() + &text);
+        texts
+    }
+
+    /// The numbers in a `memory` record, apart from those of mappings.
+    fn numbers(&self) -> String {
         let mut text = format!("rss={} anonymous={}", self.rss, self.anonymous);
         if let Some(pss) = self.pss {
             text += &format!(" pss={pss}");
@@ -53,12 +77,6 @@ impl Memory {
             " minor_faults={} major_faults={} user_ns={} system_ns={}",
             self.minor_faults, self.major_faults, self.user_ns, self.system_ns
         );
-        if let Some(mapped) = &self.mapped {
-            text += &format!(" recorder={}", mapped.recorder);
-            for Mapping { start, end, anonymous } in &mapped.changes {
-                text += &format!(" map={start:x}-{end:x}:{anonymous}");
-            }
-        }
         text
     }
 }
@@ -253,7 +271,7 @@ mod tests {
         let mapped = first.mapped.clone().unwrap();
         let sum: u64 = mapped.changes.iter().map(|mapping| mapping.anonymous).sum();
         assert!(sum > 0 && sum < first.rss, "{first:?}");
-        assert!(first.text().contains(" recorder=0 map="), "{}", first.text());
+        assert!(first.texts()[0].contains(" recorder=0 map="), "{:?}", first.texts());
         assert_eq!(sampler.memory().unwrap().mapped, None); // it is too early
 
         let smaps = |mappings: Vec<Mapping>| Smaps { mappings, ..Smaps::default() };
@@ -264,6 +282,31 @@ mod tests {
         assert_eq!(sampler.changed(smaps(both)).changes, []);
         let changes = sampler.changed(smaps(vec![mapping(20, 2), mapping(30, 3)])).changes;
         assert_eq!(changes, [mapping(10, 0), mapping(20, 2), mapping(30, 3)]);
+    }
+
+    #[test]
+    fn mappings_that_do_not_fit_in_one_text_are_in_several() {
+        let mapping = |start| Mapping { start, end: u64::MAX, anonymous: u64::MAX };
+        for count in [0, 1, 1200, 1300, 65_530] {
+            let changes: Vec<Mapping> = (0..count).map(|i| mapping(u64::MAX - i)).collect();
+            let memory = Memory {
+                rss: u64::MAX,
+                pss: Some(u64::MAX),
+                anonymous: u64::MAX,
+                huge: Some(u64::MAX),
+                minor_faults: u64::MAX,
+                major_faults: u64::MAX,
+                user_ns: u64::MAX,
+                system_ns: u64::MAX,
+                mapped: Some(Mapped { recorder: u64::MAX, changes }),
+            };
+            let texts = memory.texts();
+            assert!(texts.iter().all(|text| text.len() <= TEXT_BYTES_MAX), "{count}");
+            let (last, before) = texts.split_last().unwrap();
+            assert!(last.starts_with("rss=") && before.iter().all(|t| t.starts_with("recorder=")));
+            assert_eq!(texts.iter().map(|t| t.matches("map=").count() as u64).sum::<u64>(), count);
+            assert!(texts.len() as u64 <= count / 1000 + 1, "{count}: {}", texts.len());
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::gather::Gathered;
 use super::sites::Shown;
 use crate::allocators;
-use crate::look::stats::missing;
+use crate::output::missing::{incomplete, losses};
 use crate::output::units::{bytes, count, percent, plural};
 use crate::record::{cost, Ended};
 use chrono::{DateTime, SecondsFormat};
@@ -101,7 +101,7 @@ pub struct Method {
     mallard: &'static str,
     format: u32,
     stream: String,
-    losses: Vec<(&'static str, u64)>,
+    losses: Vec<String>,
     sampled_bytes: u64,
     notes: Vec<String>,
     own_cost: String,
@@ -115,7 +115,7 @@ impl Method {
             mallard: env!("CARGO_PKG_VERSION"),
             format: manifest.schema,
             stream: manifest.stream.ending.clone(),
-            losses: missing(manifest),
+            losses: [losses(manifest), incomplete(manifest)].concat(),
             sampled_bytes: manifest.stream.sample_bytes,
             notes: notes(gathered, shown),
             own_cost: own_cost(gathered),

@@ -240,7 +240,7 @@ def no_events():
     return {"version": 1, "name": "nothing", "strings": [], "program": {"command": "true", "status": "0"},
             "sentences": ["The program allocated nothing."], "bound": "", "totals": {}, "time": {"t_ns": [], "live": [], "resident": [], "split": {}},
             "stacks": {"up": [0], "frame": [-1]}, "frames": {}, "sites": {}, "detail": {}, "heat": {"sizes": SIZES, "lives": LIVES, "all": [], "bytes": []},
-            "threads": {}, "frees": [], "map": {}, "measures": [], "method": {"losses": [["events of a thread that was killed", 12]]}, "next": "mallard record"}
+            "threads": {}, "frees": [], "map": {}, "measures": [], "method": {"losses": ["12 events of a thread that was killed"]}, "next": "mallard record"}
 
 
 def one_event():
@@ -265,6 +265,6 @@ def hostile(text):
     data["program"] = {key: text for key in data["program"]} | {"threads": 2, "processes": 1, "duration_ns": 5}
     data["sentences"] = [text] * 4
     data["name"] = data["bound"] = data["next"] = text
-    data["method"]["notes"], data["method"]["losses"] = [text], [[text, 3]]
+    data["method"]["notes"], data["method"]["losses"] = [text], [text]
     data["measures"] = [{**measure, "name": text, "words": text} for measure in data["measures"]]
     return data

@@ -95,6 +95,7 @@ pub(super) struct Reading {
     allocators: NumberMap<u32, Allocator>,
     marks: Marks,
     samples: Vec<Sample>,
+    waiting: samples::Waiting,
     cpu: Vec<(i64, i32, i64)>,
     cpu_slices: Slices,
     width: Width,
@@ -144,6 +145,7 @@ impl Reading {
             allocators: NumberMap::default(),
             marks: Marks::default(),
             samples: Vec::new(),
+            waiting: samples::Waiting::default(),
             cpu: Vec::new(),
             cpu_slices: Slices::default(),
             width: Width::default(),
@@ -454,7 +456,9 @@ impl Reading {
     }
 
     fn memory(&mut self, record: &Record, text: &str) {
-        let (numbers, resident) = samples::parse(text);
+        let (numbers, mapped) = samples::parse(text);
+        let Some(mapped) = self.waiting.add(record.stack, &numbers, mapped) else { return };
+        let resident = samples::resident(&numbers, mapped);
         // The ledger fills in the live bytes, when it has counted all earlier events.
         let what = format::pack(0, 0, op::MEMORY, 0);
         let number = self.samples.len() as u64;

@@ -2,6 +2,7 @@
 
 use crate::heaps::{Mapped, MappedChange, Resident};
 use crate::memory::Parts;
+use std::collections::HashMap;
 
 /// The memory of a process at one moment, as the system reported it.
 pub(super) struct Sample {
@@ -22,12 +23,16 @@ impl Sample {
     }
 }
 
+/// How many mappings wait for the next record of their process. Linux allows 65,530 unless it is told
+/// otherwise (vm.max_map_count).
+const MAPPINGS_MAX: usize = 1 << 22;
+
 /// The names of the numbers in a sample, in the order of the columns.
 const NAMES: [&str; 8] =
     ["rss", "pss", "anonymous", "huge", "minor_faults", "major_faults", "user_ns", "system_ns"];
 
-/// Parses the text of a record: the numbers, and the resident memory, if the text has it.
-pub(super) fn parse(text: &str) -> (Numbers, Option<Resident>) {
+/// Parses the text of a record: the numbers, and the changes of the mappings, if the text has them.
+pub(super) fn parse(text: &str) -> (Numbers, Option<MappedChange>) {
     let mut numbers = [None; 8];
     let mut mapped: Option<MappedChange> = None;
     let mut mappings = Vec::new();
@@ -47,9 +52,37 @@ pub(super) fn parse(text: &str) -> (Numbers, Option<Resident>) {
     if let Some(mapped) = &mut mapped {
         mapped.mappings = mappings;
     }
+    (numbers, mapped)
+}
+
+/// The resident memory, if the numbers have it.
+pub(super) fn resident(numbers: &Numbers, mapped: Option<MappedChange>) -> Option<Resident> {
     let [rss, _, anonymous, ..] = numbers.map(|number| number.and_then(|n| u64::try_from(n).ok()));
-    let resident = rss.zip(anonymous).map(|(rss, anonymous)| Resident { rss, anonymous, mapped });
-    (numbers, resident)
+    rss.zip(anonymous).map(|(rss, anonymous)| Resident { rss, anonymous, mapped })
+}
+
+/// Mappings of processes for which their next record had no room.
+#[derive(Default)]
+pub(super) struct Waiting(HashMap<u32, Vec<Mapped>>);
+
+impl Waiting {
+    /// Keeps the mappings of a record that has nothing else. Returns what a record with numbers says
+    /// together with those before it.
+    pub fn add(
+        &mut self,
+        process: u32,
+        numbers: &Numbers,
+        mapped: Option<MappedChange>,
+    ) -> Option<Option<MappedChange>> {
+        let Some(change) = mapped else { return Some(None) };
+        let mut all = self.0.remove(&process).unwrap_or_default();
+        all.extend(change.mappings);
+        if *numbers != Numbers::default() || all.len() > MAPPINGS_MAX {
+            return Some(Some(MappedChange { mappings: all, ..change }));
+        }
+        self.0.insert(process, all);
+        None
+    }
 }
 
 /// Parses `START-END:BYTES`; the addresses are hexadecimal.
@@ -67,14 +100,35 @@ mod tests {
     #[test]
     fn a_text_has_numbers_and_mappings_in_any_order() {
         let text = "rss=9 map=1000-3000:4096 recorder=2 pss=x map=5-:1 anonymous=5 new=1";
-        let (numbers, resident) = parse(text);
+        let (numbers, mapped) = parse(text);
         assert_eq!(numbers[..4], [Some(9), None, Some(5), None]);
-        let resident = resident.unwrap();
-        assert_eq!((resident.rss, resident.anonymous), (9, 5));
         let mappings = vec![Mapped { start: 0x1000, end: 0x3000, anonymous: 4096 }];
-        assert_eq!(resident.mapped, Some(MappedChange { recorder: 2, mappings }));
-        assert_eq!(parse("rss=9 anonymous=5").1.unwrap().mapped, None);
-        assert_eq!(parse("rss=9 recorder=2 map=1000-3000:4096").1, None);
-        assert_eq!(parse("rss=9 anonymous=-5").1, None);
+        assert_eq!(mapped, Some(MappedChange { recorder: 2, mappings }));
+        let resident = resident(&numbers, mapped).unwrap();
+        assert_eq!((resident.rss, resident.anonymous), (9, 5));
+        assert_eq!(parse("rss=9 anonymous=5").1, None);
+        for text in ["rss=9 recorder=2 map=1000-3000:4096", "rss=9 anonymous=-5"] {
+            let (numbers, mapped) = parse(text);
+            assert!(super::resident(&numbers, mapped).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn mappings_without_numbers_belong_to_the_next_record_of_their_process() {
+        let mut waiting = Waiting::default();
+        let mut said = |process, text: &str| {
+            let (numbers, mapped) = parse(text);
+            waiting.add(process, &numbers, mapped).map(|mapped| {
+                mapped.map(|change| {
+                    change.mappings.iter().map(|mapping| mapping.start).collect::<Vec<_>>()
+                })
+            })
+        };
+        assert_eq!(said(1, "recorder=2 map=1-2:4096"), None);
+        assert_eq!(said(2, "rss=9 anonymous=5"), Some(None));
+        assert_eq!(said(1, "recorder=2 map=3-4:4096"), None);
+        assert_eq!(said(2, "rss=9 recorder=2 map=5-6:1"), Some(Some(vec![5])));
+        assert_eq!(said(1, "rss=9 recorder=2 map=7-8:4096"), Some(Some(vec![1, 3, 7])));
+        assert_eq!(said(1, "rss=9 recorder=2"), Some(Some(vec![])));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::packed::{self, Unpacker};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{self, op, Header, Record, HEADER_BYTES, RECORD_BYTES};
+use crate::format::{self, op, Header, Record, HEADER_BYTES, RECORD_BYTES, TEXT_BYTES_MAX};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,8 +10,6 @@ use std::path::Path;
 
 /// Bytes that are read at once. The longest event, with 65,535 return addresses, fits.
 const BUFFER_BYTES: usize = 1 << 20;
-/// The longest text that a writer writes. A stream with a longer text is damaged.
-const TEXT_BYTES_MAX: u64 = 1 << 16;
 
 /// A record, with the text or the return addresses that follow it.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +158,7 @@ impl<R: Read> Reader<R> {
         if record.op() == op::END {
             return self.end_record(&record);
         }
-        if tail > TEXT_BYTES_MAX && format::has_text(record.op()) {
+        if tail > TEXT_BYTES_MAX as u64 && format::has_text(record.op()) {
             self.fault = Some(Ending::Damaged(format!("a text of {tail} characters")));
             return self.end();
         }

@@ -1,7 +1,7 @@
 //! Writes a stream, as the command does while it records.
 
 use super::packed::Packer;
-use crate::format::{op, Header, Record, RECORD_BYTES};
+use crate::format::{op, Header, Record, RECORD_BYTES, TEXT_BYTES_MAX};
 use std::io::{self, BufWriter, Write};
 
 /// How a stream is stored.
@@ -57,8 +57,12 @@ impl<W: Write> Writer<W> {
         self.events(records)
     }
 
-    /// Writes a record and its text. Sets the size of the record to the length of the text.
+    /// Writes a record and its text. Sets the size of the record to the length of the text. Writes the
+    /// first [`TEXT_BYTES_MAX`] bytes of a longer text, up to the end of a character.
     pub fn text(&mut self, mut record: Record, text: &str) -> io::Result<()> {
+        let mut ends = (0..=text.len().min(TEXT_BYTES_MAX)).rev();
+        let end = ends.find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        let text = &text[..end];
         let size = text.len() as u64;
         record.what = record.what & !crate::format::SIZE_MAX | size;
         let mut records = record.to_bytes().to_vec();

@@ -24,7 +24,7 @@ function startMethod() {
   byId("losses-none").hidden = losses.length > 0;
   const table = byId("losses");
   table.parentNode.hidden = losses.length === 0;
-  tabulate(table, [["what was lost", "how often"], ...losses.map(([what, n]) => [what, typeof n === "number" ? [count(n), n] : n])]);
+  tabulate(table, [["what is missing"], ...losses.map((what) => [what])]);
   for (const note of method.notes ?? []) write(add(byId("notes"), "li", ""), note);
   for (const letter of letters) {
     const measure = measures.get(letter);
