@@ -4,7 +4,7 @@
 use crate::streams::lives::lives;
 use crate::streams::{self, call, StreamOf};
 use crate::support::{length, Folder, Ran, MALLARD};
-use mallard_trace::format::{op, Header};
+use mallard_trace::format::{flag, op, Header, Record, FLAGS_SHIFT, RECORD_BYTES};
 use mallard_trace::import::{import, Options};
 use mallard_trace::tables::schema;
 use mallard_trace::Trace;
@@ -208,6 +208,15 @@ fn lost_events_sampling_and_a_cut_stream_are_mentioned() {
         lost["method"]["losses"][0].as_str().map(|what| &what[..31]),
         Some("the allocations of 1 block that")
     );
+
+    let mut stream = StreamOf::new();
+    let mut cut = call(op::MALLOC, 1001, 0x1000, 100, 0, &[0x10]);
+    let mut record = Record::from_bytes(&cut);
+    record.what |= u64::from(flag::STACK_CUT) << FLAGS_SHIFT;
+    cut[..RECORD_BYTES].copy_from_slice(&record.to_bytes());
+    stream.piece(1, &[cut]);
+    let incomplete = object_of(&stream.finish());
+    assert_eq!(incomplete["method"]["losses"][0], "1 call stack lacks outer functions");
 
     let header = Header { sample_bytes: 1000, ..streams::header() };
     let mut stream = StreamOf::with(&header);

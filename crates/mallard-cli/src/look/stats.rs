@@ -151,11 +151,10 @@ fn text(manifest: &Manifest) -> String {
     ));
     lines.push(("lost", joined(losses(manifest))));
     lines.extend(part(manifest).map(|part| ("only a part", part)));
-    lines.extend(
-        Some(incomplete(manifest))
-            .filter(|all| !all.is_empty())
-            .map(|all| ("incomplete", joined(all))),
-    );
+    let stacks = incomplete(manifest);
+    if !stacks.is_empty() {
+        lines.push(("incomplete", joined(stacks)));
+    }
     lines.iter().map(|(name, value)| line(name, value)).collect()
 }
 

@@ -202,9 +202,6 @@ fn notes_on_recording(gathered: &Gathered, notes: &mut Vec<String>) {
             "Only the part {window} of the run was recorded: blocks of before are unknown."
         ));
     }
-    if let Some(why) = manifest.notes.get("stopped").and_then(Value::as_str) {
-        notes.push(format!("The recording stopped before the program ended: {why}."));
-    }
     if manifest.counts.resets > 0 {
         notes.push(
             "Blocks of traced allocators lie in blocks of malloc, and both count.".to_string(),

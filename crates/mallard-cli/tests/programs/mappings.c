@@ -19,7 +19,7 @@ int main(void)
             return 1;
         two_pages[4096] = 1;
     }
-    usleep(300000); /* the command reads the mappings several times in a second */
+    usleep(300000); /* the command reads the mappings meanwhile */
     allocate(100);
     return 0;
 }
