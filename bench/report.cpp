@@ -155,7 +155,7 @@ void print_curve(std::vector<std::vector<row>> const& moments)
 
 // Returns the kind of a contender: a strategy of Lakos's talk, a malloc, a recorder, or a local
 // allocator. Returns an empty string for a hand-written lower bound, and for a contender that was
-// tuned for its case. crates/mallard-cli/src/rows/matching.rs defines the same kinds.
+// tuned for its case. crates/bench-report/src/rows/matching.rs defines the same kinds.
 std::string kind_of(std::string const& contender)
 {
     for (const char* const tuned : {"+fifo", "+reset", "+largest=", "/huge-pages", "/doubling"}) {

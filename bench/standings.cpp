@@ -36,7 +36,7 @@ bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
     });
 }
 
-// Returns the family of a case. crates/mallard-cli/src/rows/matching.rs defines the same families.
+// Returns the family of a case. crates/bench-report/src/rows/matching.rs defines the same families.
 std::string family_of(row const& r)
 {
     std::string const first = r.case_name.substr(0, r.case_name.find('/'));

@@ -37,7 +37,7 @@ endfunction()
 # of a folder, and sources_PROGRAM to the sources of each. Of every MALLARD_UNITE files one program is
 # made: FOLDER-1, FOLDER-2, ... Files that define something outside of a namespace of their own, or that
 # replace or limit something in the whole process, are programs alone, FOLDER-NAME: those in `alone`, and
-# engine_*, which link more.
+# engine_* and plan_*, which link more.
 set(alone
     unit-file_damage unit-interrupted unit-unwind unit-unwind_limits unit-winked
     conformance-memory_resource fault-file_arena heap-visits stress-modules
@@ -48,7 +48,7 @@ function(programs_of folder)
     foreach(source IN LISTS ARGN)
         cmake_path(GET source STEM name)
         set(program ${folder}-${name})
-        if(MALLARD_UNITE GREATER 1 AND NOT name MATCHES "^engine_" AND NOT program IN_LIST alone)
+        if(MALLARD_UNITE GREATER 1 AND NOT name MATCHES "^(engine|plan)_" AND NOT program IN_LIST alone)
             list(APPEND united ${source})
         else()
             list(APPEND programs ${program})

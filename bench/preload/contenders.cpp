@@ -93,7 +93,7 @@ std::vector<preload> try_all()
     std::vector<preload> all;
     for (allocator_line const& line : read_list()) {
         if (line.contender.empty())
-            continue; // glibc with other settings
+            continue; // glibc with other settings, and mallocs that are never started
         if (line.kind == "libc")
             all.push_back({glibc_tag::name(), "", ""});
         else if (line.kind == "debian")

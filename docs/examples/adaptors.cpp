@@ -88,6 +88,7 @@ void switch_off()
 {
     using memory = mallard::adapt_if<is_measured, mallard::counted<mallard::pool<>>>;
     auto nodes = mallard::adapted<memory>(48u); // the arguments of the pool
+    nodes.deallocate(nodes.allocate());         // the calls of the pool
     static_assert(std::is_same_v<memory, mallard::pool<>>);
     if (auto const calls = mallard::snapshot_of(nodes).calls) // null when counting is off
         assert(calls->is_balanced());

@@ -15,6 +15,14 @@ inline constexpr bool is_pair = false;
 template <class First, class Second>
 inline constexpr bool is_pair<std::pair<First, Second>> = true;
 
+/// Whether a constructor argument of a `U` is an allocator, or is converted to one, as an arena.
+template <class U, class Arg>
+inline constexpr bool is_allocator_for = std::uses_allocator_v<U, std::remove_cvref_t<Arg>>;
+template <class U, class Arg>
+    requires requires { typename U::allocator_type; }
+inline constexpr bool is_allocator_for<U, Arg> =
+    std::convertible_to<Arg, typename U::allocator_type>;
+
 /// Whether the constructor arguments of a `U` contain an allocator already: after
 /// `std::allocator_arg`, or as the last argument. Arguments from `std::scoped_allocator_adaptor`
 /// contain an allocator.
@@ -24,9 +32,10 @@ inline constexpr bool has_allocator = false;
 template <class U, class... Args>
     requires(sizeof...(Args) != 0)
 inline constexpr bool has_allocator<U, Args...> = [] {
-    using all = std::tuple<std::remove_cvref_t<Args>...>;
-    return std::same_as<std::tuple_element_t<0, all>, std::allocator_arg_t> ||
-           std::uses_allocator_v<U, std::tuple_element_t<sizeof...(Args) - 1, all>>;
+    using all = std::tuple<Args...>;
+    using first = std::remove_cvref_t<std::tuple_element_t<0, all>>;
+    return std::same_as<first, std::allocator_arg_t> ||
+           is_allocator_for<U, std::tuple_element_t<sizeof...(Args) - 1, all>>;
 }();
 
 /// Whether `construct` adds an allocator `A` to the constructor arguments `Args` of a `U`.
@@ -109,7 +118,7 @@ public:
     /// Constructs an element that takes an allocator, and passes this allocator on. This function
     /// does not exist for other elements, so that containers may treat them as trivial.
     template <class U, class... Args>
-        requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args...>::value)
+        requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args && ...>::value)
     void construct(U* at, Args&&... args)
     {
         // Makes a pair first: libstdc++ 12 can construct a pair with an allocator only from

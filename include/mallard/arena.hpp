@@ -564,7 +564,7 @@ template <class Arena>
 class [[nodiscard]] scope {
 public:
     /// Marks the arena.
-    explicit scope(Arena& arena) noexcept : arena_(arena), mark_(arena.mark()) {}
+    [[nodiscard]] explicit scope(Arena& arena) noexcept : arena_(arena), mark_(arena.mark()) {}
     ~scope() { arena_.rewind(mark_); }
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;

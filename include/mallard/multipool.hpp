@@ -68,6 +68,9 @@ class multipool {
         typename mode::template cores<Options.of_each_pool(), class_count, Options.has_slabs()>;
     static constexpr bool is_shared = Options.threads != sync::none;
     static constexpr std::size_t align_max = cache_line_bytes;
+    static_assert(Options.grow.is_at_run_time() ||
+                  source_of_bytes<source_bytes<Source>,
+                                  cores::bytes_for_one(class_shapes<class_count>[0])>::holds_one);
 
 public:
     constexpr multipool() noexcept
@@ -110,6 +113,8 @@ public:
     /// allowed.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
+        if constexpr (Options.checks == check::on)
+            check_size(block, l);
         if (is_large(l)) [[unlikely]]
             return large_.template deallocate < Options.checks ==
                    check::on > (source_, block, l.bytes);
@@ -163,6 +168,15 @@ public:
     const Source& upstream() const noexcept { return source_; }
 
 private:
+    /// Stops the process if the block is one of this multipool, but not of the size class of `l`.
+    [[gnu::noinline]] void check_size(const void* block, layout l) const noexcept
+    {
+        bool const is_there =
+            is_large(l) ? large_.owns(block) : cores_.owns(block, size_class::of(l));
+        if (!is_there && owns(block))
+            fatal_wrong_size(block, l.bytes);
+    }
+
     /// Makes a fork wait for all locks, so that no lock is held in the child.
     constexpr void hold_at_fork() noexcept
     {

@@ -240,7 +240,8 @@ public:
     [[nodiscard]] box adopt(T* leaked) noexcept { return box(leaked); }
 
     /// Returns one more owner of an object that an rc or arc owns, like `shared_from_this`. Not for
-    /// an object that a box owns, nor in a constructor or destructor.
+    /// an object that a box owns, nor in a constructor or destructor. The end of such a box
+    /// destroys the object; with `check::on`, it stops the process if the object has another owner.
     ///
     ///     void node::watch(nodes_type& nodes) { watchers.push_back(nodes.share(*this)); }
     [[nodiscard]] shared_handle<T, object_pool> share(T& object) noexcept

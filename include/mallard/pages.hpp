@@ -65,6 +65,12 @@ public:
     void give(chunk c) noexcept;
     /// The same as `pages::quarantine`.
     bool quarantine(chunk c) noexcept;
+    /// Commits all pages of the reserved range that have a byte in the `bytes` at `offset`. The
+    /// content of pages that are committed already stays. Needs a range, so `try_take` must have
+    /// succeeded before. The caller of this function manages the range, and does not call `give`.
+    /// Returns the offset of the end of these pages. Returns 0, and changes nothing, when the
+    /// system refuses or the range is too small.
+    std::size_t commit_part(std::size_t offset, std::size_t bytes) noexcept;
 
     /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return error_; }
@@ -107,7 +113,7 @@ private:
 };
 
 /// A range of address space whose first part is committed memory. The committed part grows in
-/// place.
+/// place. Parts that are far from the first one can be committed, too.
 class growing_range {
 public:
     growing_range() noexcept = default;
@@ -132,14 +138,24 @@ public:
     {
         if (bytes <= bytes_)
             return true;
-        // This class never returns a chunk, so each new chunk begins where the chunk before ends.
-        chunk const more = pages_.try_take({bytes - bytes_, bytes_ == 0 ? align : 1});
-        if (more.data == nullptr)
+        if (bytes_ != 0) {
+            std::size_t const end = pages_.commit_part(bytes_, bytes - bytes_);
+            bytes_ = std::max(bytes_, end);
+            return end != 0;
+        }
+        chunk const first = pages_.try_take({bytes, align});
+        if (first.data == nullptr)
             return false;
-        if (bytes_ == 0)
-            begin_ = static_cast<std::byte*>(more.data);
-        bytes_ += more.bytes;
+        begin_ = static_cast<std::byte*>(first.data);
+        bytes_ = first.bytes;
         return true;
+    }
+    /// Commits a part that is far from the committed part, zeroed. The first `commit` must have
+    /// succeeded. `bytes()` does not count the part; a later `commit` may include it, and keeps its
+    /// content. Returns false, and changes nothing, when the system refuses.
+    bool commit_far(std::size_t offset, std::size_t bytes) noexcept
+    {
+        return pages_.commit_part(offset, bytes) != 0;
     }
 
     /// The first byte; null before the first growth.

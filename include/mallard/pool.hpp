@@ -47,6 +47,23 @@ class pool {
     static constexpr slot_shape fixed_shape =
         slot_shape::of(Options.block, Options.align, Options.block_min());
 
+    /// The bytes that a source needs for one block. For a block size or a growth that is chosen at
+    /// run time, no pool needs fewer.
+    static constexpr std::size_t bytes_for_one = [] {
+        if (Options.grow.is_at_run_time())
+            return std::size_t{0};
+        if (Options.block != 0)
+            return bytes_at_any_address(core::least_chunk(fixed_shape));
+        std::size_t least = bytes_max;
+        for (std::size_t bytes = 1; bytes <= Options.chunk; bytes *= 2)
+            for (std::size_t more : {std::size_t{0}, bytes / 2}) {
+                auto const shape = slot_shape::of(bytes + more, 0, Options.block_min());
+                least = std::min(least, bytes_at_any_address(core::least_chunk(shape)));
+            }
+        return least;
+    }();
+    static_assert(source_of_bytes<source_bytes<Source>, bytes_for_one>::holds_one);
+
 public:
     constexpr pool() noexcept
         requires(Options.block != 0) && std::default_initializable<Source>
@@ -117,6 +134,9 @@ public:
     /// Frees a block that was allocated with the layout `l`.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
+        if constexpr (Options.checks == check::on)
+            if (fits(l) ? large_.owns(block) : core_.owns(block))
+                fatal_wrong_size(block, l.bytes);
         if (fits(l))
             core_.deallocate(source_, block);
         else

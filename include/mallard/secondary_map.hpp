@@ -1,6 +1,7 @@
 // Secondary maps: more values for the keys of a slot map.
 #pragma once
 
+#include <mallard/detail/slots/scattered_slots.hpp>
 #include <mallard/detail/slots/slot_table.hpp>
 
 #include <unordered_map>
@@ -21,13 +22,15 @@ namespace mallard {
 /// over the slot map (as above). To remove the other values, call `erase_if` for the keys that the
 /// slot map does not contain.
 ///
-/// A lookup costs as much as in the slot map. The map takes memory for all slots up to the largest
-/// index that was ever set. If only a few of many keys have values, see `sparse_secondary_map`.
-/// `Storage`, iterators, growth, exceptions and threads are as for `slot_map`.
+/// A lookup costs as much as in the slot map. The map takes memory near the slots that have values:
+/// a chunk, or a few pages, for each neighbourhood. So a key with a very large index, such as a
+/// made-up one, takes no more memory than another key. If only a few of many keys have values, see
+/// `sparse_secondary_map`. `Storage`, iterators, growth, exceptions and threads are as for
+/// `slot_map`.
 template <class Key, class V, class Storage = reserved<>, check Checks = check::off>
-class secondary_map
-    : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key, Storage, Checks> {
-    using table = slot_table<secondary_map, V, Key, Storage, Checks>;
+class secondary_map : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key,
+                                        scattered<Storage>, Checks> {
+    using table = slot_table<secondary_map, V, Key, scattered<Storage>, Checks>;
     using table::slots_;
     using typename table::slots_type;
     using typename table::words_of;
@@ -72,11 +75,10 @@ public:
     /// Erases the value of `k`. Returns false when `k` has no value.
     bool erase(Key k) noexcept
     {
-        std::size_t const i = slots_.bounded(k.value());
-        if (slots_.word_of(i) != k.value())
+        if (!this->contains(k))
             return false;
-        this->end_life(i);
-        slots_.word_of(i) = 0;
+        this->end_life(k.index());
+        slots_.word_of(k.index()) = 0;
         return true;
     }
     /// Removes the value of `k` and returns the value.
@@ -103,15 +105,24 @@ public:
     }
 
 private:
+    /// Gives memory to slot `i`.
+    template <bool Throws>
+    bool provide(std::size_t i)
+    {
+        if constexpr (table::is_scattered)
+            return slots_.template provide<Throws>(i, this->size() + 1);
+        else
+            return i < slots_.capacity() || slots_.template grow<Throws>();
+    }
+
     template <bool Throws, class... Args>
     V* place(Key k, Args&&... args)
     {
         std::size_t const i = k.index();
         if (i == 0 || k.generation() == 0 || k.value() > Key::value_max)
             return nullptr;
-        while (i >= slots_.capacity())
-            if (!slots_.template grow<Throws>())
-                return nullptr;
+        if (!provide<Throws>(i))
+            return nullptr;
         this->end_ = std::max(this->end_, i + 1);
         if (Key const there = this->key_at(i); there) {
             if (there > k)

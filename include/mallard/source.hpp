@@ -128,6 +128,9 @@ private:
     };
 };
 
+template <std::size_t Bytes>
+inline constexpr std::size_t source_bytes<buffer<Bytes>> = Bytes;
+
 /// A source over any `std::pmr::memory_resource`. Without an argument, uses the resource that is
 /// the default at construction. Exceptions of the resource pass through `allocate` unchanged.
 ///
@@ -217,5 +220,8 @@ public:
 private:
     S* source_;
 };
+
+template <source S>
+inline constexpr std::size_t source_bytes<ref<S>> = source_bytes<S>;
 
 } // namespace mallard

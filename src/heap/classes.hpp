@@ -12,7 +12,9 @@ namespace mallard::engine {
 inline constexpr std::size_t slice_bytes = std::size_t{1} << 14;
 
 /// Block sizes: 16, 32, ..., 128, 160, 192, 224, 256, 320, ... A block is at most a quarter larger
-/// than the request, and on average a tenth larger.
+/// than the request, and on average a tenth larger. All are multiples of 16, because malloc
+/// promises that alignment. heap.hpp, rust_api.cpp, mallard/c/malloc.h and the crate mallard-malloc
+/// have numbers that follow from this line.
 using block_class = size_classes<16, 2>;
 
 /// The largest block size for which thread caches keep a list.

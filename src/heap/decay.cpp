@@ -1,80 +1,83 @@
 // Decides when idle memory is returned to the system: at the end of each decay interval, and at
-// once while the control group of the process is nearly full.
+// once while malloc holds most of the memory that the control group of the process may use.
 #include "decay.hpp"
 
+#include "limits.hpp"
 #include "remote.hpp"
 #include "slice_heap.hpp"
 #include "threads.hpp"
 
+#include "../os/cgroup.hpp"
+
+#include <algorithm>
+
 namespace mallard::engine {
 namespace {
 
-constexpr std::uint64_t look_milliseconds = 1000;
+/// When idle memory is returned next.
+constinit std::atomic<std::uint64_t> due{0};
+/// How long the engine waits when more memory is to be returned than it returns at once.
+constexpr std::uint64_t pause_milliseconds = decay_interval_milliseconds / 8;
 
-constinit std::atomic<std::uint64_t> aged_last{0};
+constexpr std::uint64_t credit_per_millisecond = 100;
+constexpr std::uint64_t credit_max = 10'000;
 
-constinit std::atomic<std::uint64_t> looked_last{0};
-/// True while a thread reads the files of the control group. Until that thread is done, other
-/// threads use the previous result, `is_short`.
-constinit std::atomic<bool> looking{false};
-constinit std::atomic<bool> is_short{false};
+/// The memory of malloc is short above this number of bytes.
+constinit std::atomic<std::size_t> comfortable_max{~std::size_t{0}};
 
-// The variables below are used only by the thread that has set `looking`.
-constinit os::cgroup group;
-constinit bool group_is_known = false;
+[[gnu::constructor(101)]] void read_group_limit() noexcept
+{
+    set_group_limit(os::memory_limit_of_group());
+}
 
 } // namespace
 
 void decay_if_due(thread_cache& cache) noexcept
 {
     std::uint64_t const now = os::coarse_milliseconds();
-    if (now - cache.decayed_at < decay_interval_milliseconds)
-        return;
-    cache.decayed_at = now;
-    return_all_deferred(cache);
-    send_batches(cache);
-    shrink_idle(cache);
-    std::uint64_t last = aged_last.load(std::memory_order_relaxed);
-    if (now - last < decay_interval_milliseconds ||
-        !aged_last.compare_exchange_strong(last, now, std::memory_order_relaxed))
+    if (the_slice_heap.is_idle())
+        start_watch(cache);
+    if (now - cache.decayed_at >= decay_interval_milliseconds) {
+        cache.decayed_at = now;
+        return_all_deferred(cache);
+        send_batches(cache);
+        shrink_idle(cache);
+    }
+    std::uint64_t planned = due.load(std::memory_order_relaxed);
+    if (now < planned || !due.compare_exchange_strong(planned, now + decay_interval_milliseconds,
+                                                      std::memory_order_relaxed))
         return;
     flush_abandoned();
-    bool const short_now = memory_is_short(now);
+    bool const short_now = memory_is_short();
     the_slice_heap.expect_shortage(short_now);
-    the_slice_heap.age();
+    if (!the_slice_heap.age())
+        due.store(now + pause_milliseconds, std::memory_order_relaxed);
     if (short_now) // return idle memory now, instead of after another decay interval
         the_slice_heap.trim(0);
 }
 
-bool memory_is_short(std::uint64_t now) noexcept
+void watch(thread_cache& own) noexcept
 {
-    std::uint64_t last = looked_last.load(std::memory_order_relaxed);
-    if (last == 0)
-        looked_last.compare_exchange_strong(last, now, std::memory_order_relaxed);
-    else if (now - last >= look_milliseconds &&
-             !looking.exchange(true, std::memory_order_acquire)) {
-        if (!group_is_known)
-            group.find();
-        group_is_known = true;
-        is_short.store(group.is_short(), std::memory_order_relaxed);
-        looked_last.store(now, std::memory_order_relaxed);
-        looking.store(false, std::memory_order_release);
-    }
-    return is_short.load(std::memory_order_relaxed);
+    std::uint64_t const now = os::coarse_milliseconds();
+    std::uint64_t const credit =
+        own.watch_credit + (now - own.credited_at) * credit_per_millisecond;
+    own.credited_at = now;
+    own.watch_credit = static_cast<std::uint32_t>(std::min(credit, credit_max));
+    if (own.watch_credit == 0 || (!the_slice_heap.is_idle() && own.allowance[1] == 0))
+        return my_caches.replace(watching_thread_cache, own);
+    spend_credit(own, 1);
+    decay_if_due(own);
 }
 
-void watch_memory(os::cgroup const& other) noexcept
+bool memory_is_short() noexcept
 {
-    forget_memory();
-    group = other;
-    group_is_known = true;
+    std::size_t const idle = the_slice_heap.now().dirty * slice_bytes;
+    return the_limits.held() + idle > comfortable_max.load(std::memory_order_relaxed);
 }
 
-void forget_memory() noexcept
+void set_group_limit(std::size_t bytes) noexcept
 {
-    group_is_known = false;
-    is_short.store(false, std::memory_order_relaxed);
-    looking.store(false, std::memory_order_relaxed);
+    comfortable_max.store(bytes == 0 ? ~std::size_t{0} : bytes / 4 * 3, std::memory_order_relaxed);
 }
 
 } // namespace mallard::engine

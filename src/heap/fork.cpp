@@ -2,7 +2,6 @@
 // Until the fork ends, no other thread waits for a kept lock: see guests.hpp.
 #include "fork.hpp"
 
-#include "decay.hpp"
 #include "guests.hpp"
 #include "heap.hpp"
 #include "large.hpp"
@@ -73,7 +72,6 @@ void after_fork_in_parent() noexcept
 /// of slabs that these caches own.
 void after_fork_in_child() noexcept
 {
-    forget_memory();
     if (forks_without_locks == 0) {
         the_slice_heap.forget_guests();
         os::locks_of_thread = 0;

@@ -208,13 +208,17 @@ heap* make_heap(bool shared) noexcept
         else
             h = make_new();
     }
-    if (h != nullptr)
-        thread_of(*h).store(shared ? nullptr : this_thread(), std::memory_order_relaxed);
+    if (h == nullptr)
+        return nullptr;
+    h->next_unused = h;
+    thread_of(*h).store(shared ? nullptr : this_thread(), std::memory_order_relaxed);
     return h;
 }
 
 void unmake(heap& h) noexcept
 {
+    if (h.next_unused != &h)
+        stop_at_destroyed(&h);
     release(h);
     h.held_max.store(0, std::memory_order_relaxed);
     h.limit.set(0, 0, nullptr, nullptr);
@@ -283,12 +287,14 @@ void* reallocate_of_heap(found_block const& b, void* block, std::size_t bytes) n
         return block;
     // Only a large block can be allocated from a heap that is confined to another thread.
     const void* const thread = thread_of(h).load(std::memory_order_relaxed);
-    void* const fresh = thread == nullptr || thread == this_thread()
-                            ? allocate(h, bytes)
-                            : allocate_large(h, bytes, slice_bytes);
+    bool const may_use_lists = thread == nullptr || thread == this_thread();
+    bool zero = false;
+    void* const fresh = !may_use_lists           ? allocate_large(h, bytes, slice_bytes, &zero)
+                        : bytes <= looked_up_max ? allocate(h, bytes)
+                                                 : allocate_slowly(h, bytes, 1, &zero);
     if (fresh == nullptr)
         return bytes <= now ? block : nullptr;
-    std::memcpy(fresh, block, std::min(now, bytes));
+    move_contents(fresh, block, std::min(now, bytes), zero);
     free_of_heap(b, block);
     return fresh;
 }

@@ -65,7 +65,7 @@ struct heap : thread_cache {
     limits limit;          ///< limits of the bytes in chunks and large blocks
     std::atomic<std::size_t> held_max{0};
 
-    heap* next_unused = nullptr;
+    heap* next_unused = nullptr; ///< in a list of destroyed heaps; this heap itself while in use
     heap* next_of_all = nullptr;
 };
 

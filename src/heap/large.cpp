@@ -8,6 +8,7 @@
 #include "threads.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 namespace mallard::engine {
@@ -276,6 +277,33 @@ void* resize_large(void* p, std::size_t bytes_new) noexcept
 {
     slab* const s = large_at(p);
     return s != nullptr ? resize_span(*s, bytes_new) : resize_huge(p, bytes_new);
+}
+
+void move_contents(void* to, void* from, std::size_t bytes, bool zero) noexcept
+{
+    if (bytes <= classed_bytes_max) {
+        std::memcpy(to, from, bytes);
+        return;
+    }
+    // Moves between spans split mappings, whose number the system limits.
+    constexpr std::size_t moves_max = 8192;
+    constinit static std::atomic<std::size_t> moves{0};
+    auto* const target = static_cast<std::byte*>(to);
+    auto* const source = static_cast<std::byte*>(from);
+    if (bytes > span_bytes_max) {
+        if (large_at(to) != nullptr && large_at(from) != nullptr &&
+            os::add(moves, 1) <= moves_max &&
+            os::move_pages(source, target, align_up(bytes, page_bytes)))
+            return;
+        zero = zero || os::purge(target, bytes);
+    }
+    for (std::size_t at = 0; at < bytes; at += page_bytes) {
+        std::size_t const part = std::min(page_bytes, bytes - at);
+        bool const is_zero =
+            source[at] == std::byte{} && std::memcmp(source + at, source + at + 1, part - 1) == 0;
+        if (!zero || !is_zero)
+            std::memcpy(target + at, source + at, part);
+    }
 }
 
 huge_usage huge_now() noexcept

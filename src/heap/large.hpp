@@ -29,6 +29,11 @@ bool free_large(void* p) noexcept;
 /// nothing has changed.
 void* resize_large(void* p, std::size_t bytes_new) noexcept;
 
+/// Moves the contents of a block to a block that reads as zero if `zero` is true. Pages that the
+/// program has not touched stay untouched, unless the new block had pages before. The contents of
+/// the old block are undefined afterwards.
+void move_contents(void* to, void* from, std::size_t bytes, bool zero) noexcept;
+
 /// Sums over all blocks with a mapping of their own.
 struct huge_usage {
     std::size_t blocks = 0;

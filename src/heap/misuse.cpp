@@ -1,5 +1,7 @@
 #include "misuse.hpp"
 
+#include "reservation.hpp"
+
 #include "../os/system.hpp"
 
 #include <mallard/detail/base/text.hpp>
@@ -9,88 +11,112 @@
 namespace mallard::engine {
 namespace {
 
-struct message {
-    char text[512];
-    text_writer out{text, sizeof text};
-
-    [[noreturn]] void stop() noexcept
-    {
-        os::write_error(text, out.written());
-        std::abort();
+/// Writes the line that says how to find the bug, for an address that the program passed. The
+/// checked malloc does not check heaps.
+void write_help(text_writer& out, const void* p) noexcept
+{
+    char path[256];
+    reservation* const in = reservation_of(p);
+    if (in != nullptr && is_heaps(in->entry_at(in->slice_of(p)))) {
+        out << "  help: in C++, `mallard::checked<mallard::heap>` names the block and its last "
+               "calls\n";
+        return;
     }
-};
+    out << "  help: ";
+    if (os::find_checked_malloc(path, sizeof path))
+        out << "LD_PRELOAD=" << path
+            << " names the block, with MALLARD_CALLS=1 also its last calls; or ";
+    out << "use `valgrind` or -fsanitize=address without this malloc\n";
+}
 
-constexpr const char* help =
-    "  help: LD_PRELOAD=libmallard-checked.so names the block, with MALLARD_CALLS=1 also its last "
-    "calls; or use `valgrind` or -fsanitize=address\n";
+/// Prints "mallard: ", `what`, the address `p` and `state`. If `state` has no line of help, prints
+/// one for `p`. Then stops the process.
+[[noreturn]] void stop(const char* what, const void* p, const char* state,
+                       bool has_help = false) noexcept
+{
+    char text[768];
+    text_writer out{text, sizeof text};
+    out << "mallard: " << what << p << state;
+    if (!has_help)
+        write_help(out, p);
+    os::write_error(text, out.written());
+    std::abort();
+}
+
+/// `stop` at the call of a function with the argument `p`.
+[[noreturn]] void stop_at_call(const char* call, const void* p, const char* state) noexcept
+{
+    char what[64];
+    text_writer out{what, sizeof what};
+    out << call << " of " << '\0';
+    stop(what, p, state);
+}
 
 } // namespace
 
 void stop_at_double_free(const void* block, const char* call) noexcept
 {
-    message m;
     if (call[0] == 'f')
-        m.out << "mallard: double free of " << block << '\n';
-    else
-        m.out << "mallard: " << call << " of " << block << ", which is free\n";
-    m.out << "  the block was free already; this call changed nothing\n" << help;
-    m.stop();
+        stop("double free of ", block,
+             "\n  the block was free already; this call changed nothing\n");
+    stop_at_call(call, block,
+                 ", which is free\n  the block was free already; this call changed nothing\n");
 }
 
 void stop_at_interior(const void* p, const char* call) noexcept
 {
-    message m;
-    m.out << "mallard: " << call << " of " << p << ", which is inside a block\n"
-          << "  no block begins there; this call changed nothing\n"
-          << "  help: pass the pointer that malloc returned; LD_PRELOAD=libmallard-checked.so says "
-             "inside which block it is\n";
-    m.stop();
+    stop_at_call(call, p,
+                 ", which is inside a block\n"
+                 "  no block begins there; this call changed nothing\n");
 }
 
 void stop_at_foreign(const void* p, const char* call) noexcept
 {
-    message m;
-    m.out << "mallard: " << call << " of " << p << ", which is not a block of malloc\n"
-          << "  it was not allocated here, or its memory was released; this call changed nothing\n"
-          << help;
-    m.stop();
+    stop_at_call(
+        call, p,
+        ", which is not a block of malloc\n"
+        "  another malloc allocated it, as in a library that has its own or was loaded with "
+        "RTLD_DEEPBIND, or its memory was released; this call changed nothing\n");
 }
 
 void stop_at_wrong_size(const void* block, std::size_t said, std::size_t bytes) noexcept
 {
-    message m;
-    m.out << "mallard: " << block << " is freed with another size than it has\n"
-          << "  the caller says " << said << " bytes, the block has " << bytes
-          << "; this call changed nothing\n"
-          << "  help: delete an object as the type that was allocated; "
-             "LD_PRELOAD=libmallard-checked.so MALLARD_CALLS=1 says where that was\n";
-    m.stop();
+    char state[160];
+    text_writer out{state, sizeof state};
+    out << " is freed with another size than it has\n  the caller says " << said
+        << " bytes, the block has " << bytes << "; this call changed nothing\n"
+        << '\0';
+    stop("", block, state);
 }
 
 void stop_at_confined(const void* heap) noexcept
 {
-    message m;
-    m.out << "mallard: the confined heap " << heap << " is asked for memory by another thread\n"
-          << "  one thread may allocate from it, any may free; nothing was allocated\n"
-          << "  help: call adopt() in the thread that uses it from now on, or make it a "
-             "shared_heap\n";
-    m.stop();
+    stop("the confined heap ", heap,
+         " is asked for memory by another thread\n"
+         "  one thread may allocate from it, any may free; nothing was allocated\n"
+         "  help: call adopt() in the thread that uses it from now on, or make it a "
+         "shared_heap\n",
+         true);
+}
+
+void stop_at_destroyed(const void* heap) noexcept
+{
+    stop("mallard_heap_destroy of ", heap,
+         ", which is not a heap\n"
+         "  the heap was destroyed already; this call changed nothing\n"
+         "  help: set the pointer to NULL after the first call\n",
+         true);
 }
 
 void stop_at_damaged_list(const void* block) noexcept
 {
-    message m;
     if (static_cast<const std::uint64_t*>(block)[0] == 0) // cleared, as in an allocated block
-        m.out << "mallard: double free of " << block << '\n'
-              << "  malloc was about to allocate it again, or the program cleared its first word "
-                 "after "
-                 "the free\n";
-    else
-        m.out << "mallard: the list of free blocks is damaged at " << block << '\n'
-              << "  the program wrote into that block after the free, or beyond the end of the "
-                 "block before it, or freed it twice\n";
-    m.out << help;
-    m.stop();
+        stop("double free of ", block,
+             "\n  malloc was about to allocate it again, or the program cleared its first word "
+             "after the free\n");
+    stop("the list of free blocks is damaged at ", block,
+         "\n  the program wrote into that block after the free, or beyond the end of the block "
+         "before it, or freed it twice\n");
 }
 
 } // namespace mallard::engine

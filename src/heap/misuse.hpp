@@ -13,6 +13,7 @@ namespace mallard::engine {
 [[noreturn, gnu::cold]] void stop_at_wrong_size(const void* block, std::size_t said,
                                                 std::size_t bytes) noexcept;
 [[noreturn, gnu::cold]] void stop_at_confined(const void* heap) noexcept;
+[[noreturn, gnu::cold]] void stop_at_destroyed(const void* heap) noexcept;
 [[noreturn, gnu::cold]] void stop_at_damaged_list(const void* block) noexcept;
 
 } // namespace mallard::engine

@@ -52,6 +52,8 @@ void lengthen(thread_cache& cache, std::size_t index, std::size_t more) noexcept
         !cache.policy->change_allowances(static_cast<std::ptrdiff_t>(bytes)))
         return;
     cache.allowance[kind] += bytes;
+    if (kind == 1)
+        start_watch(cache); // the list may keep many MiB
     l.room += static_cast<std::int32_t>(more);
     l.limit = static_cast<std::uint16_t>(l.limit + more);
 }

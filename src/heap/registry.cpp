@@ -50,7 +50,18 @@ bool show_sampling_decoys(bool shown) noexcept
     sampling = shown;
     for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all)
         if (cache->shown_at != nullptr && cache->wanted.load(std::memory_order_relaxed) == 0)
-            *cache->shown_at = cache_to_show(*cache);
+            cache->shown_at->show(cache_to_show(*cache));
+    return true;
+}
+
+bool let_all_watch() noexcept
+{
+    if (!registry_lock.try_take())
+        return false;
+    for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all)
+        if (cache->shown_at != nullptr)
+            cache->shown_at->replace(*cache, watching_thread_cache);
+    registry_lock.give();
     return true;
 }
 
@@ -78,23 +89,23 @@ void register_cache(thread_cache& cache, const cache_policy& policy) noexcept
     newest = &cache;
 }
 
-thread_cache* cache_to_show(thread_cache& cache) noexcept
+thread_cache& cache_to_show(thread_cache& cache) noexcept
 {
-    return sampling && cache.sampled != nullptr ? cache.sampled : &cache;
+    return sampling && cache.sampled != nullptr ? *cache.sampled : cache;
 }
 
 void start_showing(thread_cache& cache) noexcept
 {
-    cache.shown_at = &my_cache;
+    cache.shown_at = &my_caches;
     if (sampling)
         make_sampling_decoy(cache);
-    my_cache = cache_to_show(cache);
+    my_caches.show(cache_to_show(cache));
 }
 
 void stop_showing(thread_cache& cache) noexcept
 {
     cache.shown_at = nullptr;
-    my_cache = &exited_thread_cache;
+    my_caches.show(exited_thread_cache);
 }
 
 void forget_missing_threads() noexcept
@@ -103,7 +114,7 @@ void forget_missing_threads() noexcept
     // changing the sum when the fork happened.
     std::size_t allowed = 0;
     for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all) {
-        if (cache->shown_at != &my_cache) {
+        if (cache->shown_at != &my_caches) {
             cache->shown_at = nullptr;
             cache->allowance[0] = cache->allowance[1] = 0;
         }

@@ -1,6 +1,6 @@
 // The registry: the list of all thread caches. It also decides which cache each thread uses: its
 // own, or a decoy that makes the fast path of malloc and free fail. To show a cache to a thread
-// means to store the cache in the `my_cache` of that thread.
+// means to store the cache in the `my_caches` of that thread.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -9,7 +9,7 @@
 
 namespace mallard::engine {
 
-/// Protects the registry, the abandoned caches (see threads.cpp), and `my_cache` of every thread.
+/// Protects the registry, the abandoned caches (see threads.cpp), and `my_caches` of every thread.
 /// Lock order: see guests.hpp.
 extern constinit os::lock registry_lock;
 
@@ -37,6 +37,10 @@ void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept;
 /// Also applies to threads that start later. False: there is no memory, and nothing has changed.
 bool show_sampling_decoys(bool shown) noexcept;
 
+/// Lets all threads watch for idle memory (see decay.hpp). False: the registry is in use, and
+/// nothing has changed.
+bool let_all_watch() noexcept;
+
 // The functions below require `registry_lock`.
 
 /// Makes a cache and registers it. Null: there is no memory, or there are too many caches.
@@ -45,10 +49,10 @@ thread_cache* make_cache(const cache_policy& policy) noexcept;
 void register_cache(thread_cache& cache, const cache_policy& policy) noexcept;
 
 /// The cache that the thread of `cache` should use: `cache` or its decoy.
-thread_cache* cache_to_show(thread_cache& cache) noexcept;
-/// Makes this thread use its cache. From now on other threads may change `my_cache`.
+thread_cache& cache_to_show(thread_cache& cache) noexcept;
+/// Makes this thread use its cache. From now on other threads may change `my_caches`.
 void start_showing(thread_cache& cache) noexcept;
-/// Makes this thread use `exited_thread_cache`. From now on no other thread changes `my_cache`.
+/// Makes this thread use `exited_thread_cache`. From now on no other thread changes `my_caches`.
 void stop_showing(thread_cache& cache) noexcept;
 
 /// Called in the child of a fork. Marks the caches of all threads that do not exist in the child as

@@ -2,6 +2,7 @@
 #include "requests.hpp"
 
 #include "cached_slabs.hpp"
+#include "decay.hpp"
 #include "found_block.hpp"
 #include "heap.hpp"
 #include "large.hpp"
@@ -44,6 +45,8 @@ namespace {
 {
     if (cache->is_decoy())
         if (thread_cache* const own = cache->real != nullptr ? cache->real : own_cache()) {
+            if (cache == &watching_thread_cache)
+                spend_credit(*own, credit_of_span);
             void* const sampled = sample(shown_cache(), bytes, 1, zero);
             return sampled != nullptr ? sampled : allocate_span(bytes, own, zero);
         }
@@ -128,7 +131,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept
         thread_cache* const cache = shown_cache();
         block = sample(cache, bytes, 1, &zero);
         if (block == nullptr) {
-            thread_cache* const own = shown_cache()->real;
+            thread_cache* const own = real_cache();
             block = own == nullptr || own->list_at(offset).head != nullptr
                         ? pop(own == nullptr ? cache : own, offset)
                         : retry_after_flush([&] { return take_span(*own, bytes, zero); });
@@ -150,6 +153,7 @@ void free_span(found_block const& b) noexcept
     if (!b.in->change(b.slice, b.what, 0))
         stop_at_double_free(b.of->start, "free");
     the_slice_heap.give_of_class(*b.in, b.slice);
+    watch_if_idle();
 }
 
 } // namespace
@@ -166,7 +170,7 @@ void free_rare(void* block, thread_cache* cache) noexcept
             return free_sample(b);
         if (!free_large(block))
             stop_at_foreign(block, "free");
-        return;
+        return watch_if_idle();
     }
     bool const is_own = owner_of(b.what ^ cache->tag) == 0;
     if (b.is_span() && !is_own)
@@ -201,10 +205,13 @@ namespace {
 /// where it is.
 void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
 {
-    void* const fresh = allocate(bytes);
+    bool zero = false;
+    void* const fresh = bytes > block_bytes_max     ? allocate_large(bytes, slice_bytes, &zero)
+                        : bytes > classed_bytes_max ? allocate_span(bytes, shown_cache(), &zero)
+                                                    : allocate(bytes);
     if (fresh == nullptr)
         return bytes <= bytes_now ? block : nullptr;
-    std::memcpy(fresh, block, std::min(bytes_now, bytes));
+    move_contents(fresh, block, std::min(bytes_now, bytes), zero);
     deallocate(block);
     return fresh;
 }
@@ -268,10 +275,9 @@ void* reallocate(void* block, std::size_t bytes) noexcept
     std::size_t const now = b.of->usable_bytes();
     if (bytes <= now && (now <= classed_bytes_max ? bytes >= now / 2 : now - bytes < slice_bytes))
         return block;
-    thread_cache* const own = shown_cache()->real;
-    if (b.is_span() && bytes >= slice_bytes && bytes <= block_bytes_max && own != nullptr &&
-        resize_span(*own, b, bytes))
-        return block;
+    if (b.is_span() && bytes >= slice_bytes && bytes <= block_bytes_max)
+        if (thread_cache* const own = real_cache(); own != nullptr && resize_span(*own, b, bytes))
+            return block;
     return move_block(block, now, bytes);
 }
 

@@ -58,7 +58,7 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 /// above 16: they may be larger than the caller asked for.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
-    thread_cache* const cache = shown_cache();
+    thread_cache* const cache = shown_to_free();
     std::size_t const slice = reservations[0].slice_of(block);
     if (!reservations[0].has(slice) || bytes >= slice_bytes) [[unlikely]]
         return deallocate_doubtful(block, bytes);

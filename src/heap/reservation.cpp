@@ -71,31 +71,29 @@ void lay_out(reservation& r, std::byte* at, std::size_t slices) noexcept
     r.room = slices;
 }
 
-// The two functions below find free address space for a reservation. Null: there is none.
-
-/// Finds a free range of twice the size, and returns its upper half. So the reservation begins far
-/// from both ends of the range. The system places later mappings at the upper end or, with `ulimit
-/// -s unlimited`, at the lower end.
-std::byte* where_it_is_free(std::size_t bytes) noexcept
+/// The lower end of the address space in use: below it lie only mappings that the program placed
+/// itself. The system gives out addresses downwards from a mapping that it places now or, with
+/// `ulimit -s unlimited`, upwards. Null: the system refuses even a small mapping.
+std::byte* lowest_in_use() noexcept
 {
-    std::byte* const at = os::reserve(2 * bytes, slice_bytes);
-    return at != nullptr && os::unmap(at, 2 * bytes) ? at + bytes : nullptr;
-}
-/// Finds address space below all current mappings. Needed when a limit on address space makes the
-/// large mapping of `where_it_is_free` fail.
-std::byte* below_others(std::size_t bytes) noexcept
-{
-    std::byte* const lowest = where_it_is_free(slice_bytes);
-    return reinterpret_cast<std::uintptr_t>(lowest) / 2 > bytes ? lowest - bytes : nullptr;
+    std::byte* lowest = os::reserve(slice_bytes, slice_bytes);
+    if (lowest == nullptr || !os::unmap(lowest, slice_bytes))
+        return nullptr;
+    for (reservation const& r : reservations)
+        if (r.room != 0)
+            lowest = std::min(lowest, reinterpret_cast<std::byte*>(r.slabs));
+    return lowest;
 }
 
-/// Reserves all address space of the reservation. For systems that do not let a program choose the
-/// addresses of mappings (Valgrind).
+/// Reserves all address space of the reservation, and leaves as much for stacks, files and the next
+/// reservation. For systems that do not let a program choose the addresses of mappings (Valgrind).
 bool reserve(reservation& r, std::size_t bytes) noexcept
 {
-    std::byte* const at = os::reserve(whole_bytes(bytes), slice_bytes);
+    std::size_t const whole = whole_bytes(bytes);
+    std::byte* const at = os::reserve(2 * whole, slice_bytes);
     if (at == nullptr)
         return false;
+    os::unmap(at + whole, whole); // if the system refuses, this half stays untouched
     lay_out(r, at, bytes / slice_bytes);
     r.is_reserved = true;
     return true;
@@ -170,6 +168,27 @@ os::growth raise_commit_limit(reservation& r, std::size_t at_least, std::size_t&
     }
 }
 
+namespace {
+
+/// Opens the next reservation at `at`. If the result is not `made`, there is no reservation there.
+os::growth place(reservation& r, std::byte* at, std::size_t bytes, std::size_t at_least,
+                 std::size_t& committed) noexcept
+{
+    lay_out(r, at, bytes / slice_bytes);
+    // Register the reservation before it gets memory: if a fork happens in between, the child knows
+    // of all mapped memory.
+    std::size_t const used = reservations_used.load(std::memory_order_relaxed);
+    reservations_used.store(used + 1, std::memory_order_release);
+    os::growth const moved = raise_commit_limit(r, at_least, committed);
+    if (moved == os::growth::blocked) {
+        reservations_used.store(used, std::memory_order_relaxed);
+        forget_place(r);
+    }
+    return moved;
+}
+
+} // namespace
+
 os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcept
 {
     std::size_t const used = reservations_used.load(std::memory_order_relaxed);
@@ -179,25 +198,19 @@ os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcep
         tag_decoy_caches();
     reservation& r = reservations[used];
     std::size_t const least = at_least * slice_bytes;
-    for (auto find : {where_it_is_free, below_others})
-        for (std::size_t bytes = bytes_first; bytes >= std::max(placed_least, least); bytes /= 2) {
-            std::byte* const at = find(whole_bytes(bytes));
-            if (at == nullptr)
-                continue;
-            lay_out(r, at, bytes / slice_bytes);
-            // Register the reservation before it gets memory: if a fork happens in between, the
-            // child knows of all mapped memory.
-            reservations_used.store(used + 1, std::memory_order_release);
-            os::growth const moved = raise_commit_limit(r, at_least, committed);
+    // A reservation grows towards the lowest address in use, and has room up to there. If another
+    // mapping is in the way, try further below. The lower half of the addresses stays free: small
+    // addresses are special.
+    std::byte* const lowest = lowest_in_use();
+    for (std::size_t bytes = bytes_first; bytes >= std::max(placed_least, least); bytes /= 2)
+        for (std::size_t below = whole_bytes(bytes);
+             below <= reinterpret_cast<std::uintptr_t>(lowest) / 2; below *= 2) {
+            os::growth const moved = place(r, lowest - below, bytes, at_least, committed);
             if (moved != os::growth::blocked)
                 return moved;
-            reservations_used.store(used, std::memory_order_relaxed);
-            forget_place(r);
         }
-    // Under a limit on address space, leave half of it for stacks, files and the next reservation.
-    std::size_t const left = os::address_space_left();
     for (std::size_t bytes = bytes_first; bytes >= std::max(reserved_least, least); bytes /= 2)
-        if (bytes <= left / 2 && reserve(r, bytes)) {
+        if (reserve(r, bytes)) {
             reservations_used.store(used + 1, std::memory_order_release);
             return raise_commit_limit(r, at_least, committed);
         }

@@ -139,7 +139,9 @@ bool take_over(found_block const& b, const char* call) noexcept
                                                 bool* zero) noexcept
 {
     bool const is_on = rate.load(std::memory_order_relaxed) != 0;
-    return is_on && own_cache() != nullptr ? sample(shown_cache(), bytes, align, zero) : nullptr;
+    return is_on && own_cache() != nullptr && shown_cache()->real != nullptr
+               ? sample(shown_cache(), bytes, align, zero)
+               : nullptr;
 }
 
 } // namespace

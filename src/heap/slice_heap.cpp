@@ -24,6 +24,8 @@ constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
 /// cache. Such spans are better allocated in address order.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
+/// From this number of dirty slices on, threads watch for idle memory.
+constexpr std::size_t idle_least = (std::size_t{1} << 20) / slice_bytes;
 /// Largest number of slices that are purged at the end of a decay interval.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / slice_bytes;
 
@@ -52,6 +54,7 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     usage_.dirty -= count;
     usage_.used += slices;
     usage_.used_max = std::max(usage_.used_max, usage_.used);
+    usage_.taken_max = std::max(usage_.taken_max, usage_.used + usage_.dirty);
     if (usage_.used > expected_ + growth_least) [[unlikely]]
         has_grown_.store(true, std::memory_order_relaxed);
     // The program needs clean slices soon after a purge, so the purge returned too many slices to
@@ -202,7 +205,11 @@ void slice_heap::release(reservation& r, std::size_t slice, std::size_t slices, 
 
 void slice_heap::purge_if_due(access& alone) noexcept
 {
-    if (alone.is_guest() || usage_.dirty <= dirty_max() || refused_) [[likely]]
+    if (alone.is_guest())
+        return;
+    if (usage_.dirty > idle_least && !is_idle())
+        idle_.store(idle::newly, std::memory_order_relaxed);
+    if (usage_.dirty <= dirty_max() || refused_) [[likely]]
         return;
     flush_span_caches();
     purge_some(alone, false, usage_.dirty - dirty_max() / 4 * 3);
@@ -332,17 +339,19 @@ std::size_t slice_heap::purge_some(access& alone, bool only_aged, std::size_t sl
     return done;
 }
 
-void slice_heap::age() noexcept
+bool slice_heap::age() noexcept
 {
     access alone(lock_);
     if (alone.is_guest())
-        return;
+        return true;
     // Purge the slices that stayed idle for a whole decay interval. The program did not need these
     // slices, so reduce the bonus by their number.
     std::size_t const purged = purge_some(alone, true, purge_step);
     if (alone.is_guest())
-        return;
+        return true;
     bonus_ -= std::min(bonus_, purged);
+    if (purged >= purge_step)
+        return false;
     purged_lately_ -= purged_lately_ / 8;
     refused_ = false; // after a refusal, the next purge is tried in the next interval
     for (span_cache& at : span_caches_) {
@@ -352,6 +361,9 @@ void slice_heap::age() noexcept
     for (reservation& r : reservations)
         for (std::size_t g = 0; g < r.commit_limit() / bits_per_group; ++g)
             r.groups[g].aged = r.groups[g].dirty;
+    if (usage_.dirty <= idle_least)
+        idle_.store(idle::no, std::memory_order_relaxed);
+    return true;
 }
 
 void slice_heap::expect_shortage(bool is_short) noexcept

@@ -25,6 +25,7 @@ struct usage {
     std::size_t used = 0;
     std::size_t used_max = 0;
     std::size_t dirty = 0;     ///< free, and not returned to the system
+    std::size_t taken_max = 0; ///< maximum of used + dirty
     std::size_t committed = 0; ///< below the commit limits
     std::size_t purged = 0;    ///< returned to the system, since the start
 };
@@ -60,10 +61,19 @@ public:
     bool extend(reservation& in, std::size_t slice, std::size_t slices, std::size_t more,
                 bool& zero) noexcept;
 
-    /// Ends a decay interval: returns to the system the slices that were dirty during all of it.
-    [[gnu::cold]] void age() noexcept;
-    /// Tells the slice heap whether the system is short of memory. During a shortage the slice heap
-    /// keeps little idle memory.
+    /// Ends a decay interval: returns to the system the slices that were dirty during all of it. At
+    /// most 16 MiB are returned at once. False: more is left, so call again soon.
+    [[gnu::cold]] bool age() noexcept;
+    /// Whether much memory is idle: more than a MiB when memory was last returned or aged.
+    bool is_idle() const noexcept { return idle_.load(std::memory_order_relaxed) != idle::no; }
+    /// Whether memory is idle and `end_news` was not called since then.
+    bool is_newly_idle() const noexcept
+    {
+        return idle_.load(std::memory_order_relaxed) == idle::newly;
+    }
+    void end_news() noexcept { idle_.store(idle::known, std::memory_order_relaxed); }
+    /// Tells the slice heap whether memory is short. During a shortage the slice heap keeps little
+    /// idle memory.
     [[gnu::cold]] void expect_shortage(bool is_short) noexcept;
     /// Returns idle memory to the system, except `keep` bytes. False if there was no idle memory.
     [[gnu::cold]] bool trim(std::size_t keep) noexcept;
@@ -79,10 +89,11 @@ public:
     // afterwards: see guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept { lock_.keep(); }
-    void open() noexcept; ///< requires that no thread is a guest
-    void forget_guests() noexcept;
+    [[gnu::cold]] void open() noexcept; ///< requires that no thread is a guest
+    [[gnu::cold]] void forget_guests() noexcept;
 
 private:
+    enum class idle : unsigned char { no, newly, known };
     static constexpr std::size_t growth_least = (std::size_t{8} << 20) / slice_bytes;
 
     span claim(reservation& r, std::size_t slice, std::size_t slices) noexcept;
@@ -93,10 +104,11 @@ private:
     span take_committed(std::size_t slices, std::size_t align) noexcept;
     span take_fresh(std::size_t slices, std::size_t align) noexcept;
     span find(span_cache& at, std::size_t slices, std::size_t align) noexcept;
-    span take_given(std::size_t slices) noexcept;
-    span take_as_guest(std::size_t slices, std::size_t align) noexcept;
-    void give_as_guest(reservation& in, std::size_t slice, std::size_t slices) noexcept;
-    void add_guests() noexcept;
+    [[gnu::cold]] span take_given(std::size_t slices) noexcept;
+    [[gnu::cold]] span take_as_guest(std::size_t slices, std::size_t align) noexcept;
+    [[gnu::cold]] void give_as_guest(reservation& in, std::size_t slice,
+                                     std::size_t slices) noexcept;
+    [[gnu::cold]] void add_guests() noexcept;
     void release(reservation& r, std::size_t slice, std::size_t slices, bool dirty) noexcept;
     span take_from(span_cache& at, std::size_t slices, std::size_t align) noexcept;
     void flush_span_caches() noexcept;
@@ -117,6 +129,7 @@ private:
     std::size_t purged_lately_ = 0;
     std::size_t expected_ = 0; ///< threshold of `has_grown`, minus `growth_least`
     std::atomic<bool> has_grown_{false};
+    std::atomic<idle> idle_{idle::no};
     bool short_ = false;              ///< whether memory is short
     bool refused_ = false;            ///< the system refused a purge in this decay interval
     slab* given_by_guests_ = nullptr; ///< spans to free after the fork

@@ -87,7 +87,7 @@ void collect_statistics(heap_statistics& s) noexcept
     s.blocks_live += s.large_blocks;
     s.bytes_live += s.large_bytes;
     s.bytes_taken = (u.used + u.dirty) * slice_bytes + huge.bytes;
-    s.bytes_taken_max = u.used_max * slice_bytes + huge.bytes_max;
+    s.bytes_taken_max = u.taken_max * slice_bytes + huge.bytes_max;
     s.bytes_idle = u.dirty * slice_bytes;
     s.bytes_returned = u.purged * slice_bytes + huge.bytes_returned;
 }

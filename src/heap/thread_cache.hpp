@@ -64,6 +64,7 @@ inline constexpr std::size_t remote_batch_count = 32;
 
 struct sampling_decoy;
 struct cache_policy;
+struct shown_caches;
 
 /// The free blocks and the slabs of one thread. A heap is such a cache without a thread (see
 /// heap.hpp).
@@ -108,8 +109,12 @@ struct alignas(128) thread_cache {
     std::size_t allowance[2] = {};
     const cache_policy* policy = nullptr; ///< null in a decoy
     thread_cache* next_of_all = nullptr;
-    std::atomic<thread_cache*>* shown_at = nullptr; ///< address of the thread's `my_cache`
+    shown_caches* shown_at = nullptr;  ///< address of the thread's `my_caches`
     sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on
+    /// How many calls of malloc this thread may still make in a slow path while it watches for idle
+    /// memory (see decay.hpp), and when that number was last raised, in milliseconds.
+    std::uint32_t watch_credit = 0;
+    std::uint64_t credited_at = 0;
     /// The first block of a list that a visitor took while the thread may have been using the list.
     /// The thread decides later whether its list still has these blocks, and puts them back if not.
     void* in_doubt = nullptr;
@@ -146,18 +151,47 @@ struct cache_policy {
     void (*after_message)(thread_cache& to, std::size_t bytes) noexcept;
 };
 
-extern constinit thread_cache empty_thread_cache;  ///< used by threads that have no cache yet
-extern constinit thread_cache exited_thread_cache; ///< used by threads whose end has begun
+extern constinit thread_cache empty_thread_cache; ///< used by threads that have no cache yet
+/// Used by threads whose end has begun, and by the first thread before its thread-local variables
+/// have their initial values (see os/relocation.hpp).
+extern constinit thread_cache exited_thread_cache;
 extern constinit thread_cache
     visited_thread_cache; ///< used by a visited thread, until its next slow path
+extern constinit thread_cache
+    watching_thread_cache; ///< used by malloc while the thread watches for idle memory
 
-/// The cache that this thread uses: its own or a decoy. Other threads change this pointer when they
-/// visit the cache, and when sampling starts or stops.
-extern constinit thread_local std::atomic<thread_cache*> my_cache;
+/// The caches that a thread uses: its own, or decoys. Other threads change these pointers when they
+/// visit the cache, and when sampling starts or stops. malloc and free use the same cache, unless
+/// the thread watches for idle memory.
+struct shown_caches {
+    std::atomic<thread_cache*> to_malloc;
+    std::atomic<thread_cache*> to_free;
 
+    void show(thread_cache& c) noexcept
+    {
+        to_malloc = &c;
+        to_free = &c;
+    }
+    /// Shows `to` to malloc, if `from` is shown. A visitor may show another cache at the same time.
+    void replace(thread_cache& from, thread_cache& to) noexcept
+    {
+        thread_cache* shown = to_malloc.load(std::memory_order_relaxed);
+        if (shown == &from)
+            to_malloc.compare_exchange_strong(shown, &to);
+    }
+};
+extern constinit thread_local shown_caches my_caches;
+
+/// The cache that malloc uses in this thread.
 inline thread_cache* shown_cache() noexcept
 {
-    return my_cache.load(std::memory_order_acquire); // acquire: another thread may make a decoy
+    // acquire: another thread may make a decoy
+    return my_caches.to_malloc.load(std::memory_order_acquire);
+}
+/// The cache that free uses in this thread.
+inline thread_cache* shown_to_free() noexcept
+{
+    return my_caches.to_free.load(std::memory_order_acquire);
 }
 
 /// Identifies the calling thread. The C++ and C headers of heaps compare the same value.
@@ -255,7 +289,7 @@ inline void empty_lists(thread_cache& cache) noexcept
 
 [[gnu::always_inline]] inline void deallocate(void* block) noexcept
 {
-    thread_cache* const cache = shown_cache();
+    thread_cache* const cache = shown_to_free();
     std::size_t const slice = reservations[0].slice_of(block);
     if (!reservations[0].has(slice)) [[unlikely]]
         return free_elsewhere(block, cache);
@@ -298,6 +332,19 @@ private:
 /// so in an interval also returns idle memory of the slice heap to the system. Defined in
 /// decay.cpp.
 [[gnu::cold, gnu::noinline]] void decay_if_due(thread_cache& cache) noexcept;
+
+/// Lets this thread watch for idle memory (see decay.hpp), if `cache` is its cache.
+inline void start_watch(thread_cache& cache) noexcept
+{
+    my_caches.replace(cache, watching_thread_cache);
+}
+/// Called by malloc while the thread watches. Defined in decay.cpp.
+[[gnu::cold, gnu::noinline]] void watch(thread_cache& own) noexcept;
+/// Lowers the number of calls of malloc that the thread may make while it watches.
+inline void spend_credit(thread_cache& own, std::uint32_t credit) noexcept
+{
+    own.watch_credit -= own.watch_credit < credit ? own.watch_credit : credit;
+}
 
 /// Counts a slow path. Every 64th slow path reads the clock.
 inline void tick(thread_cache& cache) noexcept

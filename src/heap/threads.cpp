@@ -48,6 +48,7 @@ void give_to_slice_heap(thread_cache&, slab& s) noexcept
 {
     reservation& in = *reservation_of(s.start);
     the_slice_heap.give_of_class(in, in.slice_of(s.start));
+    watch_if_idle();
 }
 
 slab* reclaim_slab(thread_cache& cache, class_offset offset) noexcept
@@ -168,6 +169,13 @@ void init_once() noexcept
     register_cache(the_fallback_cache, policy_of_threads);
 }
 
+/// Chooses the key when the library is loaded. Later a sandbox may forbid the system call for
+/// random bits, or the program may have used up all keys of thread-specific data.
+[[gnu::constructor(101)]] void init_at_start() noexcept
+{
+    key_of_process();
+}
+
 /// Reclaims an abandoned cache, or makes one. Null: there is no memory. A guest may call this, too:
 /// the function removes the cache from the list with one write, before it changes the cache.
 thread_cache* take_cache() noexcept
@@ -188,20 +196,23 @@ thread_cache* own_cache() noexcept
         return cache->real;
     if (cache == &exited_thread_cache)
         return nullptr;
-    if (cache == &visited_thread_cache) {
+    if (cache != &empty_thread_cache) { // another thread visits the cache, or this thread watches
         busy_scope const resumed(*owned_cache); // waits for the visitor
+        if (cache == &watching_thread_cache)
+            watch(*owned_cache);
         return owned_cache;
     }
     cache = take_cache();
     if (cache == nullptr)
         return nullptr;
     owned_cache = cache;
-    my_cache = cache; // set before `pthread_setspecific`, which may allocate
+    my_caches.show(*cache); // set before `pthread_setspecific`, which may allocate
     if (has_exit_key &&
         ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1})) == 0) {
         access const alone(registry_lock);
         start_showing(*cache);
     }
+    watch_if_idle();
     return cache;
 }
 
@@ -214,8 +225,9 @@ std::uint64_t key_of_process() noexcept
 
 thread_cache* take_fallback_cache() noexcept
 {
-    // The fallback cache is registered already, because this thread has tried to get a cache of its
-    // own.
+    // If this thread has tried to get a cache of its own, the fallback cache is registered already.
+    if (the_key == 0) [[unlikely]]
+        key_of_process();
     return fallback_lock.take_unless_kept() ? &the_fallback_cache : take_cache();
 }
 
@@ -230,6 +242,16 @@ void give_fallback_cache(thread_cache& cache) noexcept
         fallback_lock.give();
     else
         flush_and_abandon(cache);
+}
+
+void watch_if_idle() noexcept
+{
+    if (!the_slice_heap.is_idle())
+        return;
+    if (owned_cache != nullptr)
+        start_watch(*owned_cache);
+    if (the_slice_heap.is_newly_idle() && let_all_watch())
+        the_slice_heap.end_news();
 }
 
 void flush_abandoned() noexcept

@@ -3,8 +3,9 @@
 // A thread that ends abandons its cache together with its slabs. The next thread that needs a cache
 // reclaims the abandoned cache as it is. Until then other threads reclaim single slabs from it.
 //
-// A thread may need memory and have no cache: after its end has begun, or if there is no memory for
-// a cache. Such threads share the fallback cache, behind a lock, for one call at a time.
+// A thread may need memory and have no cache: after its end has begun, if there is no memory for a
+// cache, or while the loader still relocates the program. Such threads share the fallback cache,
+// behind a lock, for one call at a time.
 //
 // tests/models/engine_exit.pml models this for Spin.
 #pragma once
@@ -20,6 +21,13 @@ std::uint64_t key_of_process() noexcept;
 /// This thread's cache. Makes or reclaims one if the thread has none yet. Null: the end of the
 /// thread has begun, or there is no memory for a cache.
 [[gnu::cold]] thread_cache* own_cache() noexcept;
+
+/// The cache of this thread, which may use a decoy. Makes or reclaims the cache like `own_cache`.
+inline thread_cache* real_cache() noexcept
+{
+    thread_cache* const real = shown_cache()->real;
+    return real != nullptr ? real : own_cache();
+}
 
 /// Locks and returns the fallback cache. If another thread forks and keeps the lock, returns a
 /// cache for this call only. Null: there is no memory.
@@ -42,6 +50,10 @@ template <class F>
     give_fallback_cache(*fallback);
     return result;
 }
+
+/// If much memory is idle, lets this thread watch for it (see decay.hpp), and other threads as well
+/// if they do not know yet. Called after memory was returned to the slice heap.
+void watch_if_idle() noexcept;
 
 /// Flushes the abandoned caches and the fallback cache: reads the messages that other threads sent
 /// to them and returns unused slabs to the slice heap.

@@ -120,7 +120,7 @@ bool is_idle(thread_cache& cache) noexcept
 bool is_to_be_visited(thread_cache& cache, visited which) noexcept
 {
     // Skip caches without a thread, and the caller's own.
-    if (cache.shown_at == nullptr || cache.shown_at == &my_cache || is_visited(cache))
+    if (cache.shown_at == nullptr || cache.shown_at == &my_caches || is_visited(cache))
         return false;
     return is_idle(cache) || which == visited::all;
 }
@@ -129,7 +129,7 @@ void show_own_cache(thread_cache& cache) noexcept
 {
     cache.wanted.store(0, std::memory_order_release);
     if (cache.shown_at != nullptr)
-        *cache.shown_at = cache_to_show(cache);
+        cache.shown_at->show(cache_to_show(cache));
 }
 
 /// Visits the next caches from `cache` on. Returns the cache to continue with.
@@ -141,7 +141,7 @@ thread_cache* visit_some(thread_cache* cache, visited which) noexcept
         if (!is_to_be_visited(*cache, which))
             continue;
         these[count++] = cache;
-        *cache->shown_at = &visited_thread_cache;
+        cache->shown_at->show(visited_thread_cache);
         cache->wanted.store(1, std::memory_order_relaxed);
     }
     bool const is_settled = count == 0 || os::barrier_in_all_threads();

@@ -59,6 +59,8 @@ int mallard_trim(std::size_t keep_bytes)
     return engine::the_slice_heap.trim(keep_bytes) ? 1 : 0;
 }
 
+[[gnu::alias("mallard_trim"), gnu::visibility("hidden")]] int own_mallard_trim(std::size_t);
+
 void mallard_limit(std::size_t soft_bytes, std::size_t hard_bytes, mallard_limit_met met,
                    void* context)
 {

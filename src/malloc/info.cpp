@@ -16,6 +16,13 @@ namespace engine = mallard::engine;
 
 namespace {
 
+/// Bytes from the system that are in no live block.
+std::size_t bytes_free(engine::heap_statistics const& s) noexcept
+{
+    // While other threads allocate, the numbers are of slightly different moments.
+    return s.bytes_taken > s.bytes_live ? s.bytes_taken - s.bytes_live : 0;
+}
+
 int clamped(std::size_t value) noexcept
 {
     return value > INT_MAX ? INT_MAX : static_cast<int>(value);
@@ -38,11 +45,13 @@ struct mallinfo2 mallinfo2() noexcept
     engine::heap_statistics s;
     engine::collect_statistics(s);
     struct mallinfo2 info = {};
-    info.arena = s.bytes_taken - s.large_bytes;
+    // As in glibc, each byte counts once: arena + hblkhd == bytes_taken, and
+    // arena == uordblks + fordblks.
     info.hblks = s.large_blocks;
     info.hblkhd = s.large_bytes;
-    info.uordblks = s.bytes_live;
-    info.fordblks = s.bytes_taken > s.bytes_live ? s.bytes_taken - s.bytes_live : 0;
+    info.uordblks = s.bytes_live - s.large_bytes;
+    info.fordblks = bytes_free(s);
+    info.arena = info.uordblks + info.fordblks;
     info.keepcost = s.bytes_idle;
     return info;
 }
@@ -89,10 +98,11 @@ int malloc_info(int options, FILE* to) noexcept
     good = std::fprintf(to,
                         "<total type=\"live\" count=\"%zu\" size=\"%zu\"/>\n"
                         "<total type=\"large\" count=\"%zu\" size=\"%zu\"/>\n"
+                        "<total type=\"free\" size=\"%zu\"/>\n"
                         "<system type=\"current\" size=\"%zu\"/>\n"
                         "<system type=\"max\" size=\"%zu\"/>\n</malloc>\n",
-                        s.blocks_live, s.bytes_live, s.large_blocks, s.large_bytes, s.bytes_taken,
-                        s.bytes_taken_max) > 0 &&
+                        s.blocks_live, s.bytes_live, s.large_blocks, s.large_bytes, bytes_free(s),
+                        s.bytes_taken, s.bytes_taken_max) > 0 &&
            good;
     return good ? 0 : -1;
 }

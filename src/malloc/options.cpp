@@ -18,12 +18,16 @@
 #include "../os/libc.hpp"
 #include "../os/system.hpp"
 
+#include <mallard/c/malloc.h>
 #include <mallard/detail/base/text.hpp>
 
 #include <backend.hpp>
 
 #include <sys/auxv.h>
 #include <unistd.h>
+
+/// `mallard_trim` of this library: see heap_api.cpp.
+extern "C" [[gnu::visibility("hidden")]] int own_mallard_trim(std::size_t keep_bytes);
 
 namespace mallard {
 namespace {
@@ -40,13 +44,20 @@ const char* value_of(const char* name, char** environment) noexcept
 /// Prints one line about a wrong value. Shortens the value, and replaces unprintable characters.
 void warn(const option& o, const char* value) noexcept
 {
-    char line[320];
+    char line[640];
     text_writer out{line, sizeof line - 1};
     out << "mallard: " << o.name << '=';
     int shown = 0;
     for (; *value != '\0' && shown < 40; ++value, ++shown)
         out << (*value >= ' ' && *value <= '~' ? *value : '?');
     out << (*value != '\0' ? "... " : " ") << o.otherwise;
+    char path[256];
+    if (o.is_for_checked) {
+        if (os::find_checked_malloc(path, sizeof path))
+            out << "; help: LD_PRELOAD=" << path;
+        else
+            out << "; help: " << o.name << "=, as that malloc cannot replace this one";
+    }
     line[out.written()] = '\n';
     os::write_error(line, out.written() + 1);
 }
@@ -115,13 +126,25 @@ constexpr option of_every_build[] = {
 // blocks of `new`).
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
-     "is for the checked malloc; nothing is recorded; help: LD_PRELOAD=libmallard-checked.so"},
+     "is for the checked malloc; nothing is recorded", true},
     {"MALLARD_MIXED", [](const char* value) noexcept { return std::strcmp(value, "1") == 0; },
-     "is for the checked malloc; free takes what new made; help: LD_PRELOAD=libmallard-checked.so"},
+     "is for the checked malloc; free takes what new made", true},
 };
+
+/// Whether this malloc is the one of the process: no other library of Mallard, such as the checked
+/// malloc, was preloaded in its place. The loader binds `mallard_trim` to the first library, and
+/// `own_mallard_trim` to this one. Volatile, because a compiler knows that two functions differ.
+bool is_malloc_of_process() noexcept
+{
+    auto* volatile const first = &mallard_trim;
+    auto* volatile const own = &own_mallard_trim;
+    return first == own;
+}
 
 [[gnu::constructor(102)]] void read_all(int, char**, char** environment) noexcept
 {
+    if (!is_malloc_of_process())
+        return;
     read_options(of_every_build, environment);
     if constexpr (!malloc_is_checked)
         read_options(of_the_checked_build, environment);

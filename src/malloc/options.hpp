@@ -14,6 +14,8 @@ struct option {
     bool (*take)(const char* value) noexcept;
     /// The text that follows NAME=VALUE in the line that reports a wrong value.
     const char* otherwise;
+    /// Whether the checked malloc accepts the value. Then its path follows the text.
+    bool is_for_checked = false;
 };
 
 /// Applies each option that is set and not empty. Reports a wrong value in one line on standard

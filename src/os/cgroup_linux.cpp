@@ -1,4 +1,4 @@
-// Reads a control group's limit and usage from the files of cgroup v2.
+// Reads a control group's limit from the files of cgroup v2.
 #include "cgroup.hpp"
 
 #include <mallard/detail/base/text.hpp>
@@ -13,10 +13,11 @@
 namespace mallard::os {
 namespace {
 
-constexpr std::size_t text_bytes = 1024; // threads may have small stacks
+constexpr std::size_t text_bytes = 1024;
+constexpr std::size_t path_bytes = 512;
 
 /// Reads the beginning of a file as text. False if the file cannot be read. Calls the system
-/// directly: open and read of the C library are cancellation points, and malloc must not be one.
+/// directly, since a constructor may run before the C library is ready.
 bool read_file(const char* path, char (&text)[text_bytes]) noexcept
 {
     int const before = errno;
@@ -42,32 +43,30 @@ const char* line_after(const char* text, const char* key) noexcept
     return text == nullptr ? nullptr : text + length;
 }
 
-} // namespace
-
-/// The number in `file` after the word `before`; 0 if there is no number (for example "max").
-std::size_t cgroup::number_in(const char* file, const char* before) const noexcept
+/// The number in the file `memory.max` of a group; 0 if there is no number (for example "max").
+std::size_t limit_of(const char* group) noexcept
 {
     char path[path_bytes + 32];
     text_writer out(path, sizeof path);
-    out << folder_ << file << '\0';
+    out << group << "memory.max" << '\0';
     char text[text_bytes];
-    if (!is_known() || !read_file(path, text))
-        return 0;
-    const char* const number = line_after(text, before);
     std::size_t value = 0;
-    for (const char* at = number; at != nullptr && *at >= '0' && *at <= '9'; ++at)
-        value = value * 10 + static_cast<std::size_t>(*at - '0');
+    if (read_file(path, text))
+        for (const char* at = text; *at >= '0' && *at <= '9'; ++at)
+            value = value * 10 + static_cast<std::size_t>(*at - '0');
     return value;
 }
 
-void cgroup::find(const char* own, const char* mount) noexcept
+} // namespace
+
+std::size_t memory_limit_of_group(const char* own, const char* mount) noexcept
 {
-    folder_[0] = '\0';
     char text[text_bytes];
     const char* const path = read_file(own, text) ? line_after(text, "0::/") : nullptr;
     if (path == nullptr || std::strncmp(path, "..", 2) == 0) // the group is outside the mount
-        return;
-    text_writer out(folder_, sizeof folder_);
+        return 0;
+    char group[path_bytes]; // ends with a slash
+    text_writer out(group, sizeof group);
     out << mount << '/';
     std::size_t const root = out.needed();
     for (const char* at = path; *at != '\0' && *at != '\n'; ++at)
@@ -75,31 +74,18 @@ void cgroup::find(const char* own, const char* mount) noexcept
     if (out.needed() != root)
         out << '/';
     out << '\0';
-    if (out.needed() != out.written()) {
-        folder_[0] = '\0';
-        return;
-    }
+    if (out.needed() != out.written())
+        return 0;
     // A group without a limit says "max": the limit of the enclosing group applies.
-    while (number_in("memory.max") == 0) {
-        std::size_t length = std::strlen(folder_);
-        if (length <= root) {
-            folder_[0] = '\0';
-            return;
-        }
-        while (folder_[length - 2] != '/')
+    std::size_t length = std::strlen(group);
+    for (;;) {
+        std::size_t const limit = limit_of(group);
+        if (limit != 0 || length <= root)
+            return limit;
+        while (group[length - 2] != '/')
             length -= 1;
-        folder_[length - 1] = '\0';
+        group[--length] = '\0';
     }
-}
-
-bool cgroup::is_short() const noexcept
-{
-    std::size_t const limit = number_in("memory.max");
-    std::size_t const most = limit / 100 * 85;
-    std::size_t const used = number_in("memory.current");
-    if (limit == 0 || used <= most)
-        return false;
-    return used - most > number_in("memory.stat", "inactive_file ");
 }
 
 } // namespace mallard::os

@@ -16,6 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Defined if the program is built with ThreadSanitizer.
+extern "C" [[gnu::weak]] void __tsan_init(); // NOLINT(bugprone-reserved-identifier)
+
 namespace mallard::os {
 namespace {
 
@@ -110,10 +113,39 @@ std::byte* map_range(std::uintptr_t where, std::size_t bytes, int flags) noexcep
     return range == MAP_FAILED ? nullptr : static_cast<std::byte*>(range);
 }
 
+/// The address space in which new files are mapped.
+struct address_range {
+    std::uintptr_t begin;
+    std::uintptr_t gibibytes;
+};
+
+/// 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses: above the program's own low
+/// mappings and below the libraries and the stack.
+constexpr address_range of_files{0x2000'0000'0000, 0xc000};
+
+/// The only addresses at which ThreadSanitizer on x86-64 lets a program map what it wants, less the
+/// first 64 GiB, which a program without PIE uses itself.
+constexpr address_range of_files_under_tsan{0x10'0000'0000, 432};
+
+bool has_tsan() noexcept
+{
+#if defined(__x86_64__)
+    return __tsan_init != nullptr;
+#else
+    return false;
+#endif
+}
+
 /// Maps at exactly `where`; null if another mapping is in the way. Kernels before 4.17 map
-/// elsewhere in that case; such a mapping is removed.
+/// elsewhere in that case; such a mapping is removed. ThreadSanitizer's own mappings are in the way
+/// outside of its range, but its `mmap` would map at address 0 instead.
 std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
 {
+    constexpr address_range allowed = of_files_under_tsan;
+    if (has_tsan() && (where - allowed.begin) >> 30 >= allowed.gibibytes) {
+        errno = EEXIST;
+        return nullptr;
+    }
     std::byte* const range = map_range(where, bytes, MAP_FIXED_NOREPLACE);
     if (range == nullptr || reinterpret_cast<std::uintptr_t>(range) == where)
         return range;
@@ -122,16 +154,15 @@ std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
     return nullptr;
 }
 
-/// A random address in a range of 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses:
-/// above the program's own low mappings and below the libraries and the stack.
+/// A random address for a new file.
 std::uintptr_t unlikely_address() noexcept
 {
-    constexpr std::uintptr_t begin = 0x2000'0000'0000;
     constexpr std::uintptr_t gib = std::uintptr_t{1} << 30;
+    address_range const range = has_tsan() ? of_files_under_tsan : of_files;
     std::uintptr_t random = 0;
     if (::getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
         random = static_cast<std::uintptr_t>(::getpid());
-    return begin + random % 0xc000 * gib;
+    return range.begin + random % range.gibibytes * gib;
 }
 
 } // namespace

@@ -26,6 +26,10 @@ growth map_at(std::byte* at, std::size_t bytes) noexcept;
 std::byte* map(std::size_t bytes) noexcept;
 /// Resizes a mapping, which may move. Null: the system refused, and the mapping is unchanged.
 std::byte* remap(std::byte* at, std::size_t bytes, std::size_t bytes_new) noexcept;
+/// Moves pages to a range that is mapped already. The range that they leave stays mapped and reads
+/// as zero. Each move may add two mappings to the process. False: the system cannot (Linux before
+/// 5.7), and nothing has changed.
+bool move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept;
 /// Unmaps pages. False: the system refused, and the pages are still mapped.
 bool unmap(std::byte* at, std::size_t bytes) noexcept;
 
@@ -36,8 +40,5 @@ bool purge(std::byte* at, std::size_t bytes) noexcept;
 
 /// Advises the system to use huge pages in this range (`wanted`), or to use none.
 void advise_huge(std::byte* at, std::size_t bytes, bool wanted) noexcept;
-
-/// Bytes of address space below RLIMIT_AS that are not mapped yet; SIZE_MAX without a limit.
-std::size_t address_space_left() noexcept;
 
 } // namespace mallard::os

@@ -5,13 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 namespace mallard::os {
 namespace {
@@ -20,17 +16,6 @@ std::byte* map_as(void* where, std::size_t bytes, int protection, int flags) noe
 {
     void* const at = ::mmap(where, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
-}
-
-std::size_t mapped_bytes() noexcept
-{
-    int const file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0;
-    char text[24] = {};
-    ssize_t const length = ::read(file, text, sizeof text - 1);
-    ::close(file);
-    return length > 0 ? std::strtoull(text, nullptr, 10) * kernel_page_bytes() : 0;
 }
 
 } // namespace
@@ -67,8 +52,14 @@ bool commit(std::byte* at, std::size_t bytes) noexcept
 growth map_at(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
-    std::byte* const there =
-        map_as(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE | MAP_NORESERVE);
+#if defined(__SANITIZE_THREAD__)
+    // ThreadSanitizer's `mmap` takes 0 for an address outside of its range. As a hint, 0 means any
+    // address; with MAP_FIXED_NOREPLACE, the superuser would get the page at address 0.
+    constexpr int only_there = 0;
+#else
+    constexpr int only_there = MAP_FIXED_NOREPLACE;
+#endif
+    std::byte* const there = map_as(at, bytes, PROT_READ | PROT_WRITE, only_there | MAP_NORESERVE);
     if (there == at)
         return growth::made;
     if (there == nullptr)
@@ -88,6 +79,14 @@ std::byte* remap(std::byte* at, std::size_t bytes, std::size_t bytes_new) noexce
     errno_kept const keep;
     void* const moved = ::mremap(at, bytes, bytes_new, MREMAP_MAYMOVE);
     return moved == MAP_FAILED ? nullptr : static_cast<std::byte*>(moved);
+}
+
+bool move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept
+{
+    errno_kept const keep;
+    constexpr int mremap_dontunmap = 4; // older headers lack the name
+    return ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | mremap_dontunmap, to) !=
+           MAP_FAILED;
 }
 
 bool unmap(std::byte* at, std::size_t bytes) noexcept
@@ -114,16 +113,6 @@ void advise_huge(std::byte* at, std::size_t bytes, bool wanted) noexcept
 {
     errno_kept const keep;
     ::madvise(at, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-}
-
-std::size_t address_space_left() noexcept
-{
-    errno_kept const keep;
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return SIZE_MAX;
-    std::size_t const mapped = mapped_bytes();
-    return mapped < limit.rlim_cur ? limit.rlim_cur - mapped : 0;
 }
 
 } // namespace mallard::os

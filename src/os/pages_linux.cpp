@@ -253,6 +253,17 @@ bool page_source::quarantine(chunk c) noexcept
            refuse(errno, why_too_many_mappings);
 }
 
+std::size_t page_source::commit_part(std::size_t offset, std::size_t bytes) noexcept
+{
+    std::size_t const from = offset / unit_bytes() * unit_bytes();
+    std::size_t const to = align_up(offset + bytes, unit_bytes());
+    if (to > range_.units * unit_bytes()) {
+        refuse(ENOMEM, "the reserved range is used up");
+        return 0;
+    }
+    return commit(range_.base + from, to - from) ? to : 0;
+}
+
 std::size_t page_source::unit_bytes() const noexcept
 {
     return options_.huge == huge::none ? kernel_page_bytes() : huge_page_bytes;

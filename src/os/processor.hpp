@@ -46,6 +46,8 @@ inline void pause() noexcept
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     asm volatile("isb" ::: "memory"); // `yield` returns at once on most processors
+#else
+#error "Mallard supports x86-64 and AArch64 only"
 #endif
 }
 

@@ -61,6 +61,12 @@ inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) n
 /// Sets errno to ENOMEM and returns null.
 void* out_of_memory() noexcept;
 
+/// Finds libmallard-checked.so in the folder of the shared library that has this code, or in the
+/// folder `mallard` in that folder. Writes the path to the `bytes` bytes at `path`. False: that
+/// library is not installed, its path has a space or a colon, it has this code itself, or this code
+/// is linked into the program, so that no library can replace it.
+bool find_checked_malloc(char* path, std::size_t bytes) noexcept;
+
 /// Writes to standard error.
 void write_error(const char* text, std::size_t bytes) noexcept;
 

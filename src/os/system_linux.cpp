@@ -2,9 +2,16 @@
 
 #include "errno_kept_linux.hpp"
 
-#include <ctime>
+#include <mallard/detail/base/text.hpp>
 
+#include <cstring>
+#include <ctime>
+#include <initializer_list>
+
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <linux/membarrier.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,6 +51,28 @@ void* out_of_memory() noexcept
 {
     errno = ENOMEM;
     return nullptr;
+}
+
+bool find_checked_malloc(char* path, std::size_t bytes) noexcept
+{
+    errno_kept const keep;
+    Dl_info here{};
+    // The headers of the program follow the start of the program's first segment.
+    if (::dladdr(reinterpret_cast<const void*>(&coarse_milliseconds), &here) == 0 ||
+        ::getauxval(AT_PHDR) - reinterpret_cast<std::uintptr_t>(here.dli_fbase) < 4096 ||
+        std::strstr(here.dli_fname, "-checked.so") != nullptr ||
+        std::strpbrk(here.dli_fname, " :") != nullptr) // they end a path in LD_PRELOAD
+        return false;
+    const char* const slash = std::strrchr(here.dli_fname, '/');
+    for (const char* const file : {"libmallard-checked.so", "mallard/libmallard-checked.so"}) {
+        text_writer out{path, bytes};
+        for (const char* at = here.dli_fname; slash != nullptr && at <= slash; ++at)
+            out << *at;
+        out << file << '\0';
+        if (out.needed() <= bytes && ::syscall(SYS_faccessat, AT_FDCWD, path, R_OK) == 0)
+            return true;
+    }
+    return false;
 }
 
 void write_error(const char* text, std::size_t bytes) noexcept

@@ -100,6 +100,17 @@ struct code_module {
     const char* path; ///< from the dynamic linker; "" for the program itself
 };
 
+/// The module that has code at `pc - 1`, without a path if there is none.
+code_module module_of(std::uintptr_t pc) noexcept;
+
+/// Where the function with code at `pc - 1` begins; 0 if the module has no unwind table for it.
+/// Code that was inlined belongs to the function into which it was inlined.
+std::uintptr_t function_begin(std::uintptr_t pc) noexcept;
+
+/// Whether the return address `pc` is still in its place on the stack. `slot` is that of a frame on
+/// the thread's own stack, whose memory can be read as long as the thread runs.
+bool is_in_place(std::uintptr_t slot, std::uintptr_t pc) noexcept;
+
 /// Calls `hook` when a walk first finds an address in a module, and again after `forget_code`. Two
 /// threads may both report the same module. The hook runs inside of `walk`.
 void on_new_module(void (*hook)(code_module const&) noexcept) noexcept;

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -56,6 +57,8 @@ long change_signals_to(std::uintptr_t address) noexcept
     register long bytes asm("x3") = 8;
     asm volatile("svc #0" : "+r"(result) : "r"(number), "r"(set), "r"(old), "r"(bytes) : "memory");
     return result;
+#else
+#error "Mallard supports x86-64 and AArch64 only"
 #endif
 }
 
@@ -129,10 +132,62 @@ constexpr std::size_t index_of(std::uintptr_t pc) noexcept
     return (pc ^ pc >> index_bits) & (cached_rules.size() - 1);
 }
 
+/// A module, and the parts of it that can be read.
 struct found_module {
     code_module module{};
     std::byte const* header = nullptr; // .eh_frame_hdr
-    std::span<const std::byte> readable;
+    std::uintptr_t base = 0;           // added to the addresses in `segments`
+    std::span<const ElfW(Phdr)> segments;
+
+    /// Sets the address range and the header from the program headers.
+    void read_segments() noexcept
+    {
+        module.begin = UINTPTR_MAX;
+        module.end = 0;
+        for (auto const& h : segments) {
+            std::uintptr_t const begin = base + h.p_vaddr;
+            if (h.p_type == PT_GNU_EH_FRAME)
+                header = reinterpret_cast<std::byte const*>(begin);
+            if (h.p_type != PT_LOAD)
+                continue;
+            module.begin = std::min(module.begin, begin);
+            module.end = std::max(module.end, begin + h.p_memsz);
+        }
+    }
+
+    /// Returns the segment that contains `address`, because there may be a gap between two segments
+    /// where nothing is mapped. Without program headers, returns the whole module.
+    std::span<const std::byte> readable_around(std::uintptr_t address) const noexcept
+    {
+        if (segments.empty())
+            return {reinterpret_cast<std::byte const*>(module.begin), module.end - module.begin};
+        for (auto const& h : segments)
+            if (h.p_type == PT_LOAD && (h.p_flags & PF_R) != 0 &&
+                address - (base + h.p_vaddr) < h.p_memsz)
+                return {reinterpret_cast<std::byte const*>(base + h.p_vaddr), h.p_memsz};
+        return {};
+    }
+
+    /// Whether the module is the dynamic linker, as which the kernel starts a program.
+    bool is_dynamic_linker() const noexcept
+    {
+        std::uintptr_t const start = ::getauxval(AT_BASE); // 0 in a static program
+        return start != 0 && module.begin <= start && start < module.end;
+    }
+
+    /// Reads the rule for the code at `code`. Tools like BOLT put the search table and the FDE into
+    /// different segments. The only code of glibc's dynamic linker without an FDE is its entry
+    /// point, from which it calls the constructors of libraries (`_dl_start_user` up to
+    /// glibc 2.36).
+    unwind_rule rule_of(std::uintptr_t code) const noexcept
+    {
+        auto const at = reinterpret_cast<std::uintptr_t>(header);
+        std::uintptr_t const entry = find_entry(readable_around(at), at, code).fde;
+        unwind_rule const rule = read_rule(readable_around(entry), entry, code);
+        if (rule.kind() != unwind_rule::no_function)
+            return rule;
+        return unwind_rule(is_dynamic_linker() ? unwind_rule::outermost : unwind_rule::cut);
+    }
 };
 
 struct query {
@@ -140,25 +195,19 @@ struct query {
     found_module found;
 };
 
-/// Looks for a module by its program headers: for glibc before 2.35.
+/// Looks for a module by its program headers: for glibc before 2.35, and for other C libraries.
 int find_by_headers(dl_phdr_info* info, std::size_t, void* argument) noexcept
 {
     query& q = *static_cast<query*>(argument);
-    found_module found{{UINTPTR_MAX, 0, info->dlpi_name}, nullptr, {}};
     bool has_code = false;
-    for (auto const& h : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
-        std::uintptr_t const begin = info->dlpi_addr + h.p_vaddr;
-        if (h.p_type == PT_GNU_EH_FRAME)
-            found.header = reinterpret_cast<std::byte const*>(begin);
-        if (h.p_type != PT_LOAD)
-            continue;
-        found.module.begin = std::min(found.module.begin, begin);
-        found.module.end = std::max(found.module.end, begin + h.p_memsz);
-        has_code |= q.code - begin < h.p_memsz;
-    }
-    if (has_code)
-        q.found = found;
-    return has_code ? 1 : 0;
+    std::span const segments(info->dlpi_phdr, info->dlpi_phnum);
+    for (auto const& h : segments)
+        has_code |= h.p_type == PT_LOAD && q.code - (info->dlpi_addr + h.p_vaddr) < h.p_memsz;
+    if (!has_code)
+        return 0;
+    q.found = {{0, 0, info->dlpi_name}, nullptr, info->dlpi_addr, segments};
+    q.found.read_segments();
+    return 1;
 }
 
 found_module find_module(std::uintptr_t code) noexcept
@@ -168,11 +217,21 @@ found_module find_module(std::uintptr_t code) noexcept
     if (&_dl_find_object != nullptr) {
         if (::_dl_find_object(reinterpret_cast<void*>(code), &object) != 0)
             return {};
-        return {{reinterpret_cast<std::uintptr_t>(object.dlfo_map_start),
-                 reinterpret_cast<std::uintptr_t>(object.dlfo_map_end),
-                 object.dlfo_link_map->l_name},
-                static_cast<std::byte const*>(object.dlfo_eh_frame),
-                {}};
+        found_module found{{reinterpret_cast<std::uintptr_t>(object.dlfo_map_start),
+                            reinterpret_cast<std::uintptr_t>(object.dlfo_map_end),
+                            object.dlfo_link_map->l_name},
+                           static_cast<std::byte const*>(object.dlfo_eh_frame),
+                           object.dlfo_link_map->l_addr,
+                           {}};
+        // The kernel maps the program, and leaves out the gaps between segments. For such a program
+        // the range above is the one segment with the code. The dynamic linker maps each library as
+        // one range, gaps included.
+        if (*found.module.path == '\0') {
+            found.segments = {reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR)),
+                              ::getauxval(AT_PHNUM)};
+            found.read_segments();
+        }
+        return found;
     }
 #endif
     query q{code, {}};
@@ -186,9 +245,8 @@ found_module find_module(std::uintptr_t code) noexcept
     found_module const found = find_module(pc - 1);
     if (found.header == nullptr)
         return {}; // not cached: a module may be loaded at this address later
-    auto const* const begin = reinterpret_cast<std::byte const*>(found.module.begin);
     unwind_rule const rule =
-        find_rule({begin, found.module.end - found.module.begin}, found.header, pc - 1);
+        has_frame_records ? unwind_rule(unwind_rule::framed) : found.rule_of(pc - 1);
     if (pc >> address_bits == 0)
         cached_rules[index_of(pc)].store(pc >> index_bits << unwind_rule::bits | rule.word(),
                                          std::memory_order_relaxed);
@@ -479,6 +537,23 @@ void forget_code() noexcept
         module.store(0, std::memory_order_relaxed);
     for (auto& rule : cached_rules)
         rule.store(0, std::memory_order_relaxed);
+}
+
+code_module module_of(std::uintptr_t pc) noexcept
+{
+    return find_module(pc - 1).module;
+}
+
+std::uintptr_t function_begin(std::uintptr_t pc) noexcept
+{
+    found_module const found = find_module(pc - 1);
+    auto const at = reinterpret_cast<std::uintptr_t>(found.header);
+    return at == 0 ? 0 : find_entry(found.readable_around(at), at, pc - 1).begin;
+}
+
+bool is_in_place(std::uintptr_t slot, std::uintptr_t pc) noexcept
+{
+    return without_signature(word_at(slot)) == pc;
 }
 
 void on_new_module(void (*hook)(code_module const&) noexcept) noexcept

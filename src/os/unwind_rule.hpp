@@ -22,6 +22,7 @@ public:
         by_bp,     ///< CFA = bp + cfa()
         realigned, ///< CFA = the word at bp + cfa(); the word at bp is the caller's bp
         framed,    ///< AArch64: bp points to a frame record, the caller's bp and the return address
+        no_function, ///< the code is between the functions that have a rule; never in the cache
     };
     static constexpr int bits = 31;
 
@@ -56,9 +57,21 @@ private:
     std::uint32_t bits_ = cut;
 };
 
-/// Finds the rule for the code at `code`. `readable` contains .eh_frame and .eh_frame_hdr, which
-/// begins at `header`. Nothing else is read, whatever the tables say.
-unwind_rule find_rule(std::span<const std::byte> readable, const std::byte* header,
+/// An entry of the search table in .eh_frame_hdr. Both are 0 if there is none.
+struct table_entry {
+    std::uintptr_t begin = 0; ///< where the function begins
+    std::uintptr_t fde = 0;   ///< the address of its FDE
+};
+
+/// Finds the entry of the code at `code`: of the last function that begins at or before it.
+/// `readable` contains .eh_frame_hdr, which begins at `header`. Nothing else is read, whatever the
+/// table says.
+table_entry find_entry(std::span<const std::byte> readable, std::uintptr_t header,
+                       std::uintptr_t code) noexcept;
+
+/// Returns the rule for the code at `code`, which the FDE at `entry` defines. `readable` contains
+/// .eh_frame. Nothing else is read, whatever the FDE says.
+unwind_rule read_rule(std::span<const std::byte> readable, std::uintptr_t entry,
                       std::uintptr_t code) noexcept;
 
 } // namespace mallard::os

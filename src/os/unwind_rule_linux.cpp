@@ -368,11 +368,12 @@ table_reader entry_at(std::span<const std::byte> readable, std::uintptr_t at) no
     return all.part(all.get<std::uint32_t>());
 }
 
-/// Reads the FDE at `at`, and returns the rule for the code at `code`.
-unwind_rule rule_in(std::span<const std::byte> readable, std::uintptr_t at,
-                    std::uintptr_t code) noexcept
+} // namespace
+
+unwind_rule read_rule(std::span<const std::byte> readable, std::uintptr_t entry,
+                      std::uintptr_t code) noexcept
 {
-    table_reader fde = entry_at(readable, at);
+    table_reader fde = entry_at(readable, entry);
     std::uintptr_t const here = fde.address();
     table_reader cie = entry_at(readable, here - fde.get<std::uint32_t>());
     std::uint64_t const mark = cie.get<std::uint32_t>(); // an FDE has the distance to its CIE here
@@ -407,7 +408,11 @@ unwind_rule rule_in(std::span<const std::byte> readable, std::uintptr_t at,
     std::uintptr_t const bytes = fde.pointer(program.encoding & 0xf);
     if (has_data)
         fde.part(fde.uleb());
-    if (fde.failed() || data.failed() || code - start >= bytes || !program.run(cie))
+    if (fde.failed() || data.failed())
+        return {};
+    if (code - start >= bytes)
+        return unwind_rule(unwind_rule::no_function);
+    if (!program.run(cie))
         return {};
     program.first = program.row;
     program.at = start;
@@ -415,19 +420,14 @@ unwind_rule rule_in(std::span<const std::byte> readable, std::uintptr_t at,
     return program.run(fde) ? program.row.rule() : unwind_rule{};
 }
 
-} // namespace
-
-unwind_rule find_rule(std::span<const std::byte> readable, const std::byte* header,
-                      std::uintptr_t code) noexcept
+table_entry find_entry(std::span<const std::byte> readable, std::uintptr_t header,
+                       std::uintptr_t code) noexcept
 {
-    if constexpr (has_frame_records)
-        return unwind_rule(unwind_rule::framed);
-    auto const base = reinterpret_cast<std::uintptr_t>(header);
-    table_reader table(readable, base);
+    table_reader table(readable, header);
     std::uint64_t const encodings = table.get<std::uint32_t>();
-    table.pointer(encodings >> 8 & 0xff, base);
-    std::uint64_t const count = table.pointer(encodings >> 16 & 0xff, base);
-    // Version 1, and pairs of 32-bit offsets from `base`. No linker writes anything else.
+    table.pointer(encodings >> 8 & 0xff, header);
+    std::uint64_t const count = table.pointer(encodings >> 16 & 0xff, header);
+    // Version 1, and pairs of 32-bit offsets from `header`. No linker writes anything else.
     if ((encodings & 0xff) != 1 || encodings >> 24 != 0x3b || count > table.bytes() / 8)
         return {};
 
@@ -437,7 +437,7 @@ unwind_rule find_rule(std::span<const std::byte> readable, const std::byte* head
         pairs.part(8 * i + 4 * word);
         return static_cast<std::intptr_t>(pairs.get<std::int32_t>());
     };
-    auto const of_code = static_cast<std::intptr_t>(code - base);
+    auto const of_code = static_cast<std::intptr_t>(code - header);
     std::uint64_t below = 0; // number of functions that begin at or before `code`
     for (std::uint64_t end = count; below < end;) {
         std::uint64_t const middle = below + (end - below) / 2;
@@ -448,7 +448,10 @@ unwind_rule find_rule(std::span<const std::byte> readable, const std::byte* head
     }
     if (below == 0)
         return {};
-    return rule_in(readable, base + static_cast<std::uintptr_t>(offset(below - 1, 1)), code);
+    auto const at = [&](std::uint64_t word) {
+        return header + static_cast<std::uintptr_t>(offset(below - 1, word));
+    };
+    return {at(0), at(1)};
 }
 
 } // namespace mallard::os

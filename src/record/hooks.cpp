@@ -1,31 +1,19 @@
 // malloc and its family, as the program sees them: they call the next allocator and append events.
-#include "next.hpp"
+#include "../preload/next.hpp"
 #include "sampled.hpp"
 #include "thread.hpp"
 
 #include <bit>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 namespace mallard::record {
 
+using namespace preload;
+
 namespace {
 
 constexpr std::uint64_t flags_mask = ~((std::uint64_t{1} << mallard_trace_flags_shift) - 1);
-constexpr unsigned page_log2 = 12;
-
-unsigned log2_of(std::size_t align) noexcept
-{
-    return static_cast<unsigned>(std::bit_width(align - (align != 0)));
-}
-
-/// The product of two sizes; the largest number if the product is larger.
-std::size_t product(std::size_t a, std::size_t b) noexcept
-{
-    std::size_t result = 0;
-    return __builtin_mul_overflow(a, b, &result) ? SIZE_MAX : result;
-}
 
 /// Calls `real`, which allocates, and records the call.
 template <class Real>
@@ -54,6 +42,16 @@ template <class Real>
     __builtin_prefetch(block);
 }
 
+/// Whether the block belongs to the next allocator: not null, and not from `bootstrap`.
+[[gnu::always_inline]] inline bool is_freeable(const void* block) noexcept
+{
+    if (block == nullptr) [[unlikely]] {
+        this_thread.from = 0;
+        return false;
+    }
+    return !is_bootstrap(block);
+}
+
 /// Records that the block is about to be freed, and calls `real`, which frees the block.
 template <class Real>
 [[gnu::always_inline]] inline void deallocate(void* block, std::uint64_t what, Real real) noexcept
@@ -73,23 +71,12 @@ template <class Real>
     real();
 }
 
-/// Whether the block belongs to the next allocator: not null, and not from `bootstrap`.
-[[gnu::always_inline]] inline bool is_freeable(const void* block) noexcept
-{
-    if (block == nullptr) [[unlikely]] {
-        this_thread.from = 0;
-        return false;
-    }
-    return !is_bootstrap(block);
-}
-
 /// Serves realloc of a block of `bootstrap`. The size of such a block is not known, but all bytes
 /// up to the end of the memory can be read.
 [[gnu::cold, gnu::noinline]] void* move_from_bootstrap(void* block, std::size_t bytes) noexcept
 {
     void* const moved = ::malloc(bytes);
-    auto const left = static_cast<std::size_t>(bootstrap_memory + bootstrap_bytes -
-                                               static_cast<std::byte*>(block));
+    std::size_t const left = bootstrap_left(block);
     if (moved != nullptr)
         std::memcpy(moved, block, bytes < left ? bytes : left);
     return moved;
@@ -132,119 +119,40 @@ template <class Real>
 
 } // namespace mallard::record
 
-using namespace mallard::record;
+namespace mallard::preload {
 
-#pragma GCC visibility push(default)
-
-extern "C" {
-
-void* malloc(std::size_t bytes)
-{
-    return allocate(mallard_trace_malloc, bytes, 0, [=] { return next.malloc(bytes); });
-}
-
-void* calloc(std::size_t count, std::size_t bytes)
-{
-    return allocate(mallard_trace_calloc, product(count, bytes), 0,
-                    [=] { return next.calloc(count, bytes); });
-}
-
-void* realloc(void* block, std::size_t bytes)
-{
-    return reallocate(block, bytes, [=] { return next.realloc(block, bytes); });
-}
-
-void* reallocarray(void* block, std::size_t count, std::size_t bytes)
-{
-    std::size_t const all = product(count, bytes);
-    return reallocate(block, all, [=] {
-        return next.reallocarray != nullptr ? next.reallocarray(block, count, bytes)
-                                            : next.realloc(block, all);
-    });
-}
-
-void* aligned_alloc(std::size_t align, std::size_t bytes)
-{
-    return allocate(mallard_trace_aligned_alloc, bytes, log2_of(align),
-                    [=] { return next.aligned_alloc(align, bytes); });
-}
-
-void* memalign(std::size_t align, std::size_t bytes)
-{
-    return allocate(mallard_trace_memalign, bytes, log2_of(align),
-                    [=] { return next.memalign(align, bytes); });
-}
-
-int posix_memalign(void** block, std::size_t align, std::size_t bytes)
-{
-    int error = 0;
-    bool is_called = false;
-    void* const got = allocate(mallard_trace_posix_memalign, bytes, log2_of(align), [&] {
-        is_called = true;
-        error = next.posix_memalign(block, align, bytes);
-        return error == 0 ? *block : nullptr;
-    });
-    if (!is_called) [[unlikely]] {
-        *block = got;
-        return got == nullptr ? ENOMEM : 0;
+/// What the functions of family.hpp do.
+struct hooks {
+    template <class Real>
+    [[gnu::always_inline]] static void* allocate(unsigned op, std::size_t bytes,
+                                                 unsigned align_log2, Real real) noexcept
+    {
+        return record::allocate(op, bytes, align_log2, real);
     }
-    return error;
-}
 
-void* valloc(std::size_t bytes)
-{
-    return allocate(mallard_trace_valloc, bytes, page_log2, [=] { return next.valloc(bytes); });
-}
+    template <class Real>
+    [[gnu::always_inline]] static void deallocate(unsigned op, void* block, std::size_t bytes,
+                                                  unsigned align_log2, Real real) noexcept
+    {
+        if (record::is_freeable(block)) [[likely]]
+            record::deallocate(block, mallard_trace_pack(bytes, align_log2, op, 0), real);
+    }
 
-void* pvalloc(std::size_t bytes)
-{
-    return allocate(mallard_trace_pvalloc, bytes, page_log2, [=] { return next.pvalloc(bytes); });
-}
+    template <class Real>
+    [[gnu::always_inline]] static void* reallocate(void* block, std::size_t bytes,
+                                                   Real real) noexcept
+    {
+        return record::reallocate(block, bytes, real);
+    }
 
-void free(void* block)
-{
-    if (is_freeable(block)) [[likely]]
-        deallocate(block, mallard_trace_pack(0, 0, mallard_trace_free, 0),
-                   [=] { next.free(block); });
-}
+    static unsigned log2_of(std::size_t align) noexcept
+    {
+        return static_cast<unsigned>(std::bit_width(align - (align != 0)));
+    }
 
-void cfree(void* block)
-{
-    free(block);
-}
+    static void after_dlclose() noexcept { os::forget_code(); }
+};
 
-void free_sized(void* block, std::size_t bytes)
-{
-    if (!is_freeable(block))
-        return;
-    deallocate(block, mallard_trace_pack(bytes, 0, mallard_trace_free_sized, 0), [=] {
-        if (next.free_sized != nullptr)
-            next.free_sized(block, bytes);
-        else
-            next.free(block);
-    });
-}
+} // namespace mallard::preload
 
-void free_aligned_sized(void* block, std::size_t align, std::size_t bytes)
-{
-    if (!is_freeable(block))
-        return;
-    deallocate(block,
-               mallard_trace_pack(bytes, log2_of(align), mallard_trace_free_aligned_sized, 0), [=] {
-                   if (next.free_aligned_sized != nullptr)
-                       next.free_aligned_sized(block, align, bytes);
-                   else
-                       next.free(block);
-               });
-}
-
-int dlclose(void* library)
-{
-    int const result = find_next() ? next.dlclose(library) : -1;
-    mallard::os::forget_code(); // another module may be loaded at the same addresses
-    return result;
-}
-
-} // extern "C"
-
-#pragma GCC visibility pop
+#include "../preload/family.hpp"

@@ -2,10 +2,13 @@
 // symbols of addresses.
 #include "process.hpp"
 
+#include "../os/module_file_linux.hpp"
+
 #include <cstring>
 
 #include <link.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 namespace mallard::record {
@@ -58,7 +61,8 @@ public:
 
 private:
     /// Adds the path of the program, whose name the dynamic linker does not know. Asks the system
-    /// for the path once, at the start: later a sandbox (seccomp) may forbid the call.
+    /// for the path once, at the start: later a sandbox (seccomp) may forbid the call. Where /proc
+    /// is not mounted, the path is the one that was executed.
     void add_program() noexcept
     {
         static constinit char path[4096]{};
@@ -67,7 +71,12 @@ private:
             ssize_t const read = ::readlink("/proc/self/exe", path, sizeof path);
             bytes = read > 0 ? static_cast<std::size_t>(read) : 0;
         }
-        add(path, bytes);
+        const char* const executed =
+            bytes == 0 ? reinterpret_cast<const char*>(::getauxval(AT_EXECFN)) : nullptr;
+        if (executed != nullptr && *executed != '\0')
+            add_path(executed);
+        else
+            add(path, bytes);
     }
     void add_length(ssize_t bytes) noexcept
     {
@@ -96,41 +105,11 @@ public:
     ~text_scope() { this_process.text_is_in_use.store(0, std::memory_order_release); }
 };
 
-/// Adds the build-id of the notes in [at, end).
-bool add_build_id(text& to, const char* at, const char* end) noexcept
-{
-    while (end - at >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
-        ElfW(Nhdr) note;
-        std::memcpy(&note, at, sizeof note);
-        const char* const name = at + sizeof note;
-        std::size_t const name_bytes = (note.n_namesz + std::size_t{3}) & ~std::size_t{3};
-        std::size_t const bytes = (note.n_descsz + std::size_t{3}) & ~std::size_t{3};
-        if (name_bytes + bytes > static_cast<std::size_t>(end - name))
-            return false;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            std::memcmp(name, "GNU", 4) == 0) {
-            for (std::size_t i = 0; i < note.n_descsz; ++i)
-                to.add_hex(static_cast<unsigned char>(name[name_bytes + i]), 2);
-            return note.n_descsz != 0;
-        }
-        at = name + name_bytes + bytes;
-    }
-    return false;
-}
-
-struct module {
-    std::uintptr_t bias; ///< what is added to the addresses of the file
-    const ElfW(Phdr) * headers;
-    std::size_t count;
-    const char* path;
-};
-
 /// Appends a record for each executable segment of the module.
-void append_module(thread_state& t, module const& m) noexcept
+void append_module(thread_state& t, os::loaded_module const& m) noexcept
 {
     constexpr std::uintptr_t in_page = 4095;
-    for (std::size_t i = 0; i < m.count; ++i) {
-        ElfW(Phdr) const& code = m.headers[i];
+    for (ElfW(Phdr) const& code : m.headers) {
         if (code.p_type != PT_LOAD || (code.p_flags & PF_X) == 0)
             continue;
         std::uintptr_t const begin = m.bias + code.p_vaddr;
@@ -140,13 +119,10 @@ void append_module(thread_state& t, module const& m) noexcept
         words.add(" ");
         words.add_hex(code.p_offset & ~in_page);
         words.add(" ");
-        bool has_id = false;
-        for (std::size_t n = 0; n < m.count && !has_id; ++n) {
-            ElfW(Phdr) const& notes = m.headers[n];
-            auto const* const at = reinterpret_cast<const char*>(m.bias + notes.p_vaddr);
-            has_id = notes.p_type == PT_NOTE && add_build_id(words, at, at + notes.p_memsz);
-        }
-        words.add(has_id ? " " : "- ");
+        auto const id = os::build_id(m);
+        for (unsigned char const byte : id)
+            words.add_hex(byte, 2);
+        words.add(id.empty() ? "- " : " ");
         words.add_path(m.path);
         append_text(t,
                     {.t = 0,
@@ -185,7 +161,7 @@ void append_modules(thread_state& t) noexcept
     ::dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* thread) {
             append_module(*static_cast<thread_state*>(thread),
-                          {info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_name});
+                          {info->dlpi_addr, {info->dlpi_phdr, info->dlpi_phnum}, info->dlpi_name});
             return 0;
         },
         &t);
@@ -200,7 +176,8 @@ void append_new_module(std::uintptr_t begin, const char* path) noexcept
     for (std::size_t i = 0; i < file.e_phnum; ++i)
         if (headers[i].p_type == PT_LOAD)
             return append_module(this_thread, {begin - (headers[i].p_vaddr & ~std::uintptr_t{4095}),
-                                               headers, file.e_phnum, path});
+                                               {headers, file.e_phnum},
+                                               path});
 }
 
 } // namespace mallard::record

@@ -4,37 +4,18 @@
 // operators only note which form was called (thread_state::from) and jump to the next operator: no
 // frame of the recorder is on the stack when std::bad_alloc is thrown. If the next operator belongs
 // to another allocator and does not call malloc, the event is recorded and timed here.
-#include "next.hpp"
+#include "../preload/next_operator.hpp"
 #include "sampled.hpp"
 #include "thread.hpp"
 
-#include <bit>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 #include <type_traits>
 #include <utility>
 
-#include <dlfcn.h>
-#include <malloc.h>
-#include <unistd.h>
-
 namespace mallard::record {
 
-namespace {
+using namespace preload;
 
-/// Looks up the next function of this name. A program without a C++ runtime may later load a
-/// runtime with a plugin. RTLD_NEXT does not find such a runtime.
-void* find_operator(const char* name) noexcept
-{
-    if (void* const found = ::dlsym(RTLD_NEXT, name))
-        return found;
-    for (const char* const runtime : {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"})
-        if (void* const loaded = ::dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD))
-            if (void* const found = ::dlsym(loaded, name))
-                return found;
-    return nullptr;
-}
+namespace {
 
 /// While it lives, calls of this thread are not recorded. A look-up runs inside the first call of
 /// an operator, and what the dynamic linker allocates for it is not of the function that calls the
@@ -55,17 +36,6 @@ private:
     std::uint64_t const from_ = this_thread.from;
 };
 
-/// Whether the function belongs to a C++ runtime, whose operators call malloc and free.
-bool calls_malloc(const void* function) noexcept
-{
-    Dl_info info{};
-    if (::dladdr(function, &info) == 0 || info.dli_fname == nullptr)
-        return false;
-    const char* const slash = std::strrchr(info.dli_fname, '/');
-    const char* const file = slash == nullptr ? info.dli_fname : slash + 1;
-    return std::strncmp(file, "libstdc++", 9) == 0 || std::strncmp(file, "libc++", 6) == 0;
-}
-
 /// Whether the thread has started in this process. If not, it may not know the clock of the ring.
 [[gnu::always_inline]] inline bool has_started() noexcept
 {
@@ -82,69 +52,12 @@ bool calls_malloc(const void* function) noexcept
             mallard_trace_pack(bytes, align_log2, 0, mallard_trace_from_new | flags);
 }
 
-// These functions return the size or the alignment that an operator gets after its first argument;
-// 0 if there is none.
-
-constexpr std::size_t bytes_of() noexcept
-{
-    return 0;
-}
-constexpr std::size_t bytes_of(std::size_t bytes, auto const&...) noexcept
-{
-    return bytes;
-}
-constexpr std::size_t bytes_of(auto const&...) noexcept
-{
-    return 0;
-}
-
-constexpr unsigned log2_of(std::align_val_t align) noexcept
-{
-    return static_cast<unsigned>(std::countr_zero(static_cast<std::size_t>(align))) & 63;
-}
-template <class Other>
-constexpr unsigned log2_of(const Other&) noexcept
-{
-    return 0;
-}
-constexpr unsigned align_log2_of(auto const&... more) noexcept
-{
-    return (0U | ... | log2_of(more));
-}
-
 /// The flags of an operator with these arguments after the first.
 template <class... More>
 constexpr unsigned flags_of =
     unsigned{mallard_trace_sized} * (std::is_same_v<More, std::size_t> || ...) |
     unsigned{mallard_trace_aligned} * (std::is_same_v<More, std::align_val_t> || ...) |
     unsigned{mallard_trace_nothrow} * (std::is_same_v<More, const std::nothrow_t&> || ...);
-
-[[noreturn]] void stop_without_runtime() noexcept
-{
-    static constexpr char text[] = "mallard: out of memory in operator new, without a C++ runtime\n"
-                                   "  std::bad_alloc cannot be thrown, and the program stops\n"
-                                   "  help: link the program with libstdc++\n";
-    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, text, sizeof text - 1);
-    std::abort();
-}
-
-enum form { new_one, new_array, delete_one, delete_array };
-constexpr const char* prefix_of[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
-
-/// The end of a mangled name, which encodes the arguments after the first.
-template <class... More>
-constexpr const char* suffix_of = "";
-template <>
-constexpr const char* suffix_of<std::size_t> = "m";
-template <>
-constexpr const char* suffix_of<std::align_val_t> = "St11align_val_t";
-template <>
-constexpr const char* suffix_of<std::size_t, std::align_val_t> = "mSt11align_val_t";
-template <>
-constexpr const char* suffix_of<const std::nothrow_t&> = "RKSt9nothrow_t";
-template <>
-constexpr const char* suffix_of<std::align_val_t, const std::nothrow_t&> =
-    "St11align_val_tRKSt9nothrow_t";
 
 /// One operator of the program. The operator jumps to `next`, which is `look_up` at first.
 template <form Form, class Result, class First, class... More>
@@ -158,11 +71,7 @@ struct the_operator {
     [[gnu::noinline]] static function find() noexcept
     {
         quiet const until_found;
-        char name[48]{};
-        std::size_t const bytes = std::strlen(prefix_of[Form]);
-        std::memcpy(name, prefix_of[Form], bytes);
-        std::memcpy(name + bytes, suffix_of<More...>, std::strlen(suffix_of<More...>));
-        found = reinterpret_cast<function>(find_operator(name));
+        found = reinterpret_cast<function>(find_operator<Form, More...>());
         next = calls_malloc(reinterpret_cast<void*>(found)) ? found : record;
         return next;
     }
@@ -226,124 +135,36 @@ struct the_operator {
         leave(*t);
     }
 
-    static void* allocate_without_runtime(std::size_t bytes, More... more) noexcept
-    {
-        unsigned const align_log2 = align_log2_of(more...);
-        void* const block =
-            align_log2 == 0 ? ::malloc(bytes) : ::memalign(std::size_t{1} << align_log2, bytes);
-        if (block == nullptr && !(std::is_same_v<More, const std::nothrow_t&> || ...))
-            stop_without_runtime();
-        return block;
-    }
-
     static inline constinit function next = look_up;
     static inline constinit function found = nullptr;
 };
-
-template <form Form, class... More>
-inline void* make(std::size_t bytes, More... more)
-{
-    note(unsigned{mallard_trace_array} * (Form == new_array) | flags_of<More...>);
-    return the_operator<Form, void*, std::size_t, More...>::next(bytes, more...);
-}
-
-template <form Form, class... More>
-inline void destroy(void* block, More... more) noexcept
-{
-    note(unsigned{mallard_trace_array} * (Form == delete_array) | flags_of<More...>,
-         bytes_of(more...), align_log2_of(more...));
-    the_operator<Form, void, void*, More...>::next(block, more...);
-}
 
 } // namespace
 
 } // namespace mallard::record
 
-using namespace mallard::record;
-using nothrow = const std::nothrow_t&;
+namespace mallard::preload {
 
-#pragma GCC visibility push(default)
+/// What the operators of operators.hpp do.
+struct operators {
+    template <form Form, class... More>
+    [[gnu::always_inline]] static void* make(std::size_t bytes, More... more)
+    {
+        record::note(unsigned{mallard_trace_array} * (Form == new_array) |
+                     record::flags_of<More...>);
+        return record::the_operator<Form, void*, std::size_t, More...>::next(bytes, more...);
+    }
 
-void* operator new(std::size_t bytes)
-{
-    return make<new_one>(bytes);
-}
-void* operator new[](std::size_t bytes)
-{
-    return make<new_array>(bytes);
-}
-void* operator new(std::size_t bytes, nothrow quietly) noexcept
-{
-    return make<new_one, nothrow>(bytes, quietly);
-}
-void* operator new[](std::size_t bytes, nothrow quietly) noexcept
-{
-    return make<new_array, nothrow>(bytes, quietly);
-}
-void* operator new(std::size_t bytes, std::align_val_t align)
-{
-    return make<new_one>(bytes, align);
-}
-void* operator new[](std::size_t bytes, std::align_val_t align)
-{
-    return make<new_array>(bytes, align);
-}
-void* operator new(std::size_t bytes, std::align_val_t align, nothrow quietly) noexcept
-{
-    return make<new_one, std::align_val_t, nothrow>(bytes, align, quietly);
-}
-void* operator new[](std::size_t bytes, std::align_val_t align, nothrow quietly) noexcept
-{
-    return make<new_array, std::align_val_t, nothrow>(bytes, align, quietly);
-}
+    template <form Form, class... More>
+    [[gnu::always_inline]] static void destroy(void* block, More... more) noexcept
+    {
+        record::note(unsigned{mallard_trace_array} * (Form == delete_array) |
+                         record::flags_of<More...>,
+                     bytes_of(more...), align_log2_of(more...));
+        record::the_operator<Form, void, void*, More...>::next(block, more...);
+    }
+};
 
-void operator delete(void* block) noexcept
-{
-    destroy<delete_one>(block);
-}
-void operator delete[](void* block) noexcept
-{
-    destroy<delete_array>(block);
-}
-void operator delete(void* block, std::size_t bytes) noexcept
-{
-    destroy<delete_one>(block, bytes);
-}
-void operator delete[](void* block, std::size_t bytes) noexcept
-{
-    destroy<delete_array>(block, bytes);
-}
-void operator delete(void* block, std::align_val_t align) noexcept
-{
-    destroy<delete_one>(block, align);
-}
-void operator delete[](void* block, std::align_val_t align) noexcept
-{
-    destroy<delete_array>(block, align);
-}
-void operator delete(void* block, std::size_t bytes, std::align_val_t align) noexcept
-{
-    destroy<delete_one>(block, bytes, align);
-}
-void operator delete[](void* block, std::size_t bytes, std::align_val_t align) noexcept
-{
-    destroy<delete_array>(block, bytes, align);
-}
-void operator delete(void* block, nothrow quietly) noexcept
-{
-    destroy<delete_one, nothrow>(block, quietly);
-}
-void operator delete[](void* block, nothrow quietly) noexcept
-{
-    destroy<delete_array, nothrow>(block, quietly);
-}
-void operator delete(void* block, std::align_val_t align, nothrow quietly) noexcept
-{
-    destroy<delete_one, std::align_val_t, nothrow>(block, align, quietly);
-}
-void operator delete[](void* block, std::align_val_t align, nothrow quietly) noexcept
-{
-    destroy<delete_array, std::align_val_t, nothrow>(block, align, quietly);
-}
+} // namespace mallard::preload
 
-#pragma GCC visibility pop
+#include "../preload/operators.hpp"

@@ -2,7 +2,7 @@
 #include "process.hpp"
 
 #include "../os/errno_kept_linux.hpp"
-#include "next.hpp"
+#include "../preload/next.hpp"
 
 #include <mallard/detail/base/sampling.hpp>
 
@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 namespace mallard::record {
+
+using namespace preload;
 
 constinit settings the;
 constinit process_page this_process{};
@@ -43,6 +45,7 @@ constinit const char* how_process_began = nullptr; ///< null: the process has be
 constinit bool is_new_program = false;             ///< the modules have not been announced
 
 constexpr unsigned number_digits = 10;
+constexpr std::size_t words_length = 2 * number_digits + 2; ///< of ":PID:PROCESS"
 
 void write_number(char* at, std::uint32_t number) noexcept
 {
@@ -68,10 +71,30 @@ bool is_ring(ring_header const& ring, std::size_t bytes) noexcept
            ring.segments <= (bytes - ring.data_offset) / segment_bytes;
 }
 
-/// Maps the ring. Null: the file cannot be mapped, or is not a ring of this version.
-ring_header* map_ring(const char* path) noexcept
+/// Opens the ring that MALLARD_RING names: PATH:PID:PROCESS, or PATH:PID:PROCESS:SOCKET:TOKEN if
+/// the command also sends the ring over a socket. The path is that of a descriptor of the command,
+/// so a process that runs as another user, in another user namespace or below another root may not
+/// open the path. Returns -1 on failure. Sets `command` to the process id of the command.
+int open_ring(char* value) noexcept
 {
-    int const file = ::open(path, O_RDWR | O_CLOEXEC);
+    char* const words = std::strchr(value, ':');
+    if (words != nullptr)
+        *words = '\0';
+    int const file = ::open(value, O_RDWR | O_CLOEXEC);
+    command = static_cast<pid_t>(std::strncmp(value, "/proc/", 6) == 0 ? std::atoi(value + 6) : 0);
+    if (words == nullptr)
+        return file;
+    *words = ':';
+    const char* const socket = words + words_length + 1;
+    if (file >= 0 || std::strlen(words) != words_length + socket_name_length + token_length + 2)
+        return file;
+    return receive_ring(socket, socket + socket_name_length + 1, command);
+}
+
+/// Maps the ring. Null: the file cannot be mapped, or is not a ring of this version.
+ring_header* map_ring(char* value) noexcept
+{
+    int const file = open_ring(value);
     if (file < 0)
         return nullptr;
     struct stat of{};
@@ -144,12 +167,7 @@ bool attach_program() noexcept
     char* const value = find_ring_variable();
     if (value == nullptr)
         return false;
-    char* const words = std::strchr(value, ':');
-    if (words != nullptr)
-        *words = '\0';
     ring_header* const ring = map_ring(value);
-    if (words != nullptr)
-        *words = ':';
     if (ring == nullptr)
         return false;
     bool const follows_exec = (ring->follow & ring_follow_exec) != 0;
@@ -161,7 +179,6 @@ bool attach_program() noexcept
         return false;
     }
     ::madvise(ring, ring_bytes, MADV_DONTDUMP);
-    command = static_cast<pid_t>(std::strncmp(value, "/proc/", 6) == 0 ? std::atoi(value + 6) : 0);
     if (command != 0 && ::kill(command, 0) != 0 && errno == ESRCH)
         command = 0;
     read_settings(*ring);
@@ -170,11 +187,12 @@ bool attach_program() noexcept
     if (the.has_stacks)
         os::on_new_module(
             [](os::code_module const& m) noexcept { append_new_module(m.begin, m.path); });
+    char* const words = std::strchr(value, ':');
     std::uint32_t before = 0;
     bool is_same_process = false;
     if (!follows_exec) {
         clear_environment();
-    } else if (words != nullptr && std::strlen(words) == 2 * number_digits + 2) {
+    } else if (words != nullptr && std::strlen(words) >= words_length) {
         process_words = words + 1;
         is_same_process = std::atoi(process_words) == ::getpid();
         before = static_cast<std::uint32_t>(std::atoi(process_words + number_digits + 1));

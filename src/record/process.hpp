@@ -33,6 +33,16 @@ char* find_ring_variable() noexcept;
 /// programs that this program starts are not recorded.
 void clear_environment() noexcept;
 
+// --- handover.cpp ---
+
+constexpr std::size_t socket_name_length = 5;
+constexpr std::size_t token_length = 32;
+
+/// Returns a descriptor of the ring, which the command sends over its socket to a process that
+/// knows the token, or -1. Sets `command` to the process id of the command, or to 0 if it is not
+/// visible to this process.
+int receive_ring(const char* name, const char* token, pid_t& command) noexcept;
+
 // --- modules.cpp ---
 
 /// Appends the record of this process. `how` is start, fork or exec; `process_before` is the number

@@ -47,6 +47,9 @@ struct alignas(4096) process_page {
 extern constinit process_page this_process;
 
 enum activity : std::uint8_t {
+    /// In a resolver of an indirect function (ifunc). The loader runs resolvers while it relocates
+    /// the program, and copies the initial values of thread-local variables after that.
+    in_relocation,
     in_program,
     in_call,  ///< inside the real function, or inside the recorder outside of `append`
     in_write, ///< inside `append`

@@ -194,6 +194,19 @@ TEST(c_multipool_death, stops_at_a_double_free_with_checks_on)
     mallard_multipool_destroy(multipool);
 }
 
+TEST(c_multipool_death, names_the_function_of_c_at_a_free_with_another_size)
+{
+    auto options = sized<mallard_multipool_options>();
+    options.check = MALLARD_CHECK_ON;
+    mallard_multipool* const multipool = mallard_multipool_create(&options);
+    void* const block = mallard_multipool_allocate(multipool, 40, 8);
+    EXPECT_DEATH(
+        mallard_multipool_free(multipool, block, 400, 8),
+        "another size class owns the block.*\n  help: .* in C to `mallard_multipool_free`");
+    mallard_multipool_free(multipool, block, 40, 8);
+    mallard_multipool_destroy(multipool);
+}
+
 TEST(c_multipool, cannot_be_lock_free)
 {
     auto options = sized<mallard_multipool_options>();

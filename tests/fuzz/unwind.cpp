@@ -85,10 +85,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     std::size_t const size = made.size() - std::min<std::size_t>(input[2] / 64, made.size() - 4);
     auto const block = std::make_unique<std::byte[]>(size);
     std::memcpy(block.get(), made.data(), size);
-    auto const code = reinterpret_cast<std::uintptr_t>(block.get()) + code_offset;
+    std::span<const std::byte> const readable(block.get(), size);
+    auto const header = reinterpret_cast<std::uintptr_t>(block.get());
+    auto const code = header + code_offset;
     for (std::uintptr_t at : {code, code + input[3], code + code_bytes, code - 1}) {
-        unwind_rule const rule = find_rule({block.get(), size}, block.get(), at);
-        if (rule.kind() > unwind_rule::realigned || rule.cfa() % 8 != 0 || rule.saved_bp() > 504)
+        unwind_rule const rule = read_rule(readable, find_entry(readable, header, at).fde, at);
+        bool const is_known =
+            rule.kind() <= unwind_rule::realigned || rule.kind() == unwind_rule::no_function;
+        if (!is_known || rule.cfa() % 8 != 0 || rule.saved_bp() > 504)
             __builtin_trap();
     }
     return 0;

@@ -1,4 +1,7 @@
 // Tests of heaps that one thread uses.
+#include "../support/resident.hpp"
+#include "../support/tsan.hpp"
+
 #include <mallard/heap.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pmr.hpp>
@@ -19,6 +22,7 @@ namespace {
 
 using mallard::heap;
 using mallard::shared_heap;
+using mallard::testing::resident_bytes;
 
 static_assert(mallard::resettable<heap> && mallard::owning<heap>);
 static_assert(mallard::shareable<shared_heap> && !mallard::shareable<heap>);
@@ -214,6 +218,31 @@ TYPED_TEST(heaps, keep_the_contents_and_the_owner_of_a_reallocated_block)
     }
     mallard_free(block);
     EXPECT_EQ(h.stats().blocks_live, 0u);
+}
+
+TYPED_TEST(heaps, realloc_touches_no_page_that_the_program_has_not_touched)
+{
+    if (mallard::testing::has_tsan())
+        GTEST_SKIP() << "ThreadSanitizer records each read in memory";
+    constexpr std::size_t page = 4096, mebibyte = 1 << 20;
+    mallard_trim(0); // memory that was used before would be used again
+    constexpr struct {
+        std::size_t count, bytes, next;
+    } cases[] = {{1, 20, 30}, {4, 50, 90}, {4, 90, 40}};
+    for (auto const& [count, bytes, next] : cases) {
+        TypeParam h;
+        std::vector<char*> blocks;
+        for (std::size_t i = 0; i < count; ++i) {
+            blocks.push_back(static_cast<char*>(h.allocate(bytes * mebibyte)));
+            std::memset(blocks.back(), 7, page);
+        }
+        std::size_t const before = resident_bytes();
+        for (char*& block : blocks)
+            block = static_cast<char*>(mallard_heap_realloc(h.handle(), block, next * mebibyte));
+        EXPECT_LE(resident_bytes(), before + mebibyte) << bytes << " MiB to " << next;
+        for (char* const block : blocks)
+            EXPECT_EQ(block[page - 1] + block[page], 7);
+    }
 }
 
 TYPED_TEST(heaps, calloc_returns_zeroed_blocks)

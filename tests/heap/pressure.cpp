@@ -2,6 +2,7 @@
 // since few machines let a test create real control groups.
 #include "../../src/heap/decay.hpp"
 #include "../../src/heap/slice_heap.hpp"
+#include "../../src/os/cgroup.hpp"
 #include "../support/child.hpp"
 #include "../support/refused_call.hpp"
 #include "../support/threads.hpp"
@@ -16,13 +17,11 @@
 #include <fstream>
 #include <vector>
 
-#include <pthread.h>
 #include <sys/syscall.h>
 
 namespace {
 
 using namespace mallard::testing;
-using mallard::os::cgroup;
 
 /// A folder that stands for /sys/fs/cgroup, and a file that stands for /proc/self/cgroup.
 class groups {
@@ -45,18 +44,14 @@ public:
         std::filesystem::create_directories(path.parent_path());
         std::ofstream(path) << text;
     }
-    void group(const std::string& path, const std::string& max, const std::string& current) const
+    void group(const std::string& path, const std::string& max) const
     {
         write(path + "/memory.max", max + "\n");
-        write(path + "/memory.current", current + "\n");
-        write(path + "/memory.stat", "anon 700\nfile 200\nactive_file 10\ninactive_file 20\n");
     }
 
-    cgroup find() const
+    std::size_t limit() const
     {
-        cgroup found;
-        found.find((root_ / "own").c_str(), root_.c_str());
-        return found;
+        return mallard::os::memory_limit_of_group((root_ / "own").c_str(), root_.c_str());
     }
     const std::filesystem::path& root() const { return root_; }
 
@@ -64,111 +59,81 @@ private:
     std::filesystem::path root_;
 };
 
-TEST(cgroup, is_short_above_85_percent_of_its_limit)
+TEST(cgroup, has_the_limit_of_the_group_of_the_process)
 {
     groups const g;
-    g.group("a", "1000", "870");
+    g.group("a", "1000");
     g.is_in("0::/a\n");
-    cgroup const found = g.find();
-    EXPECT_FALSE(found.is_short()); // 20 of the bytes are page cache that can be dropped
-    g.group("a", "1000", "871");
-    EXPECT_TRUE(found.is_short());
-    g.group("a", "2000", "871");
-    EXPECT_FALSE(found.is_short());
-    g.group("a", "max", "871");
-    EXPECT_FALSE(found.is_short());
+    EXPECT_EQ(g.limit(), 1000u);
+    g.group("a", "max");
+    EXPECT_EQ(g.limit(), 0u);
 }
 
 TEST(cgroup, uses_the_nearest_group_with_a_limit)
 {
     groups const g;
-    g.group("a", "1000", "900");
-    g.group("a/b", "max", "10");
+    g.group("a", "1000");
+    g.group("a/b", "max");
     g.write("a/b/c/cgroup.procs", "1\n"); // a group without the memory controller
     g.is_in("3:memory:/x\n1:name=systemd:/y\n0::/a/b/c\n");
-    EXPECT_TRUE(g.find().is_short());
-    g.group("a/b", "1000", "10");
-    EXPECT_FALSE(g.find().is_short());
+    EXPECT_EQ(g.limit(), 1000u);
+    g.group("a/b", "500");
+    EXPECT_EQ(g.limit(), 500u);
 }
 
 TEST(cgroup, may_be_the_root_group_that_a_container_sees)
 {
     groups const g;
-    EXPECT_FALSE(g.find().is_known());
-    g.group(".", "1000", "900");
-    EXPECT_TRUE(g.find().is_short());
+    EXPECT_EQ(g.limit(), 0u);
+    g.group(".", "1000");
+    EXPECT_EQ(g.limit(), 1000u);
 }
 
 TEST(cgroup, is_unknown_without_a_readable_path)
 {
     groups const g;
-    g.group("a", "1000", "900");
+    g.group("a", "1000");
     for (const char* const text :
          {"", "\n", "0:", "0::", "0::relative\n", "4:memory:/a\n", "0::/b\n", "0::/../a\n"}) {
         g.is_in(text);
-        EXPECT_FALSE(g.find().is_short()) << text;
+        EXPECT_EQ(g.limit(), 0u) << text;
     }
     g.is_in("0::/" + std::string(900, 'a') + "\n");
-    EXPECT_FALSE(g.find().is_known());
-    cgroup none;
-    EXPECT_FALSE(none.is_short());
-    none.find("/nonexistent", "/nonexistent");
-    EXPECT_FALSE(none.is_known());
+    EXPECT_EQ(g.limit(), 0u);
+    EXPECT_EQ(mallard::os::memory_limit_of_group("/nonexistent", "/nonexistent"), 0u);
 }
 
-TEST(cgroup, is_not_short_when_its_files_are_unreadable)
+TEST(cgroup, has_no_limit_when_its_file_is_unreadable)
 {
     groups const g;
-    g.group("a", "1000", "900");
     g.is_in("0::/a\n");
-    cgroup const found = g.find();
     for (const char* const text : {"", "many", "-1", "max"}) {
-        g.write("a/memory.current", text);
-        EXPECT_FALSE(found.is_short()) << text;
+        g.write("a/memory.max", text);
+        EXPECT_EQ(g.limit(), 0u) << text;
     }
-    std::filesystem::remove(g.root() / "a/memory.current");
-    std::filesystem::create_directory(g.root() / "a/memory.current"); // opens, but read fails
-    EXPECT_FALSE(found.is_short());
+    std::filesystem::remove(g.root() / "a/memory.max");
+    std::filesystem::create_directory(g.root() / "a/memory.max"); // opens, but read fails
+    EXPECT_EQ(g.limit(), 0u);
     std::filesystem::remove_all(g.root() / "a");
     errno = 0;
-    EXPECT_FALSE(found.is_short());
+    EXPECT_EQ(g.limit(), 0u);
     EXPECT_EQ(errno, 0);
 }
 
 TEST(cgroup, survives_a_refusal_of_each_system_call)
 {
     groups const g;
-    g.group("a", "1000", "900");
+    g.group("a", "1000");
     g.is_in("0::/a\n");
     for (long const call : {SYS_openat, SYS_read, SYS_close})
         EXPECT_EQ(in_a_child([&] {
-                      cgroup const before = g.find();
                       require(refuse_call(call, EPERM), "the call is refused");
                       errno = 0;
-                      require(before.is_short() == (call == SYS_close),
-                              "no shortage without the file");
-                      require(g.find().is_known() == (call == SYS_close), "no group is found");
+                      require((g.limit() != 0) == (call == SYS_close), "no limit is found");
                       require(errno == 0, "errno is unchanged");
                   }),
                   "fine")
             << call;
-}
-
-TEST(cgroup, reading_is_no_cancellation_point)
-{
-    groups const g;
-    g.group("a", "1000", "900");
-    g.is_in("0::/a\n");
-    bool came_through = false;
-    in_a_thread([&] {
-        int before = 0;
-        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-        ::pthread_cancel(::pthread_self());
-        ::pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
-        came_through = g.find().is_short();
-        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    });
-    EXPECT_TRUE(came_through);
 }
 
 // --- what the engine does when memory is short ----------------------------------
@@ -214,33 +179,31 @@ std::size_t idle_after_free()
 
 TEST(memory_shortage, keeps_little_memory_idle_until_the_shortage_ends)
 {
-    groups const g;
-    g.group("a", "1000", "100");
-    g.is_in("0::/a\n");
-    mallard::engine::watch_memory(g.find());
+    using mallard::engine::set_group_limit;
+    set_group_limit(1024 * mebibyte);
     EXPECT_GE(idle_after_free(), 19 * mebibyte);
-    g.group("a", "1000", "900");
+    set_group_limit(100 * mebibyte);
     EXPECT_TRUE(in_the_end([] { return idle_after_free() <= 5 * mebibyte; }))
         << "the shortage is seen";
-    g.group("a", "1000", "100");
+    set_group_limit(0);
     EXPECT_TRUE(in_the_end([] { return idle_after_free() >= 19 * mebibyte; }))
         << "the end of the shortage is seen";
 }
 
-TEST(memory_shortage, is_forgotten_in_the_child_of_a_fork)
+TEST(memory_shortage, is_seen_when_malloc_holds_three_quarters_of_the_limit)
 {
-    groups const g;
-    g.group("a", "1000", "900");
-    g.is_in("0::/a\n");
-    mallard::engine::watch_memory(g.find());
-    std::uint64_t now = 1'000'000'000;
-    static_cast<void>(mallard::engine::memory_is_short(now));
-    EXPECT_TRUE(mallard::engine::memory_is_short(now + 2000));
-    EXPECT_EQ(in_a_child([&] {
-                  require(!mallard::engine::memory_is_short(now + 2500),
-                          "no shortage before the child has looked");
-              }),
-              "fine");
+    mallard_trim(0);                                   // returns what earlier tests have left
+    void* const block = mallard_malloc(50 * mebibyte); // a mapping
+    void* const others = mallard_malloc(25 * mebibyte);
+    std::size_t const all = 50 * mebibyte + 25 * mebibyte;
+    mallard::engine::set_group_limit(all / 3 * 4 + 16 * mebibyte);
+    EXPECT_FALSE(mallard::engine::memory_is_short());
+    mallard::engine::set_group_limit(all / 3 * 4 - 16 * mebibyte);
+    EXPECT_TRUE(mallard::engine::memory_is_short());
+    mallard::engine::set_group_limit(0);
+    EXPECT_FALSE(mallard::engine::memory_is_short());
+    mallard_free(others);
+    mallard_free(block);
 }
 
 } // namespace

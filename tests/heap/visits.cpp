@@ -5,7 +5,9 @@
 // of bytes by which its limit exceeds the initial limit. All lists of all threads together have
 // allowances of at most `allowances_max` bytes. A visit also takes the allowances back.
 #include "../../src/heap/registry.hpp"
+#include "../../src/heap/threads.hpp"
 #include "../support/child.hpp"
+#include "../support/resident.hpp"
 #include "../support/threads.hpp"
 #include "../support/tsan.hpp"
 
@@ -14,11 +16,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <vector>
-
-#include <unistd.h>
 
 namespace {
 
@@ -28,6 +27,7 @@ using mallard::testing::gate;
 using mallard::testing::has_tsan;
 using mallard::testing::in_a_child;
 using mallard::testing::in_threads;
+using mallard::testing::resident_bytes;
 using mallard::testing::rounds;
 
 /// Writes the number of the owner into each byte of a block.
@@ -119,20 +119,6 @@ TEST(visits, let_a_sleeping_thread_continue_when_it_wakes)
     }
 }
 
-/// The resident memory in bytes. Does not allocate.
-std::size_t resident_bytes()
-{
-    unsigned long total = 0;
-    unsigned long resident = 0;
-    char text[64] = {};
-    std::FILE* const file = std::fopen("/proc/self/statm", "r");
-    mallard::testing::require(file != nullptr && std::fgets(text, sizeof text, file) != nullptr &&
-                                  std::sscanf(text, "%lu %lu", &total, &resident) == 2,
-                              "/proc/self/statm can be read");
-    std::fclose(file);
-    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
-
 TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
 {
     if (has_tsan())
@@ -168,7 +154,7 @@ TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
 bool has_in_list(std::size_t bytes)
 {
     engine::class_offset const c = engine::offset_of_class(engine::block_class::of(bytes));
-    return engine::shown_cache()->real->list_at(c).head != nullptr;
+    return engine::own_cache()->list_at(c).head != nullptr;
 }
 
 /// Allocates and frees blocks until the list of this thread may keep one block of `bytes`. Returns

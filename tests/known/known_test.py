@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that `mallard advise` gives the known answer for each program of this folder.
 
-    known_test.py [--runs N] [--budget SECONDS] [--case REGEX] [--verify SECONDS] [--json] [--keep FOLDER]
+    known_test.py [--runs N] [--budget SECONDS] [--case REGEX] [--set NAME] [--verify SECONDS] [--json] [--keep FOLDER]
     known_test.py --same FOLDER NAME
 
 The first line of a program is its answer, `// advises: ACTION [STRATEGY] [in FUNCTION]`. Further answers
@@ -14,6 +14,10 @@ strategy and function, and in how many runs a change is advised although there i
 for the change in its first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --json prints rows
 of the suite `advise`, with the seconds of each stage and the peak memory until its end, and writes the table to the
 standard error output. --keep saves the JSON of each advice in a folder.
+
+--set measured asks about the programs of measured/ instead, and --set held_out about those of held_out/, which
+measure_truth.py builds. Use the latter only to judge an advice that is complete: they are not to be used while the
+advice is changed.
 
 --same only checks that a program and its advised form print the same.
 """
@@ -97,25 +101,27 @@ class Known:
         return answers.predicted(self.followed, self.advices[-1])
 
 
-def programs_of(folder):
-    """Returns all programs with known answers. `folder` has the built ones."""
+def programs_of(folder, wanted):
+    """Returns the programs of a set with known answers. `folder` has the built ones."""
     found = []
-    for source in sorted(here.glob("*.cpp")):
+    sources, prefix = (here.glob("*.cpp"), "known-") if wanted == "known" else ((here / wanted).iterdir(), "")
+    for source in sorted(sources):
         name = source.stem
         first = source.open().readline().strip()
-        if name.endswith("_advised"):
+        if name.endswith(("_advised", "_second")):
             continue
         expected = answers.parse(first)
         if expected is None:
             fail(f"{source.name} begins with '{first}'", "nothing was checked",
                  "write its answer there, for example: // advises: convert AS4 in parse")
-        known = Known(name, [f"{folder}/known-{name}"], expected)
-        advised = here / f"{name}_advised.cpp"
+        known = Known(name, [f"{folder}/{prefix}{name}"], expected)
+        advised = source.with_stem(f"{name}_advised")
         if advised.exists():
-            known.advised = [f"{folder}/known-{name}_advised"]
+            known.advised = [f"{folder}/{prefix}{name}_advised"]
             known.followed = answers.parse(advised.open().readline().strip(), "// follows the advice: ")
         found.append(known)
-    found.append(Known("cmake", ["cmake", "--help-full"], answers.parse("// advises: leave")))
+    if wanted == "known":
+        found.append(Known("cmake", ["cmake", "--help-full"], answers.parse("// advises: leave")))
     return found
 
 
@@ -201,15 +207,19 @@ def parsed():
     parser.add_argument("--list", action="store_true", help="name the programs and their answers")
     parser.add_argument("--same", nargs=2, metavar=("FOLDER", "NAME"))
     parser.add_argument("--mallard", default=str(root / "build/cargo/release/mallard"), metavar="COMMAND")
-    parser.add_argument("--programs", default=str(root / "build/dev/tests/known"), metavar="FOLDER")
-    return parser.parse_args()
+    parser.add_argument("--set", default="known", choices=("known", "measured", "held_out"))
+    parser.add_argument("--programs", metavar="FOLDER", help="where they are built")
+    options = parser.parse_args()
+    built = "build/dev/tests/known" if options.set == "known" else "build/truth"
+    options.programs = options.programs or str(root / built)
+    return options
 
 
 def main():
     options = parsed()
     if options.same:
         return check_same(*options.same)
-    programs = {known.name: known for known in programs_of(Path(options.programs).resolve())}
+    programs = {known.name: known for known in programs_of(Path(options.programs).resolve(), options.set)}
     programs = [programs[name] for name in cases.matching(options.case, programs, "advise")]
     if options.list:
         return print("\n".join(f"{known.name:15} {known.expected}" for known in programs))
@@ -218,7 +228,8 @@ def main():
         Path(options.keep).mkdir(parents=True, exist_ok=True)
     for program in (options.mallard, *(known.command[0] for known in programs if "/" in known.command[0])):
         if not os.access(program, os.X_OK):
-            fail(f"there is no {program}", "nothing was checked", "./x build dev && ./x bench advise")
+            fail(f"there is no {program}", "nothing was checked",
+                 "./x build dev && ./x bench advise" if options.set == "known" else "tests/known/measure_truth.py --runs 0")
     with tempfile.TemporaryDirectory(prefix="mallard-known-") as folder:
         status = run(programs, options, folder)
     programs = [known for known in programs if known.advices]

@@ -116,4 +116,40 @@ TEST(realloc, of_many_random_blocks_keeps_them_disjoint)
         std::free(slot.block);
 }
 
+/// Allocates blocks of `bytes` with contents in their first and last page, resizes each to `next`,
+/// and returns by how much the resident memory grows.
+std::size_t growth_of_sparse_blocks(std::size_t count, std::size_t bytes, std::size_t next)
+{
+    constexpr std::size_t page = 4096;
+    std::size_t const copied = std::min(bytes, next) - page;
+    std::vector<char*> blocks(count);
+    for (char*& block : blocks) {
+        block = static_cast<char*>(std::malloc(bytes));
+        fill(block, page, 1);
+        fill(block + copied, page, 2);
+    }
+    std::size_t const before = resident_bytes();
+    for (char*& block : blocks) {
+        block = static_cast<char*>(std::realloc(block, next));
+        EXPECT_TRUE(holds(block, page, 1));
+        EXPECT_TRUE(holds(block + copied, page, 2));
+        EXPECT_EQ(block[page + 1] | block[copied - 1], 0);
+    }
+    std::size_t const after = resident_bytes();
+    for (char* const block : blocks)
+        std::free(block);
+    return after > before ? after - before : 0;
+}
+
+TEST(realloc, touches_no_page_that_the_program_has_not_touched)
+{
+    constexpr std::size_t mebibyte = 1 << 20;
+    ::malloc_trim(0); // memory that was used before would be used again
+    EXPECT_LE(growth_of_sparse_blocks(1, 20 * mebibyte, 30 * mebibyte), mebibyte);
+    EXPECT_LE(growth_of_sparse_blocks(4, 31 * mebibyte, 50 * mebibyte), mebibyte);
+    EXPECT_LE(growth_of_sparse_blocks(4, 50 * mebibyte, 40 * mebibyte), mebibyte);
+    EXPECT_LE(growth_of_sparse_blocks(1200, 33 * mebibyte, 66 * mebibyte), 40 * mebibyte);
+    EXPECT_LE(growth_of_sparse_blocks(1200, 66 * mebibyte, 34 * mebibyte), 40 * mebibyte);
+}
+
 } // namespace

@@ -1,12 +1,15 @@
 // Tests of the functions that report on malloc or control malloc: malloc_trim, mallinfo2 and
 // others.
 #include "../support/child.hpp"
+#include "../support/choices.hpp"
 #include "../support/threads.hpp"
 #include "support.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -87,6 +90,88 @@ TEST(mallinfo2, counts_large_blocks_too)
     EXPECT_GE(in_use(), before + 50 * mebibyte);
     std::free(block);
     EXPECT_LE(in_use(), before + mebibyte);
+}
+
+TEST(mallinfo2, counts_each_byte_once)
+{
+    struct mallinfo2 const before = ::mallinfo2();
+    void* const large = std::memset(std::malloc(64 * mebibyte), 1, 64 * mebibyte);
+    void* const small = std::malloc(100);
+    struct mallinfo2 const after = ::mallinfo2();
+    std::size_t const more = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
+    EXPECT_GE(more, 64 * mebibyte + 100);
+    EXPECT_LE(more, 65 * mebibyte);
+    std::free(small);
+    std::free(large);
+}
+
+/// The number in the attribute `name` of each element of `text` that begins with `element`.
+std::vector<std::size_t> numbers(const std::string& text, const std::string& element,
+                                 const std::string& name)
+{
+    std::vector<std::size_t> found;
+    for (std::size_t at = 0; (at = text.find('<' + element, at)) != std::string::npos; ++at) {
+        std::size_t const value = text.find(' ' + name + "=\"", at);
+        found.push_back(std::stoul(text.substr(value + name.size() + 3)));
+    }
+    return found;
+}
+
+/// Checks that what `malloc_info` of Mallard writes adds up.
+void expect_sums_in_malloc_info()
+{
+    char* written = nullptr;
+    std::size_t length = 0;
+    std::FILE* const file = ::open_memstream(&written, &length);
+    EXPECT_EQ(::malloc_info(0, file), 0);
+    std::fclose(file);
+    std::string const text = written;
+    std::free(written);
+    if (text.find("mallard") == std::string::npos)
+        return;
+    std::vector const bytes = numbers(text, "class", "bytes");
+    std::vector const live = numbers(text, "class", "live");
+    std::size_t blocks = numbers(text, "total type=\"large", "count")[0];
+    std::size_t size = numbers(text, "total type=\"large", "size")[0];
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        blocks += live[i];
+        size += live[i] * bytes[i];
+    }
+    EXPECT_EQ(numbers(text, "total type=\"live", "count")[0], blocks);
+    EXPECT_EQ(numbers(text, "total type=\"live", "size")[0], size);
+    std::size_t const current = numbers(text, "system type=\"current", "size")[0];
+    EXPECT_EQ(numbers(text, "total type=\"free", "size")[0] + size, current);
+    EXPECT_GE(numbers(text, "system type=\"max", "size")[0], current);
+}
+
+TEST(reports, add_up_in_random_programs)
+{
+    seeded random(7);
+    struct {
+        void* block = nullptr;
+        std::size_t bytes = 0;
+    } slots[500];
+    std::size_t live = 0;
+    for (unsigned step = 0; step < 20'000; ++step) {
+        auto& [block, bytes] = slots[random(500)];
+        live -= bytes;
+        bytes =
+            random(3) == 0 ? 0 : 1 + random(std::size_t{1} << random(step % 100 == 0 ? 27 : 17));
+        if (bytes == 0)
+            std::free(std::exchange(block, nullptr));
+        else
+            block = std::realloc(block, bytes);
+        live += bytes;
+        if (step % 400 != 0)
+            continue;
+        struct mallinfo2 const info = ::mallinfo2();
+        ASSERT_EQ(info.arena, info.uordblks + info.fordblks) << step;
+        ASSERT_GE(info.uordblks + info.hblkhd, live) << step;
+        ASSERT_EQ(info.hblkhd == 0, info.hblks == 0) << step;
+        expect_sums_in_malloc_info();
+    }
+    for (auto& slot : slots)
+        std::free(slot.block);
 }
 
 TEST(mallopt, accepts_the_options_of_glibc)

@@ -2,7 +2,8 @@
 """Compares the memory of a program with its memory under glibc.
 `resident.py PRELOAD TIMES PROGRAM [WORD...]`
 
-The program prints its memory. With PRELOAD the number is at most TIMES the number without PRELOAD.
+The program prints its memory in KiB. With PRELOAD the number is at most TIMES the number without
+PRELOAD, or at most that number and MIB MiB if TIMES is +MIB.
 """
 import os
 import subprocess
@@ -29,7 +30,7 @@ def measure(command, preload):
 def main(preload, times, *command):
     glibc, ours = measure(command, ""), measure(command, preload)
     print(f"{ours} KiB, and {glibc} KiB under glibc: {ours / glibc:.2f} times as much")
-    return ours > glibc * float(times)
+    return ours > (glibc + (int(times) << 10) if times.startswith("+") else glibc * float(times))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // Helpers of the tests of malloc: facts about the process.
 #pragma once
 
+#include "../support/resident.hpp"
 #include "family.hpp"
 
 #include <cstdio>
@@ -32,19 +33,6 @@ template <class F>
 F* find(const char* symbol)
 {
     return reinterpret_cast<F*>(::dlsym(RTLD_DEFAULT, symbol));
-}
-
-/// The resident memory of this process in bytes.
-inline std::size_t resident_bytes()
-{
-    char text[128] = "";
-    std::FILE* const file = std::fopen("/proc/self/statm", "r");
-    std::size_t total = 0, resident = 0;
-    if (file != nullptr && std::fgets(text, sizeof text, file) != nullptr)
-        std::sscanf(text, "%zu %zu", &total, &resident);
-    if (file != nullptr)
-        std::fclose(file);
-    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 } // namespace mallard::testing

@@ -46,6 +46,9 @@ def verdict_of_death(expected, run, helper=""):
         return "expected three lines: what happened, what state things are in, help"
     if helper not in lines[2]:
         return f"expected a help that names {helper}"
+    path = re.search(r"LD_PRELOAD=(\S+)", lines[2])
+    if path and not os.path.exists(path[1]):
+        return "expected a help that names a library by a path that exists"
     return None
 
 

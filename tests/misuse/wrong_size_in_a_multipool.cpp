@@ -1,4 +1,4 @@
-// dies: mallard: free of ADDRESS, which is not a block of this pool
+// dies: mallard: free of ADDRESS with a size that it was not allocated with
 #include <mallard/multipool.hpp>
 
 int main()

@@ -1,10 +1,11 @@
-// Tells ThreadSanitizer to ignore two caches of the malloc engine. Threads without a cache of their
-// own share them; their lists look empty and full at once, so that every call takes the slow path.
-// All these threads write to the `room` of the same lists, and no thread uses the written values.
+// Tells ThreadSanitizer to ignore the decoy caches of the malloc engine, which threads share. The
+// lists of decoys look empty and full at once, so that every call takes the slow path. All these
+// threads write to the `room` of the same lists, and no thread uses the written values.
 
 extern "C" const char* __tsan_default_suppressions(); // NOLINT: ThreadSanitizer defines this name
 
 extern "C" const char* __tsan_default_suppressions()
 {
-    return "race:mallard::engine::empty_thread_cache\nrace:mallard::engine::visited_thread_cache\n";
+    return "race:mallard::engine::empty_thread_cache\nrace:mallard::engine::visited_thread_cache\n"
+           "race:mallard::engine::watching_thread_cache\n";
 }

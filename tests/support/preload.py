@@ -17,7 +17,7 @@ def preloadable(library):
         # Few systems have a blank in the path of the folder for temporary files; /tmp has none.
         links.append(tempfile.TemporaryDirectory(dir="/tmp" if {" ", ":"} & set(tempfile.gettempdir()) else None))
         atexit.register(links[0].cleanup)
-    folder = tempfile.mkdtemp(dir=links[0].name)
-    link = os.path.join(folder, os.path.basename(library))
-    os.symlink(os.path.abspath(library), link)
-    return link
+    # A link to the folder, because the library may look for others beside it.
+    link = os.path.join(tempfile.mkdtemp(dir=links[0].name), "folder")
+    os.symlink(os.path.dirname(os.path.abspath(library)), link)
+    return os.path.join(link, os.path.basename(library))

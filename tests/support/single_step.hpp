@@ -4,6 +4,7 @@
 
 #include "asan.hpp"
 #include "require.hpp"
+#include "tsan.hpp"
 
 #include <csignal>
 #include <cstddef>
@@ -33,6 +34,15 @@ public:
         set_flag(false);
         sigaction(SIGTRAP, &old, nullptr);
         return left_ == 0;
+    }
+
+    /// Why a test cannot interrupt functions in this build, or null if it can. ThreadSanitizer's
+    /// runtime takes a lock for each atomic operation, and a handler that interrupts such an
+    /// operation would wait for this lock forever.
+    static char const* refused()
+    {
+        return has_tsan() ? "ThreadSanitizer locks atomic variables, so a handler may wait forever"
+                          : nullptr;
     }
 
     /// Returns the number of steps to try after `steps`. With AddressSanitizer a call has thousands

@@ -97,3 +97,26 @@ class CheckLayersOfRust(TreeTest):
         self.crate("level base gone\n")
         self.finds(tool, "tools/layers.txt:1: crate/src/gone is gone\n"
                          "tools/layers.txt:1: crate/src/pool has no level; name it on a level above all that it uses")
+
+    def test_finds_modules_of_one_level_that_use_each_other_in_a_circle(self):
+        self.write("tools/layers.txt", "crate crates/a/src without circles\nlevel pool\n")
+        self.write("crates/a/src/lib.rs", "mod pool;\n")
+        self.write("crates/a/src/pool/mod.rs", "mod chunk;\nmod list;\nmod user;\n")
+        self.write("crates/a/src/pool/chunk.rs", "use super::list::List;\npub struct Chunk;\n")
+        self.write("crates/a/src/pool/list.rs", "pub struct List;\n")
+        self.write("crates/a/src/pool/user.rs", "use super::list::List;\n")
+        self.accepts(tool)
+        self.write("crates/a/src/pool/list.rs", "use super::chunk::Chunk;\npub struct List;\n")
+        self.finds(tool, "crates/a/src: these modules use each other in a circle: pool/chunk, pool/list;")
+
+    def test_lets_modules_use_their_parents_if_the_list_says_so(self):
+        self.write("crates/a/src/lib.rs", "mod pool;\n")
+        self.write("crates/a/src/pool/mod.rs", "mod chunk;\nmod iter;\npub use iter::Iter;\npub struct Pool;\n")
+        self.write("crates/a/src/pool/chunk.rs", "pub struct Chunk;\n")
+        self.write("crates/a/src/pool/iter.rs", "use super::chunk::Chunk;\nuse super::Pool;\npub struct Iter;\n")
+        self.write("tools/layers.txt", "crate crates/a/src without circles\nlevel pool\n")
+        self.finds(tool, "crates/a/src: these modules use each other in a circle: pool, pool/iter;")
+        self.write("tools/layers.txt", "crate crates/a/src without circles but with parents\nlevel pool\n")
+        self.accepts(tool)
+        self.write("crates/a/src/pool/chunk.rs", "use super::iter::Iter;\npub struct Chunk;\n")
+        self.finds(tool, "crates/a/src: these modules use each other in a circle: pool/chunk, pool/iter;")

@@ -27,6 +27,13 @@ import table  # noqa: E402
 from readers import Case  # noqa: E402
 
 
+class Crates(unittest.TestCase):
+    def test_a_change_of_a_crate_affects_the_crates_that_depend_on_it(self):
+        affected = changes.crates_affected(table.read(), {"crates/mallard-measure/src/lib.rs"})
+        self.assertEqual(affected, ["mallard-measure", "mallard-cli", "bench-report"])
+        self.assertIn("mallard-trace", changes.crates_affected(table.read(), {"crates/mallard-alloc/src/lib.rs"}))
+
+
 class Table(TreeTest):
     def rows(self, text):
         return table.read(self.write("tiers.txt", text))
@@ -129,6 +136,12 @@ add_test(NAME ${test} COMMAND run)
             words = shlex.split(results.alone("dev", Case(name, "failed", "", "program"), "plain"))
             self.assertEqual(words[:2], ["--stage", "dev"])
             self.assertIn(stage, self.stages_of(words[2]), name)
+
+    def test_a_word_that_names_tests_of_both_tiers_builds_nothing_for_the_larger_one(self):
+        matches = names.matching(re.compile("arena"), "arena", self.known)
+        self.assertTrue(any("bench" in row.more for name in matches for row in names.rows_of(name, self.rows)))
+        chosen, everything = stages.stages_of(matches, (), self.rows, [], False)
+        self.assertFalse(everything or "bench" in chosen, chosen)
 
     def test_a_filter_runs_in_the_tier_and_the_stage_that_has_the_tests(self):
         ending, suite, seen = "ending_threads", "bench.pool_runs_every_case", ("dev", "p", "from_a_macro")

@@ -65,6 +65,41 @@ TEST(adaptor, takes_the_same_arguments_when_it_is_switched_off)
     ready_at_compile_time.deallocate(block, {64, 8});
 }
 
+template <class Memory>
+void use_as_a_pool()
+{
+    auto nodes = mallard::adapted<Memory>(48u);
+    void* const block = nodes.allocate();
+    void* const other = nodes.try_allocate();
+    EXPECT_NE(block, other);
+    std::array<void*, 10> many{};
+    nodes.allocate_batch(many);
+    ASSERT_TRUE(nodes.try_allocate_batch(std::span(many).first(0)));
+    EXPECT_EQ(nodes.stats().blocks_live, 12u);
+    nodes.deallocate_batch(many);
+    nodes.deallocate(block);
+    nodes.deallocate(other);
+    EXPECT_EQ(nodes.block_bytes(), 48u);
+    EXPECT_EQ(nodes.block_align(), 16u);
+    EXPECT_EQ(nodes.stats().blocks_live, 0u);
+}
+
+TEST(adaptor, has_the_calls_of_a_pool_whether_it_is_switched_on_or_off)
+{
+    use_as_a_pool<adapt_if<false, counted<pool<>>>>();
+    use_as_a_pool<adapt_if<true, counted<pool<>>>>();
+    counted<pool<>> nodes(std::in_place, 48u);
+    std::array<void*, 10> many{};
+    nodes.allocate_batch(many);
+    EXPECT_EQ(nodes.counts().blocks_live(), 10);
+    nodes.deallocate_batch(many);
+    counted<limited<pool<>>> few(std::in_place, budget{100}, std::in_place, 48u);
+    EXPECT_FALSE(few.try_allocate_batch(many));
+    EXPECT_THROW(few.allocate_batch(many), std::bad_alloc);
+    EXPECT_EQ(few.stats().blocks_live, 0u);
+    few.deallocate(few.allocate());
+}
+
 TEST(adaptor, serves_containers_by_type_parameter_and_by_pmr)
 {
     pmr_resource<counted<multipool<>>> memory;

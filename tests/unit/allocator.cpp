@@ -117,6 +117,24 @@ TEST(allocator, is_passed_to_elements_that_take_an_allocator)
     }
 }
 
+TEST(allocator, may_be_named_by_the_arena_where_an_element_is_constructed)
+{
+    arena<> a, other;
+    arena_vector<arena_string> v(a);
+    v.emplace_back("text", a);
+    v.emplace_back("text", from_arena<char>(a));
+    v.emplace_back("text", other); // the arguments decide, as in a constructor
+    v.emplace_back("text");
+    EXPECT_EQ(&v[0].get_allocator().resource(), &a);
+    EXPECT_EQ(&v[2].get_allocator().resource(), &other);
+    EXPECT_EQ(&v[3].get_allocator().resource(), &a);
+    using entry = std::pair<const int, arena_string>;
+    std::map<int, arena_string, std::less<>, from_arena<entry>> names(a);
+    names.emplace(std::piecewise_construct, std::tuple(1),
+                  std::tuple<const char*, arena<>&>("x", a));
+    EXPECT_EQ(names.at(1), "x");
+}
+
 TEST(allocator, is_passed_into_pairs_and_tuples)
 {
     arena<> a;

@@ -22,6 +22,8 @@ using namespace mallard;
 TEST(lock_free_pool,
      never_allocates_a_block_twice_when_the_top_is_popped_and_pushed_during_an_allocation)
 {
+    if (char const* const why = single_step::refused())
+        GTEST_SKIP() << why;
     constexpr pool_options options{
         .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
     std::size_t steps = 0;
@@ -54,6 +56,8 @@ TEST(lock_free_pool,
 /// repeated.
 TEST(lock_free_pool, loses_no_block_when_a_free_is_interrupted)
 {
+    if (char const* const why = single_step::refused())
+        GTEST_SKIP() << why;
     constexpr pool_options options{
         .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
     std::size_t steps = 0;
@@ -79,6 +83,8 @@ TEST(lock_free_pool, loses_no_block_when_a_free_is_interrupted)
 /// A signal handler may use the pool, whichever instruction it interrupts.
 TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
 {
+    if (char const* const why = single_step::refused())
+        GTEST_SKIP() << why;
     constexpr pool_options options{
         .block = 64, .grow = growth::none(200), .threads = sync::lock_free}; // room for two blocks
     std::size_t steps = 0;
@@ -100,6 +106,8 @@ TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
 
 TEST(lock_free_pool, takes_one_chunk_and_then_fails_when_it_is_full)
 {
+    if (char const* const why = single_step::refused())
+        GTEST_SKIP() << why;
     failing_source heap;
     constexpr pool_options options{
         .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
@@ -131,6 +139,8 @@ struct wide {
 
 TEST(shared_slot_map, returns_nothing_when_the_element_is_replaced_during_the_copy)
 {
+    if (char const* const why = single_step::refused())
+        GTEST_SKIP() << why;
     using map_type = shared_slot_map<wide>;
     map_type map;
     std::size_t steps = 0;

@@ -320,7 +320,7 @@ template <pool_options Options>
 void expect_refusals()
 {
     for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4, SIZE_MAX / 8 + 1})
-        for (std::size_t const align : {std::size_t{0}, std::size_t{1} << 40, SIZE_MAX / 2}) {
+        for (std::size_t const align : {std::size_t{0}, std::size_t{1} << 40, SIZE_MAX / 2 + 1}) {
             pool<heap_of_peak, Options> blocks(bytes, align);
             EXPECT_EQ(blocks.try_allocate(), nullptr) << bytes;
             EXPECT_THROW(static_cast<void>(blocks.allocate()), std::bad_alloc);

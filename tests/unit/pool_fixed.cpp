@@ -3,6 +3,8 @@
 #include "../support/model.hpp"
 
 #include <mallard/fixed_pool.hpp>
+#include <mallard/multipool.hpp>
+#include <mallard/slot_map.hpp>
 
 #include <array>
 #include <memory>
@@ -170,6 +172,36 @@ TYPED_TEST(pool_fixed, in_a_borrowed_buffer_holds_the_count_passed_to_bytes_for)
         bounded_pool<TypeParam, C, borrowed> fixed{borrowed(own)};
         EXPECT_EQ(serve_for_life(fixed, C.count), std::vector<std::size_t>(5, C.count)) << begin;
     }
+}
+
+/// The bytes that a pool that grows needs for one block. The files of nocompile/ show that a type
+/// with one byte less does not compile.
+using least_ordered = pool<buffer<131056>, pool_options{.block = 48}>;
+using least_lifo = pool<buffer<176>, pool_options{.block = 48, .order = reuse::lifo}>;
+using least_multipool = multipool<buffer<1048>>;
+using least_slot_map = slot_map<long, key32, buffer<12552>>;
+
+template <class Pool>
+void expect_a_block_at_every_address(std::size_t bytes, std::size_t align)
+{
+    std::size_t const step = alignof(std::max_align_t);
+    std::unique_ptr<std::byte[]> const memory(new std::byte[bytes + align]);
+    for (std::size_t begin = 0; begin < align; begin += 7 * step) {
+        Pool pool{borrowed({align_up(memory.get(), step) + begin, bytes})};
+        ASSERT_NE(pool.try_allocate(layout(8)), nullptr) << begin;
+    }
+}
+
+TEST(pool_in_the_least_buffer, has_a_block_at_every_address)
+{
+    static_assert(sizeof(least_ordered) > 131056 && sizeof(least_lifo) > 176);
+    expect_a_block_at_every_address<pool<borrowed, pool_options{.block = 48}>>(131056, 1 << 16);
+    expect_a_block_at_every_address<
+        pool<borrowed, pool_options{.block = 48, .order = reuse::lifo}>>(176, 64);
+    least_multipool memory;
+    EXPECT_NE(memory.try_allocate({8, 8}), nullptr);
+    least_slot_map numbers;
+    EXPECT_TRUE(numbers.try_emplace(7));
 }
 
 TYPED_TEST(pool_fixed, from_the_heap_takes_no_more_than_bytes_for)

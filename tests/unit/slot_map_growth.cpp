@@ -203,18 +203,47 @@ TEST(slot_map_growth, works_with_less_address_space)
                 ::testing::ExitedWithCode(0), "");
 }
 
+/// Whether a refused key leaves a secondary map as it was, and the map works after the limit.
+bool refuses_a_made_up_key()
+{
+    limit(RLIMIT_AS, (mapped_pages() * page_bytes) + 128 * mib);
+    secondary_map<key64, int> numbers;
+    key64 const made_up(~std::uint64_t{0});
+    key64 const modest((std::uint64_t{1} << 32) + 1);
+    bool good = numbers.try_emplace(made_up, 1) == nullptr && numbers.stats().bytes_taken == 0;
+    good = good && numbers.set(modest, 1) != nullptr;
+    std::size_t const bytes = numbers.stats().bytes_taken;
+    good = good && numbers.try_emplace(made_up, 1) == nullptr;
+    good = good && numbers.stats().bytes_taken == bytes && numbers.size() == 1;
+    limit(RLIMIT_AS, RLIM_INFINITY);
+    secondary_map<key64, int> others;
+    return good && others.set(made_up, 1) != nullptr;
+}
+
+TEST(slot_map_growth, changes_nothing_in_a_secondary_map_when_the_system_refuses)
+{
+    if (!may_refuse_memory())
+        GTEST_SKIP() << refuses_sanitizers;
+    EXPECT_EXIT(report(refuses_a_made_up_key()), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(slot_map_growth, changes_nothing_in_a_secondary_map_when_the_source_fails)
 {
     for_each_refusal([](failing_source& heap) {
-        secondary_map<key32, element, ref<failing_source>> second{ref(heap)};
-        for (std::uint32_t i = 1; i < 20'000; i += 997) {
-            key32 const k((1U << 20) + i);
+        secondary_map<key64, element, ref<failing_source>> second{ref(heap)};
+        std::uint64_t far = 1;
+        for (std::uint32_t i = 1; i < 20'000; i += 997, far = far * 5 % 0xffff'fffb) {
+            key64 const k((std::uint64_t{1} << 32) + (i % 2 == 0 ? i : far));
             element* made = nullptr;
             while (made == nullptr) {
+                statistics const before = second.stats();
                 try {
-                    made = i % 2 == 0 ? second.try_emplace(k, i) : second.emplace(k, i);
+                    made = i % 3 == 0 ? second.try_emplace(k, i) : second.emplace(k, i);
                 } catch (const std::bad_alloc&) {
                 }
+                require(made != nullptr || second.stats().bytes_taken == before.bytes_taken,
+                        "a failure changes nothing");
+                require(second.stats().bytes_taken == heap.bytes(), "bytes are counted");
             }
             require(second.get(k)->number() == i, "it is there");
         }

@@ -1,6 +1,8 @@
 """Finds the files that changed, and the tests that they can affect."""
 import shutil
 import subprocess
+import tomllib
+from pathlib import Path
 
 from table import root
 
@@ -57,5 +59,12 @@ def is_near(tree, test, words):
 
 
 def crates_affected(rows, files):
-    """Returns the crates whose tests files can affect, by the paths that the table names for each."""
-    return [row.tests for row in rows if "rust" in row.plain and row.depends_on(files)]
+    """Returns the crates whose tests files can affect: by the paths that the table names for each, and by the crates
+    on which each depends."""
+    found = {row.tests for row in rows if "rust" in row.plain and row.depends_on(files)}
+    users = {manifest.parent.name: {Path(of["path"]).name for kind in ("dependencies", "dev-dependencies")
+                                    for of in tomllib.loads(manifest.read_text()).get(kind, {}).values() if "path" in of}
+             for manifest in (root / "crates").glob("*/Cargo.toml")}
+    while more := {crate for crate, used in users.items() if used & found} - found:
+        found |= more
+    return [row.tests for row in rows if row.tests in found]

@@ -135,12 +135,13 @@ def bench(stage, plan, runner):
 # --- Rust
 
 RELEASE = {"MALLARD_RECORDER": root / "build/release/src/record/libmallard-record.so",
-           "MALLARD_REPLAY": root / "build/release/src/replay/mallard-replay"}
+           "MALLARD_REPLAY": root / "build/release/src/replay/mallard-replay",
+           "MALLARD_PLAN_LIBRARY": root / "build/release/src/plan/libmallard-plan.so"}
 RELEASE = {name: str(path) for name, path in RELEASE.items()}
 
 
 def release(stage, runner, *targets):
-    """Builds the recorder, the player and the malloc as they are installed."""
+    """Builds the recorder, the player, the library for plans and the malloc as they are installed."""
     return runner.run(stage, "configure release", ["cmake", "--preset", "release"], Build("configure release"), "build") and \
         build(stage, Tree("release"), runner, targets)
 
@@ -185,8 +186,12 @@ def rust(stage, plan, runner):
         crates = [crate for crate in crates if crate in crates_affected(plan.rows, plan.changed)]
     elsewhere = [row.tests for row in plan.rows if row.tests.count("/") == 1
                  and row.tests.split("/")[0] in crates and "rust" not in row.plain]
-    if crates and release(stage, runner, "mallard-record", "mallard-replay", "mallard-malloc"):
+    if crates and release(stage, runner, "mallard-record", "mallard-plan", "mallard-replay", "mallard-malloc"):
         cargo(stage, plan, runner, crates, skipped=elsewhere)
+
+
+def crates_of(plan, stage):
+    return sorted({tests.split("/")[0] for tests in plan.tests(stage.name)})
 
 
 def modules_of(plan, stage):
@@ -202,19 +207,19 @@ def pypi(stage, runner, module, package, *more):
 def sql(stage, plan, runner):
     if pypi(stage, runner, "duckdb", "duckdb-cli==1.5.6") and pypi(stage, runner, "pyspark", "pyspark==4.3.0") and \
             release(stage, runner, "mallard-record"):
-        cargo(stage, plan, runner, ["mallard-cli"], modules_of(plan, stage))
+        cargo(stage, plan, runner, crates_of(plan, stage), modules_of(plan, stage))
 
 
 def exports(stage, plan, runner):
     if runner.run(stage, "install speedscope", [x, "do", "install_speedscope"], Build("install speedscope"), "build") and \
             pypi(stage, runner, "perfetto", "perfetto==0.59.1") and pypi(stage, runner, "pyarrow", "pyarrow==26.0.1") and \
-            release(stage, runner, "mallard-record", "mallard-replay"):
-        cargo(stage, plan, runner, ["mallard-cli"], modules_of(plan, stage))
+            release(stage, runner, "mallard-record", "mallard-plan", "mallard-replay"):
+        cargo(stage, plan, runner, crates_of(plan, stage), modules_of(plan, stage))
 
 
 def page(stage, plan, runner):
     if release(stage, runner, "mallard-record", "mallard-replay"):
-        cargo(stage, plan, runner, ["mallard-cli"], modules_of(plan, stage))
+        cargo(stage, plan, runner, crates_of(plan, stage), modules_of(plan, stage))
 
 
 def crates(stage, plan, runner):
@@ -226,17 +231,17 @@ def crates(stage, plan, runner):
 
 
 def installed(stage, plan, runner):
-    if plan.wants("installed") and release(stage, runner, "src/malloc/all", "src/record/all", "src/replay/all") and \
+    if plan.wants("installed") and release(stage, runner, "src/malloc/all", "src/record/all", "src/plan/all", "src/replay/all") and \
             runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
         runner.run(stage, "installed", ["tests/consumer/command", "build/consumer", "build/release", "build/cargo/debug/mallard"])
 
 
 def known(stage, plan, runner):
-    if plan.wants("advice") and release(stage, runner, "mallard-record", "mallard-replay", "mallard-malloc") and \
+    if plan.wants("advice") and release(stage, runner, "mallard-record", "mallard-plan", "mallard-replay", "mallard-malloc") and \
             runner.run(stage, "configure dev", ["cmake", "--preset", "dev", "-DMALLARD_TIER=all"], Build("configure dev"), "build") and \
             build(stage, Tree("dev"), runner, ["known-programs"]) and \
             runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
-        runner.run(stage, "advice", [x, "do", "known_programs", "--mallard", "build/cargo/debug/mallard", "--budget", "20"])
+        runner.run(stage, "advice", [x, "do", "known_programs", "--mallard", "build/cargo/debug/mallard", "--budget", "60"])
 
 
 # --- the rest
@@ -293,7 +298,7 @@ CHAINS = (
                       "MALLARD_PERFETTO": str(root / "build/tools/perfetto/bin/python"),
                       "MALLARD_PYARROW": str(root / "build/tools/pyarrow/bin/python")}),
      Stage("installed", installed, ("rust", "build"), 60), Stage("crates", crates, ("rust", "cache"), 500),
-     Stage("known", known, ("rust", "test", "programs"), 400)),
+     Stage("known", known, ("rust", "test", "programs"), 640)),
 )
 GROUPS_OF_ALL = {"lint": ("docs", "browser"), "dev": ("models", "programs"), "clang": ("programs",)}
 STAGES = {stage.name: stage for chain in CHAINS for stage in chain}
@@ -306,7 +311,8 @@ def needs(names, everything):
 
 
 def stages_of(matches, seen, rows, chosen, everything):
-    """Returns the stages that run the tests which a filter matches, and whether these belong to `--all`.
+    """Returns the stages that run the tests which a filter matches, and whether these belong to `--all`. Of tests of both
+    tiers, those of `./x test` run.
 
     `chosen` and `everything` are what the user asked for: the stages of --stage, and --all.
     """
@@ -315,6 +321,8 @@ def stages_of(matches, seen, rows, chosen, everything):
         named = rows if any(stage in chosen for stage, _, _ in seen) else found or rows
         return chosen, everything or not any(set(chosen) & set(row.plain) for row in named)
     tier = everything or not any(row.plain for row in found or rows)
+    if not tier:  # the slow stages of `--all` run only what no stage of `./x test` has
+        found = [row for row in found if row.plain]
     first = {stage for row in found for stage in (row.stages(True) if everything else (row.plain or row.more)[:1])}
     if not first:  # cases that no source names, such as those of macros
         first = {stage for stage, _, _ in seen}

@@ -143,7 +143,8 @@ impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
     pub const fn fixed(count: usize) -> Self {
         Self { slots: ObjectPool::fixed(count) }
     }
-    /// As `fixed`, with the caller's source.
+    /// As `fixed`, with the caller's source. For a [`Buffer`](crate::Buffer), see
+    /// [`ObjectPool::fixed_in`].
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> CountedPool<T, C, M, S> {
         CountedPool { slots: ObjectPool::fixed_in(count, source) }
     }
@@ -166,7 +167,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         let mut value = Some(value);
         match self.slots.try_make_with(|| Slot::new(value.take().unwrap())) {
             Ok(object) => Ok(Self::handle(object)),
-            Err(_) => Err(Full::no_memory(value.unwrap())),
+            Err(full) => Err(Full::because(full.cause(), value.unwrap())),
         }
     }
     /// Makes an object in its place in the pool. If `f` panics, the slot is free again.

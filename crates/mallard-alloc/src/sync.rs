@@ -97,7 +97,7 @@ const fn chunk_bytes(chunk: usize) -> usize {
 /// `CHUNK` is the size and the alignment of the pool's chunks in bytes, in this mode and in the
 /// others. `CHUNK` is a power of two and at least 256 (512 for [`ThreadCached`]). A chunk of large
 /// blocks is larger, and a limit may make the last chunk smaller. The default of 64 KiB suits all
-/// pools except one in a small [`Buffer`](crate::Buffer), which has no address with that alignment:
+/// pools except one in a small [`Buffer`](crate::Buffer), which may have no address with that alignment:
 ///
 /// ```
 /// use core::mem::MaybeUninit;

@@ -7,6 +7,7 @@ use std::alloc::Layout;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::time::{Duration, Instant};
 
 fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("mallard-file_arena-{}-{name}", std::process::id()))
@@ -20,7 +21,21 @@ impl Temporary {
         Self(temporary(name))
     }
     fn open(&self) -> FileArena {
-        self.open_with(&small()).unwrap()
+        self.reopen(&small())
+    }
+    /// Opens a file that this process may have closed. A child that another test forked before holds the
+    /// lock of the file until it executes a program or ends.
+    fn reopen(&self, options: &FileOptions) -> FileArena {
+        let begin = Instant::now();
+        loop {
+            match self.open_with(options) {
+                Err(e) if format!("{e:#}").contains("it is open elsewhere") => {
+                    assert!(begin.elapsed() < Duration::from_secs(60), "{e:#}");
+                    std::thread::yield_now();
+                }
+                opened => return opened.unwrap(),
+            }
+        }
     }
     fn open_with(&self, options: &FileOptions) -> Result<FileArena, SystemError> {
         open(&self.0, options)
@@ -97,7 +112,7 @@ fn several_readers_or_one_writer_can_open_a_file() {
     assert!(path.help(&small()).contains("a writer must be alone"));
     assert!(path.help(&read()).contains("open for writing elsewhere"));
     drop(file);
-    let one = path.open_with(&read()).unwrap();
+    let one = path.reopen(&read());
     let mut two = path.open_with(&FileOptions { relocate: true, ..read() }).unwrap();
     assert!(two.is_relocated() && !one.is_relocated());
     let (a, b) = (one.root(MARK).unwrap().unwrap(), two.root(MARK).unwrap().unwrap());
@@ -216,7 +231,7 @@ fn random_commits_reopens_and_shrinks_keep_all_bytes() {
                 }
                 4 => {
                     drop(file);
-                    file = path.open_with(&FileOptions { verify: true, ..small() }).unwrap();
+                    file = path.reopen(&FileOptions { verify: true, ..small() });
                     now.clone_from(&committed);
                 }
                 5 | 6 if !now.is_empty() => {
@@ -286,7 +301,7 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     crashed.extend_from_slice(&journal);
     let value = |bytes: &[u8]| {
         fs::write(&path.0, bytes).unwrap();
-        let mut file = path.open_with(&FileOptions { verify: true, ..small() }).unwrap();
+        let mut file = path.reopen(&FileOptions { verify: true, ..small() });
         // SAFETY: `number` returns the address of the root, which is a number.
         let value = unsafe { number(&mut file).read() };
         drop(file);

@@ -3,8 +3,12 @@
 
 use crate::common::{Flaky, Random};
 use mallard::handles::Box;
-use mallard::{sync, Growth, Hooks, ObjectPool, Source, Validity};
+use mallard::{
+    sync, Buffer, Cause, CountedPool, Full, Growth, Hooks, Key, Key32, Key64, ObjectPool,
+    SecondaryMap, SlotMap, Source, Validity,
+};
 use std::cell::{Cell, RefCell};
+use std::mem::MaybeUninit;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::rc::Rc;
 
@@ -34,6 +38,121 @@ impl Drop for Counted {
 #[repr(align(128))]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Line([u8; 3]);
+
+/// Calls `fill` with buffers of `bytes` bytes, at addresses that differ modulo 64 KiB and modulo 64.
+/// All results must be equal. If `fill` returns an error, the error must say how many bytes are
+/// missing. So many more bytes must be enough at every address, and one byte less at none. Returns
+/// the number of bytes that are enough.
+fn fill_buffers(bytes: usize, fill: impl Fn(Buffer) -> Result<(), Cause>) -> usize {
+    let mut memory = vec![MaybeUninit::uninit(); bytes + (4 << 16)];
+    let mut fill_all = |bytes: usize| {
+        let few = (0..1 << 16).step_by(if cfg!(miri) { 8200 } else { 4099 });
+        let mut results = few.chain(0..if cfg!(miri) { 3 } else { 64 }).map(|begin| {
+            let result = fill(Buffer::new(&mut memory[begin..begin + bytes]));
+            (begin, result)
+        });
+        let (_, first) = results.next().unwrap();
+        for (begin, result) in results {
+            assert_eq!(result, first, "{bytes} bytes at {begin}");
+        }
+        first
+    };
+    match fill_all(bytes) {
+        Ok(()) => bytes,
+        Err(Cause::BufferTooSmall { missing }) => {
+            let enough = bytes + missing as usize;
+            assert_eq!(fill_all(enough), Ok(()));
+            assert_eq!(fill_all(enough - 1), Err(Cause::BufferTooSmall { missing: 1 }));
+            enough
+        }
+        Err(cause) => panic!("{cause}"),
+    }
+}
+
+#[test]
+fn a_pool_in_a_small_buffer_says_how_many_bytes_are_missing() {
+    fn make<M: sync::Mode>(buffer: Buffer) -> Result<(), Cause> {
+        let pool: ObjectPool<u64, M, _> = ObjectPool::fixed_in(10, buffer);
+        let all: Result<Vec<_>, Full<u64>> = (0..10).map(|n| pool.try_make(n)).collect();
+        all.map(drop).map_err(|full| full.cause())
+    }
+    fn count(buffer: Buffer) -> Result<(), Cause> {
+        let pool: CountedPool<u64, mallard::handles::Local, sync::Unshared, _> =
+            CountedPool::fixed_in(3, buffer);
+        let error = pool.try_make(7).err();
+        error.map_or(Ok(()), |full| Err(full.cause()))
+    }
+    for bytes in [10, 1000, 16384] {
+        // Padding, a chunk of 10 slots, and less than 20 KiB for the pool and the caches of threads.
+        let enough = 65_536..85_000;
+        assert!(enough.contains(&fill_buffers(bytes, make::<sync::Unshared>)));
+        assert!(enough.contains(&fill_buffers(bytes, make::<sync::Mutex>)));
+        assert!(enough.contains(&fill_buffers(bytes, make::<sync::LockFree>)));
+        assert!(enough.contains(&fill_buffers(bytes, make::<sync::ThreadCached>)));
+        assert!(enough.contains(&fill_buffers(bytes, count)));
+        assert!(fill_buffers(bytes, make::<sync::Unshared<512>>) <= bytes.max(2048));
+        assert!(fill_buffers(bytes, make::<sync::ThreadCached<512>>) <= bytes.max(4096));
+    }
+}
+
+#[test]
+fn a_growing_pool_in_a_small_buffer_has_a_first_object_at_every_address_or_at_none() {
+    fn make<M: sync::Growing, T: Default>(buffer: Buffer) -> Result<(), Cause> {
+        let pool: ObjectPool<T, M, _> = ObjectPool::new_in(buffer);
+        let made = pool.try_make(T::default()).map(drop);
+        made.map_err(|full| full.cause())
+    }
+    for bytes in [10, 1000, 16384] {
+        fill_buffers(bytes, make::<sync::Unshared, u64>);
+        fill_buffers(bytes, make::<sync::Mutex, Line>);
+        fill_buffers(bytes, make::<sync::ThreadCached, Line>);
+        fill_buffers(bytes, make::<sync::Unshared<256>, u8>);
+        fill_buffers(bytes, make::<sync::ThreadCached<512>, u8>);
+    }
+}
+
+#[test]
+fn a_fixed_pool_of_small_chunks_in_a_buffer_works_at_every_address() {
+    let make = |buffer: Buffer| {
+        let pool: ObjectPool<u64, sync::Unshared<512>, _> = ObjectPool::fixed_in(10, buffer);
+        let all: Result<Vec<_>, Full<u64>> = (0..10).map(|n| pool.try_make(n)).collect();
+        all.map(drop).map_err(|full| full.cause())
+    };
+    let mut memory = vec![MaybeUninit::uninit(); 4096];
+    for begin in 0..1024 {
+        assert!(make(Buffer::new(&mut memory[begin..begin + 2048])).is_ok());
+    }
+}
+
+#[test]
+fn a_map_in_a_small_buffer_says_how_many_bytes_are_missing() {
+    fill_buffers(4096, |buffer| {
+        let mut map: SlotMap<Key32, u64, _> = SlotMap::new_in(buffer);
+        map.try_insert(7).map(drop).map_err(|full| full.cause())
+    });
+    fill_buffers(4096, |buffer| {
+        let mut map: SlotMap<Key32, Line, _> = SlotMap::new_in(buffer);
+        map.try_insert(Line([7; 3])).map(drop).map_err(|full| full.cause())
+    });
+    for index in [1, 100_000, u64::MAX >> 32] {
+        fill_buffers(4096, |buffer| {
+            let mut map: SecondaryMap<Key64, u64, _> = SecondaryMap::new_in(buffer);
+            let key = Key64::from_bits(1 << 32 | index).unwrap();
+            map.try_insert(key, 7).map(drop).map_err(|full| full.cause())
+        });
+    }
+}
+
+#[test]
+fn a_full_buffer_is_no_buffer_that_is_too_small() {
+    let mut bytes = vec![MaybeUninit::uninit(); 2048];
+    let pool: ObjectPool<u64, sync::Unshared<512>, _> =
+        ObjectPool::fixed_in(10, Buffer::new(&mut bytes));
+    let _all: Vec<_> = (0..10).map(|n| pool.make(n)).collect();
+    assert_eq!(pool.try_make(10).unwrap_err().cause(), Cause::NoMemory);
+    let text = Cause::BufferTooSmall { missing: 49_359 }.to_string();
+    assert!(text.contains("49359 more bytes are enough"), "{text}");
+}
 
 #[test]
 fn a_constructor_that_panics_leaks_no_slot() {

@@ -1,12 +1,15 @@
 //! `mallard doctor`: tells in advance whether a program can be recorded, and what the trace will
 //! lack.
 
-use crate::error::status::CANNOT_RECORD;
-use crate::error::Failure;
-use crate::output::shell::{as_called, quoted, quoted_path};
-use crate::output::terminal::say;
-use crate::parts::RECORDER;
 use crate::record;
+use mallard_measure::error::status::CANNOT_RECORD;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::{as_called, quoted, quoted_path};
+use mallard_measure::output::terminal::{say, write};
+use mallard_measure::process::installed::RECORDER;
+use mallard_measure::process::proc::{self, Process};
+use mallard_measure::process::program::script;
+use mallard_measure::process::{examine, find_program};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::Path;
@@ -59,17 +62,17 @@ impl Command {
         let mut checks = vec![recorder(), clock(), processes(), disk()];
         checks.extend(seccomp());
         if let Some(name) = &self.program {
-            checks.extend(program(&record::find_program(name, "mallard doctor")?));
+            checks.extend(program(&find_program(name, "mallard doctor")?));
         }
         if self.json {
-            say(&format!("{}\n", serde_json::to_string(&checks).expect("plain values")))?;
+            write(&format!("{}\n", serde_json::to_string(&checks).expect("plain values")))?;
         } else {
             say(&checks.iter().map(line).collect::<String>())?;
         }
         let works = checks.iter().all(|check| check.verdict != Verdict::Refused);
         if works && !self.json {
             let name = self.program.unwrap_or_else(|| "PROG".into());
-            let next = format!("mallard record -- {}", quoted(&name.to_string_lossy()));
+            let next = format!("mallard record -- {}", quoted(name));
             say(&format!("next: {}\n", as_called(&next)))?;
         }
         Ok(if works { ExitCode::SUCCESS } else { ExitCode::from(CANNOT_RECORD) })
@@ -109,8 +112,7 @@ fn clock() -> Check {
 
 /// Whether a program can open the ring: the memory that it shares with mallard.
 fn processes() -> Check {
-    let own = format!("/proc/{}/fd", std::process::id());
-    if Path::new(&own).exists() {
+    if proc::is_mounted() {
         ok("/proc is readable")
     } else {
         refused(
@@ -126,7 +128,7 @@ fn disk() -> Check {
         return warning("this folder cannot be examined", "write elsewhere with -o");
     };
     let free = stat.blocks_available() * stat.fragment_size();
-    let shown = crate::output::units::bytes(free);
+    let shown = mallard_measure::output::units::bytes(free);
     if free < ENOUGH {
         warning(
             format!("{shown} are free in this folder; a busy program fills 1 GiB in 20 seconds"),
@@ -138,8 +140,7 @@ fn disk() -> Check {
 }
 
 fn seccomp() -> Option<Check> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?.trim();
+    let mode = proc::status(Process::This, "Seccomp:")?;
     (mode != "0").then(|| {
         ok("system calls are filtered here (seccomp), as in containers; recording needs open, mmap, madvise and nanosleep")
     })
@@ -147,7 +148,7 @@ fn seccomp() -> Option<Check> {
 
 fn program(path: &Path) -> Vec<Check> {
     let shown = path.display();
-    let findings = match record::examine(path) {
+    let findings = match examine(path) {
         Ok(findings) => findings,
         Err(error) => {
             return vec![warning(
@@ -158,7 +159,7 @@ fn program(path: &Path) -> Vec<Check> {
     };
     let mut checks: Vec<Check> = findings
         .into_iter()
-        .chain(record::script(path))
+        .chain(script(path))
         .map(|finding| {
             let what = format!("{shown}: {}", finding.what);
             if finding.refuses {

@@ -1,13 +1,14 @@
 //! `mallard import`: turns a stream of events, or a file of heaptrack, into a trace, which is a folder
 //! of tables.
 
-use crate::error::status::UNREADABLE;
-use crate::error::tell;
-use crate::error::Failure;
-use crate::output::progress::Work;
-use crate::output::shell::{as_called, quoted_path};
-use crate::output::units::plural;
+use crate::output::debuginfod::{fetching, Debuginfod};
 use crate::record::names;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::tell;
+use mallard_measure::error::Failure;
+use mallard_measure::output::progress::Work;
+use mallard_measure::output::shell::{as_called, quoted_path};
+use mallard_measure::output::units::plural;
 use mallard_trace::heaptrack;
 use mallard_trace::import::{import, Options, Progress};
 use mallard_trace::trace::Trace;
@@ -30,6 +31,8 @@ pub struct Command {
     /// Looks for debug information here as well.
     #[arg(long, value_name = "FOLDER")]
     debug_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    debuginfod: Debuginfod,
     /// Leaves addresses without names of functions.
     #[arg(long)]
     no_symbols: bool,
@@ -52,6 +55,7 @@ impl Command {
         let options = Options {
             force: self.force,
             debug_folders: self.debug_dir,
+            fetch_for: self.debuginfod.time(),
             without_symbols: self.no_symbols,
             redact: self.anonymize,
             ..Options::default()
@@ -85,11 +89,12 @@ pub fn with_progress(stream: &Path, to: &Path, options: &Options) -> Result<Trac
     let work = Work::begin();
     let mut show = |progress| match progress {
         Progress::Records(records) => {
-            work.say(&format!("{} records", crate::output::units::count(records)))
+            work.say(&format!("{} records", mallard_measure::output::units::count(records)))
         }
         Progress::Symbols(addresses) => {
             work.say(&format!("names of functions at {addresses} addresses"))
         }
+        Progress::Fetching(number, of) => work.say(&fetching(number, of)),
         Progress::Sites(sites) => work.say(&format!("numbers of {sites} sites")),
     };
     if heaptrack::is_heaptrack(stream) {

@@ -196,6 +196,19 @@ fn a_malloc_of_the_program_itself_gets_no_pool() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_block_from_a_function_of_the_c_library_belongs_to_its_caller() {
+    let source = "#include <stdlib.h>\n#include <string.h>\n
+        __attribute__((noinline)) static char* copy(const char* text) { char* p = strdup(text); *p = 'd'; return p; }
+        int main(void) { for (int i = 0; i < 90000; ++i) free(copy(\"a text of a duck\")); return 0; }";
+    let advice = advised(&program(source), &["--budget", "4s", "--no-try"]);
+    let site = &advice["sites"][0];
+    let function = site["function"].as_str().unwrap();
+    assert!(function.ends_with("strdup") || function.contains("libc.so"), "{site}");
+    assert_eq!(site["owner"], "copy", "{site}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn the_advice_has_keys_that_scripts_can_rely_on() {
     let advice = advised(&program(PARSER), &["--budget", "4s", "-o", "named"]);
     for key in ["name", "program", "verdict", "sentence", "next"] {
@@ -215,7 +228,11 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
     }
     let stages = advice["stages"].as_array().unwrap();
     let names: Vec<_> = stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["record", "regions", "cpu", "replay", "again", "try"]);
+    assert_eq!(names[..3], ["record", "regions", "cpu"]);
+    // On a busy machine, the budget is too small for some of the others.
+    let others = ["screen", "race", "plans", "replay", "again", "try"];
+    let places = names[3..].iter().map(|name| others.iter().position(|of| of == name));
+    assert!(places.clone().all(|place| place.is_some()) && places.is_sorted(), "{names:?}");
     for key in ["seconds", "peak_rss_kib"] {
         assert!(stages.iter().all(|stage| stage[key].as_f64() > Some(0.0)), "{key}: {advice}");
     }
@@ -547,7 +564,8 @@ fn interrupted_runs_under_other_mallocs_end_with_the_status_of_the_signal() {
     let script = "echo x >> runs; for i in 1 2 3 4 5; do ./program; done";
     let (advice, ended) = interrupted(&folder, &["sh", "-c", script], 10, Signal::SIGTERM);
     assert_eq!(ended, 143, "{advice}");
-    assert_eq!(advice["stages"].as_array().unwrap().last().unwrap()["name"], "try", "{advice}");
+    let stages = advice["stages"].as_array().unwrap();
+    assert!(stages.iter().any(|stage| stage["name"] == "race"), "{advice}");
     says_that_it_was_interrupted(&advice);
 }
 

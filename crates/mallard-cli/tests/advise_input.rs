@@ -355,7 +355,7 @@ fn stdin_and_setup_are_used_for_each_run() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn each_run_has_the_redirected_stdin_and_the_variables_of_the_recording() {
+fn each_run_has_the_stdin_the_variables_and_the_folder_of_the_recording() {
     let folder = Folder::new();
     let source = r#"
         #include <stdio.h>
@@ -363,7 +363,9 @@ fn each_run_has_the_redirected_stdin_and_the_variables_of_the_recording() {
         int main(void) {
             int input = getchar();
             FILE* file = fopen("runs", "a");
-            fprintf(file, "%d %s\n", input, getenv("PYTHONMALLOC") ? "malloc" : "none");
+            const char* set = getenv("PYTHONMALLOC");
+            const char* of_user = getenv("DUCKS");
+            fprintf(file, "%d %s %s\n", input, set ? set : "none", of_user ? of_user : "none");
             return fclose(file);
         }
     "#;
@@ -372,17 +374,35 @@ fn each_run_has_the_redirected_stdin_and_the_variables_of_the_recording() {
     let run = |options: &[&str]| {
         let input = std::fs::File::open(folder.path("in")).unwrap();
         let mut command = folder.command(MALLARD);
-        let command = command.args(options).env("PYTHONMALLOC", "malloc").stdin(input);
+        let command = command.args(options).env("PYTHONMALLOC", "malloc").env("DUCKS", "7 8");
+        let command = command.stdin(input);
         assert_eq!(Ran(command.output().unwrap()).status(), 0);
     };
     let runs = || std::fs::read_to_string(folder.path("runs")).unwrap();
     run(&["advise", "--budget", "6s", "--", "./program"]);
     let advised = runs().lines().count();
-    assert!(advised > 1 && runs() == "65 malloc\n".repeat(advised), "{}", runs());
+    assert!(advised > 1 && runs() == "65 malloc 7 8\n".repeat(advised), "{}", runs());
     run(&["record", "-o", "recorded", "--", "./program"]);
     let ran = folder.mallard(&["advise", "--budget", "6s", "recorded"]);
     let all = runs().lines().count();
-    assert!(all > advised + 1 && runs() == "65 malloc\n".repeat(all), "{}\n{}", runs(), ran.out());
+    assert!(
+        all > advised + 1 && runs() == "65 malloc 7 8\n".repeat(all),
+        "{}\n{}",
+        runs(),
+        ran.out()
+    );
+
+    // From another folder, with other variables.
+    let elsewhere = folder.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let mut command = folder.command(MALLARD);
+    let words = ["advise", "--budget", "6s", "../recorded"];
+    let command = command.args(words).env("DUCKS", "9").current_dir(&elsewhere);
+    let advised = Ran(command.output().unwrap());
+    assert_eq!(advised.status(), 0, "{}", advised.errors());
+    let more = runs().lines().count();
+    assert!(more > all && runs() == "65 malloc 7 8\n".repeat(more), "{}", runs());
+    assert!(folder.path("recorded.mallard/advice.json").exists());
 }
 
 #[test]
@@ -491,6 +511,47 @@ fn a_warning_of_the_recording_is_a_note_of_the_advice() {
         "{}",
         ran.out()
     );
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_program_with_an_allocator_of_its_own_gets_no_bound_and_no_verdict() {
+    let allocator = r#"
+        #include <stddef.h>
+        static char memory[1 << 20];
+        static size_t used;
+        void* mi_malloc(size_t bytes) { used = (used + bytes) % 4096; return memory + used; }
+    "#;
+    let declared = "#include <stddef.h>\nvoid* mi_malloc(size_t bytes);\n";
+    let program = BLOCKS
+        .replace("int main(void) {", "int main(void) { char* volatile q = mi_malloc(8); *q = 1;");
+    let folder = Folder::new();
+    folder.compile("libown.so", allocator, &["-O1", "-shared", "-fPIC"]);
+    // The program has the allocator in its own file, or in a library that it is linked with.
+    let linked = ["-O1", "-L.", "-lown", "-Wl,-rpath,$ORIGIN"];
+    folder.compile("contains", &format!("{allocator}{program}"), &["-O1"]);
+    folder.compile("imports", &format!("{declared}{program}"), &linked);
+    for name in ["contains", "imports"] {
+        let path = format!("./{name}");
+        let recorded = folder.mallard(&["record", "--force", "-o", "t", "--", &path]).errors();
+        assert!(recorded.contains("an allocator of its own (mi_malloc)"), "{recorded}");
+        assert!(!recorded.contains("no allocator can save more"), "{recorded}");
+        assert!(recorded.contains("took is unknown: the program has an allocator"), "{recorded}");
+        let stats = folder.mallard(&["stats", "t"]).out();
+        assert!(stats.contains("only a part     the program has an allocator"), "{stats}");
+        let tried = ["try", "--json", "--budget", "2s", "-a", "glibc:arenas=1", "--", &path];
+        let tried: Value = serde_json::from_str(&folder.mallard(&tried).out()).unwrap();
+        let sentence = tried["sentence"].as_str().unwrap();
+        let what = format!("The mallocs were not tested: {name} allocates by mi_malloc");
+        assert!(sentence.starts_with(&what), "{tried}");
+        let advice = advice(&folder, &["t", "--budget", "3s"]);
+        assert_eq!(advice["verdict"], "undecided", "{advice}");
+        assert!(advice["sentence"].as_str().unwrap().contains("(mi_malloc)"), "{advice}");
+        assert!(advice["bound"]["share"].is_null(), "{advice}");
+        assert!(texts(&advice["notes"]).contains(&format!("{name} has an allocator")), "{advice}");
+        let evidence = texts(&advice["cards"][0]["evidence"]);
+        assert_eq!(evidence.matches("whose calls are not recorded").count(), 1, "{advice}");
+    }
 }
 
 #[test]

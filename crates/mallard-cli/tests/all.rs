@@ -6,19 +6,17 @@ mod advise;
 mod advise_input;
 mod advise_part;
 mod anonymize;
-mod browser;
-mod calibration;
-mod compare;
-mod comparisons;
 mod diff;
 mod export;
-mod fixture;
 mod fleet;
 mod formats;
 mod marks;
 mod memory;
 mod memory_report;
+mod names;
+mod names_matrix;
 mod peers;
+mod plan;
 mod processes;
 mod profiling;
 mod query;
@@ -27,19 +25,21 @@ mod record_input;
 mod regions;
 mod replay;
 mod replay_input;
-mod report;
 mod report_advice;
 mod report_page;
 mod run;
 mod server;
-mod short_page;
-mod show;
 mod situations;
 mod sql;
 mod support;
 mod trial;
 mod trial_input;
+mod width;
 
+#[path = "../../mallard-page/browser/mod.rs"]
+mod in_browser;
 #[allow(dead_code)] // the tests of mallard-trace use the rest
 #[path = "../../mallard-trace/tests/support/mod.rs"]
 mod streams;
+
+use support::skip;

@@ -4,6 +4,7 @@ use crate::support::{seeds, Folder};
 use mallard_trace::format::{clock, op, pack, pack_stack, Header, Record, RECORD_BYTES};
 use mallard_trace::import::{import, Options};
 use mallard_trace::stream::{Compression, Writer};
+use mallard_trace::RunNotes;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,8 +52,10 @@ impl Program<'_> {
         }
         let stream = folder.path("made.stream");
         fs::write(&stream, writer.finish(1 << 40).unwrap()).unwrap();
-        let Value::Object(notes) = json!({"program": self.program, "arguments": ["a"]}) else {
-            panic!("an object")
+        let notes = RunNotes {
+            program: Some(self.program.into()),
+            arguments: Some(vec!["a".into()]),
+            ..RunNotes::default()
         };
         let options = Options { force: true, notes, ..Options::default() };
         import(&stream, &folder.path(name), &options, &mut |_| ()).unwrap();

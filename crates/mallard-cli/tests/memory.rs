@@ -104,7 +104,7 @@ fn the_parts_are_what_the_program_did() {
 fn the_memory_of_the_recorder_is_not_that_of_the_program() {
     let (folder, trace) = recorded("use", &[]);
     let recorder = trace.manifest().memory.peak.parts.recorder as u64;
-    let all = trace.manifest().notes["peak_rss"].as_u64().unwrap();
+    let all = trace.manifest().notes.peak_rss.unwrap();
     assert!(recorder > 0 && recorder < all, "{recorder} of {all}");
     let report = folder.mallard(&["report", "--json", "use"]).out();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();

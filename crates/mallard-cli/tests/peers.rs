@@ -6,7 +6,8 @@
 //! page of speedscope is in the folder MALLARD_SPEEDSCOPE, and MALLARD_PERFETTO is a Python with the
 //! package perfetto. `./x test` has all of them.
 
-use crate::support::{in_browser, Folder};
+use crate::in_browser::in_browser;
+use crate::support::Folder;
 use mallard_trace::names::{is_wrapper, short};
 use serde_json::Value;
 use std::collections::HashMap;

@@ -3,9 +3,12 @@
 //! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler. `./x
 //! test` builds the recorder and runs them.
 
-use crate::support::{Folder, Recording};
-use mallard_trace::tables::schema::PROCESSES;
+use crate::support::{skip, Folder, Ran, Recording, MALLARD};
+use mallard_trace::tables::schema::{EVENTS, PROCESSES};
 use mallard_trace::Trace;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 const MIB: i64 = 1 << 20;
 
@@ -118,8 +121,7 @@ int main(int count, char** words) {
 /// The share of the CPU time that was not recorded, by the manifest.
 fn unrecorded(recording: &Recording) -> f64 {
     let notes = &recording.trace.manifest().notes;
-    let ns = |name: &str| notes[name].as_f64().unwrap();
-    ns("unrecorded_ns") / (ns("user_ns") + ns("system_ns"))
+    notes.unrecorded_ns.unwrap() as f64 / notes.cpu_ns().unwrap()
 }
 
 #[test]
@@ -153,6 +155,50 @@ fn a_followed_program_that_could_not_be_recorded_takes_cpu_time() {
     }
 }
 
+/// A program that allocates 5,000 blocks of 77 bytes.
+const BLOCKS_OF_77: &str = r#"
+#include <stdlib.h>
+int main(void) { for (int i = 0; i < 5000; ++i) free(malloc(77)); }
+"#;
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_program_that_may_not_open_the_ring_by_its_path_is_recorded() {
+    let folder = Folder::new();
+    let program = folder.compile("blocks", BLOCKS_OF_77, &[]);
+    // Another user must be able to read the program and the recorder.
+    let recorder = std::path::PathBuf::from(std::env::var_os("MALLARD_RECORDER").unwrap());
+    let readable = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir();
+    let readable = readable.unwrap();
+    let copied = |from: &Path| {
+        let to = readable.path().join(from.file_name().unwrap());
+        std::fs::copy(from, &to).unwrap();
+        to.into_os_string().into_string().unwrap()
+    };
+    let (program, recorder) = (copied(Path::new(&program)), copied(&recorder));
+    let without_proc = format!("mount -t tmpfs none /proc && exec {program}");
+    let cases: [&[&str]; 3] = [
+        &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", &program],
+        &["unshare", "--map-root-user", &program],
+        &["unshare", "--map-root-user", "--mount", "sh", "-c", &without_proc],
+    ];
+    for case in cases {
+        if !folder.command(case[0]).args(&case[1..]).status().is_ok_and(|status| status.success()) {
+            skip(&format!("{} may not change the user or the namespace here", case[0]));
+            continue;
+        }
+        let begin = ["record", "--force", "--follow", "exec", "-o", "recorded", "--"];
+        let mut command = folder.command(MALLARD);
+        command.args(begin).args(case).env("MALLARD_RECORDER", &recorder);
+        let ran = Ran(command.output().unwrap());
+        let trace = Trace::open(&folder.path("recorded.mallard")).unwrap();
+        let paths = trace.table(&PROCESSES).unwrap().texts("path").unwrap();
+        assert_eq!(paths.last(), Some(&program), "{case:?} {}", ran.errors());
+        let sizes = trace.table(&EVENTS).unwrap().i64s("size").unwrap();
+        assert!(sizes.into_iter().filter(|&size| size == 77).count() >= 5000, "{case:?}");
+    }
+}
+
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn children_that_were_recorded_one_after_the_other_are_recorded_and_not_at_once() {
@@ -167,6 +213,24 @@ fn children_that_were_recorded_one_after_the_other_are_recorded_and_not_at_once(
     let at_once = advice["run"]["threads_at_once"].as_u64().unwrap();
     // The end of a process is known to the time between two looks at it.
     assert!(at_once == 2 || at_once == 3, "{at_once}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn the_time_of_a_process_whose_name_is_no_text_is_recorded() {
+    let folder = Folder::new();
+    // The last letter is cut, and the rest looks like the fields after a name.
+    let name = r#"prctl(PR_SET_NAME, "a) Z 1 \xff\xc3");"#;
+    let named = WORK.replace("char how", &format!("{name} char how"));
+    let work = folder.compile("work", &format!("#include <sys/prctl.h>\n{named}"), &[]);
+    for how in ["", "f"] {
+        let recording = folder.record(&["--follow", "fork"], &[&work, how]);
+        let share = unrecorded(&recording);
+        assert!(share < 0.02, "{share} {}", recording.ran.errors());
+        let manifest = recording.trace.manifest();
+        assert!(manifest.memory.peak.parts.resident > 0, "{manifest:?}");
+        assert!(manifest.totals.cpu_ns.unwrap() > 250_000_000, "{:?}", manifest.totals.cpu_ns);
+    }
 }
 
 /// A program whose threads end after about 4 ms of CPU time each.

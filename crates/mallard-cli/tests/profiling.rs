@@ -1,8 +1,8 @@
-//! Tests that every command in the guides to profiling and to advice works: runs the blocks of shell and
-//! Python in docs/guide/profiling.md and docs/guide/advise.md in order, in one folder.
+//! Tests that every command in the guides to profiling, to advice and to plans works: runs the blocks of shell and
+//! Python in docs/guide/profiling.md, advise.md and plans.md in order, each page in one folder.
 //!
-//! The tests need the recorder and the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths), a
-//! C++ compiler and the programs that the guides name. MALLARD_PYARROW is a Python with the package
+//! The tests need the recorder, the player and the library of plans (MALLARD_RECORDER, MALLARD_REPLAY and
+//! MALLARD_PLAN_LIBRARY have their paths), a C++ compiler and the programs that the guides name. MALLARD_PYARROW is a Python with the package
 //! pyarrow; without it, blocks of Python are not run. `./x test` has all of them.
 
 use crate::support::{Folder, MALLARD};
@@ -78,5 +78,12 @@ fn every_command_of_the_guide_to_profiling_works() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn every_command_of_the_guide_to_advice_works() {
     let shell = run_all("advise.md");
+    assert!(shell >= 5, "{shell} blocks");
+}
+
+#[test]
+#[ignore = "needs the recorder and the library of plans; ./x test has them"]
+fn every_command_of_the_guide_to_plans_works() {
+    let shell = run_all("plans.md");
     assert!(shell >= 5, "{shell} blocks");
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 #[test]
@@ -371,6 +371,103 @@ fn a_recording_that_reaches_its_largest_size_says_how_large_it_is() {
     assert!(stats.contains(&format!("lost            {lost}")), "{stats}");
 }
 
+/// A program whose functions have long names that do not compress: 8,000 functions, of which each
+/// allocates once.
+fn long_names() -> String {
+    let name = |number: u64| {
+        let digits =
+            (1..5).map(|n| format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15 << n | n)));
+        format!("f_{}", digits.collect::<String>())
+    };
+    let names: Vec<String> = (1..=8000).map(name).collect();
+    let functions =
+        names.iter().map(|name| format!("void {name}(void) {{ p = malloc(9); free(p); }}\n"));
+    let calls = names.iter().map(|name| format!("{name}();\n"));
+    format!(
+        "#include <stdlib.h>\nstatic void* volatile p;\n{}int main(void) {{\n{}return 0; }}\n",
+        functions.collect::<String>(),
+        calls.collect::<String>()
+    )
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_trace_is_at_most_a_tenth_larger_than_the_largest_size() {
+    let folder = Folder::new();
+    let events = "#include <stdlib.h>
+        int main(void) {
+            static void* blocks[4096];
+            for (unsigned i = 0, random = 1; i < 3000000; ++i) {
+                random = random * 1664525u + 1013904223u;
+                free(blocks[random >> 20]);
+                blocks[random >> 20] = malloc((random >> 8) % 2000 + 1);
+            }
+            return 0;
+        }";
+    // Each path of calls through f and g is another call stack.
+    let stacks = "#include <stdlib.h>
+        static void* volatile p;
+        void f(unsigned, int), g(unsigned, int);
+        void next(unsigned path, int depth) {
+            if (depth == 0) { p = malloc(path % 100 + 1); free(p); return; }
+            (path & 1 ? f : g)(path >> 1, depth - 1);
+            __asm__ volatile(\"\");
+        }
+        void f(unsigned path, int depth) { next(path, depth); __asm__ volatile(\"\"); }
+        void g(unsigned path, int depth) { next(path, depth); __asm__ volatile(\"\"); }
+        int main(void) {
+            for (unsigned i = 0, random = 1; i < 500000; ++i) {
+                random = random * 1664525u + 1013904223u;
+                next(random >> 7, 24);
+            }
+            return 0;
+        }";
+    // Each second mapping of the file is unmapped, so that no two are adjacent.
+    let mappings = "#include <fcntl.h>
+        #include <stdlib.h>
+        #include <sys/mman.h>
+        int main(int count, char** words) {
+            int const file = open(words[0], O_RDONLY);
+            for (int i = 0; i < 20000; ++i) {
+                char* two = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+                if (i % 8) munmap(two, 4096);
+                for (int k = 0; k < 100; ++k) { void* volatile p = malloc(k + i % 5000); free(p); }
+            }
+            return 0;
+        }";
+    let size_of = |name: &str| {
+        let files = walk(&folder.path(name));
+        files.iter().map(|file| fs::metadata(file).unwrap().len()).sum::<u64>()
+    };
+    for (name, source) in
+        [("events", events), ("stacks", stacks), ("mappings", mappings), ("names", &long_names())]
+    {
+        let program = folder.compile(name, source, &["-fno-optimize-sibling-calls"]);
+        for (text, size) in [("300KiB", 300 << 10), ("1MiB", 1 << 20)] {
+            let options = ["record", "--force", "-o", "a", "--max-size", text, "--", &program];
+            let ran = folder.mallard(&options);
+            assert_eq!(ran.status(), 0, "{}", ran.errors());
+            let (is, manifest) = (size_of("a.mallard"), folder.manifest("a.mallard"));
+            println!("{name}: {is} of {size}, {} events", manifest["counts"]["events"]);
+            assert!(is * 10 <= size * 11, "{name}: {is} bytes, more than {text}");
+            assert!(manifest["counts"]["events"].as_u64().unwrap() > 1000, "{name}: {manifest}");
+            if manifest["notes"]["stopped"].is_string() {
+                let lost = "  lost: all events after the ";
+                assert!(ran.errors().contains(lost), "{}", ran.errors());
+                assert!(ran.errors().contains(" of --max-size"), "{}", ran.errors());
+            } else {
+                assert_eq!(name, "names", "{manifest}");
+            }
+        }
+    }
+}
+
+/// All files in a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
 #[test]
 fn the_golden_stream_is_imported() {
     let folder = Folder::new();
@@ -397,4 +494,18 @@ fn man_pages_and_completions_are_written() {
     }
     let help = folder.mallard(&["record", "--help"]).out();
     assert!(help.contains("--follow") && help.contains("PROG"), "{help}");
+}
+
+/// libstdc++ allocates while the dynamic linker calls the constructors of libraries.
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn call_stacks_of_constructors_of_libraries_are_whole() {
+    let folder = Folder::new();
+    let file = folder.path("text.cpp");
+    let source = "#include <string>\nint main() { return std::string(100, 'x').size() != 100; }";
+    fs::write(&file, source).unwrap();
+    let program = folder.compile_file("text", &file, &[]);
+    let recorded = folder.record(&[], &[&program]);
+    assert!(recorded.is_whole(0).blocks.values().sum::<u64>() >= 2);
+    assert_eq!(recorded.trace.manifest().repairs.cut_stacks, 0);
 }

@@ -4,7 +4,11 @@
 //! recorder and runs them.
 
 use crate::support::{skip, Folder, Ran, MALLARD, THREE_BLOCKS};
+use mallard_trace::tables::schema::THREADS;
+use mallard_trace::Trace;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -200,4 +204,76 @@ fn files_that_are_no_trace_or_stream_are_refused() {
     folder.mallard(&["record"]).refuses(2, "");
     folder.mallard(&["record", "--sample", "much", "--", "true"]).refuses(2, "a size");
     folder.mallard(&["record", "--window", "9s..1s", "--", "true"]).refuses(2, "a window");
+}
+
+#[test]
+fn a_folder_with_the_name_of_a_trace_does_not_hide_the_trace() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("app")).unwrap(); // as the sources of the program `app`
+    folder.mallard(&["record", "-q", "-o", "app", "--", "true"]).out();
+    assert!(folder.mallard(&["stats", "app"]).out().contains("program         true"));
+    folder.mallard(&["diff", "app", "app"]).out();
+    fs::remove_dir_all(folder.path("app.mallard")).unwrap();
+    folder.mallard(&["stats", "app"]).refuses(3, "app is no trace");
+}
+
+/// A program that names its thread, allocates, prints its arguments, and adds a letter to a file `runs`.
+const PRINTS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+static void* work(void* name) {
+    prctl(PR_SET_NAME, name);
+    for (int i = 0; i < 500; ++i) free(malloc(70001));
+    return NULL;
+}
+int main(int count, char** words) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, "vierzehn byte\xc3\xa4");
+    pthread_join(thread, NULL);
+    for (int i = 1; i < count; ++i) printf("[%s]\n", words[i]);
+    FILE* runs = fopen("runs", "a");
+    fputc('r', runs);
+    return fclose(runs);
+}
+"#;
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn paths_arguments_and_names_of_any_bytes_are_kept_and_can_be_pasted() {
+    let folder = Folder::new();
+    let program = folder.compile("prints", PRINTS, &["-O1", "-pthread"]);
+    let odd = folder.0.path().join(OsStr::from_bytes(b"d\xff it's\nx"));
+    fs::create_dir(&odd).unwrap();
+    let path = odd.join(OsStr::from_bytes(b"pr \xfe(og"));
+    fs::rename(&program, &path).unwrap();
+    let words: [&[u8]; 3] = [b"a\xffb", b"it's\nme", b"$x `y` \""];
+    let words = words.map(OsStr::from_bytes);
+    let mut command = folder.command(MALLARD);
+    command.args(["record", "-o", "t", "--"]).arg(&path).args(words);
+    let ran = Ran(command.output().unwrap());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+
+    // The path leads to the file with the names of functions.
+    let sites = folder.mallard(&["sites", "t", "--top", "1"]).out();
+    assert!(sites.contains("work  prints.c:"), "{sites}");
+    let threads = Trace::open(&folder.path("t.mallard")).unwrap().table(&THREADS).unwrap();
+    // The kernel has cut the name in the middle of the last letter or after it.
+    let names = threads.texts("name").unwrap();
+    assert!(names.iter().any(|name| name.starts_with("vierzehn byte")), "{names:?}");
+
+    // A shell runs the program with the same arguments if the line of `stats` is pasted.
+    let stats = folder.mallard(&["stats", "t"]).out();
+    let line = stats.lines().next().unwrap().strip_prefix("program").unwrap();
+    let pasted = folder.command("bash").args(["-c", line.trim()]).output().unwrap();
+    let mut own = std::process::Command::new(&path);
+    let own = own.args(words).current_dir(folder.0.path()).output().unwrap();
+    assert_eq!(pasted.stdout, own.stdout, "{line}");
+
+    // The trace says how to run the program again.
+    let runs = || fs::metadata(folder.path("runs")).unwrap().len();
+    let before = runs();
+    let advice = folder.mallard(&["advise", "--budget", "10s", "t"]);
+    assert!(runs() > before, "{}", advice.out());
 }

@@ -3,7 +3,8 @@
 //!
 //! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler.
 
-use crate::support::{in_browser, Folder, MALLARD};
+use crate::in_browser::in_browser;
+use crate::support::{Folder, MALLARD};
 use std::path::Path;
 
 /// A program that allocates blocks of many sizes in two threads. Most are freed in the other thread.

@@ -87,6 +87,25 @@ fn a_load_that_fails_ends_the_server_and_keeps_its_events() {
 }
 
 #[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_load_that_does_not_end_is_killed_and_the_recording_is_kept() {
+    let folder = server();
+    let load = format!("{REQUEST} && sleep 1000000");
+    let options = ["record", "--quiet", "-o", "served", "--timeout", "2s", "--load", &load];
+    let ran = folder.mallard(&[&options[..], &["--", "./server"]].concat());
+    ran.refuses(125, "the load did not end within 2.0 s, and was killed");
+    let errors = ran.errors();
+    assert!(errors.contains("its events until then are in served.mallard"), "{errors}");
+    assert!(errors.contains("help: ") && errors.contains("a longer --timeout"), "{errors}");
+    assert_eq!(folder.manifest("served.mallard")["counts"]["allocations"], 1000);
+    // The time counts for each run of the load, and not for all runs together.
+    let options = ["record", "--quiet", "-o", "short", "--timeout", "2s", "--for", "3s"];
+    let ran = folder.mallard(&[&options[..], &["--load", REQUEST, "--", "./server"]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    folder.mallard(&["record", "--timeout", "3s", "--", "true"]).refuses(2, "--load");
+}
+
+#[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn advice_on_a_server_runs_it_with_its_load() {
     let folder = server();
@@ -132,14 +151,15 @@ fn a_signal_to_the_recording_ends_server_and_load() {
 }
 
 #[test]
-#[ignore = "needs the recorder; ./x test has it"]
-fn a_server_is_not_run_in_another_folder_than_it_was_recorded_in() {
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn a_server_runs_in_the_folder_in_which_it_was_recorded() {
     let (folder, _) = recorded();
+    fs::remove_file(folder.path("ready")).unwrap();
     let other = Folder::new();
     let trace = folder.path("served.mallard").display().to_string();
-    let ran = other.mallard(&["advise", "--json", "--budget", "5s", &trace]);
+    let ran = other.mallard(&["advise", "--json", "--budget", "40s", &trace]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
-    assert_eq!(advice["run"]["cpu_by"], "recording", "{advice}");
-    assert!(!other.path("ready").exists() && !other.path("request").exists());
+    assert_eq!(advice["run"]["cpu_by"], "runs", "{advice}");
+    assert!(folder.path("ready").exists() && !other.path("ready").exists());
 }

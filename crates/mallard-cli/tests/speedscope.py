@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "mallard-page/browser"))
 from chromium import keep, run
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service

@@ -441,6 +441,22 @@ fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
 }
 
 #[test]
+fn help_fits_80_columns_and_fails_if_it_cannot_be_written() {
+    let folder = Folder::new();
+    for command in ["--help", "try --help", "advise --help", "record --help", "verify --help"] {
+        let help = folder.mallard(&command.split(' ').collect::<Vec<_>>()).out();
+        assert!(help.contains("Usage: "), "{command}: {help}");
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{command}: {wide:?}");
+    }
+    let script = ["-c", "\"$0\" --help > /dev/full", MALLARD];
+    let full = folder.command("sh").args(script).output().unwrap();
+    let errors = String::from_utf8_lossy(&full.stderr);
+    assert_eq!(full.status.code(), Some(3), "{errors}");
+    assert!(errors.contains("cannot write to stdout: no space left"), "{errors}");
+}
+
+#[test]
 fn the_commands_have_man_pages() {
     let folder = Folder::new();
     assert_eq!(folder.mallard(&["pages", "share"]).status(), 0);

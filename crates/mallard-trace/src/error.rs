@@ -95,6 +95,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// The three lines of an error: what happened, the state, and what to type next.
+impl From<Error> for [String; 3] {
+    fn from(error: Error) -> Self {
+        [error.what, error.state, error.help]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -70,6 +70,93 @@ pub mod op {
     pub const END: u8 = 63;
 }
 
+/// What a record is about. Readers match on this type, so that a new kind of record does not compile
+/// before each reader says what the kind means there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A traced allocator has returned a block.
+    TracedAllocation,
+    /// A traced allocator has taken back a block.
+    TracedFree,
+    /// A traced allocator has taken back all its blocks.
+    TracedReset,
+    /// A call of malloc's family that allocates.
+    Allocation,
+    /// A realloc is about to begin: the block that is resized.
+    ReallocFrom,
+    /// A realloc is done: the block that it returned.
+    ReallocTo,
+    /// A call of malloc's family that frees.
+    Free,
+    /// A call of malloc's family that this version does not know.
+    UnknownCall,
+    /// A mapped part of a module.
+    Module,
+    /// A process begins.
+    Process,
+    /// A process has ended.
+    ProcessEnd,
+    /// A thread begins.
+    ThreadStart,
+    /// A thread has ended.
+    ThreadEnd,
+    /// The memory of a process at a moment.
+    Memory,
+    /// The CPU time of a thread at a moment.
+    Cpu,
+    /// One moment on the clock and in nanoseconds.
+    Checkpoint,
+    /// The program begins a region that it marks.
+    RegionBegin,
+    /// The program ends a region that it marks.
+    RegionEnd,
+    /// The rest of a region's name.
+    RegionName,
+    /// The thread of the events that follow.
+    Thread,
+    /// The name of a traced allocator.
+    Name,
+    /// A number of missing events.
+    Lost,
+    /// The end of the stream.
+    End,
+    /// A kind that this version does not know.
+    Unknown,
+}
+
+impl Kind {
+    /// The kind of the records with the number `op`.
+    #[inline]
+    pub fn of(op: u8) -> Kind {
+        match op {
+            op::ALLOCATE => Kind::TracedAllocation,
+            op::DEALLOCATE => Kind::TracedFree,
+            op::RESET => Kind::TracedReset,
+            op::MALLOC..=op::PVALLOC => Kind::Allocation,
+            op::REALLOC_FROM => Kind::ReallocFrom,
+            op::REALLOC_TO => Kind::ReallocTo,
+            op::FREE..=op::FREE_ALIGNED_SIZED => Kind::Free,
+            op if is_family(op) => Kind::UnknownCall,
+            op::MODULE => Kind::Module,
+            op::PROCESS => Kind::Process,
+            op::PROCESS_END => Kind::ProcessEnd,
+            op::THREAD_START => Kind::ThreadStart,
+            op::THREAD_END => Kind::ThreadEnd,
+            op::MEMORY => Kind::Memory,
+            op::CPU => Kind::Cpu,
+            op::CHECKPOINT => Kind::Checkpoint,
+            op::REGION_BEGIN => Kind::RegionBegin,
+            op::REGION_END => Kind::RegionEnd,
+            op::REGION_NAME => Kind::RegionName,
+            op::THREAD => Kind::Thread,
+            op::NAME => Kind::Name,
+            op::LOST => Kind::Lost,
+            op::END => Kind::End,
+            _ => Kind::Unknown,
+        }
+    }
+}
+
 /// The flags of a record.
 pub mod flag {
     #![allow(missing_docs)] // The names are in enum mallard_trace_flag, which describes them.
@@ -180,6 +267,12 @@ impl Record {
     #[inline]
     pub fn op(&self) -> u8 {
         (self.what >> OP_SHIFT & 63) as u8
+    }
+
+    /// What the record is about.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::of(self.op())
     }
 
     /// The flags.
@@ -295,7 +388,13 @@ pub fn is_mark(op: u8) -> bool {
 /// Whether a text follows a record of the kind `op`.
 #[inline]
 pub fn has_text(op: u8) -> bool {
-    matches!(op, op::MODULE | op::PROCESS | op::THREAD_START | op::MEMORY | op::NAME)
+    use Kind::*;
+    match Kind::of(op) {
+        Module | Process | ThreadStart | Memory | Name => true,
+        TracedAllocation | TracedFree | TracedReset | Allocation | ReallocFrom | ReallocTo
+        | Free | UnknownCall | ProcessEnd | ThreadEnd | Cpu | Checkpoint | RegionBegin
+        | RegionEnd | RegionName | Thread | Lost | End | Unknown => false,
+    }
 }
 
 #[inline]

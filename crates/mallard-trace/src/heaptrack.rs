@@ -12,17 +12,15 @@ mod tables;
 
 use crate::error::{help_to_write, Error, ErrorKind, Result};
 use crate::import::{import_known, parent_of, Options, Progress};
-use crate::manifest::{lack, IMPORTED_FROM, LACKS, TIME_STEP_NS};
+use crate::manifest::lack;
+use crate::run_notes::RunNotes;
 use crate::stream::Reader;
 use crate::trace::Trace;
-use convert::Converter;
-use input::Lines;
+use convert::{Converter, STEP_NS, VERSION_MAX};
+use input::{Fault, Lines};
 use std::fs::File;
 use std::io::Seek;
 use std::path::Path;
-
-/// The resolution of the times that heaptrack writes.
-const STEP_NS: u64 = 10_000_000;
 
 /// Whether a file was written by heaptrack, judged by its first bytes.
 pub fn is_heaptrack(path: &Path) -> bool {
@@ -41,24 +39,21 @@ pub fn import(
     let mut converter = Converter::new(spool.try_clone().map_err(|error| no_room(to, &error))?)
         .map_err(|error| no_room(to, &error))?;
     let mut lines = Lines::open(file)?;
+    let error_of = |fault, lines: &Lines| match fault {
+        Fault::Line(why) => lines.damaged(&why),
+        Fault::Newer(version) => newer(file, version),
+        Fault::Write(error) => no_room(to, &error),
+    };
     while let Some(line) = lines.next_line()? {
-        converter.line(line).map_err(|fault| match fault {
-            convert::Fault::Line(why) => lines.damaged(&why),
-            convert::Fault::Newer(version) => newer(file, version),
-            convert::Fault::Write(error) => no_room(to, &error),
-        })?;
+        converter.line(line).map_err(|fault| error_of(fault, &lines))?;
         if lines.number() % (1 << 19) == 0 {
             progress(Progress::Records(lines.number()));
         }
     }
-    let read = converter.finish().map_err(|fault| match fault {
-        convert::Fault::Write(error) => no_room(to, &error),
-        convert::Fault::Newer(version) => newer(file, version),
-        convert::Fault::Line(why) => lines.damaged(&why),
-    })?;
+    let read = converter.finish().map_err(|fault| error_of(fault, &lines))?;
 
     let mut options = options.clone();
-    options.notes.extend(notes(&read));
+    options.notes = notes(&read, options.notes);
     let mut spool = spool;
     spool.rewind().map_err(|error| no_room(to, &error))?;
     let reader = Reader::new(spool, &file.display().to_string())?;
@@ -66,7 +61,7 @@ pub fn import(
 }
 
 /// The entries of the manifest about the origin of the trace.
-fn notes(read: &convert::Read) -> serde_json::Map<String, serde_json::Value> {
+fn notes(read: &convert::Read, known: RunNotes) -> RunNotes {
     let mut lacks = vec![lack::THREADS, lack::TIMES, lack::FREE_STACKS];
     if read.known.is_some() {
         lacks.push(lack::ADDRESSES);
@@ -74,17 +69,14 @@ fn notes(read: &convert::Read) -> serde_json::Map<String, serde_json::Value> {
     if read.was_attached {
         lacks.push(lack::BEGINNING);
     }
-    let mut notes = serde_json::Map::new();
-    notes.insert(IMPORTED_FROM.to_string(), read.writer.clone().into());
-    notes.insert(LACKS.to_string(), lacks.into());
-    notes.insert(TIME_STEP_NS.to_string(), STEP_NS.into());
-    if let Some(command) = &read.command {
-        notes.insert("arguments".to_string(), vec![command.clone()].into());
+    RunNotes {
+        imported_from: Some(read.writer.clone()),
+        lacks: Some(lacks.into_iter().map(String::from).collect()),
+        time_step_ns: Some(STEP_NS),
+        arguments: read.command.clone().map(|line| vec![line.into()]).or(known.arguments),
+        peak_rss: read.peak_rss.or(known.peak_rss),
+        ..known
     }
-    if let Some(rss) = read.peak_rss {
-        notes.insert("peak_rss".to_string(), rss.into());
-    }
-    notes
 }
 
 /// Makes a nameless temporary file on the disk that will hold the trace.
@@ -108,7 +100,7 @@ fn newer(file: &Path, version: u64) -> Error {
         format!(
             "{} has version {version} of the format of heaptrack, this command reads 1 to {}",
             file.display(),
-            convert::VERSION_MAX
+            VERSION_MAX
         ),
         "nothing was written",
         "mallard record -- PROGRAM, which records more, or a newer mallard",

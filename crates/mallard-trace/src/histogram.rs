@@ -80,6 +80,11 @@ impl Histogram {
         }
     }
 
+    /// Takes back what `add` counted.
+    pub fn remove(&mut self, bucket: u16, weight: f64) {
+        self.add(bucket, -weight);
+    }
+
     fn find(&mut self, bucket: u16, weight: f64) {
         match self.counts.iter().position(|&(same, _)| same == bucket) {
             Some(index) => {
@@ -102,7 +107,9 @@ impl Histogram {
 
     /// The buckets that have counts, in their order.
     pub fn sorted(&self) -> Vec<(u16, f64)> {
-        let mut counts = self.counts.clone();
+        // The sums of fractions that `remove` takes back may be a little more or less than 0.
+        let has_counts = |&(_, count): &(u16, f64)| count > 1e-6;
+        let mut counts: Vec<_> = self.counts.iter().copied().filter(has_counts).collect();
         counts.sort_unstable_by_key(|&(bucket, _)| bucket);
         counts
     }

@@ -10,17 +10,20 @@ mod samples;
 
 use crate::error::Result;
 use crate::manifest::{Manifest, Stream, Totals, SCHEMA};
+use crate::run_notes::RunNotes;
 use crate::site_row::SiteRow;
 use crate::stream::{Ending, Reader};
-use crate::symbols;
+use crate::symbols::{self, Lookup};
 use crate::tables::Tables;
 use crate::trace::Trace;
 pub(crate) use folder::parent_of;
 use folder::Folder;
 pub(crate) use known::{Known, KnownFrame};
+pub use reading::Progress;
 use reading::Reading;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How a trace is made.
 #[derive(Debug, Clone, Default)]
@@ -32,22 +35,16 @@ pub struct Options {
     pub debug_folders: Vec<PathBuf>,
     /// Whether functions are left as `module+0x…`.
     pub without_symbols: bool,
+    /// For how long debug information that is missing here may be fetched from the servers that
+    /// DEBUGINFOD_URLS names, by the program debuginfod-find. `None`: nothing is fetched.
+    pub fetch_for: Option<Duration>,
     /// Whether paths, arguments, environment and host are left out: see [`Manifest::redact`]. The file
     /// name of a path stays.
     pub redact: bool,
+    /// Only this number of records is read, if the stream has more.
+    pub records_max: Option<u64>,
     /// The entry `notes` of the manifest.
-    pub notes: serde_json::Map<String, serde_json::Value>,
-}
-
-/// Progress of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// This many records of the stream have been read.
-    Records(u64),
-    /// Functions are being looked up for this many addresses.
-    Symbols(usize),
-    /// Figures are being computed for this many sites.
-    Sites(usize),
+    pub notes: RunNotes,
 }
 
 /// Makes a trace of the stream in a file, as the new folder `to`. If anything fails, `to` is as it was
@@ -58,7 +55,8 @@ pub fn import(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Trace> {
-    import_from(Reader::open(stream)?, to, options, progress)
+    let reader = Reader::open(stream)?.with_records_max(options.records_max.unwrap_or(u64::MAX));
+    import_from(reader, to, options, progress)
 }
 
 /// Does the same as [`import`] for a stream from any reader.
@@ -83,7 +81,7 @@ pub(crate) fn import_known<R: Read>(
     let has_addresses = known.is_none();
     let mut reading = Reading::new(reader.header(), Tables::new(folder.path()), has_addresses);
     reading.read(&mut reader, progress)?;
-    let cpu_ns = options.notes.get("recorded_cpu_ns").and_then(serde_json::Value::as_i64);
+    let cpu_ns = options.notes.recorded_cpu_ns.and_then(|ns| i64::try_from(ns).ok());
     let read = reading.finish(cpu_ns)?;
     let memory = read.memory();
 
@@ -98,7 +96,9 @@ pub(crate) fn import_known<R: Read>(
         Some(known) => known.resolve(frames),
         None => {
             let folders = (!options.without_symbols).then_some(options.debug_folders.as_slice());
-            let symbols = symbols::look_up(&modules, &frames, folders);
+            let lookup = Lookup { folders, fetch_for: options.fetch_for };
+            let mut fetching = |number, of| progress(Progress::Fetching(number, of));
+            let symbols = symbols::look_up(&modules, &frames, lookup, &mut fetching);
             (modules, frames, symbols)
         }
     };

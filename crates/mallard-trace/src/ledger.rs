@@ -5,8 +5,9 @@ mod rows;
 
 use crate::blocks::{Block, Blocks};
 use crate::clock::Clock;
-use crate::format::{self, op};
+use crate::format::{self, Kind};
 use crate::heaps::{Heaps, Resident};
+use crate::lifetimes::{join, Event, Left, Visitor};
 use crate::memory::Parts;
 use crate::merge::Timed;
 use crate::overlap::{Overlaps, TimedCall};
@@ -212,43 +213,38 @@ impl Ledger {
 
     /// Takes the next event.
     fn call(&mut self, call: &Call) {
-        let now = self.clock.ns(call.t);
-        if call.op() == op::MEMORY {
+        use Kind::*;
+        let ns = self.clock.ns(call.t);
+        let kind = Kind::of(call.op());
+        if kind == Memory {
             let (number, live) = (call.addr, self.sites.live());
             let parts = self.heaps.parts(number, call.table as usize);
-            return self.samples.push(LiveSample { number, ns: now, live, parts });
+            return self.samples.push(LiveSample { number, ns, live, parts });
         }
-        self.last_ns = now;
+        self.last_ns = ns;
         self.blocks.reach(call.table as usize);
-        match call.op() {
-            op::ALLOCATE | op::MALLOC..=op::PVALLOC => self.allocation(call, now),
-            op::DEALLOCATE | op::FREE..=op::FREE_ALIGNED_SIZED => self.free(call, now),
-            op::REALLOC_FROM => self.realloc_from(call, now),
-            op::REALLOC_TO => self.realloc_to(call, now),
-            op::RESET => self.reset(call, now),
-            op::REGION_BEGIN | op::REGION_END => {
-                self.counts.marks += 1;
-                self.event(call, now, -1, None, false);
+        match kind {
+            Allocation | TracedAllocation | TracedReset | Free | TracedFree => {
+                let is_free = matches!(kind, Free | TracedFree);
+                let old =
+                    if is_free { self.blocks.remove(call.table as usize, call.addr) } else { None };
+                join(self, Joined { kind, call, ns, old: old.as_ref(), old_alloc: None });
             }
-            op::PROCESS_END => self.end_process(call.table as usize, now),
-            _ => {}
+            ReallocFrom => self.realloc_from(call, ns),
+            ReallocTo => self.realloc_to(call, ns),
+            RegionBegin | RegionEnd => {
+                self.counts.marks += 1;
+                self.event(call, ns, -1, None, false);
+            }
+            ProcessEnd => self.end_process(call.table as usize, ns),
+            // No calls are made of these.
+            Memory | UnknownCall | Module | Process | ThreadStart | ThreadEnd | Cpu
+            | Checkpoint | RegionName | Thread | Name | Lost | End | Unknown => {}
         }
     }
 
     fn now(&self, ns: i64) -> Now {
         Now { ns, next: self.blocks.count() }
-    }
-
-    fn allocation(&mut self, call: &Call, ns: i64) {
-        self.counts.allocations += u64::from(call.addr != 0);
-        let alloc = if call.addr == 0 { self.failure(call) } else { self.new_block(call, ns) };
-        self.event(call, ns, alloc, None, true);
-    }
-
-    fn failure(&mut self, call: &Call) -> i64 {
-        self.counts.failed += 1;
-        self.sites.fail(call.node);
-        -1
     }
 
     /// Adds the block that a call has returned. Returns its number.
@@ -283,25 +279,7 @@ impl Ledger {
         self.overlaps.add(timed, &mut |site, others| sites.overlap(site, f64::from(others)));
     }
 
-    fn free(&mut self, call: &Call, ns: i64) {
-        if call.addr == 0 {
-            self.counts.null_frees += 1;
-            return self.event(call, ns, -1, None, false);
-        }
-        match self.blocks.remove(call.table as usize, call.addr) {
-            Some(block) => {
-                self.counts.frees += 1;
-                self.end_block(call.table, &block, ns, Some(call));
-                self.event(call, ns, block.id, None, false);
-            }
-            None => {
-                self.unknown_block(call);
-                self.event(call, ns, -1, None, true);
-            }
-        }
-    }
-
-    fn unknown_block(&mut self, call: &Call) {
+    fn count_unknown_block(&mut self, call: &Call) {
         let is_forked = self.threads[call.thread as usize].is_forked;
         let count = if is_forked {
             &mut self.counts.inherited_frees
@@ -309,14 +287,6 @@ impl Ledger {
             &mut self.counts.unknown_frees
         };
         *count += 1;
-    }
-
-    fn reset(&mut self, call: &Call, ns: i64) {
-        self.counts.resets += 1;
-        for block in self.blocks.take_all(call.table as usize) {
-            self.end_block(call.table, &block, ns, Some(call));
-        }
-        self.event(call, ns, -1, None, false);
     }
 
     /// Takes the blocks of an ended process out of use, although no call freed them.
@@ -347,7 +317,7 @@ impl Ledger {
             addr => self.blocks.remove(call.table as usize, addr),
         };
         if call.addr != 0 && block.is_none() {
-            self.unknown_block(call);
+            self.count_unknown_block(call);
         }
         self.abandon_realloc(call.thread as usize, ns);
         self.threads[call.thread as usize].realloc =
@@ -384,31 +354,12 @@ impl Ledger {
             (None, 0) => None,
             (None, _) => Some(-1),
         };
-        let alloc = match old {
-            Some(block) if call.addr == 0 && call.size() == 0 => {
-                self.counts.frees += 1;
-                self.end_block(call.table, &block, ns, Some(call));
-                -1
-            }
-            _ if call.addr == 0 => {
-                let alloc = self.failure(call);
-                self.put_back(call.table, old, ns);
-                alloc
-            }
-            Some(block) if block.addr == call.addr => self.resize(call, ns, block),
-            Some(block) => {
-                self.end_block(call.table, &block, ns, Some(call));
-                self.sites.moved(block.site, block.size);
-                self.new_block(call, ns)
-            }
-            None => self.new_block(call, ns),
-        };
-        self.counts.allocations += u64::from(alloc >= 0 && old_alloc != Some(alloc));
-        self.event(call, ns, alloc, old_alloc, true);
+        let kind = Kind::ReallocTo;
+        join(self, Joined { kind, call, ns, old: old.as_ref(), old_alloc });
     }
 
     /// Handles a realloc that left its block where it was.
-    fn resize(&mut self, call: &Call, ns: i64, mut block: Block) -> i64 {
+    fn resize_in_place(&mut self, call: &Call, ns: i64, mut block: Block) -> i64 {
         let now = self.now(ns);
         self.sites.resize(block.site, block.size, call.size(), &now);
         self.timed(call, block.site);
@@ -470,6 +421,95 @@ impl Ledger {
             written,
         })
     }
+}
+
+/// A call, and the block that it frees or resizes, if that block is known.
+#[derive(Clone, Copy)]
+struct Joined<'a> {
+    kind: Kind,
+    call: &'a Call,
+    ns: i64,
+    old: Option<&'a Block>,
+    /// The number of the block before a realloc: see the column `old_alloc`.
+    old_alloc: Option<i64>,
+}
+
+impl Event for Joined<'_> {
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    #[inline]
+    fn has_old(&self) -> bool {
+        self.old.is_some()
+    }
+
+    #[inline]
+    fn has_new(&self) -> bool {
+        self.call.addr != 0
+    }
+
+    #[inline]
+    fn size(&self) -> u64 {
+        self.call.size()
+    }
+}
+
+impl Visitor<Joined<'_>> for Ledger {
+    type Done = ();
+
+    #[inline]
+    fn begin(&mut self, Joined { call, ns, old_alloc, .. }: Joined) {
+        self.counts.allocations += 1;
+        let alloc = self.new_block(call, ns);
+        self.event(call, ns, alloc, old_alloc, true);
+    }
+
+    fn resize(&mut self, of: Joined) {
+        let (Joined { call, ns, old_alloc, .. }, Some(block)) = (of, of.old) else { return };
+        if block.addr == call.addr {
+            let alloc = self.resize_in_place(call, ns, *block);
+            self.event(call, ns, alloc, old_alloc, true);
+            return;
+        }
+        self.end_block(call.table, block, ns, Some(call));
+        self.sites.moved(block.site, block.size);
+        self.begin(of)
+    }
+
+    #[inline]
+    fn end(&mut self, of: Joined) {
+        let (Joined { call, ns, old_alloc, .. }, Some(block)) = (of, of.old) else { return };
+        self.counts.frees += 1;
+        self.end_block(call.table, block, ns, Some(call));
+        let alloc = if old_alloc.is_some() { -1 } else { block.id };
+        self.event(call, ns, alloc, old_alloc, false);
+    }
+
+    fn leave(&mut self, of: Joined, why: Left) {
+        let Joined { call, ns, old, old_alloc, .. } = of;
+        match why {
+            Left::Failed | Left::ReallocFailed => {
+                self.counts.failed += 1;
+                self.sites.fail(call.node);
+                self.put_back(call.table, old.copied(), ns);
+            }
+            Left::NoBlock if call.addr == 0 => self.counts.null_frees += 1,
+            Left::NoBlock => self.count_unknown_block(call),
+        }
+        self.event(call, ns, -1, old_alloc, true);
+    }
+
+    fn reset(&mut self, Joined { call, ns, .. }: Joined) {
+        self.counts.resets += 1;
+        for block in self.blocks.take_all(call.table as usize) {
+            self.end_block(call.table, &block, ns, Some(call));
+        }
+        self.event(call, ns, -1, None, false);
+    }
+
+    fn pass(&mut self) {}
 }
 
 /// The results of a ledger after the last event.

@@ -1,5 +1,5 @@
 //! Reads streams of allocation events, makes traces of them, which are folders of Parquet tables, and
-//! compiles traces for replays: see [`replay`].
+//! compiles traces for replays and for plans in the program itself: see [`replay`] and [`plan`].
 //!
 //! ```no_run
 //! use mallard_trace::import::{import, Options};
@@ -29,7 +29,9 @@ mod heaps;
 pub mod heaptrack;
 mod histogram;
 pub mod import;
+mod instances;
 mod ledger;
+mod lifetimes;
 pub mod manifest;
 mod measure;
 mod memory;
@@ -38,11 +40,13 @@ mod modules;
 pub mod names;
 mod occupancy;
 mod overlap;
+pub mod plan;
 pub mod regions;
 pub mod replay;
 pub mod residency;
 mod rounding;
 mod rows;
+pub mod run_notes;
 mod site_row;
 mod sites;
 mod slices;
@@ -50,12 +54,15 @@ mod stacks;
 pub mod stream;
 pub mod survey;
 mod symbols;
+pub mod system_text;
 pub mod tables;
+mod threads;
 mod touched;
 pub mod trace;
 pub mod walk;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::Counts;
+pub use run_notes::RunNotes;
 pub use site_row::SiteRow;
 pub use trace::Trace;

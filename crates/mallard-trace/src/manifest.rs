@@ -3,9 +3,9 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::Counts;
 use crate::memory::MemorySummary;
+use crate::run_notes::RunNotes;
 use crate::tables::Written;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -15,10 +15,6 @@ pub const FILE: &str = "manifest.json";
 /// The version of the tables. A reader refuses newer versions.
 pub const SCHEMA: u32 = 1;
 const FORMAT: &str = "mallard trace";
-/// Keys of notes that only an imported trace has.
-pub(crate) const IMPORTED_FROM: &str = "imported_from";
-pub(crate) const LACKS: &str = "lacks";
-pub(crate) const TIME_STEP_NS: &str = "time_step_ns";
 /// The names of what a trace may lack, as [`Manifest::lacks`] returns them.
 pub mod lack {
     /// One thread stands for all threads of the program.
@@ -59,7 +55,7 @@ pub struct Manifest {
     pub tables: Vec<Written>,
     /// Notes of the command that recorded: host, program, cost of recording.
     #[serde(default)]
-    pub notes: serde_json::Map<String, Value>,
+    pub notes: RunNotes,
 }
 
 /// The stream that the tables are made of.
@@ -148,25 +144,11 @@ pub struct Totals {
     pub processes: u64,
 }
 
-/// The text notes that reveal nothing about the user: hardware, system, and how the recording went.
-/// Numbers reveal nothing either.
-const HARMLESS_NOTES: [&str; 6] = ["cpu", "kernel", "stopped", "window", "imported_from", "lacks"];
-
 impl Manifest {
     /// Removes what might say whose program was recorded, and where: the arguments and the
     /// environment of the program, the folder and the host. The name of the program stays.
     pub fn redact(&mut self) {
-        let program = self.notes.get("program").and_then(Value::as_str).map(|path| {
-            let name = path.rsplit('/').next().unwrap_or_default();
-            Value::from(name)
-        });
-        self.notes.retain(|name, note| {
-            let is_text = !(note.is_number() || note.is_boolean() || note.is_null());
-            !is_text || HARMLESS_NOTES.contains(&name.as_str())
-        });
-        self.notes.extend(program.map(|program| ("program".to_string(), program)));
-        let removed = ["paths", "arguments", "environment", "host"];
-        self.notes.insert("redacted".to_string(), Value::from(&removed[..]));
+        self.notes = std::mem::take(&mut self.notes).redacted();
     }
 
     /// The value of `format`.
@@ -177,13 +159,12 @@ impl Manifest {
     /// The program whose file the trace was imported from, with its version; `None` for a recording
     /// of Mallard.
     pub fn imported_from(&self) -> Option<&str> {
-        self.notes.get(IMPORTED_FROM)?.as_str()
+        self.notes.imported_from.as_deref()
     }
 
     /// What the imported file lacks, in words such as "threads".
-    pub fn lacks(&self) -> Vec<&str> {
-        let lacks = self.notes.get(LACKS).and_then(serde_json::Value::as_array);
-        lacks.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
+    pub fn lacks(&self) -> &[String] {
+        self.notes.lacks.as_deref().unwrap_or_default()
     }
 
     /// Where an imported trace comes from and what it lacks, in words; `None` for a recording of
@@ -195,13 +176,12 @@ impl Manifest {
 
     /// Whether the trace has `what`, which is a constant of [`lack`].
     pub fn has(&self, what: &str) -> bool {
-        !self.lacks().contains(&what)
+        !self.lacks().iter().any(|lack| lack == what)
     }
 
     /// The resolution of the times in nanoseconds: 1, or more if the trace was imported.
     pub fn time_step_ns(&self) -> i64 {
-        let step = self.notes.get(TIME_STEP_NS).and_then(serde_json::Value::as_i64);
-        step.filter(|&step| step > 0).unwrap_or(1)
+        self.notes.time_step_ns.filter(|&step| step > 0).map_or(1, |step| step as i64)
     }
 
     /// Reads the manifest of the trace in a folder.

@@ -2,46 +2,90 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The parts of the resident memory of a process at one moment, in bytes. The sum of all other
-/// members is `resident`.
-///
-/// The heap is all mappings that have ever held a block of malloc's family. The resident bytes of the
-/// heap are divided into `live`, `rounding`, `fragmented` and `kept`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Parts {
+/// Declares the parts of the resident memory, and what treats all of them alike.
+macro_rules! parts {
+    ($($(#[doc = $doc:literal])* $part:ident,)*) => {
+        /// The parts of the resident memory of a process at one moment, in bytes. The sum of all other
+        /// members is `resident`.
+        ///
+        /// The heap is all mappings that have ever held a block of malloc's family. The resident bytes of
+        /// the heap are divided into `live`, `rounding`, `fragmented` and `kept`.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Parts {
+            $($(#[doc = $doc])* pub $part: i64,)*
+        }
+
+        /// The parts of the resident memory at some moments, summed over processes. Each list has one
+        /// number for each moment. All lists are empty if the trace does not have the parts: an older
+        /// version made the trace, or only some of the blocks were recorded.
+        ///
+        /// Forked children are left out, since their heaps contain blocks of the parent.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub struct Split {
+            $($(#[doc = $doc])* pub $part: Vec<i64>,)*
+        }
+
+        impl Split {
+            /// Makes lists for a number of moments.
+            pub(crate) fn new(moments: usize) -> Split {
+                Split { $($part: vec![0; moments],)* }
+            }
+
+            /// Sets the parts at a moment.
+            pub(crate) fn set(&mut self, at: usize, parts: &Parts) {
+                $(self.$part[at] = parts.$part;)*
+            }
+        }
+
+        impl Parts {
+            /// The members with their names: first `resident`, then the parts in the order in which a
+            /// plot stacks them. The tables have columns of these names.
+            pub(crate) const MEMBERS: [(&str, fn(&mut Parts) -> &mut i64); 8] =
+                [$((stringify!($part), |parts| &mut parts.$part),)*];
+
+            fn zip(&self, other: &Parts, f: impl Fn(i64, i64) -> i64) -> Parts {
+                Parts { $($part: f(self.$part, other.$part),)* }
+            }
+        }
+    };
+}
+
+parts! {
     /// All resident bytes.
-    pub resident: i64,
+    resident,
     /// Resident bytes of live blocks, without what the malloc adds to them.
-    pub live: i64,
+    live,
     /// Bytes that the malloc adds to live blocks: headers, and the rest of a size class. They are
     /// computed from the rule of the malloc, since the system does not report them.
-    pub rounding: i64,
+    rounding,
     /// Free bytes on pages with a live block.
-    pub fragmented: i64,
+    fragmented,
     /// Pages of a heap without a live block: freed memory that the malloc kept, or its own data.
-    pub kept: i64,
+    kept,
     /// Memory of files, such as code and constants, and shared memory.
-    pub code: i64,
+    code,
     /// Memory of neither a file nor a heap: stacks, and variables of modules.
-    pub stacks: i64,
+    stacks,
     /// The memory that the recorder takes in the program: the ring of events, and its code and
     /// data.
-    pub recorder: i64,
+    recorder,
+}
+
+impl Split {
+    /// Whether the trace does not have the parts.
+    pub fn is_empty(&self) -> bool {
+        self.resident.is_empty()
+    }
 }
 
 impl Parts {
     /// The parts with their names, in the order in which a plot stacks them.
-    pub fn named(&self) -> [(&'static str, i64); 7] {
-        [
-            ("live", self.live),
-            ("rounding", self.rounding),
-            ("fragmented", self.fragmented),
-            ("kept", self.kept),
-            ("code", self.code),
-            ("stacks", self.stacks),
-            ("recorder", self.recorder),
-        ]
+    pub fn named(mut self) -> [(&'static str, i64); 7] {
+        std::array::from_fn(|index| {
+            let (name, member) = Parts::MEMBERS[index + 1];
+            (name, *member(&mut self))
+        })
     }
 
     /// Adds the parts of another process.
@@ -52,19 +96,6 @@ impl Parts {
     /// Subtracts the parts of another moment.
     pub(crate) fn minus(&self, other: &Parts) -> Parts {
         self.zip(other, |a, b| a.saturating_sub(b))
-    }
-
-    fn zip(&self, other: &Parts, f: impl Fn(i64, i64) -> i64) -> Parts {
-        Parts {
-            resident: f(self.resident, other.resident),
-            live: f(self.live, other.live),
-            rounding: f(self.rounding, other.rounding),
-            fragmented: f(self.fragmented, other.fragmented),
-            kept: f(self.kept, other.kept),
-            code: f(self.code, other.code),
-            stacks: f(self.stacks, other.stacks),
-            recorder: f(self.recorder, other.recorder),
-        }
     }
 }
 
@@ -261,15 +292,14 @@ impl Sums {
     pub fn finish(self, t_ns: i64) -> MemorySummary {
         let mut sums = self;
         sums.pass(t_ns);
-        let mean = if sums.weight > 0.0 {
-            let [live, rounding, fragmented, kept, code, stacks, recorder] =
-                sums.weighted.map(|sum| (sum / sums.weight) as i64);
-            let all = [live, rounding, fragmented, kept, code, stacks, recorder];
-            let resident = all.into_iter().fold(0, i64::saturating_add);
-            Parts { resident, live, rounding, fragmented, kept, code, stacks, recorder }
-        } else {
-            sums.end.parts
-        };
+        let mut mean = sums.end.parts;
+        if sums.weight > 0.0 {
+            mean = Parts::default();
+            for ((_, member), sum) in Parts::MEMBERS[1..].iter().zip(sums.weighted) {
+                *member(&mut mean) = (sum / sums.weight) as i64;
+            }
+            mean.resident = mean.named().iter().fold(0, |sum, part| sum.saturating_add(part.1));
+        }
         MemorySummary {
             moments: sums.moments,
             peak: sums.peak,

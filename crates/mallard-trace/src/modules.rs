@@ -3,15 +3,26 @@
 use crate::hash::NumberMap;
 use crate::names::MISSING;
 use crate::stacks::{FRAME_FIRST, FRAME_GAP};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// A file with code.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
-    /// The path of the file when the program ran.
-    pub path: String,
+    /// The path of the file when the program ran. It may have any bytes.
+    pub path: PathBuf,
     /// The build-id of the file as hexadecimal digits; empty if the file has no build-id.
     pub build_id: String,
+}
+
+impl Module {
+    /// The name of the file. Bytes that are not UTF-8 are replaced by U+FFFD.
+    pub fn name(&self) -> Cow<'_, str> {
+        self.path.file_name().unwrap_or_default().to_string_lossy()
+    }
 }
 
 /// A part of a file in the memory of a process.
@@ -122,16 +133,18 @@ impl Modules {
     }
 
     /// Takes the text of a module record. Returns whether the text could be read.
-    pub fn module(&mut self, process: u32, start: u64, text: &str, t: u64) -> bool {
-        let mut parts = text.splitn(4, ' ');
-        let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
+    pub fn module(&mut self, process: u32, start: u64, text: impl AsRef<[u8]>, t: u64) -> bool {
+        let mut parts = text.as_ref().splitn(4, |&byte| byte == b' ');
+        let mut word = || std::str::from_utf8(parts.next()?).ok();
+        let mut number = || u64::from_str_radix(word()?, 16).ok();
         let (Some(end), Some(offset)) = (number(), number()) else { return false };
-        let (Some(build_id), Some(path)) = (parts.next(), parts.next()) else { return false };
+        let (Some(build_id), Some(path)) = (word(), parts.next()) else { return false };
         if end <= start || self.mappings.len() >= MAPPINGS_MAX {
             return false;
         }
         let build_id = if build_id == "-" { "" } else { build_id };
-        let module = Module { path: path.to_string(), build_id: build_id.to_string() };
+        let path = PathBuf::from(OsStr::from_bytes(path));
+        let module = Module { path, build_id: build_id.to_string() };
         let module = self.identify(module);
         self.map(Mapping { process, module, start, end, offset, t0: t, t1: None });
         true

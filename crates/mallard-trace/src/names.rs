@@ -90,17 +90,36 @@ pub fn is_wrapper(function: &str) -> bool {
 /// Whether a function belongs to the standard library of C++ or Rust. The type that it returns says nothing
 /// of that.
 pub fn is_standard(function: &str) -> bool {
-    let shown = short(function);
-    let name = if shown.starts_with('<') { &shown } else { without_result(&shown) };
+    let name = short(function);
     STANDARD.iter().any(|begin| name.starts_with(begin))
 }
 
-/// A short name without the result, which names of templates begin with. The name of an operator may have
-/// spaces.
+/// A short name without the result, with which names of templates begin: `void parse<…>`. The name of an
+/// operator may have spaces, and so may `(anonymous namespace)` and what follows a name: ` [clone .cold]`.
 fn without_result(shown: &str) -> &str {
-    let end = shown.find("operator").unwrap_or(shown.len());
-    let begin = shown[..end].rfind(' ').map_or(0, |space| space + 1);
+    let name = shown.find(" [").map_or(shown, |end| &shown[..end]);
+    let end = (0..name.len())
+        .find(|&at| name.is_char_boundary(at) && is_word_at(name, at, "operator"))
+        .unwrap_or(name.len());
+    let mut depth = 0usize;
+    let mut begin = 0;
+    for (at, c) in name[..end].char_indices() {
+        match c {
+            '(' | '{' | '<' => depth += 1,
+            ')' | '}' | '>' => depth = depth.saturating_sub(1),
+            ' ' if depth == 0 => begin = at + 1,
+            _ => {}
+        }
+    }
     &shown[begin..]
+}
+
+/// Whether a text has a word at a place, and not a name that begins or ends like the word.
+fn is_word_at(text: &str, at: usize, word: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    text[at..].starts_with(word)
+        && !text[..at].ends_with(is_name)
+        && !text[at + word.len()..].starts_with(is_name)
 }
 
 /// Whether a function starts the program or a thread. `main` counts.
@@ -111,7 +130,7 @@ pub fn is_start(function: &str) -> bool {
 }
 
 /// Whether a module is a library of the system.
-pub(crate) fn is_system_library(path: &str) -> bool {
+pub fn is_system_library(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
     SYSTEM_LIBRARIES.iter().any(|library| file.starts_with(library))
 }
@@ -133,7 +152,8 @@ pub(crate) fn forms(function: &str) -> [String; 3] {
     [function.to_string(), shown, plain]
 }
 
-/// A name without arguments of templates and functions: `std::vector<…>::push_back`.
+/// A name without its result, and without arguments of templates and functions:
+/// `std::vector<…>::push_back`.
 pub fn short(function: &str) -> String {
     let mut text = String::new();
     let mut depth = 0usize;
@@ -168,7 +188,11 @@ pub fn short(function: &str) -> String {
         }
         rest = &rest[c.len_utf8()..];
     }
-    text
+    // Only the name of a template begins with a result. Other names may have spaces, as those of marks.
+    match function.contains('<') && function.contains('(') {
+        true => without_result(&text).to_string(),
+        false => text,
+    }
 }
 
 /// A name without a result that the compiler deduces: `decltype (...) std::construct_at<...>(...)`.
@@ -252,6 +276,19 @@ mod tests {
         for odd in ["decltype", "decltype (x", "decltype(auto)"] {
             assert_eq!(without_deduced_result(odd), odd);
         }
-        assert_eq!(short("void the_operator<int>(int)"), "void the_operator<…>");
+        assert_eq!(short("void the_operator<int>(int)"), "the_operator<…>");
+        let results = [
+            ("unsigned long app::sum<int>(int)", "app::sum<…>"),
+            ("std::map<int, int> read<int>(char const*)", "read<…>"),
+            ("void (anonymous namespace)::work<int>(int)", "(anonymous namespace)::work<…>"),
+            ("bool a::operator==<int>(a const&)", "a::operator==<…>"),
+            ("app::value::operator unsigned long() const", "app::value::operator unsigned long"),
+            ("operator new(unsigned long)", "operator new"),
+            ("<app::Duck as core::fmt::Display>::fmt", "<app::Duck as core::fmt::Display>::fmt"),
+            ("parse(char const*) [clone .cold]", "parse"),
+        ];
+        for (function, shown) in results {
+            assert_eq!(short(function), shown);
+        }
     }
 }

@@ -1,54 +1,11 @@
 //! The parts of the resident memory of a program over time: see [`split`].
 
-pub use crate::memory::{Cause, Growing, MemorySummary, Moment, Parts};
+pub use crate::memory::{Cause, Growing, MemorySummary, Moment, Parts, Split};
 
 use crate::error::Result;
 use crate::memory::Sums;
 use crate::tables::schema::{MEMORY, PROCESSES};
 use crate::Trace;
-
-/// The parts of the resident memory at some moments, summed over processes. Each list has one number
-/// for each moment. All lists are empty if the trace does not have the parts: an older version made
-/// the trace, or only some of the blocks were recorded.
-///
-/// Forked children are left out, since their heaps contain blocks of the parent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Split {
-    /// Resident bytes: the sums of the lists below.
-    pub resident: Vec<i64>,
-    /// See [`Parts`].
-    pub live: Vec<i64>,
-    /// See [`Parts`].
-    pub rounding: Vec<i64>,
-    /// See [`Parts`].
-    pub fragmented: Vec<i64>,
-    /// See [`Parts`].
-    pub kept: Vec<i64>,
-    /// See [`Parts`].
-    pub code: Vec<i64>,
-    /// See [`Parts`].
-    pub stacks: Vec<i64>,
-    /// See [`Parts`].
-    pub recorder: Vec<i64>,
-}
-
-impl Split {
-    /// Whether the trace does not have the parts.
-    pub fn is_empty(&self) -> bool {
-        self.resident.is_empty()
-    }
-
-    fn set(&mut self, at: usize, parts: &Parts) {
-        self.resident[at] = parts.resident;
-        self.live[at] = parts.live;
-        self.rounding[at] = parts.rounding;
-        self.fragmented[at] = parts.fragmented;
-        self.kept[at] = parts.kept;
-        self.code[at] = parts.code;
-        self.stacks[at] = parts.stacks;
-        self.recorder[at] = parts.recorder;
-    }
-}
 
 /// The parts of one process at one moment: a row of the table `memory`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,26 +18,13 @@ pub struct Row {
     pub parts: Parts,
 }
 
-/// Selects one of the parts.
-type Member = fn(&mut Parts) -> &mut i64;
-
 /// Reads the table `memory`. The result is empty if the trace does not have the parts.
 pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
     let table = trace.table(&MEMORY)?;
     let times = table.i64s("t_ns")?.into_iter().zip(table.i64s("proc")?);
     let row = |(t_ns, process)| Row { t_ns, process: process as i32, parts: Parts::default() };
     let mut rows: Vec<Row> = times.map(row).collect();
-    let columns: [(&str, Member); 8] = [
-        ("resident", |parts| &mut parts.resident),
-        ("live", |parts| &mut parts.live),
-        ("rounding", |parts| &mut parts.rounding),
-        ("fragmented", |parts| &mut parts.fragmented),
-        ("kept", |parts| &mut parts.kept),
-        ("code", |parts| &mut parts.code),
-        ("stacks", |parts| &mut parts.stacks),
-        ("recorder", |parts| &mut parts.recorder),
-    ];
-    for (name, member) in columns {
+    for (name, member) in Parts::MEMBERS {
         for (row, value) in rows.iter_mut().zip(table.i64s(name)?) {
             *member(&mut row.parts) = value;
         }
@@ -97,17 +41,7 @@ pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
         return Ok(Split::default());
     }
     let ends = ends(trace)?;
-    let none = vec![0; moments.len()];
-    let mut split = Split {
-        resident: none.clone(),
-        live: none.clone(),
-        rounding: none.clone(),
-        fragmented: none.clone(),
-        kept: none.clone(),
-        code: none.clone(),
-        stacks: none.clone(),
-        recorder: none,
-    };
+    let mut split = Split::new(moments.len());
     let mut order: Vec<usize> = (0..moments.len()).collect();
     order.sort_unstable_by_key(|&index| moments[index]);
     // All changes in the order of time: a row with new parts, or the end of a process (`None`).

@@ -15,8 +15,8 @@ pub(crate) enum Rounding {
     Classes,
 }
 
-/// Parts of the names of files that contain a malloc with size classes.
-const WITH_CLASSES: [&str; 4] = ["jemalloc", "mimalloc", "tcmalloc", "mallard-malloc"];
+/// The list of mallocs. All of them but that of glibc have size classes.
+const MALLOCS: &str = include_str!("../../../spec/allocators.csv");
 /// The largest size that is rounded up to a class. Larger blocks count whole pages, because the
 /// rest of their class is never touched.
 const CLASS_BYTES_MAX: u64 = 32 << 10;
@@ -27,8 +27,17 @@ impl Rounding {
     /// The rule of the malloc in a file. `None` unless the name of the file belongs to a malloc with
     /// size classes.
     pub fn of_module(path: &str) -> Option<Rounding> {
+        Rounding::in_list(path, MALLOCS)
+    }
+
+    fn in_list(path: &str, mallocs: &str) -> Option<Rounding> {
         let file = path.rsplit('/').next().unwrap_or_default();
-        WITH_CLASSES.iter().any(|name| file.contains(name)).then_some(Rounding::Classes)
+        let mut lines = mallocs.lines();
+        let column = lines.next()?.split(',').position(|name| name == "files")?;
+        let begins = lines.filter_map(|line| line.split(',').nth(column));
+        let mut begins =
+            begins.flat_map(|files| files.split(' ')).filter(|begin| !begin.is_empty());
+        begins.any(|begin| file.starts_with(begin)).then_some(Rounding::Classes)
     }
 
     /// The name of the rule in the manifest.
@@ -96,8 +105,13 @@ mod tests {
         let of = Rounding::of_module;
         assert_eq!(of("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"), Some(Rounding::Classes));
         assert_eq!(of("/opt/libmallard-malloc.so"), Some(Rounding::Classes));
+        assert_eq!(of("/opt/librpmalloc.so"), Some(Rounding::Classes));
         assert_eq!(of("/opt/libmallard-record.so"), None);
         assert_eq!(of("/jemalloc/bin/a"), None);
+        let longer = format!("{MALLOCS}duck,,known,,,,,libduckalloc,,,made up\n");
+        assert_eq!(of("/opt/libduckalloc.so.1"), None);
+        let rule = Rounding::in_list("/opt/libduckalloc.so.1", &longer);
+        assert_eq!(rule, Some(Rounding::Classes));
         assert_eq!(of(""), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the rows of the table `events`, some at a time, and only the columns that are needed.
 
 use crate::error::Result;
-use crate::format::SIZE_MAX;
+use crate::format::{op, SIZE_MAX};
 use crate::tables::{Column, Pieces, Table, Values};
 use std::sync::mpsc::{sync_channel, SyncSender};
 
@@ -59,6 +59,18 @@ pub(crate) struct Row {
     pub has_addr: bool,
     /// The address, or 0.
     pub addr: u64,
+}
+
+impl Row {
+    /// The block that a free or a realloc names; below 0 if there is none.
+    #[inline]
+    pub fn old_block(&self) -> i64 {
+        if self.op == op::REALLOC_TO {
+            self.old_alloc
+        } else {
+            self.alloc
+        }
+    }
 }
 
 /// The value of a column that is null.

@@ -107,15 +107,15 @@ site_row! {
         call_ns,
         /// Number of calls whose duration was measured.
         timed_calls,
-        /// The smallest size.
+        /// The smallest size that a block had.
         size_min,
-        /// The median size, rounded up to a size class.
+        /// The median size of the blocks, each with its last size, rounded up to a size class.
         size_p50,
         /// The 90th percentile of the sizes, rounded up to a size class.
         size_p90,
         /// The 99th percentile of the sizes, rounded up to a size class.
         size_p99,
-        /// The largest size.
+        /// The largest size that a block had.
         size_max,
         /// Number of different alignments that were asked for.
         alignments,

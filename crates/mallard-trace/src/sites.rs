@@ -45,7 +45,7 @@ pub struct Site {
     pub bytes: f64,
     /// Allocations that were recorded.
     pub recorded_allocs: i64,
-    /// The smallest and the largest size.
+    /// The smallest and the largest size that a block had.
     pub size_range: (u64, u64),
     /// Alignments seen, as bits.
     pub alignments: u64,
@@ -77,7 +77,7 @@ pub struct Site {
     /// The number of other threads inside a timed call during each timed call: the sum, and the sum
     /// of squares. After `finish`, an estimate for threads inside any call.
     pub overlaps: (f64, f64),
-    /// Sizes of allocations.
+    /// Sizes of blocks: the last size of each.
     pub sizes: Histogram,
     /// Lifetimes of freed blocks, in nanoseconds.
     pub lives: Histogram,
@@ -144,6 +144,16 @@ impl Site {
             live_allocs: blocks as i64,
             first_bytes: windows[0] as i64,
         })
+    }
+
+    /// Removes a block that stands for `weight` blocks.
+    #[inline]
+    fn shrink(&mut self, block: &Ended, weight: f64) {
+        let size = block.size as f64;
+        self.end_block(block);
+        self.live_bytes -= weight * size;
+        self.live_allocs -= weight;
+        self.squares.0 -= weight * size * size;
     }
 
     #[inline]
@@ -302,10 +312,8 @@ impl Sites {
     /// Counts the end of a block of a site. If the stream lacks the free, `free.is_a_call` is false.
     #[inline]
     pub fn free(&mut self, block: &Ended, free: &Free, now: &Now) {
-        let size = block.size;
-        let weight = self.weight(size);
+        let weight = self.weight(block.size);
         let slice = self.width.slice(now.ns);
-        let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
         let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
         site.levels.note(self.width, slice, site.live_bytes);
@@ -317,31 +325,22 @@ impl Sites {
         site.cross_thread += if free.is_cross_thread { weight } else { 0.0 };
         site.short_lived += if free.is_short_lived { weight } else { 0.0 };
         site.lives.add(log_bucket(free.life_ns), weight);
-        for site in [site, &mut self.whole] {
-            site.end_block(block);
-            site.live_bytes -= bytes;
-            site.live_allocs -= weight;
-            site.squares.0 -= square;
-        }
+        site.shrink(block, weight);
+        self.whole.shrink(block, weight);
     }
 
     /// Counts a block that was in use when its process ended, at the time `ns`.
     pub fn leave(&mut self, block: &Ended, ns: i64) {
         let slice = self.width.slice(ns);
-        let size = block.size;
-        let weight = self.weight(size);
-        let (bytes, square) = (weight * size as f64, weight * (size as f64) * (size as f64));
+        let weight = self.weight(block.size);
         let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
         // The level of this slice is the live bytes before the process ended.
         site.levels.note(self.width, slice + 1, site.live_bytes);
         for site in [site, &mut self.whole] {
-            site.end_block(block);
-            site.live_bytes -= bytes;
-            site.live_allocs -= weight;
-            site.squares.0 -= square;
+            site.shrink(block, weight);
             site.left.0 += weight;
-            site.left.1 += bytes;
+            site.left.1 += weight * block.size as f64;
         }
     }
 
@@ -351,13 +350,20 @@ impl Sites {
         self.whole.end_block(block);
     }
 
-    /// Counts a realloc that left the block where it was.
+    /// Counts a realloc that left the block where it was. From now on, the block counts with its new
+    /// size.
     pub fn resize(&mut self, index: u32, from: u64, to: u64, now: &Now) {
-        let weight = self.weight(from);
+        let (weight, new_weight) = (self.weight(from), self.weight(to));
+        let blocks = new_weight - weight;
         let slice = self.width.slice(now.ns);
-        let (from, to) = (from as f64, to as f64);
-        let (bytes, square) = (weight * (to - from), weight * (to * to - from * from));
         let site = &mut self.sites[index as usize];
+        site.size_range = (site.size_range.0.min(to), site.size_range.1.max(to));
+        site.sizes.remove(size_bucket(from), weight);
+        site.sizes.add(size_bucket(to), new_weight);
+        site.allocs += blocks;
+        let (from, to) = (from as f64, to as f64);
+        let bytes = new_weight * to - weight * from;
+        let square = new_weight * to * to - weight * from * from;
         site.note_peak(self.epoch);
         site.levels.note(self.width, slice, site.live_bytes);
         site.recorded += 1;
@@ -365,8 +371,8 @@ impl Sites {
         site.bytes += bytes.max(0.0);
         site.squares.2 += square.max(0.0);
         site.ops.add(self.width, slice, weight);
-        site.grow(bytes, 0.0, square, now);
-        self.grow_whole(bytes, 0.0, square, now);
+        site.grow(bytes, blocks, square, now);
+        self.grow_whole(bytes, blocks, square, now);
     }
 
     /// Counts a realloc that moved its block, but not the new block, which `allocate` counts.

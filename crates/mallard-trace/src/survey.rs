@@ -10,6 +10,7 @@ mod heat;
 mod map;
 mod timeline;
 
+pub use chosen::{SiteSurvey, SITES_MAX};
 pub use frees::{ThreadSums, THREADS_MAX};
 pub use heat::{Heat, LIVES, SIZES};
 pub use map::AddressMap;
@@ -52,23 +53,6 @@ impl Default for Options {
             limits: Limits::default(),
         }
     }
-}
-
-/// The greatest number of chosen sites.
-pub const SITES_MAX: usize = 300;
-
-/// The figures of one chosen site.
-#[derive(Debug, Clone, Default)]
-pub struct SiteSurvey {
-    /// The bytes in use at each of [`Survey::site_moments`].
-    pub live: Vec<f64>,
-    /// Blocks by size and lifetime: cells of [`Heat::all`] and their counts.
-    pub heat: Vec<(usize, f64)>,
-    /// Numbers of frees: see [`Survey::frees`].
-    pub frees: Vec<(usize, usize, f64)>,
-    /// How full the cells of the address map were with the site's blocks at the peak of the
-    /// program. Empty if no block was in use then.
-    pub map: Vec<u8>,
 }
 
 /// The results of a survey. Counts and bytes are weighted: for a sampled trace they are estimates.

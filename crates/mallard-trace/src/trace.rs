@@ -3,24 +3,30 @@
 use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
+use crate::modules::{Frame, Module};
 use crate::site_row::{self, SiteRow};
+use crate::symbols::{self, Function, Lookup};
 use crate::tables::schema::{FRAMES, MODULES, SITES, STACKS};
 use crate::tables::{Field, Schema, Table, Tables};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A trace: the folder of tables that [`crate::import::import`] makes.
 pub struct Trace {
     folder: PathBuf,
     manifest: Manifest,
     is_redacted: bool,
+    /// Functions of frames that were looked up after the trace was made.
+    found: BTreeMap<u32, Vec<Function>>,
 }
 
 impl Trace {
     /// Opens the trace in a folder. Reads only the manifest.
     pub fn open(folder: &Path) -> Result<Trace> {
         let (folder, manifest) = (folder.to_path_buf(), Manifest::read(folder)?);
-        Ok(Trace { folder, manifest, is_redacted: false })
+        Ok(Trace { folder, manifest, is_redacted: false, found: BTreeMap::new() })
     }
 
     /// The same trace, read without the paths of files, the program's arguments and environment, and the
@@ -48,7 +54,45 @@ impl Trace {
 
     /// The call stacks and their functions.
     pub fn stacks(&self) -> Result<Stacks> {
-        Stacks::read(&self.table(&STACKS)?, &self.table(&FRAMES)?, &self.table(&MODULES)?)
+        let (stacks, frames) = (self.table(&STACKS)?, self.table(&FRAMES)?);
+        let mut stacks = Stacks::read(&stacks, &frames, &self.table(&MODULES)?)?;
+        stacks.name(&self.found);
+        Ok(stacks)
+    }
+
+    /// Fetches the debug information of modules that had none when the trace was made, for at most `time`.
+    /// `stacks` then returns the functions that it names. The files of the trace are unchanged. Before a file
+    /// is fetched, `progress` gets its number and the number of files.
+    pub fn fetch_names(
+        &mut self,
+        time: Duration,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<()> {
+        let table = self.table(&MODULES)?;
+        let rows = table.texts("path")?.into_iter().zip(table.texts("build_id")?);
+        let modules: Vec<Module> =
+            rows.map(|(path, build_id)| Module { path: path.into(), build_id }).collect();
+        let symbols = table.texts("symbols")?;
+        let can_gain = |module: usize| {
+            symbols.get(module).is_some_and(|from| from != "dwarf" && from != "imported")
+        };
+        let stacks = self.stacks()?;
+        let frame = |number| match stacks.place_of(number) {
+            (Some(module), Some(offset)) if can_gain(module) => {
+                Frame::Code { module: module as u32, offset }
+            }
+            _ => Frame::Known { module: None },
+        };
+        let frames: Vec<Frame> = (0..stacks.frames() as u32).map(frame).collect();
+        let lookup = Lookup { folders: Some(&[]), fetch_for: Some(time) };
+        let symbols = symbols::look_up(&modules, &frames, lookup, progress);
+        for (number, frame) in (0..).zip(&frames) {
+            if let Frame::Code { module, .. } = *frame {
+                let found = symbols.debug_information(module, number);
+                self.found.extend(found.map(|functions| (number, functions.to_vec())));
+            }
+        }
+        Ok(())
     }
 
     /// Opens any table. Fails if the table does not have as many rows as the manifest says, so a damaged
@@ -115,16 +159,42 @@ impl Stacks {
         let pairs = stacks.i64s("parent")?.into_iter().zip(stacks.i64s("frame")?);
         let numbers = frames.i64s("frame")?.into_iter();
         let inlined = numbers.zip(frames.i64s("inline_of")?).filter(|&(_, outer)| outer >= 0);
+        let mut functions = frames.texts("func")?;
+        // Old versions of mallard wrote no name for some inlined functions.
+        functions.iter_mut().filter(|name| name.is_empty()).for_each(|name| name.push('?'));
         Ok(Stacks {
             nodes: pairs.map(|(parent, frame)| (parent as u32, frame as u32)).collect(),
             inlined: inlined.map(|(inner, outer)| (outer as u32, inner as u32)).collect(),
-            functions: frames.texts("func")?,
+            functions,
             files: frames.texts("file")?,
             lines: frames.i64s("line")?,
             modules: frames.i64s("module")?,
             offsets: frames.i64s("offset")?,
             module_paths: modules.texts("path")?,
         })
+    }
+
+    /// Replaces the functions of frames that had no inlined functions.
+    fn name(&mut self, found: &BTreeMap<u32, Vec<Function>>) {
+        for (&frame, functions) in found {
+            let (module, offset) = (self.modules[frame as usize], self.offsets[frame as usize]);
+            let mut at = frame;
+            for (i, function) in functions.iter().enumerate() {
+                if i > 0 {
+                    let inner = self.functions.len() as u32;
+                    self.inlined.insert(at, inner);
+                    at = inner;
+                    self.functions.push(String::new());
+                    self.files.push(String::new());
+                    self.lines.push(-1);
+                    self.modules.push(module);
+                    self.offsets.push(offset);
+                }
+                self.functions[at as usize].clone_from(&function.name);
+                self.files[at as usize] = function.file.clone().unwrap_or_default();
+                self.lines[at as usize] = function.line.map_or(-1, i64::from);
+            }
+        }
     }
 
     /// The functions of a call stack, the innermost first. Empty for the empty stack, and for a number

@@ -11,43 +11,15 @@
 mod live;
 mod owners;
 
-pub use live::Live;
+pub use live::{Block, Live};
 
 use crate::error::Result;
 use crate::format::op;
-use crate::rows::{read_ahead, Row, Wanted, NULL};
+use crate::lifetimes::{self, join, Left, ThreadRow};
+use crate::rows::{read_ahead, Row, Wanted};
 use crate::tables::schema::EVENTS;
 use crate::trace::Trace;
 use owners::Owners;
-
-/// A block in use.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Block {
-    /// When the block was allocated, in nanoseconds since the stream was opened.
-    pub t0: i64,
-    /// The address of the block.
-    pub addr: u64,
-    /// The size in bytes that the program requested last.
-    pub size: u64,
-    /// The call stack of the allocation: a node of the table `stacks`, or 0 if it is unknown.
-    pub node: u32,
-    /// The thread of the allocation, as a row of the table `threads`. The number is beyond all rows if a
-    /// damaged trace lacks the thread.
-    pub thread: u32,
-    /// How many blocks of the program this block stands for: 1, unless the trace is sampled or not
-    /// all blocks are followed.
-    pub weight: f32,
-    /// Whether a traced allocator returned the block. Otherwise it is from malloc's family.
-    pub is_traced: bool,
-}
-
-impl Block {
-    /// The bytes of all blocks of the program that this block stands for.
-    #[inline]
-    pub fn bytes(&self) -> f64 {
-        f64::from(self.weight) * self.size as f64
-    }
-}
 
 /// The way in which a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +81,7 @@ pub fn walk(trace: &Trace, limits: Limits, visitor: &mut impl Visitor) -> Result
     let events = trace.table(&EVENTS)?;
     let counts = &trace.manifest().counts;
     let mut walker = Walker {
+        visitor,
         live: Live::new(
             trace.manifest().stream.sample_bytes,
             limits.blocks,
@@ -119,101 +92,97 @@ pub fn walk(trace: &Trace, limits: Limits, visitor: &mut impl Visitor) -> Result
     };
     let wanted = Wanted { addr: true, stack: true, ..Wanted::default() };
     read_ahead(&events, wanted, |rows| {
-        (0..rows.len()).for_each(|row| walker.visit(&rows.row(row), visitor));
+        (0..rows.len()).for_each(|row| walker.visit(&rows.row(row)));
         Ok(())
     })?;
-    visitor.before(i64::MAX, &walker.live);
+    walker.visitor.before(i64::MAX, &walker.live);
     Ok(Walked { one_in: walker.live.one_in(), live: walker.live, last_ns: walker.last_ns })
 }
 
-struct Walker {
+struct Walker<'a, V> {
+    visitor: &'a mut V,
     live: Live,
     owners: Owners,
     last_ns: i64,
 }
 
-impl Walker {
+impl<V: Visitor> Walker<'_, V> {
     #[inline]
-    fn visit(&mut self, row: &Row, visitor: &mut impl Visitor) {
+    fn visit(&mut self, row: &Row) {
         if self.owners.has_end_before(row.t_ns) {
-            self.end_processes(row.t_ns, visitor);
+            self.end_processes(row.t_ns);
         }
         self.last_ns = row.t_ns;
-        visitor.before(row.t_ns, &self.live);
-        match row.op {
-            op::ALLOCATE | op::MALLOC..=op::PVALLOC if row.alloc >= 0 => self.begin(row, visitor),
-            op::DEALLOCATE | op::FREE..=op::FREE_ALIGNED_SIZED if row.alloc >= 0 => {
-                self.end(row, row.alloc, visitor);
-            }
-            op::REALLOC_TO => self.realloc(row, visitor),
-            op::RESET => self.reset(row, visitor),
-            _ => {}
-        }
+        self.visitor.before(row.t_ns, &self.live);
+        let thread = self.owners.thread(row.tid);
+        join(self, (row, thread));
     }
 
+    /// Ends the blocks of processes that ended before `now`.
+    #[cold]
+    fn end_processes(&mut self, now: i64) {
+        while let Some((t_ns, process)) = self.owners.next_end(now) {
+            self.visitor.before(t_ns, &self.live);
+            let owners = &self.owners;
+            let is_of = |block: &Block| !block.is_traced && owners.process(block.thread) == process;
+            let ended = self.live.take_all(is_of);
+            ended.iter().for_each(|block| self.visitor.end(t_ns, block, Cause::ProcessEnd));
+        }
+    }
+}
+
+impl<V: Visitor> lifetimes::Visitor<ThreadRow<'_>> for Walker<'_, V> {
+    type Done = ();
+
     #[inline]
-    fn begin(&mut self, row: &Row, visitor: &mut impl Visitor) {
-        let is_traced = row.op == op::ALLOCATE;
-        let node = row.stack.max(0) as u32;
+    fn begin(&mut self, (row, thread): ThreadRow) {
         if !self.live.follows(row.alloc, row.size) {
             return;
         }
-        let thread = self.owners.thread(row.tid);
+        let is_traced = row.op == op::ALLOCATE;
+        let (node, thread) = (row.stack.max(0) as u32, thread as u32);
         let weight = self.live.weight(row.size);
         let (t0, addr, size) = (row.t_ns, row.addr, row.size);
         let block = Block { t0, addr, size, node, thread, weight, is_traced };
         let owner = if is_traced { node } else { self.owners.process(thread) };
         if let Some(old) = self.live.insert(row.alloc, block, owner) {
-            visitor.end(row.t_ns, &old, Cause::Reuse);
+            self.visitor.end(row.t_ns, &old, Cause::Reuse);
         }
-        visitor.begin(&block);
+        self.visitor.begin(&block);
         if self.live.is_full() {
             self.live.thin();
-            visitor.recount(&self.live);
+            self.visitor.recount(&self.live);
+        }
+    }
+
+    fn resize(&mut self, (row, thread): ThreadRow) {
+        if row.alloc != row.old_alloc {
+            self.end((row, thread));
+            return self.begin((row, thread));
+        }
+        if let Some((block, from)) = self.live.resize(row.alloc, row.size) {
+            self.visitor.resize(row.t_ns, &block, from);
         }
     }
 
     #[inline]
-    fn end(&mut self, row: &Row, alloc: i64, visitor: &mut impl Visitor) {
-        if let Some(block) = self.live.remove(alloc) {
-            visitor.end(row.t_ns, &block, Cause::Call(self.owners.thread(row.tid)));
+    fn end(&mut self, (row, thread): ThreadRow) {
+        if let Some(block) = self.live.remove(row.old_block()) {
+            self.visitor.end(row.t_ns, &block, Cause::Call(thread as u32));
         }
     }
 
-    fn realloc(&mut self, row: &Row, visitor: &mut impl Visitor) {
-        let old = row.old_alloc;
-        if row.alloc >= 0 && row.alloc == old {
-            if let Some((block, from)) = self.live.resize(old, row.size) {
-                visitor.resize(row.t_ns, &block, from);
-            }
-            return;
-        }
-        // A realloc without a result has freed the old block only if the requested size was 0.
-        if old >= 0 && old != NULL && (row.alloc >= 0 || row.size == 0) {
-            self.end(row, old, visitor);
-        }
-        if row.alloc >= 0 {
-            self.begin(row, visitor);
-        }
-    }
+    #[inline]
+    fn leave(&mut self, _: ThreadRow, _: Left) {}
 
     /// Ends the blocks of a traced allocator.
-    fn reset(&mut self, row: &Row, visitor: &mut impl Visitor) {
-        let cause = Cause::Call(self.owners.thread(row.tid));
+    fn reset(&mut self, (row, thread): ThreadRow) {
+        let cause = Cause::Call(thread as u32);
         let node = row.stack.max(0) as u32;
         let ended = self.live.take_all(|block| block.is_traced && block.node == node);
-        ended.iter().for_each(|block| visitor.end(row.t_ns, block, cause));
+        ended.iter().for_each(|block| self.visitor.end(row.t_ns, block, cause));
     }
 
-    /// Ends the blocks of processes that ended before `now`.
-    #[cold]
-    fn end_processes(&mut self, now: i64, visitor: &mut impl Visitor) {
-        while let Some((t_ns, process)) = self.owners.next_end(now) {
-            visitor.before(t_ns, &self.live);
-            let owners = &self.owners;
-            let is_of = |block: &Block| !block.is_traced && owners.process(block.thread) == process;
-            let ended = self.live.take_all(is_of);
-            ended.iter().for_each(|block| visitor.end(t_ns, block, Cause::ProcessEnd));
-        }
-    }
+    #[inline]
+    fn pass(&mut self) {}
 }

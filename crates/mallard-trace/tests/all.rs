@@ -4,6 +4,7 @@ mod allocs;
 mod fuzz;
 mod heaptrack;
 mod import;
+mod plan;
 mod redact;
 mod regions;
 mod regions_random;

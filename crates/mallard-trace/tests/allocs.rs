@@ -28,7 +28,8 @@ fn the_derived_blocks_equal_the_blocks_of_the_model() {
             let at = |name| column(name)[row];
             assert_eq!((at("t0"), at("t1")), (block.t0, block.t1), "seed {seed}");
             assert_eq!((at("tid0"), at("tid1")), (block.tid0, block.tid1), "seed {seed}");
-            assert_eq!((at("size"), at("addr")), (block.first_size, block.addr), "seed {seed}");
+            assert_eq!((at("size0"), at("addr")), (block.first_size, block.addr), "seed {seed}");
+            assert_eq!(at("size"), block.size, "seed {seed}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Streams and traces with changed bytes are read, or refused by a clear error. `./x fuzz stream` and
-//! `./x fuzz tables` make the same checks with inputs that libFuzzer finds.
+//! Streams, traces and plans with changed bytes are read, or refused by a clear error. `./x fuzz stream`,
+//! `./x fuzz tables` and `./x fuzz compiled_plan` make the same checks with inputs that libFuzzer finds.
 
 use crate::support::run::{hide_panics_of_parquet, seeds};
 use crate::support::{self, fuzz, golden, Random};
@@ -60,6 +60,17 @@ fn a_changed_stream_is_imported_or_refused() {
             bytes[..24].copy_from_slice(&golden[..24]);
         }
         fuzz::check_stream(&bytes, folder.path());
+    }
+}
+
+#[test]
+fn a_changed_plan_is_read_or_refused() {
+    let golden = fs::read(support::root().join("spec/plan_format.golden")).unwrap();
+    for seed in seeds(3000) {
+        let mut random = Random(seed);
+        let mut bytes = golden.clone();
+        change(&mut bytes, &golden, &mut random);
+        fuzz::check_plan(&bytes);
     }
 }
 

@@ -513,14 +513,69 @@ fn cpu_time_that_no_sample_saw_counts_as_well() {
     stream.piece(1, &[call(op::MALLOC, 1001, 0x1000, 100, 0, &[1])]);
     stream.record(op::CPU, 1002, 1, 5_000);
     let stream = stream.finish();
-    let cpu_ns = |noted: i64| {
+    let cpu_ns = |noted: u64| {
         let mut options = Options { without_symbols: true, ..Options::default() };
-        options.notes.insert("recorded_cpu_ns".to_string(), noted.into());
+        options.notes.recorded_cpu_ns = Some(noted);
         let folder = tempfile::tempdir().unwrap();
         let trace = import_in(folder.path(), &stream, &options).unwrap();
         trace.manifest().totals.cpu_ns
     };
     assert_eq!((cpu_ns(80_000), cpu_ns(4_000)), (Some(80_000), Some(5_000)));
+}
+
+/// A stream with 1000 blocks of 16 bytes, most of which realloc resizes where they are.
+fn resized_blocks(sample_bytes: u64, is_freed: bool) -> Vec<u8> {
+    let mut stream = StreamOf::with(&mallard_trace::format::Header { sample_bytes, ..header() });
+    let mut t = 1000;
+    let mut events = Vec::new();
+    let mut add = |op, addr, size| {
+        t += 1;
+        let fresh: &[u64] = if t == 1001 { &[1] } else { &[] };
+        events.push(call(op, t, addr, size, u16::from(t > 1001), fresh));
+    };
+    for block in 1..=1000 {
+        let addr = block << 16;
+        add(op::MALLOC, addr, 16);
+        let size = match block {
+            1..=600 => 5000,
+            601 => 4,
+            _ => continue,
+        };
+        add(op::REALLOC_FROM, addr, 0);
+        add(op::REALLOC_TO, addr, size);
+        if is_freed {
+            add(op::FREE, addr, 0);
+        }
+    }
+    stream.piece(1, &events);
+    stream.finish()
+}
+
+#[test]
+fn the_sizes_of_blocks_follow_what_realloc_made_of_them() {
+    let (_folder, trace) = trace_of(&resized_blocks(0, false));
+    let site = &trace.sites().unwrap()[0];
+    for of in [site, &trace.manifest().totals.sites] {
+        assert_eq!((of.allocs, of.live_bytes), (1000, 600 * 5000 + 4 + 399 * 16));
+        assert_eq!((of.size_min, of.size_max), (4, 5000));
+        // 400 blocks have at most 16 bytes.
+        assert_eq!((of.size_p50, of.size_p90), (5000, 5000));
+        let classes = [600.0, 399.0, 1.0].map(|count: f64| count / 1000.0);
+        let entropy: f64 = classes.iter().map(|share| -share * share.log2()).sum();
+        assert!((of.v.value.unwrap() - entropy).abs() < 1e-9, "{:?}", of.v);
+    }
+}
+
+#[test]
+fn resized_blocks_of_samples_leave_nothing_in_use_when_they_are_freed() {
+    let (_folder, trace) = trace_of(&resized_blocks(1000, true));
+    let site = &trace.sites().unwrap()[0];
+    // The other 399 blocks of 16 bytes stand for about 63 each.
+    let each = 1.0 / (1.0 - (-0.016f64).exp());
+    assert_eq!(site.live_bytes, (399.0 * 16.0 * each).round() as i64);
+    assert_eq!(site.live_allocs, (399.0 * each).round() as i64);
+    assert!((site.allocs - site.frees - site.live_allocs).abs() <= 1, "{site:?}");
+    // each is rounded
 }
 
 #[test]

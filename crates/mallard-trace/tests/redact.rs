@@ -3,15 +3,15 @@
 use crate::support::golden;
 use mallard_trace::import::{import, Options};
 use mallard_trace::tables::schema::{MODULES, PROCESSES};
-use mallard_trace::Trace;
+use mallard_trace::{RunNotes, Trace};
 
 #[test]
 fn a_redacted_trace_has_names_of_files_in_the_place_of_paths() {
     let notes = serde_json::json!({
         "program": "/home/me/secret/app", "arguments": ["app", "--key", "k"], "host": "pad",
-        "folder": "/home/me", "environment": {"A": "b"}, "peak_rss": 7, "cpu": "EPYC", "later": "text"
+        "folder": "/home/me", "environment": {"A": "b"}, "peak_rss": 7, "cpu": "EPYC", "warnings": ["text"]
     });
-    let serde_json::Value::Object(notes) = notes else { unreachable!() };
+    let notes: RunNotes = serde_json::from_value(notes).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let stream = folder.path().join("a.stream");
     std::fs::write(&stream, golden()).unwrap();
@@ -23,7 +23,7 @@ fn a_redacted_trace_has_names_of_files_in_the_place_of_paths() {
         let texts = |schema, column| trace.table(schema).unwrap().texts(column).unwrap();
         assert_eq!(texts(&MODULES, "path"), ["orders of the day"]);
         assert_eq!(texts(&PROCESSES, "path"), ["orders"]);
-        let kept = serde_json::Value::from(trace.manifest().notes.clone());
+        let kept = serde_json::json!(trace.manifest().notes);
         let expected = serde_json::json!({
             "program": "app", "peak_rss": 7, "cpu": "EPYC",
             "redacted": ["paths", "arguments", "environment", "host"]

@@ -57,6 +57,20 @@ fn a_function_that_frees_all_its_blocks_is_the_first_region() {
 }
 
 #[test]
+fn the_sizes_of_a_region_follow_what_realloc_made_of_its_blocks() {
+    let mut script = Script::new();
+    for document in 0..40u64 {
+        let at = 0x10_0000 + 0x1000 * document;
+        script.keeps(1).malloc(1, at, 64, PARSE).realloc(1, at, at, 100, PARSE);
+        script.wait(50).free(1, at, PARSE);
+        script.malloc(1, at + 0x200, 8, MAIN).free(1, at + 0x200, MAIN);
+    }
+    let parse = region(&found(script), "parse_document", End::Sure);
+    // All blocks have 100 bytes in the end. A pool cannot serve them, because they had 64 before.
+    assert_eq!((parse.sizes, parse.one_size_share, parse.variation_bits), (2, 1.0, 0.0));
+}
+
+#[test]
 fn a_block_that_outlives_the_function_escapes_and_its_site_is_named() {
     let mut script = Script::new();
     documents(&mut script, 40);

@@ -124,7 +124,7 @@ fn what_a_trace_lacks_is_in_the_validity_of_its_replay() {
     script.record(op::LOST, loss::FULL, 0, 12);
     let trace = with_manifest(&script.trace(folder.path()), |manifest| {
         manifest.stream.ending = "cut".to_string();
-        manifest.notes.insert("window".to_string(), "10s..70s".into());
+        manifest.notes.window = Some("10s..70s".to_string());
         manifest.counts.missed_frees = 3;
     });
     let path = folder.path().join("ops");

@@ -16,7 +16,7 @@ fn function_with_a_name(number: u64) -> u64 {
 }
 
 /// The mapping of this program that has the code of an address: start, end and offset in the file.
-fn mapping_of(address: u64) -> (u64, u64, u64) {
+pub fn mapping_of(address: u64) -> (u64, u64, u64) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let parse = |text: &str| u64::from_str_radix(text, 16).unwrap();
     maps.lines()
@@ -30,12 +30,12 @@ fn mapping_of(address: u64) -> (u64, u64, u64) {
         .expect("a mapping")
 }
 
-fn this_program() -> PathBuf {
+pub fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
 /// The build-id of this program; `None` if the linker writes none.
-fn build_id() -> Option<String> {
+pub fn build_id() -> Option<String> {
     let bytes = std::fs::read(this_program()).unwrap();
     let id = File::parse(&bytes[..]).unwrap().build_id().unwrap()?.to_vec();
     Some(id.iter().map(|byte| format!("{byte:02x}")).collect())

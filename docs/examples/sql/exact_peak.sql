@@ -1,6 +1,6 @@
 -- When are the most bytes in use, and how many? The query first finds the milliseconds that can have
 -- the peak, and reads only their events one by one. A realloc that does not move a block changes its size.
-WITH blocks AS (SELECT run, alloc, t0, t1, size FROM allocs),
+WITH blocks AS (SELECT run, alloc, t0, t1, size0 AS size FROM allocs),
 sizes AS (
     SELECT run, alloc, t_ns, size FROM events
     WHERE op = 25 AND alloc >= 0 AND alloc = old_alloc),

@@ -2,6 +2,7 @@
 // or chooses between two allocators or sources.
 #pragma once
 
+#include <mallard/detail/base/undo.hpp>
 #include <mallard/options.hpp>
 #include <mallard/source.hpp>
 
@@ -17,6 +18,14 @@ concept counting = requires(const A& a) { { a.counts() } noexcept; };
 /// An allocator with `stats`: an arena, pool or multipool, or an adaptor around one.
 template <class A>
 concept measured = requires(const A& a) { { a.stats() } noexcept; };
+/// An allocator whose blocks all have one size, as a pool: `allocate` needs no layout.
+template <class A>
+concept of_one_size = block_allocator<A> && requires(A& a, void* block) {
+    { a.block_bytes() } noexcept -> std::same_as<std::size_t>;
+    { a.block_align() } noexcept -> std::same_as<std::size_t>;
+    { a.allocate() } -> std::same_as<void*>;
+    { a.deallocate(block) } noexcept;
+};
 // clang-format on
 
 /// Calls the private functions that each adaptor defines: `take_one`, `give_one`, `forget_all`.
@@ -118,6 +127,8 @@ private:
 /// Not copyable. Movable if the wrapped object is movable, unless `Self` forbids moves.
 template <class Self, source Inner>
 class adaptor : public adaptor_calls<Self, block_allocator<Inner>, chunk_source<Inner>> {
+    using calls = adaptor_calls<Self, block_allocator<Inner>, chunk_source<Inner>>;
+
 public:
     using upstream_type = Inner; ///< the type of the wrapped object
 
@@ -135,6 +146,62 @@ public:
     constexpr adaptor(adaptor&&) noexcept(std::is_nothrow_move_constructible_v<Inner>) = default;
     constexpr adaptor&
     operator=(adaptor&&) noexcept(std::is_nothrow_move_assignable_v<Inner>) = default;
+
+    using calls::allocate;
+    using calls::deallocate;
+    using calls::try_allocate;
+
+    // The functions of a pool, so that a program need not change when an adaptor is switched off.
+
+    /// Allocates a block of a wrapped pool, or throws what the pool throws.
+    [[nodiscard]] void* allocate()
+        requires of_one_size<Inner>
+    {
+        return allocate(block_layout());
+    }
+    /// Allocates a block of a wrapped pool, or returns null.
+    [[nodiscard]] void* try_allocate() noexcept
+        requires of_one_size<Inner>
+    {
+        return try_allocate(block_layout());
+    }
+    /// Frees a block that `allocate()` or `try_allocate()` returned.
+    void deallocate(void* block) noexcept
+        requires of_one_size<Inner>
+    {
+        deallocate(block, block_layout());
+    }
+    /// Fills `out` with blocks of a wrapped pool. If this function throws, no block was allocated.
+    void allocate_batch(std::span<void*> out)
+        requires of_one_size<Inner>
+    {
+        allocate_all<true>(out);
+    }
+    /// Like `allocate_batch`, but returns false instead of throwing.
+    [[nodiscard]] bool try_allocate_batch(std::span<void*> out) noexcept
+        requires of_one_size<Inner>
+    {
+        return allocate_all<false>(out);
+    }
+    /// Frees all of `blocks`, which are blocks of a wrapped pool.
+    void deallocate_batch(std::span<void* const> blocks) noexcept
+        requires of_one_size<Inner>
+    {
+        for (void* const block : blocks)
+            deallocate(block);
+    }
+    /// The size of each block of a wrapped pool.
+    constexpr std::size_t block_bytes() const noexcept
+        requires of_one_size<Inner>
+    {
+        return inner_.block_bytes();
+    }
+    /// The alignment of each block of a wrapped pool.
+    constexpr std::size_t block_align() const noexcept
+        requires of_one_size<Inner>
+    {
+        return inner_.block_align();
+    }
 
     /// Frees all blocks and keeps the memory of the wrapped allocator.
     void reset() noexcept
@@ -185,6 +252,23 @@ public:
     /// The wrapped allocator or source.
     Inner& upstream() noexcept { return inner_; }
     const Inner& upstream() const noexcept { return inner_; }
+
+private:
+    layout block_layout() const noexcept { return {block_bytes(), block_align()}; }
+
+    template <bool Throws>
+    bool allocate_all(std::span<void*> out) noexcept(!Throws)
+    {
+        std::size_t count = 0;
+        undo all([&] { deallocate_batch(out.first(count)); });
+        for (; count < out.size(); ++count) {
+            out[count] = Throws ? allocate() : try_allocate();
+            if (out[count] == nullptr)
+                return false;
+        }
+        all.keep();
+        return true;
+    }
 
 protected:
     ~adaptor() = default;

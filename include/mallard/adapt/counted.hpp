@@ -295,7 +295,7 @@ template <class Counted>
 class [[nodiscard]] counting_scope {
 public:
     /// Starts a scope that counts the calls of `of`.
-    explicit counting_scope(Counted& of) noexcept
+    [[nodiscard]] explicit counting_scope(Counted& of) noexcept
         : counter_(of.counter_), before_(counter_.begin_scope())
     {
     }

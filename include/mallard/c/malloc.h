@@ -146,7 +146,8 @@ typedef struct mallard_heap_options {
 /** Makes a heap. NULL options mean a confined heap without limits. */
 mallard_heap* mallard_heap_create(const mallard_heap_options* options);
 
-/** Frees every block and the heap. */
+/** Frees every block and the heap. A second call with the same handle stops the process, unless
+ * mallard_heap_create has returned that handle again. */
 void mallard_heap_destroy(mallard_heap* heap);
 
 /** Allocates a block in the heap. */

@@ -101,7 +101,8 @@ template <class Source>
 class [[nodiscard]] unsealed {
 public:
     /// Unseals `source`, or throws `std::bad_alloc`.
-    explicit unsealed(Source& source) : source_(source), was_sealed_(source.is_sealed())
+    [[nodiscard]] explicit unsealed(Source& source)
+        : source_(source), was_sealed_(source.is_sealed())
     {
         if (was_sealed_ && !source.unseal())
             throw_bad_alloc();

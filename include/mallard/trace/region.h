@@ -55,7 +55,10 @@ namespace mallard {
 /** Marks a region from its construction to its destruction. The name must outlive the object. */
 class region {
 public:
-    explicit region(const char* name) noexcept : name_(name) { mallard_region_begin(name); }
+    [[nodiscard]] explicit region(const char* name) noexcept : name_(name)
+    {
+        mallard_region_begin(name);
+    }
     ~region() { mallard_region_end(name_); }
     region(const region&) = delete;
     region& operator=(const region&) = delete;

@@ -10,6 +10,6 @@ std::string render_document()
     std::pmr::monotonic_buffer_resource arena; // one for each call
     std::pmr::unsynchronized_pool_resource memory(&arena);
     state_type state(&memory); // and each other container of the call
-    state.try_emplace(1, "freed blocks are used again while the call runs");
+    state.try_emplace(1, "freed blocks are used again");
     return std::string(state.at(1)); // what outlives the call is copied to the heap
 }

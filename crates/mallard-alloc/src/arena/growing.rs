@@ -1,6 +1,6 @@
 //! A slice under construction, in a block that grows in place while it is the arena's last block.
 
-use super::objects::ObjectArena;
+use super::object_arena::ObjectArena;
 use crate::base::allocator::FreesBlock;
 use core::alloc::Layout;
 use core::fmt;

@@ -7,6 +7,7 @@ mod chunks;
 pub(crate) mod finalizers;
 pub(crate) mod growing;
 pub(crate) mod methods;
+pub(crate) mod object_arena;
 pub(crate) mod objects;
 mod scope;
 
@@ -28,7 +29,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use finalizers::{Entry, Finalizers, Owned};
 use methods::{object_methods, owning_methods};
-use objects::ObjectArena;
+use object_arena::ObjectArena;
 
 /// An arena (bump allocator): allocates by moving a pointer through a chunk, and frees all blocks at
 /// once.

@@ -2,26 +2,13 @@
 #![allow(clippy::mut_from_ref)] // each call returns a block of its own
 
 use super::growing::{Growing, NoMemory, Text};
-use crate::base::allocator::{BlockAllocator, FreesBlock};
+use super::object_arena::ObjectArena;
+use crate::base::allocator::FreesBlock;
 use crate::base::bits::out_of_memory;
 use core::alloc::Layout;
 use core::fmt::{self, Write};
 use core::mem;
 use core::ptr::NonNull;
-
-/// An arena, exclusive or shared, in which objects are made.
-pub(crate) trait ObjectArena: BlockAllocator {
-    /// A block for one `T`.
-    #[inline(always)]
-    fn try_place<T>(&self) -> Option<NonNull<T>> {
-        Some(self.try_allocate(Layout::new::<T>())?.cast())
-    }
-    /// A block for several `T`. The alignment of `layout` is the alignment of `T`.
-    #[inline(always)]
-    fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
-        Some(self.try_allocate(layout)?.cast())
-    }
-}
 
 /// Moves a value into a block. Without memory the error returns the value.
 ///

@@ -25,6 +25,16 @@ pub struct Full<T = ()> {
 pub enum Cause {
     /// The source is exhausted, or the limit of the [`Growth`](crate::Growth) is reached.
     NoMemory,
+    /// The source is a buffer that would not have room for the first element at every address, or
+    /// for all elements of a pool with a fixed number of them. So many more bytes are enough, wherever
+    /// the buffer begins. If there are 2^32 or more, the number is `u32::MAX`.
+    ///
+    /// The chunks of a pool lie at multiples of their size, 64 KiB by default. A pool with smaller
+    /// chunks, such as `ObjectPool<T, sync::Unshared<512>, _>`, needs a smaller buffer.
+    BufferTooSmall {
+        /// The number of bytes.
+        missing: u32,
+    },
     /// Every slot that a key of the map can name is in use or retired. A key type with more index
     /// bits has more slots.
     NoSlot,
@@ -65,6 +75,13 @@ impl<T> fmt::Debug for Full<T> {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::BufferTooSmall { missing } => {
+                return write!(
+                    f,
+                    "no memory: the buffer is too small; {missing} more bytes are enough at every \
+                     address, or smaller chunks (see `Cause::BufferTooSmall`)"
+                )
+            }
             Self::NoMemory => {
                 "no memory: the source is exhausted, or the limit of the growth is reached"
             }

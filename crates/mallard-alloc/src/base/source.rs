@@ -57,6 +57,14 @@ pub unsafe trait Source {
     /// `chunk` is exactly a chunk that this source returned, and was not given back since.
     unsafe fn give(&self, chunk: Chunk);
 
+    /// Returns how many bytes no chunk uses, if the source can supply only a fixed number of bytes,
+    /// as a [`Buffer`] does. Pools and slot maps call this before they take their first memory. If the
+    /// source may have too few bytes, depending on its address, they take none, and the error says how
+    /// many bytes are missing.
+    fn bytes_left(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether `try_take` may panic. If the answer is `false` and `try_take` panics all the same, the
     /// program may end.
     ///
@@ -185,6 +193,9 @@ unsafe impl Source for Buffer<'_> {
             self.cursor.set(data);
         }
     }
+    fn bytes_left(&self) -> Option<usize> {
+        Some(self.left())
+    }
     #[inline(always)]
     fn may_panic(&self) -> bool {
         false
@@ -196,6 +207,18 @@ unsafe impl Owns for Buffer<'_> {
     fn owns(&self, p: *const u8) -> bool {
         p >= self.begin && p < self.end
     }
+}
+
+/// Returns how many bytes a buffer lacks for `bytes` bytes at a multiple of `align`, wherever the
+/// buffer begins, but at most `u32::MAX`. Returns 0 for other sources.
+///
+/// An allocator takes no memory from a buffer that lacks bytes for the first element. Otherwise the
+/// address of the buffer, which may differ from run to run, would decide whether the buffer is large
+/// enough.
+pub(crate) fn bytes_missing(source: &impl Source, bytes: usize, align: usize) -> u32 {
+    let left = source.bytes_left().unwrap_or(usize::MAX);
+    let missing = bytes.saturating_add(align - 1).saturating_sub(left);
+    missing.try_into().unwrap_or(u32::MAX)
 }
 
 // SAFETY: a block of an allocator fulfils what `Source` promises of a chunk.

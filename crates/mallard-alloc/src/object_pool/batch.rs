@@ -91,7 +91,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     ) -> Result<[Box<'_, T, M, S, H>; N], Full<[T; N]>> {
         let mut blocks = [const { MaybeUninit::uninit() }; N];
         if !self.slots.try_allocate_batch(&mut blocks) {
-            return Err(Full::no_memory(values));
+            return Err(self.slots.full(values));
         }
         let mut unfilled = Unfilled { slots: &self.slots, blocks: &blocks };
         Ok(values.map(|value| self.fill(unfilled.next(), || value)))

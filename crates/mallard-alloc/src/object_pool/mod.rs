@@ -230,6 +230,19 @@ impl<T, M: Mode> ObjectPool<T, M> {
         Self::fixed_in(count, DefaultHeap)
     }
     /// As `fixed`, with the caller's source.
+    ///
+    /// The chunk of the objects lies at a multiple of the mode's `CHUNK`, 64 KiB by default. So a
+    /// [`Buffer`](crate::Buffer) must have room for such a multiple, wherever the buffer begins, or
+    /// the chunks must be small. Whether a buffer is large enough does not depend on its address.
+    /// [`Cause::BufferTooSmall`](crate::Cause::BufferTooSmall) says how many bytes are missing.
+    ///
+    /// ```
+    /// use core::mem::MaybeUninit;
+    /// use mallard::{sync, Buffer, ObjectPool};
+    /// let mut bytes = [MaybeUninit::uninit(); 2048];
+    /// let pool: ObjectPool<u64, sync::Unshared<512>, _> = ObjectPool::fixed_in(10, Buffer::new(&mut bytes));
+    /// assert_eq!(*pool.make(7), 7);
+    /// ```
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
         ObjectPool::new_with(Sizing::Fixed(count), source, NoHooks)
     }
@@ -290,7 +303,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn try_make(&self, value: T) -> Result<Box<'_, T, M, S, H>, Full<T>> {
         match self.slots.try_allocate_of(&Self::SHAPE) {
             Some(block) => Ok(self.fill(block, || value)),
-            None => Err(Full::no_memory(value)),
+            None => Err(self.slots.full(value)),
         }
     }
 
@@ -313,7 +326,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
         match self.slots.try_allocate_of(&Self::SHAPE) {
             Some(block) => Ok(self.fill(block, f)),
-            None => Err(Full::no_memory(f)),
+            None => Err(self.slots.full(f)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The source of whole pages from the operating system.
 
-use super::{Mapping, HUGE_PAGE_BYTES, PAGE_BYTES};
-use super::{MADV_HUGEPAGE, MAP_HUGETLB, MAP_POPULATE, PROT_BOTH, PROT_NONE};
+use super::system::{Mapping, HUGE_PAGE_BYTES, PAGE_BYTES};
+use super::system::{MADV_HUGEPAGE, MAP_HUGETLB, MAP_POPULATE, PROT_BOTH, PROT_NONE};
 use crate::base::bits::align_up;
 use crate::base::source::PinSource;
 use crate::{Chunk, Source};

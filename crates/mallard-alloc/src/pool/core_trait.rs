@@ -38,6 +38,12 @@ pub unsafe trait Core<S: Source>: Sized {
     /// the core itself is not included.
     fn bytes_for(shape: SlotShape, count: usize) -> usize;
 
+    /// Returns the bytes that the core needs from the source besides, before its first block. They
+    /// include padding. `limit` is the limit of the growth.
+    fn bytes_aside(_shape: SlotShape, _limit: usize) -> usize {
+        0
+    }
+
     /// Allocates an uninitialised block. `None`: the limit is reached, or the source is exhausted.
     fn try_allocate(&self) -> Option<Block>;
 

@@ -106,7 +106,8 @@ impl<M: Mode> Pool<M> {
     pub const fn fixed(block: Layout, count: usize) -> Self {
         Self::fixed_in(block, count, DefaultHeap)
     }
-    /// As `fixed`, with the caller's source.
+    /// As `fixed`, with the caller's source. A small [`Buffer`](crate::Buffer) needs a mode with small
+    /// chunks, such as `sync::Unshared<512>`: see [`ObjectPool::fixed_in`](crate::ObjectPool::fixed_in).
     pub const fn fixed_in<S: Source>(block: Layout, count: usize, source: S) -> Pool<M, S> {
         Pool { slots: Slots::new(block, Sizing::Fixed(count), source, ()) }
     }

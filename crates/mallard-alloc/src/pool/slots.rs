@@ -2,7 +2,8 @@
 
 use super::core_trait::{Core, LiveCursor};
 use super::layout::SlotShape;
-use crate::base::source::{Chunk, Source};
+use crate::base::full::{Cause, Full};
+use crate::base::source::{bytes_missing, Chunk, Source};
 use crate::sync::Mode;
 use crate::{Growth, Statistics, Validity};
 use core::alloc::Layout;
@@ -10,7 +11,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::{null_mut, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
 type Block = NonNull<u8>;
 
@@ -37,16 +38,18 @@ pub(crate) struct Upstream<S, X> {
 
 /// The `Upstream` inside a core. Before a core is dropped, `take_core` moves the `Upstream` out;
 /// `ManuallyDrop` then keeps the core from dropping the source.
-pub(crate) struct Kept<S, X>(ManuallyDrop<Upstream<S, X>>);
+pub(crate) struct Kept<S, X> {
+    upstream: ManuallyDrop<Upstream<S, X>>,
+}
 
 // SAFETY: all calls go to the source, which keeps the promises of `Source`.
 unsafe impl<S: Source, X> Source for Kept<S, X> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
-        self.0.source.try_take(layout)
+        self.upstream.source.try_take(layout)
     }
     unsafe fn give(&self, chunk: Chunk) {
         // SAFETY: the caller meets the safety conditions of the same function.
-        unsafe { self.0.source.give(chunk) }
+        unsafe { self.upstream.source.give(chunk) }
     }
 }
 
@@ -63,6 +66,9 @@ pub(crate) struct Slots<M: Mode, S: Source, X = ()> {
     upstream: UnsafeCell<MaybeUninit<Upstream<S, X>>>,
     shape: SlotShape,
     sizing: Sizing,
+    /// How many bytes a buffer lacked for the first block; 0 for other sources. Any thread may read
+    /// the number, but not ask the source, which another thread may just move into a core.
+    missing: AtomicU32,
     /// The sum of the counters of all cores that `release` has ended.
     past: Cell<Statistics>,
 }
@@ -81,6 +87,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             upstream: UnsafeCell::new(MaybeUninit::new(upstream)),
             shape,
             sizing,
+            missing: AtomicU32::new(0),
             past: Cell::new(Statistics::ZERO),
         }
     }
@@ -117,6 +124,17 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         }
     }
 
+    /// Returns the error of a call that got no block.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn full<T>(&self, value: T) -> Full<T> {
+        let cause = match (self.core(), self.missing.load(Relaxed)) {
+            (None, missing @ 1..) => Cause::BufferTooSmall { missing },
+            _ => Cause::NoMemory,
+        };
+        Full::because(cause, value)
+    }
+
     #[cold]
     #[inline(never)]
     fn allocate_first(&self) -> Option<Block> {
@@ -151,6 +169,16 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         let layout = Layout::new::<CoreOf<M, S, X>>();
         // SAFETY: there is no core, so the upstream is valid, and other threads only read it.
         let source = unsafe { &(*self.upstream.get()).assume_init_ref().source };
+        let growth = self.growth(layout.size());
+        let count = if let Sizing::Fixed(count) = self.sizing { count } else { 1 };
+        let blocks = CoreOf::<M, S, X>::bytes_for(self.shape, count);
+        let aside = CoreOf::<M, S, X>::bytes_aside(self.shape, growth.limit);
+        let bytes = blocks.saturating_add(aside + layout.size() + layout.align() - 1);
+        let missing = bytes_missing(source, bytes, self.shape.chunk);
+        self.missing.store(missing, Relaxed);
+        if missing != 0 {
+            return None;
+        }
         let memory = source.try_take(layout)?;
         // SAFETY: there is no core, so the upstream is valid. Nothing can fail from here on: the
         // copy becomes a part of the new core, and the pool no longer uses its own.
@@ -158,7 +186,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         upstream.core_memory = Some(memory);
         let growth = self.growth(memory.layout.size());
         let core = memory.data.cast::<CoreOf<M, S, X>>();
-        let kept = Kept(ManuallyDrop::new(upstream));
+        let kept = Kept { upstream: ManuallyDrop::new(upstream) };
         // SAFETY: the memory has the layout of a core.
         unsafe { core.write(CoreOf::<M, S, X>::new(self.shape, growth, kept)) };
         Some(core)
@@ -182,7 +210,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     /// `&self`, another call could move both into a new core at the same time.
     pub(crate) fn upstream(&mut self) -> (&S, &X) {
         let upstream = match self.core() {
-            Some(core) => &*core.source().0,
+            Some(core) => &*core.source().upstream,
             // SAFETY: there is no core, so the upstream is valid.
             None => unsafe { (*self.upstream.get()).assume_init_ref() },
         };
@@ -207,7 +235,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     where
         S: 'a,
     {
-        &core.source().0.hooks
+        &core.source().upstream.hooks
     }
 
     /// Returns these slots with other hooks. Requires that there is no core yet.
@@ -223,6 +251,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             upstream: UnsafeCell::new(MaybeUninit::new(upstream)),
             shape,
             sizing,
+            missing: AtomicU32::new(0),
             past: Cell::new(past),
         }
     }
@@ -258,7 +287,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             let past = Statistics { growths, refills, flushes, ..Statistics::ZERO };
             self.past.set(self.past.get() + past);
             self.core.set(null_mut());
-            let upstream = (&raw const *(*core.as_ptr()).source().0).read();
+            let upstream = (&raw const *(*core.as_ptr()).source().upstream).read();
             core.drop_in_place(); // leaves the upstream alone: `Kept` has it in a `ManuallyDrop`
             upstream
         };
@@ -272,7 +301,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     pub(crate) fn statistics(&self) -> Statistics {
         let Some(core) = self.core() else { return self.past.get() };
         let mut s = core.statistics() + self.past.get();
-        s.bytes_taken += core.source().0.core_memory.map_or(0, |chunk| chunk.layout.size());
+        s.bytes_taken += core.source().upstream.core_memory.map_or(0, |chunk| chunk.layout.size());
         s
     }
     pub(crate) fn classify(&self, p: *const u8) -> Validity {

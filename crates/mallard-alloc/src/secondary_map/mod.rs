@@ -125,7 +125,9 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         if key.index() == 0 || key.generation() == 0 || word.to_u64() > Words::<K>::VALUE_MAX {
             return Err(Full::because(Cause::StaleKey, value));
         }
-        let Some(slot) = self.slot_for(key) else { return Err(Full::no_memory(value)) };
+        let Some(slot) = self.slot_for(key) else {
+            return Err(Full::because(self.slots.refusal(Self::chunk_number(key), 0), value));
+        };
         // SAFETY: the slot is in a chunk. If its word is not 0, the slot is live.
         unsafe {
             let there = *slot.word();
@@ -144,10 +146,14 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         }
     }
 
+    fn chunk_number(key: K) -> usize {
+        key.index() / ChunkLayout::<K, V>::SLOTS
+    }
     fn slot_for(&mut self, key: K) -> Option<Slot<K, V>> {
-        let number = key.index() / ChunkLayout::<K, V>::SLOTS;
+        let number = Self::chunk_number(key);
         let chunk = match self.slots.chunk_of(number) {
             Some(chunk) => chunk,
+            None if self.slots.missing(number, 0) != 0 => return None,
             None => self.slots.put(number)?,
         };
         Some(chunk.slot(key.index() % ChunkLayout::<K, V>::SLOTS))

@@ -3,7 +3,8 @@
 use crate::arena::blocks::Blocks;
 use crate::arena::finalizers::{Owned, SharedFinalizers};
 use crate::arena::methods::{object_methods, owning_methods};
-use crate::arena::objects::{self, ObjectArena};
+use crate::arena::object_arena::ObjectArena;
+use crate::arena::objects;
 use crate::arena::{Box, GROWTH};
 use crate::base::allocator::BlockAllocator;
 use crate::base::bits::dangling;

@@ -1,6 +1,7 @@
 //! A slot map that several threads share.
 
 mod access;
+mod free_slots;
 mod guard;
 mod memory;
 mod slot;
@@ -20,9 +21,9 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::panic::RefUnwindSafe;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use free_slots::CurrentCache;
 use memory::{const_but_for_models, Memory, Slot};
 use slot::Removal;
-use thread_cache::CurrentCache;
 
 /// A [`SlotMap`](crate::SlotMap) that any thread may use at any time, through a shared reference.
 ///

@@ -6,7 +6,7 @@ use crate::base::bits::out_of_memory;
 use crate::base::full::Cause;
 use crate::base::source::Source;
 use crate::slot_map::key::{Bits, Key, Words};
-use crate::slot_map::keyed::{free_word, ChunkLayout, SlotChunk, GROUP};
+use crate::slot_map::keyed::{free_word, Block, ChunkLayout, SlotChunk, GROUP};
 use core::alloc::Layout;
 
 /// The number of free keys in the first block. A full block is replaced by one of twice the size,
@@ -28,12 +28,25 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.slots.free_keys.top
     }
 
+    /// Returns the bytes of the first block of free keys, or 0 if the map has a block.
+    fn first_keys_bytes(&self) -> usize {
+        let first = Block::layout::<K::Bits>(FREE_KEYS_FIRST);
+        first.filter(|_| self.slots.free_keys.places() == 0).map_or(0, |block| block.size())
+    }
+
+    /// Makes the first block of free keys, unless the map has one. `false`: there is no memory for the
+    /// block, or a buffer may have none for the first chunk.
+    pub(super) fn make_first_keys(&mut self) -> bool {
+        self.slots.free_keys.places() != 0
+            || self.slots.missing(0, self.first_keys_bytes()) == 0 && self.widen(FREE_KEYS_FIRST)
+    }
+
     /// Returns the cause to report after `refill` has failed.
     #[cold]
     pub(super) fn failure_cause(&self) -> Cause {
         match self.slots.is_at_limit() {
             true => Cause::NoSlot,
-            false => Cause::NoMemory,
+            false => self.slots.refusal(0, self.first_keys_bytes()),
         }
     }
 
@@ -64,7 +77,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             self.mark_some();
             return true;
         }
-        if self.slots.free_keys.places() == 0 && !self.widen(FREE_KEYS_FIRST) {
+        if !self.make_first_keys() {
             return false;
         }
         if self.idle == 0 && self.fresh == self.fresh_end && !self.add_chunk() {
@@ -260,7 +273,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Takes memory for `more` further elements. `false`: there is not enough memory.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(count) = self.len().checked_add(more) else { return false };
-        if more != 0 && self.slots.free_keys.places() == 0 && !self.widen(FREE_KEYS_FIRST) {
+        if more != 0 && !self.make_first_keys() {
             return false;
         }
         while self.capacity() < count {

@@ -69,7 +69,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Adds the next slot from its pair.
     fn read_slot(&mut self, bits: K::Bits, value: Option<V>) -> Result<(), &'static str> {
         let no_memory = "no memory for the slots of a slot map";
-        if self.slots.free_keys.places() == 0 && !self.widen(64) {
+        if !self.make_first_keys() {
             return Err(no_memory);
         }
         if self.fresh == self.fresh_end && !self.add_chunk() {

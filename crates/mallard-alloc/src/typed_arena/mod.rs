@@ -2,6 +2,7 @@
 
 mod iter;
 mod series;
+mod store;
 
 pub use iter::IterMut;
 
@@ -16,6 +17,7 @@ use core::marker::PhantomData;
 use core::mem;
 use core::ptr::NonNull;
 use series::Series;
+use store::{ReleaseOnDrop, Store};
 
 /// An arena for values of one type: keeps the values side by side, and drops them when the arena is
 /// dropped.
@@ -63,20 +65,6 @@ pub struct TypedArena<T, S: Source = DefaultHeap> {
     store: Store<S>,
     /// The arena owns values of exactly this type.
     values: PhantomData<Cell<T>>,
-}
-
-/// The arena without its value type.
-///
-/// The type does not mention `T`: it drops values through the function pointer `drop_values`. So
-/// the drop check of the compiler lets values borrow each other.
-struct Store<S: Source> {
-    blocks: Blocks<1>,
-    /// The number of values, if they are zero-sized.
-    sizeless: Cell<usize>,
-    /// Drops values: the address of the first one, and their number.
-    drop_values: unsafe fn(NonNull<u8>, usize),
-    value_bytes: usize,
-    source: S,
 }
 
 // SAFETY: the arena has exclusive use of its values and its memory.
@@ -281,70 +269,6 @@ impl<T, S: Source> TypedArena<T, S> {
     /// The source of the chunks.
     pub fn source(&self) -> &S {
         &self.store.source
-    }
-}
-
-impl<S: Source> Store<S> {
-    /// The first value of each chunk, and the number of values in the chunk.
-    fn parts(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> + '_ {
-        let bytes = self.value_bytes.max(1);
-        self.blocks.filled().map(move |part| (part.cast(), part.len() / bytes))
-    }
-
-    /// Drops all values and marks all memory as free, even if a destructor panics.
-    fn drop_all(&mut self) {
-        struct Forget<'a, S: Source>(&'a mut Store<S>);
-        impl<S: Source> Drop for Forget<'_, S> {
-            fn drop(&mut self) {
-                self.0.forget();
-            }
-        }
-        let all = Forget(self);
-        let sizeless = Some((NonNull::dangling(), all.0.sizeless.get())).filter(|s| s.1 != 0);
-        let mut parts = sizeless.into_iter().chain(all.0.parts());
-        drop_parts(all.0.drop_values, &mut parts);
-    }
-
-    /// Forgets all values without dropping them.
-    fn forget(&mut self) {
-        self.sizeless.set(0);
-        self.blocks.reset();
-    }
-}
-
-/// Drops the values of all chunks. If a destructor panics, the remaining values are still dropped.
-fn drop_parts(
-    drop: unsafe fn(NonNull<u8>, usize),
-    parts: &mut dyn Iterator<Item = (NonNull<u8>, usize)>,
-) {
-    type Parts<'a> = &'a mut dyn Iterator<Item = (NonNull<u8>, usize)>;
-    struct Others<'a>(unsafe fn(NonNull<u8>, usize), Parts<'a>);
-    impl Drop for Others<'_> {
-        fn drop(&mut self) {
-            drop_parts(self.0, self.1);
-        }
-    }
-    while let Some((first, count)) = parts.next() {
-        let others = Others(drop, &mut *parts);
-        // SAFETY: the chunk has `count` values. The arena forgets them once all are dropped.
-        unsafe { (others.0)(first, count) };
-        mem::forget(others);
-    }
-}
-
-/// Returns all memory of the arena to its source when dropped, also if a destructor panics.
-struct ReleaseOnDrop<'a, S: Source>(&'a mut Store<S>);
-
-impl<S: Source> Drop for ReleaseOnDrop<'_, S> {
-    fn drop(&mut self) {
-        self.0.blocks.release(&self.0.source);
-    }
-}
-
-impl<S: Source> Drop for Store<S> {
-    fn drop(&mut self) {
-        let end = ReleaseOnDrop(self);
-        end.0.drop_all();
     }
 }
 

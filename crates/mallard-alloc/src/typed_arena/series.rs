@@ -1,6 +1,6 @@
 //! A slice of values under construction in a typed arena.
 
-use super::Store;
+use super::store::Store;
 use crate::arena::blocks::Run;
 use crate::arena::growing::Len;
 use crate::Source;

@@ -1,14 +1,20 @@
 //! The time that `mallard advise` may take, how much of it is left, and how much would probably be
 //! enough.
 
-use super::evidence::Evidence;
-use crate::output::progress::Work;
-use crate::output::units::{budget, time};
-use crate::turns::subject::Runner;
+use super::measured::Measured;
+use mallard_measure::output::progress::Work;
+use mallard_measure::output::units::time;
+use mallard_measure::rounds::subject::Runner;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// The share of the remaining budget for replays if the program itself runs afterwards.
+pub const SHARE_BEFORE_RUNS: f64 = 0.6;
+/// A second recording may take at most the remaining time divided by this number.
+pub const RECORDING_PART: u32 = 2;
+/// The greatest number of mallocs that are tried.
+pub const TRIED_MAX: usize = 3;
 /// A proposed budget is this many times as long as the computed one, because runs vary.
 const SPARE: f64 = 1.1;
 
@@ -62,18 +68,12 @@ impl Budget {
         fixed + needed.mul_f64(1.0 / share)
     }
 
-    /// Proposes one budget for all that this one was too small for. It is larger than this one.
-    pub fn propose(&self, evidence: &mut Evidence) {
-        let lacks = evidence.lacks.iter().map(|lack| lack.needed);
-        let needed = lacks.chain(evidence.recording_needs).max();
-        let twice = || evidence.noise.filter(|_| !evidence.interrupted).map(|_| self.all * 2);
-        evidence.proposed = needed.map(|needed| self.larger(needed)).or_else(twice);
-        let Some(proposed) = evidence.proposed.map(budget) else { return };
-        let decides = |what: &str| format!("{what}; --budget {proposed} probably decides");
-        evidence.undecided.extend(evidence.lacks.iter().map(|lack| decides(&lack.what)));
-        if let (Some(why), Some(_)) = (&mut evidence.not_again, evidence.recording_needs) {
-            *why += &format!(": --budget {proposed} is probably enough");
-        }
+    /// One budget for all that this one was too small for. It is larger than this one.
+    pub fn proposed(&self, measured: &Measured) -> Option<Duration> {
+        let needed = measured.questions.iter().filter_map(|of| of.needed);
+        let needed = needed.chain(measured.second_needs).max();
+        let twice = || measured.noise.filter(|_| !measured.interrupted).map(|_| self.all * 2);
+        needed.map(|needed| self.larger(needed)).or_else(twice)
     }
 
     /// A budget of at least `needed`. If this budget should have been enough, twice as much.
@@ -106,7 +106,10 @@ impl Budget {
 mod tests {
     use super::*;
     use crate::advise::card::cards;
+    use crate::advise::reason::{Question, What};
     use crate::advise::rules::sample;
+    use crate::advise::words::undecided;
+    use mallard_measure::output::units::budget;
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -119,10 +122,13 @@ mod tests {
     #[test]
     fn the_advice_names_one_budget_and_never_a_smaller_one() {
         let mut evidence = sample::noisy();
-        evidence.lacks_budget("what plans save: one replay takes 1.0 s", seconds(15));
-        evidence.lacks_budget("what mallocs save: one run takes 1.0 s", seconds(25));
-        of(20).propose(&mut evidence);
-        let undecided = evidence.undecided.join("\n");
+        let question = |what, needed| Question { what, needed: Some(Duration::from_secs(needed)) };
+        evidence.questions = vec![
+            question(What::LongReplay(seconds(1), 7), 15),
+            question(What::LongRun(seconds(1), 27), 25),
+        ];
+        evidence.proposed = of(20).proposed(&evidence);
+        let undecided = undecided(&evidence).join("\n");
         assert_eq!(undecided.matches("; --budget 30s probably decides").count(), 2, "{undecided}");
         let card = &cards(&evidence)[0];
         let expected = "the time was too short, and --budget 30s probably decides.";

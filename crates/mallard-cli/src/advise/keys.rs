@@ -1,12 +1,13 @@
 //! Compares the keys of the JSON with the tables in docs/guide/advise_json.md.
 
 use super::budget::Budget;
-use super::evidence::{Evidence, Forced};
+use super::candidate::Forced;
+use super::measured::Measured;
 use super::rules::sample;
-use super::show::Advice;
+use super::show::Output;
 use super::stages::Stages;
 use crate::replay::Played;
-use crate::verdict::{Judgement, Verdict, Why};
+use mallard_measure::verdict::{Judgement, Verdict, Why};
 use mallard_trace::regions::{Lane, Region};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,11 +75,11 @@ fn without_figure() -> Judgement {
     Judgement { saving, low: saving, high: saving, p: 1.0, verdict, why }
 }
 
-/// Evidence from which all keys follow: the samples of the rules, and the rare cases.
-fn samples() -> Vec<Evidence> {
+/// Measured from which all keys follow: the samples of the rules, and the rare cases.
+fn samples() -> Vec<Measured> {
     // Replays and runs of the program, and an instance. Of the memory, nothing is known.
     let mut replayed = sample::document();
-    replayed.regions[0].lanes.push(Lane::default());
+    replayed.facts_mut().regions[0].lanes.push(Lane::default());
     for of in &mut replayed.candidates {
         of.replayed = Some(of.cpu.clone());
         of.predicted = of.expected;
@@ -99,19 +100,19 @@ fn samples() -> Vec<Evidence> {
         end_bytes: (0, 0),
     };
     let wish = |played| {
-        let sites = sample::one_escapes().regions[0].escape_sites.clone();
+        let sites = sample::one_escapes().facts.regions[0].escape_sites.clone();
         let forced = Some(Forced { sites, played, ..sample::wish(30) });
-        Evidence { forced, ..sample::program() }
+        Measured { forced, ..sample::program() }
     };
     // A region and a site without debug information.
     let region = Region { file: None, line: None, cpu_ns: Some(1.0), ..sample::region() };
-    let stripped = Evidence { regions: vec![region], ..sample::document() };
+    let stripped = sample::with(sample::document(), |facts| facts.regions = vec![region]);
     let mut structure = sample::structure((16, 64));
-    let site = &mut structure.sites[0];
+    let site = &mut structure.facts_mut().sites[0];
     (site.file, site.line) = (None, None);
     (site.owner.file, site.owner.line) = (None, None);
     let rare = [replayed, escapes, wish(Some(played())), wish(None), stripped, structure];
-    sample::all().into_iter().chain(rare).chain([Evidence::default()]).collect()
+    sample::all().into_iter().chain(rare).chain([Measured::default()]).collect()
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn the_guide_has_each_key_of_the_json_and_no_other() {
     stages.time("regions", || ());
     let mut found = Keys::new();
     for evidence in samples() {
-        add(&Advice::new(&evidence, &budget, &stages).json(), "", &mut found);
+        add(&Output::new(&evidence, &budget, &stages).json(), "", &mut found);
     }
     let written = written();
     let all = |keys: &Keys| keys.keys().cloned().collect::<BTreeSet<String>>();

@@ -1,75 +1,86 @@
 //! `mallard advise`: which allocator to use, where, what the program gains, and the proof.
 //!
-//! `evidence` has the types for everything that is known of a program. `gather` reads the trace,
-//! `screen` drops candidates that cannot have a gain, and `measure` plays the others: a play is one
-//! replay of the trace. `ranking` decides which of them come first if the budget is too small for all.
-//! `bare` runs the program without the recorder, for its CPU time, `real` runs it under promising
-//! mallocs, and `again` records it a second time before wink-out is advised. `force` plays a strategy
-//! that the user asks for. `budget` limits the time of these steps.
+//! An advice is made in four steps, each of which makes a value of the one before, and changes none:
 //!
-//! `rules` proposes plans that are worth a play. `card` makes the advice, and `code` the code of each
-//! change. `show` prints the result, and `sarif` writes cards for tools of code review. `typed` repeats
-//! the options of the user in the commands that cards propose. `stages` notes what each step cost.
+//! 1. [`facts`]: what the trace tells. `facts::read` reads it, and `facts::baseline` adds the CPU time of runs
+//!    without the recorder.
+//! 2. [`proposals`]: what is worth a measurement. `rules` propose plans; what cannot have a gain is dropped.
+//! 3. [`measured`]: what measurements show. `replays` chooses plans, `confirm` runs the program under mallocs and
+//!    with the plans, and `in_program` measures the best plans beside their controls. Plans that cannot be applied
+//!    in the program are measured by `replays`, with `ranking` for the order if the budget is too small for all.
+//!    `second_recording` records the program again before wink-out is advised. `force` plays a strategy that the
+//!    user asks for.
+//! 4. [`card`]: what is advised. `card::advice` decides, and then the cards are worded. `code` has the code of
+//!    each change.
+//!
+//! `reason` has all reasons, doubts and notes as values, and `words` their sentences. `show` prints the result, and
+//! `sarif` writes cards for tools of code review. `options` has the options of the user, and repeats them in the
+//! commands that cards propose. `budget` limits the time of the steps, and `stages` notes what each step cost.
 
-mod again;
-mod bare;
 mod budget;
+mod candidate;
 pub mod card;
 mod code;
-pub mod evidence;
+mod confirm;
+mod facts;
 mod force;
-mod gather;
+mod in_program;
 #[cfg(test)]
 mod keys;
-mod measure;
+mod measured;
+mod options;
+mod proposals;
 mod ranking;
-mod real;
+mod reason;
+mod replays;
 pub mod rules;
 pub mod sarif;
-mod screen;
+mod second_recording;
 mod show;
 mod stages;
-mod typed;
+mod words;
 
-use crate::error::status::USAGE;
-use crate::error::Failure;
 use crate::look;
-use crate::output::shell::quoted;
-use crate::record::{
-    self, find_program, follow, other_processes, part, unrecorded, Follow, Out, ServerWork, Streams,
-};
-use crate::starter;
-use crate::trial::Conditions;
-use crate::turns::host::Host;
-use crate::turns::subject::Runner;
-use crate::turns::timing::{interrupt, interrupted, Timing};
-use again::Again;
+use crate::record::{self, own_allocator};
 use budget::Budget;
-use evidence::Evidence;
-use mallard_trace::replay::Strategy;
+use confirm::Runs;
+use facts::{baseline, read, region, Facts};
+use in_program::{Plans, PLANS_MAX};
+use mallard_measure::error::status::USAGE;
+use mallard_measure::error::{tell, Failure};
+use mallard_measure::output::units::{plural, time};
+use mallard_measure::process::find_program;
+use mallard_measure::process::installed::PLAN;
+use mallard_measure::process::launch::{Out, Streams};
+use mallard_measure::process::starter;
+use mallard_measure::rounds::host::Host;
+use mallard_measure::rounds::subject::Runner;
+use mallard_measure::rounds::timing::{interrupt, interrupted};
 use mallard_trace::Trace;
-use real::Runs;
-use serde_json::Value;
-use show::Advice;
+use measured::Measured;
+use options::Options;
+use proposals::{proposals, Proposal};
+use reason::{NoSecond, Note};
+use second_recording::Again;
+use show::Output;
 use stages::Stages;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use typed::Typed;
+use std::time::Instant;
 
 /// The help for --budget.
 const BUDGET: &str =
     "The time for all that follows the recording of PROG, a second recording included. \
     The first recording takes as long as PROG does, in addition";
-/// If more than this share of the CPU time was not recorded, the recorded calls tell little.
-const MOSTLY: f64 = 0.5;
 
 /// Advises which allocator a program should use, where, and what the program would gain.
 ///
 /// Reads a recording, or records PROG first, then looks for regions and structures that could have an
-/// allocator of their own, plays them beside other mallocs, and runs the program itself where another
-/// malloc is at stake. PROG may run many times, as under `mallard try`. Most programs should keep the
+/// allocator of their own, and runs PROG as it is with such allocators, and under other mallocs. If PROG
+/// cannot run again, replays of the recording estimate the savings. PROG may run many times, as under
+/// `mallard try`. Most programs should keep the
 /// allocator that they have: then the advice is to leave it, with the largest saving that is
 /// possible. The advice is also written into the folder of the trace, as advice.json, unless earlier
 /// advice there decides more.
@@ -85,65 +96,44 @@ pub struct Command {
     /// number if there is one already.
     #[arg(short = 'o', long = "output", value_name = "NAME", requires = "program")]
     output: Option<PathBuf>,
-    /// Records processes that the program starts as well: by fork, or also by exec.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    follow: Vec<Follow>,
-    /// Looks at this function alone, however little it allocates.
-    #[arg(long, value_name = "FUNCTION")]
-    region: Option<String>,
-    /// Plays this strategy, AS1 to AS14, whatever the evidence says, and names the blocks that would
-    /// be used after their end: for the function of --region, or else for the whole program.
-    #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
-    force: Option<Strategy>,
-    /// Another recording of the program, with another input. A card advises a wink-out only
-    /// if no block outlived its call there either. By default, the program is recorded again.
-    #[arg(long, value_name = "NAME")]
-    again: Option<PathBuf>,
-    /// Does not run the program again.
-    #[arg(long)]
-    no_try: bool,
-    /// Writes the cards in the format SARIF, which tools for reviews show beside the code.
-    #[arg(long, conflicts_with = "json")]
-    sarif: bool,
     #[command(flatten)]
-    conditions: Conditions,
-    #[command(flatten)]
-    work: ServerWork,
-    #[command(flatten)]
-    timing: Timing,
+    options: Options,
     /// The program to record, and its arguments.
     #[arg(last = true, value_name = "PROG ARGS")]
     program: Vec<OsString>,
 }
 
-fn strategy(text: &str) -> Result<Strategy, String> {
-    text.parse().map_err(|()| "a strategy is one of AS1 to AS14".to_string())
-}
-
 impl Command {
     /// Records if necessary, measures, and shows the advice.
     pub fn run(mut self) -> Result<ExitCode, Failure> {
+        // Programs start in the folder of this process at the time of `prepare`.
+        let named = self.name.clone().map(|name| self.open(&name)).transpose()?;
         starter::prepare();
         if let Some(program) = self.program.first() {
             find_program(program, "mallard advise --")?;
-            self.conditions = self.conditions.with_stdin()?;
+            self.options.conditions = self.options.conditions.with_stdin()?;
         }
         // What --again names must be readable before the program runs.
-        self.again.as_deref().map(look::open).transpose()?;
+        self.options.again.as_deref().map(look::open).transpose()?;
         let mut stages = Stages::default();
+        let begin = Instant::now();
         let recorded = stages.time("record", || self.record())?;
-        let name = recorded.as_ref().map(|recorded| &recorded.trace).or(self.name.as_ref());
-        let Some(name) = name else {
-            let help = "mallard advise -- PROG ARGS";
-            return Err(Failure::new("no trace and no program is named", "nothing was done", help)
-                .with_status(USAGE));
+        let mut trace = match (named, &recorded) {
+            (Some(trace), _) => trace,
+            (None, Some(recorded)) => look::open(&recorded.trace)?,
+            (None, None) => {
+                let (what, help) =
+                    ("no trace and no program is named", "mallard advise -- PROG ARGS");
+                return Err(Failure::new(what, "nothing was done", help).with_status(USAGE));
+            }
         };
-        let trace = look::open(name)?;
-        let recorded_stdin = trace.manifest().notes.get("stdin").and_then(Value::as_str);
-        self.conditions.stdin = self.conditions.stdin.or(recorded_stdin.map(PathBuf::from));
-        gather::restore_environment(trace.manifest());
-        self.work = std::mem::take(&mut self.work).or_as_recorded(trace.manifest());
-        let runner = self.timing.runner()?;
+        if recorded.is_none() {
+            trace = self.options.debuginfod.name(trace);
+        }
+        let recorded_stdin = record::recorded::path(&trace.manifest().notes.stdin);
+        self.options.conditions.stdin = self.options.conditions.stdin.or(recorded_stdin);
+        self.options.work = std::mem::take(&mut self.options.work).or_as_recorded(trace.manifest());
+        let runner = self.options.timing.runner()?;
         if let Some(recorded) = &recorded {
             // From here on, a signal ends the measurement, and what was found is shown.
             recorded.ends_by_signals.store(false, Ordering::Relaxed);
@@ -151,45 +141,89 @@ impl Command {
                 interrupt(&runner, signal);
             }
         }
-        let budget = Budget::begin(self.timing.budget, runner, self.timing.quiet);
+        let budget = Budget::begin(self.options.timing.budget, runner, self.options.timing.quiet);
         let mut host = Host::now();
-        let mut evidence = stages.time("regions", || self.evidence(&trace, &budget))?;
-        if budget.is_interrupted() {
-            let of_recording = recorded.as_ref().and_then(|recorded| recorded.interrupted_by);
-            let note = match of_recording {
-                Some(_) => "the recording was interrupted, and shows the run until then",
-                None => "the command was interrupted before it measured anything",
-            };
-            evidence.notes.push(note.to_string());
-        } else if let Some(strategy) = self.force {
-            let timing = self.timing.part(budget.left());
-            let region =
-                self.region.as_ref().and_then(|_| force::truest(&evidence.regions)).cloned();
-            let runner = &budget.runner;
-            stages.time("force", || {
-                force::force(&trace, &mut evidence, strategy, region.as_ref(), runner, &timing)
-            })?;
-        } else {
-            self.measure(&trace, &mut evidence, &budget, &mut stages)?;
+        let read = || {
+            let _step = budget.step("looking for regions");
+            read::facts(&trace, &self.options, &self.program)
+        };
+        let facts = stages.time("regions", read)?;
+        let recorded_in = recorded.as_ref().map(|_| begin.elapsed());
+        let mut facts = Facts { recorded_in, ..facts };
+        let is_stopped = budget.is_interrupted();
+        let measures = self.options.force.is_none() && !is_stopped;
+        let other = self.options.again.as_ref().filter(|_| measures);
+        let other = other
+            .map(|name| {
+                let other = second_recording::open(&trace, name)?;
+                Ok::<_, Failure>(self.options.debuginfod.name(other))
+            })
+            .transpose()?;
+        let words = match self.program.is_empty() {
+            false => Some(self.program.clone()),
+            true => record::recorded::words(trace.manifest()),
+        };
+        let runner = self.runner(budget.runner.clone());
+        let ignores_output = self.options.conditions.ignore_output;
+        let runs = words.as_ref().map(|words| Runs { words, runner: &runner, ignores_output });
+        if let (Some(runs), true) = (&runs, measures) {
+            facts = stages.time("cpu", || baseline::measured(&trace, facts, runs, &budget));
         }
-        evidence.interrupted |= budget.is_interrupted();
-        budget.propose(&mut evidence);
-        evidence.notes.extend(host.notes());
-        let mut advice = Advice::new(&evidence, &budget, &stages);
-        advice.save(trace.folder(), &mut std::io::stderr());
-        advice.show(&self.timing, self.sarif)?;
-        Ok(match evidence.interrupted {
+        let begun = Measured::begin(facts);
+        let measured = if is_stopped {
+            let of_recording = recorded.as_ref().and_then(|recorded| recorded.interrupted_by);
+            let note = of_recording.map_or(Note::NothingMeasured, |_| Note::RecordingInterrupted);
+            begun.and(Measured { notes: vec![note], ..begun.nothing() })
+        } else if let Some(strategy) = self.options.force {
+            let timing = self.options.timing.part(budget.left());
+            let of_user = self.options.region.as_ref();
+            let of_region = of_user.and_then(|_| region::truest(&begun.facts.regions));
+            let force =
+                || force::force(&trace, &begun, strategy, of_region, &budget.runner, &timing);
+            begun.and(stages.time("force", force)?)
+        } else {
+            self.measure(&trace, begun, other, runs, &budget, &mut stages)?
+        };
+        let end = Measured {
+            notes: host.notes().into_iter().map(Note::Said).collect(),
+            interrupted: budget.is_interrupted(),
+            ..measured.nothing()
+        };
+        let measured = measured.and(end);
+        let proposed = budget.proposed(&measured);
+        let measured = Measured { proposed, ..measured };
+        let mut output = Output::new(&measured, &budget, &stages);
+        output.save(trace.folder(), &mut std::io::stderr());
+        output.show(&self.options.timing, self.options.sarif)?;
+        Ok(match measured.interrupted {
             true => interrupted(),
             false => ExitCode::SUCCESS,
         })
     }
 
+    /// Opens a trace, and goes to the folder in which the program was recorded. Names of files that the
+    /// user has typed then become absolute.
+    fn open(&mut self, name: &Path) -> Result<Trace, Failure> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let trace = look::open(name)?;
+        self.options.folder = read::return_to(trace.manifest());
+        if self.options.folder.is_none() {
+            return Ok(trace);
+        }
+        for name in
+            [&mut self.options.again, &mut self.options.conditions.stdin].into_iter().flatten()
+        {
+            *name = here.join(&*name);
+        }
+        look::open(&here.join(name))
+    }
+
     /// A runner of the program, with its load.
     fn runner(&self, plain: Runner) -> Runner {
         Runner {
-            load: self.work.load.clone(),
-            repeated_for: self.work.repeated_for,
-            ..self.conditions.runner(plain)
+            load: self.options.work.load.clone(),
+            repeated_for: self.options.work.repeated_for,
+            ..self.options.conditions.runner(plain)
         }
     }
 
@@ -198,126 +232,126 @@ impl Command {
         if self.program.is_empty() {
             return Ok(None);
         }
-        self.conditions.set_up(Runner::default())?;
-        let is_read_by_programs = self.timing.json || self.sarif;
+        self.options.conditions.set_up(Runner::default())?;
+        let is_read_by_programs = self.options.timing.json || self.options.sarif;
         let streams = Streams {
-            stdin: self.conditions.stdin_of_recording(),
+            stdin: self.options.conditions.stdin_of_recording(),
             // The result of this command goes to stdout, so the program must not write there.
             out: if is_read_by_programs { Out::Stderr } else { Out::Same },
         };
         let output = self.output.clone();
-        let command = record::Command::of(&self.program, output, &self.follow, &self.work, streams);
+        let command = record::Command::of(
+            &self.program,
+            output,
+            &self.options.follow,
+            &self.options.work,
+            streams,
+            self.options.debuginfod,
+        );
         Ok(Some(command.record()?.1))
     }
 
-    /// Reads the evidence of the trace.
-    fn evidence(&self, trace: &Trace, budget: &Budget) -> Result<Evidence, Failure> {
-        let _step = budget.step("looking for regions");
-        let mut evidence = gather::gather(trace, &self.work)?;
-        evidence.min_gain = self.timing.min_gain;
-        evidence.typed = Typed::of(self);
-        let program = &mut evidence.program;
-        if !self.program.is_empty() {
-            let words = self.program.iter().map(|word| quoted(&word.to_string_lossy()));
-            program.command = Some(words.collect::<Vec<_>>().join(" "));
-            program.cannot_run = gather::crash(trace.manifest(), &self.work);
-        }
-        if self.no_try {
-            program.cannot_run = Some("--no-try was given".to_string());
-        }
-        if let Some(function) = &self.region {
-            evidence.regions = force::regions_of(trace, function)?;
-        }
-        if gather::crash(trace.manifest(), &self.work).is_some() {
-            let doubt = "a signal ended the recorded run, which shows only the work until then";
-            evidence.doubts.push(doubt.to_string());
-        }
-        evidence.doubts.extend(gather::other_processes(trace)?);
-        if part(trace.manifest()).is_some() {
-            self.miss_a_part(trace, &mut evidence);
-        }
-        Ok(evidence)
-    }
-
-    /// Notes that allocators may save something in the part of the run that was not recorded, and the
-    /// command that records the whole run.
-    fn miss_a_part(&self, trace: &Trace, evidence: &mut Evidence) {
-        let manifest = trace.manifest();
-        let others = other_processes(manifest, &evidence.program.name);
-        let option = others.as_ref().and_then(|_| follow(manifest));
-        evidence.is_mostly_missing = unrecorded(manifest).is_some_and(|share| share > MOSTLY);
-        if let (Some(what), None) = (&others, option) {
-            evidence.doubts.insert(0, what.clone()); // to record it again does not help
+    /// Tells a user who waits how much the budget allows.
+    fn say_what_budget_allows(&self, all: &Measured, mallocs: usize, budget: &Budget) {
+        let Some(run) = all.facts.program.run_takes.filter(|_| !self.options.timing.quiet) else {
             return;
-        }
-        let follow = option.map_or(String::new(), |option| format!("{option} "));
-        let program = evidence.program.command.as_deref().unwrap_or("PROG ARGS");
-        let again = match self.program.is_empty() {
-            true => {
-                let load = evidence.typed.load();
-                evidence.typed.run(&format!("mallard record {follow}{load}-- {program}"))
-            }
-            false => evidence.typed.advise("", &format!("{follow}-- {program}")),
         };
-        let what = others.or_else(|| part(manifest)).unwrap_or_default();
-        evidence.doubts.insert(0, format!("{what}; the whole run is recorded by {again}"));
-        evidence.records_all = Some(again);
+        let runs = budget.left().as_secs_f64() / run.as_secs_f64().max(1e-3);
+        tell(format!(
+            "mallard: a run of {} takes {}, so the budget allows about {}: under {} or settings, and \
+             with at most {}",
+            all.facts.program.name,
+            time(run.as_nanos() as f64),
+            plural(runs as u64, "run"),
+            plural(mallocs as u64, "malloc"),
+            plural(PLANS_MAX as u64, "plan")
+        ));
     }
 
-    /// Plays what the rules propose, and runs the program itself where another malloc may help.
+    /// Chooses the plans that run in the program. `None` if there are none.
+    fn plans(
+        &self,
+        trace: &Trace,
+        former: &Measured,
+        plans: &[Proposal],
+        runs: &Runs,
+        budget: &Budget,
+    ) -> Result<Option<(Measured, Plans)>, Failure> {
+        if plans.is_empty() || PLAN.find("").is_err() {
+            return Ok(None);
+        }
+        let screened =
+            replays::screen(trace, former, plans, PLANS_MAX, budget, &self.options.timing)?;
+        let compiled = Plans::compile(trace, screened.groups, runs);
+        Ok(compiled.map(|plans| (screened.found, plans)))
+    }
+
+    /// Measures what the rules propose, in runs of the program where that is possible.
     fn measure(
         &self,
         trace: &Trace,
-        evidence: &mut Evidence,
+        begun: Measured,
+        other: Option<Trace>,
+        runs: Option<Runs>,
         budget: &Budget,
         stages: &mut Stages,
-    ) -> Result<(), Failure> {
-        let other = self.again.as_ref().map(|name| again::open(trace, name)).transpose()?;
-        let words = match self.program.is_empty() {
-            false => Some(self.program.clone()),
-            true => gather::words(trace.manifest())
-                .map(|words| words.into_iter().map(OsString::from).collect()),
-        };
-        let runner = self.runner(budget.runner.clone());
-        let ignores_output = self.conditions.ignore_output;
-        let runs = words.as_ref().map(|words| Runs { words, runner: &runner, ignores_output });
-        if let Some(runs) = &runs {
-            stages.time("cpu", || bare::measure_cpu(trace, evidence, runs, budget));
+    ) -> Result<Measured, Failure> {
+        if begun.facts.is_broken || own_allocator(trace.manifest()).is_some() {
+            return Ok(begun);
         }
-        if evidence.is_broken {
-            return Ok(());
-        }
-        let proposals = rules::plans(evidence);
-        let play = || measure::measure(trace, evidence, proposals, budget, &self.timing);
-        let unplayed = stages.time("replay", play)?;
-        if let Some(other) = &other {
-            again::compare_with(other, evidence)?;
-        }
-        if let Some(why) = evidence.program.cannot_run.clone() {
-            let help = "--again names one that you make";
-            again::leave_out(evidence, format!("the program was not run again ({why}): {help}"));
-            return Ok(());
-        }
-        match runs {
+        let timing = &self.options.timing;
+        let proposals = proposals(&begun.facts);
+        let (plans, mallocs) = (&proposals.plans, &proposals.mallocs);
+        let mut all = begun.and(begun.of_proposals(&proposals));
+        self.say_what_budget_allows(&all, proposals.mallocs.len(), budget);
+        let applied = match runs.as_ref().filter(|_| all.cannot_run().is_none()) {
             Some(runs) => {
-                let again = || self.record_again(runs.words, evidence, budget);
-                stages.time("again", again)?;
-                let try_all =
-                    || real::try_mallocs(evidence, &unplayed, &runs, budget, &self.timing);
-                stages.time("try", try_all)
+                let plan = || self.plans(trace, &all, plans, runs, budget);
+                stages.time("screen", plan)?
             }
-            None => Ok(()),
+            None => None,
+        };
+        let (mut raced, mut is_settled) = (false, false);
+        if let Some(runs) = &runs {
+            let (subjects, has_plans) = match &applied {
+                Some((found, plans)) => {
+                    all = all.and(found.clone());
+                    (plans.subjects(), true)
+                }
+                None => (Vec::new(), !plans.is_empty()),
+            };
+            let race = || confirm::race(&all, mallocs, &subjects, has_plans, runs, budget, timing);
+            let race = stages.time("race", race);
+            (all, raced) = (all.and(race.found.clone()), race.has_run);
+            if let Some((_, plans)) = applied.filter(|_| raced) {
+                let settle = || plans.settle(&all, race, trace, runs, budget, timing);
+                let found = stages.time("plans", settle);
+                all = all.and(found);
+                is_settled = true;
+            }
         }
-    }
-
-    /// Records the program a second time if wink-out may help.
-    fn record_again(
-        &self,
-        words: &[OsString],
-        evidence: &mut Evidence,
-        budget: &Budget,
-    ) -> Result<(), Failure> {
-        let (conditions, follow, work) = (&self.conditions, &self.follow, &self.work);
-        again::check(&Again { words, conditions, follow, work }, evidence, budget)
+        let to_play = if raced { confirm::left_open(&all, mallocs) } else { mallocs.clone() };
+        // Plans that ran in the program need no replay.
+        let to_replay: &[Proposal] = if is_settled { &[] } else { plans };
+        let play = || replays::measure(trace, &all, to_replay, &to_play, budget, timing);
+        let replays = stages.time("replay", play)?;
+        all = all.and(replays.found);
+        if let Some(other) = &other {
+            all = all.and(second_recording::compare_with(other, &all)?);
+        }
+        if let Some(why) = all.cannot_run() {
+            let why = NoSecond::NotRun(why.clone());
+            return Ok(all.and(second_recording::leave_out(&all, why)));
+        }
+        let Some(runs) = runs else { return Ok(all) };
+        let Options { conditions, follow, work, debuginfod, .. } = &self.options;
+        let again = Again { words: runs.words, conditions, follow, work, debuginfod: *debuginfod };
+        all = all.and(stages.time("again", || second_recording::check(&again, &all, budget))?);
+        if !raced {
+            let unplayed = &replays.unplayed;
+            let run = || confirm::try_mallocs(&all, mallocs, unplayed, &runs, budget, timing);
+            all = all.and(stages.time("try", run));
+        }
+        Ok(all)
     }
 }

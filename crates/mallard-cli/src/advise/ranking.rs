@@ -1,17 +1,53 @@
 //! Orders candidates by single plays. The budget decides how many of the first are measured.
 
-use super::evidence::{Account, Kind, Proposal};
-use super::real::TRIED_MAX;
+use super::budget::TRIED_MAX;
+use super::candidate::{Account, Kind, Name};
+use super::facts::{Facts, Site};
+use super::proposals::{most, Proposal};
 use super::rules;
+use mallard_trace::replay::Scope;
 
 /// Savings of single plays that differ by less count as equal.
 const LEVEL: f64 = 0.03;
+/// By how much less each further plan of one place counts, before plans are played.
+const NEXT_OF_PLACE: f64 = 0.6;
+
+/// Orders plans by what they may save, before any of them is played. The upper limit for a plan is the time
+/// of the calls, pages and frees that the plan changes. The plans of one place often save about as much
+/// as each other, so each further plan of a place counts less than the one before.
+pub fn by_promise(facts: &Facts, plans: Vec<Proposal>) -> Vec<Proposal> {
+    let mut places: Vec<&str> = Vec::new();
+    let mut promises = Vec::new();
+    for plan in &plans {
+        let place = plan
+            .region
+            .map_or(plan.plan.name.as_str(), |place| facts.regions[place].function.as_str());
+        let others = places.iter().filter(|&&other| other == place).count();
+        places.push(place);
+        promises.push(limit(facts, plan) * NEXT_OF_PLACE.powi(others as i32));
+    }
+    let mut all: Vec<(f64, Proposal)> = promises.into_iter().zip(plans).collect();
+    all.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    all.into_iter().map(|(_, plan)| plan).collect()
+}
+
+/// The upper limit of what a plan saves, as a share of the CPU time; 1 if it is unknown.
+pub fn limit(facts: &Facts, plan: &Proposal) -> f64 {
+    if plan.region.is_some() {
+        return most(facts, plan.region).unwrap_or(1.0);
+    }
+    let is_in_plan = |site: &&Site| {
+        plan.plan.rules.iter().any(|rule| rule.scope == Scope::Site(site.function.clone()))
+    };
+    let calls: i64 = facts.sites.iter().filter(is_in_plan).map(|of| of.figures.call_ns).sum();
+    facts.program.cpu_ns.map_or(1.0, |cpu| (calls as f64 / cpu.max(1.0)).min(1.0))
+}
 
 /// A candidate that is played.
 pub struct Entry {
     /// The number of the entry among the plays.
     pub number: usize,
-    pub name: String,
+    pub name: Name,
     pub kind: Kind,
     pub proposal: Option<Proposal>,
     pub account: Option<Account>,
@@ -24,12 +60,12 @@ impl Entry {
         rule.is_some_and(rules::Rule::winks_out)
     }
 
-    /// The region of the plan, as an index in `Evidence::regions`.
+    /// The region of the plan, as an index in `Facts::regions`.
     pub fn region(&self) -> Option<usize> {
         self.proposal.as_ref().and_then(|proposal| proposal.region)
     }
 
-    /// The site of the plan, as an index in `Evidence::sites`.
+    /// The site of the plan, as an index in `Facts::sites`.
     pub fn site(&self) -> Option<usize> {
         self.proposal.as_ref().and_then(|proposal| proposal.site)
     }
@@ -127,38 +163,57 @@ pub fn prefer_plan(ranked: &mut [Piloted], min_gain: f64) -> Vec<String> {
     let Some(place) = best else { return Vec::new() };
     ranked[..=place].rotate_right(1);
     let mallocs = ranked.iter().filter(|of| of.gains(Kind::Malloc, min_gain));
-    mallocs.take(TRIED_MAX).map(|of| of.entry.name.clone()).collect()
+    mallocs.take(TRIED_MAX).map(|of| of.entry.name.to_string()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::evidence::Evidence;
+    use crate::advise::proposals::plans;
+    use mallard_trace::regions::Region;
 
     fn piloted(name: &str, kind: Kind, saving: f64) -> Piloted {
-        let name = name.to_string();
+        let name = name.into();
         let entry = Entry { number: 0, name, kind, proposal: None, account: None };
         Piloted::new(entry, Some((saving, 0.0)))
     }
 
     /// The plans for a document, each with what it saved in its play.
-    fn plans(saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
-        plans_of(&rules::sample::document(), saving)
+    fn of_document(saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
+        plans_of(&rules::sample::document().facts, saving)
     }
 
-    fn plans_of(evidence: &Evidence, saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
-        let proposals = rules::plans(evidence).into_iter().enumerate();
+    fn plans_of(facts: &Facts, saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
+        let proposals = plans(facts).into_iter().enumerate();
         let plan = |(number, proposal): (usize, Proposal)| {
-            let (name, kind) = (proposal.plan.name.clone(), Kind::Strategy);
-            let play = saving(name.split(' ').next().unwrap()).map(|saving| (saving, 0.0));
+            let (name, kind) = (proposal.name.clone(), Kind::Strategy);
+            let play = saving(&name.short()).map(|saving| (saving, 0.0));
             let proposal = Some(proposal);
             Piloted::new(Entry { number, name, kind, proposal, account: None }, play)
         };
         proposals.map(plan).collect()
     }
 
-    fn first(ranked: &[Piloted]) -> (&str, Option<f64>) {
-        (ranked[0].entry.name.split(' ').next().unwrap(), ranked[0].saving)
+    fn first(ranked: &[Piloted]) -> (String, Option<f64>) {
+        (ranked[0].entry.name.short(), ranked[0].saving)
+    }
+
+    #[test]
+    fn plans_are_prepared_in_the_order_of_what_they_may_save() {
+        let mut evidence = rules::sample::document();
+        let small = evidence.facts.regions[0].clone();
+        let name = "small()".to_string();
+        let (call_ns, teardown_ns) = (small.call_ns / 3.0, small.teardown_ns / 3.0);
+        evidence.facts_mut().regions.push(Region { function: name, call_ns, teardown_ns, ..small });
+        let names = |plans: Vec<Proposal>| {
+            let of = |plan: Proposal| format!("{} {}", plan.rule, plan.region.unwrap_or(9));
+            plans.into_iter().map(of).collect::<Vec<_>>()
+        };
+        let order = names(by_promise(&evidence.facts, plans(&evidence.facts)));
+        assert_eq!(order[..2], ["wink-out-arena 0", "arena 0"], "{order:?}");
+        let first_of_small = order.iter().position(|name| name == "wink-out-arena 1").unwrap();
+        let last = order.iter().position(|name| name == "multipool-over-arena 0");
+        assert!(last.is_none_or(|last| first_of_small < last), "{order:?}");
     }
 
     #[test]
@@ -173,34 +228,34 @@ mod tests {
         };
         let mut both = ranked(0.2);
         assert_eq!(prefer_plan(&mut both, 0.02), ["mimalloc"]);
-        assert_eq!(both[0].entry.name, "AS7");
+        assert_eq!(first(&both).0, "AS7");
         let mut useless = ranked(0.01);
         assert_eq!(prefer_plan(&mut useless, 0.02), Vec::<String>::new());
-        assert_eq!(useless[0].entry.name, "mimalloc");
+        assert_eq!(first(&useless).0, "mimalloc");
     }
 
     #[test]
     fn a_wink_out_comes_before_the_same_allocator_without_and_keeps_its_own_saving() {
         let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.2 });
-        let ranked = rank(plans(saving), Needed::default());
-        assert_eq!(first(&ranked), ("AS4", Some(0.2)));
+        let ranked = rank(of_document(saving), Needed::default());
+        assert_eq!(first(&ranked), ("AS4".to_string(), Some(0.2)));
         // A wink-out whose single play was bad is not passed over for the allocator without either.
         let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.01 });
-        let mut alone = rank(plans(saving), Needed::default());
+        let mut alone = rank(of_document(saving), Needed::default());
         prefer_plan(&mut alone, 0.02);
-        assert_eq!(first(&alone), ("AS4", Some(0.01)));
+        assert_eq!(first(&alone), ("AS4".to_string(), Some(0.01)));
         // AS11 has another allocator than AS4, so AS4 does not come before it.
         let saving = |name: &str| Some(if name == "AS11" { 0.3 } else { 0.2 });
-        assert_ne!(first(&rank(plans(saving), Needed::default())).0, "AS4");
+        assert_ne!(first(&rank(of_document(saving), Needed::default())).0, "AS4");
     }
 
     #[test]
     fn a_pool_for_sites_comes_after_an_arena_that_seems_to_save_about_as_much() {
-        let sites = rules::sample::structure((16, 64)).sites;
-        let evidence = Evidence { sites, ..rules::sample::document() };
+        let sites = rules::sample::structure((16, 64)).facts.sites.clone();
+        let evidence = rules::sample::with(rules::sample::document(), |facts| facts.sites = sites);
         let best = |of_pool| {
             let saving = |name: &str| Some(if name == "AS7" { of_pool } else { 0.26 });
-            first(&rank(plans_of(&evidence, saving), Needed::default())).0.to_string()
+            first(&rank(plans_of(&evidence.facts, saving), Needed::default())).0
         };
         assert_eq!(best(0.27), "AS4");
         assert_eq!(best(0.30), "AS7");
@@ -209,19 +264,19 @@ mod tests {
     #[test]
     fn a_wink_out_that_was_not_played_does_not_come_first() {
         let saving = |name: &str| (name != "AS4").then_some(0.2);
-        let ranked = rank(plans(saving), Needed::default());
-        let of_as4 = ranked.iter().find(|of| of.entry.name.starts_with("AS4 ")).unwrap();
+        let ranked = rank(of_document(saving), Needed::default());
+        let of_as4 = ranked.iter().find(|of| of.entry.name.short() == "AS4").unwrap();
         assert!(first(&ranked).0 != "AS4" && of_as4.saving.is_none());
     }
 
     #[test]
     fn a_choice_has_a_plan_a_malloc_and_what_is_needed() {
         let all = || {
-            let mut all = plans(|name| Some(if name == "AS4" { 0.5 } else { 0.4 }));
+            let mut all = of_document(|name| Some(if name == "AS4" { 0.5 } else { 0.4 }));
             all.push(piloted("mimalloc", Kind::Malloc, 0.1));
             all.push(piloted("tcmalloc", Kind::Malloc, 0.2));
             all.iter_mut().for_each(|of| of.peak = 9.0);
-            all.iter_mut().find(|of| of.entry.name == "mimalloc").unwrap().peak = 1.0;
+            all.iter_mut().find(|of| of.entry.name.short() == "mimalloc").unwrap().peak = 1.0;
             all
         };
         let kinds = |needed| {

@@ -4,10 +4,12 @@
 //! The types here have only the members that a result needs. The crate serde-sarif has all members, but
 //! makes its types from the schema in each build, with about twenty more crates.
 
+use super::candidate::Forced;
 use super::card::Card;
 use super::code::Place;
-use super::evidence::{Evidence, Forced, Program};
+use super::facts::Program;
 use super::force::wish;
+use super::measured::Measured;
 use super::rules::{Action, RULES};
 use nix::libc;
 use serde::Serialize;
@@ -107,9 +109,9 @@ struct ArtifactLocation {
 
 /// The cards, or the result of a strategy that the user asked for, as a SARIF log. Paths of files below
 /// `folder` are relative to `folder`.
-pub fn log(evidence: &Evidence, cards: &[Card], folder: &Path) -> Value {
+pub fn log(evidence: &Measured, cards: &[Card], folder: &Path) -> Value {
     let base = json!({"uri": format!("file://{}/", encoded(&folder.to_string_lossy()))});
-    let program = &evidence.program;
+    let program = &evidence.facts.program;
     let wishes = evidence.forced.iter().map(|forced| result_of_wish(forced, program, folder));
     let run = Run {
         tool: Tool {
@@ -255,8 +257,8 @@ fn of_program(program: &Program, folder: &Path) -> PhysicalLocation {
 }
 
 /// Whether the recorded run and the measurement ended as they should. A server is ended by SIGTERM or SIGINT.
-fn is_whole(evidence: &Evidence) -> bool {
-    let status = evidence.program.status.unwrap_or(0);
+fn is_whole(evidence: &Measured) -> bool {
+    let status = evidence.facts.program.status.unwrap_or(0);
     let is_ended = libc::WIFSIGNALED(status)
         && [libc::SIGTERM, libc::SIGINT].contains(&libc::WTERMSIG(status));
     !evidence.interrupted && (status == 0 || is_ended)
@@ -295,8 +297,9 @@ fn fingerprint(card: &Card) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::candidate::Kind;
     use super::super::card::cards;
-    use super::super::evidence::{Evidence, Kind};
+    use super::super::measured::Measured;
     use super::super::rules::sample;
     use super::*;
 
@@ -349,8 +352,8 @@ mod tests {
     #[test]
     fn a_result_is_at_the_file_and_line_of_the_function() {
         let mut evidence = sample::document();
-        evidence.regions[0].file = Some("/home/ada/app/src/a b.cpp".to_string());
-        let of = |evidence: &Evidence, folder| {
+        evidence.facts_mut().regions[0].file = Some("/home/ada/app/src/a b.cpp".to_string());
+        let of = |evidence: &Measured, folder| {
             let log = log(evidence, &cards(evidence), Path::new(folder));
             log["runs"][0]["results"][0]["locations"][0]["physicalLocation"].clone()
         };
@@ -361,20 +364,20 @@ mod tests {
         let elsewhere = of(&evidence, "/srv");
         assert_eq!(elsewhere["artifactLocation"]["uri"], "file:///home/ada/app/src/a%20b.cpp");
         assert_eq!(elsewhere["artifactLocation"].get("uriBaseId"), None);
-        evidence.regions[0].file = None;
+        evidence.facts_mut().regions[0].file = None;
         assert_eq!(of(&evidence, "/srv")["artifactLocation"]["uri"], "file:///usr/bin/app");
     }
 
     #[test]
     fn a_change_of_the_whole_program_is_at_its_main_function_or_else_at_its_file() {
         let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
-        let of = |evidence: &Evidence| {
+        let of = |evidence: &Measured| {
             let log = log(evidence, &cards(evidence), Path::new("/home/ada/app"));
             check(&log);
             log["runs"][0]["results"][0]["locations"][0]["physicalLocation"].clone()
         };
         assert_eq!(of(&evidence)["artifactLocation"]["uri"], "file:///usr/bin/app");
-        evidence.program.source = Some("/home/ada/app/src/main.cpp".to_string());
+        evidence.facts_mut().program.source = Some("/home/ada/app/src/main.cpp".to_string());
         let place = of(&evidence);
         assert_eq!(place["artifactLocation"]["uri"], "src/main.cpp");
         assert_eq!(place["region"]["startLine"], 1);
@@ -383,8 +386,8 @@ mod tests {
     #[test]
     fn a_run_that_failed_or_was_interrupted_is_not_successful() {
         let of = |status, interrupted| {
-            let mut evidence = Evidence { interrupted, ..sample::nothing() };
-            evidence.program.status = status;
+            let mut evidence = Measured { interrupted, ..sample::nothing() };
+            evidence.facts_mut().program.status = status;
             let log = log(&evidence, &cards(&evidence), Path::new("/"));
             log["runs"][0]["invocations"][0]["executionSuccessful"].as_bool().unwrap()
         };
@@ -395,14 +398,14 @@ mod tests {
     #[test]
     fn a_fingerprint_stays_when_lines_move() {
         let mut evidence = sample::document();
-        let of = |evidence: &Evidence| {
+        let of = |evidence: &Measured| {
             let log = log(evidence, &cards(evidence), Path::new("/"));
             log["runs"][0]["results"][0]["partialFingerprints"].clone()
         };
         let before = of(&evidence);
-        evidence.regions[0].line = Some(99);
+        evidence.facts_mut().regions[0].line = Some(99);
         assert_eq!(of(&evidence), before);
-        evidence.regions[0].function = "other".to_string();
+        evidence.facts_mut().regions[0].function = "other".to_string();
         assert_ne!(of(&evidence), before);
     }
 
@@ -410,7 +413,7 @@ mod tests {
     fn a_strategy_that_the_user_asked_for_is_a_result_and_a_fault_if_blocks_dangle() {
         let of = |dangling| {
             let forced = Some(sample::wish(dangling));
-            let evidence = Evidence { forced, ..sample::document() };
+            let evidence = Measured { forced, ..sample::document() };
             let log = log(&evidence, &[], Path::new("/"));
             check(&log);
             assert_eq!(log["runs"][0]["results"].as_array().unwrap().len(), 1);

@@ -1,19 +1,22 @@
 //! Shows the advice as text, JSON or SARIF, and saves it in the folder of the trace.
 
 use super::budget::Budget;
+use super::candidate::{Candidate, Dropped, Forced, Kind, Name};
 use super::card::{self, cards, Card};
-use super::evidence::{Candidate, Dropped, Evidence, Forced, Kind, Site};
+use super::facts::Site;
 use super::force::wish;
+use super::measured::Measured;
+use super::reason::{Gap, Note, Reason};
+use super::sarif;
 use super::stages::Stages;
-use super::{sarif, typed};
-use crate::error::Failure;
-use crate::look::frames::in_words;
+use super::words;
 use crate::output::file::write_whole;
-use crate::output::shell::{as_called, quoted_path};
-use crate::output::terminal::say;
-use crate::output::units::{budget, bytes, of_threads, plural, time};
 use crate::report::ADVICE_FILE;
-use crate::turns::timing::Timing;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::{as_called, quoted_path};
+use mallard_measure::output::terminal::{self, say};
+use mallard_measure::output::units::{budget, bytes, of_threads, plural, time};
+use mallard_measure::rounds::timing::Timing;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::Strategy;
 use serde_json::{json, Value};
@@ -26,27 +29,23 @@ const VERSION: u32 = 1;
 /// The verdict if the user asked for a strategy (--force): nothing else was looked at.
 const FORCED: &str = "forced";
 
-/// The advice on a program.
-pub struct Advice<'a> {
-    evidence: &'a Evidence,
+/// What is shown of the advice on a program.
+pub struct Output<'a> {
+    evidence: &'a Measured,
     cards: Vec<Card>,
     budget: Duration,
     taken: Duration,
     stages: &'a Stages,
     /// A note that earlier advice stays in the folder of the trace. `None` if this advice replaces it, or
     /// if there was none.
-    stays: Option<String>,
+    stays: Option<Note>,
 }
 
-impl Advice<'_> {
-    /// Makes the cards. There are none if the user asked for a strategy: no other change was looked at.
-    pub fn new<'a>(evidence: &'a Evidence, budget: &Budget, stages: &'a Stages) -> Advice<'a> {
-        let mut cards = if evidence.forced.is_some() { Vec::new() } else { cards(evidence) };
-        for card in &mut cards {
-            card.sentence.insert_str(0, &evidence.failure_sentence());
-        }
+impl Output<'_> {
+    /// Makes the cards.
+    pub fn new<'a>(evidence: &'a Measured, budget: &Budget, stages: &'a Stages) -> Output<'a> {
         let (budget, taken) = (budget.all(), budget.taken());
-        Advice { cards, evidence, budget, taken, stages, stays: None }
+        Output { cards: cards(evidence), evidence, budget, taken, stages, stays: None }
     }
 
     /// The verdict in one word.
@@ -65,11 +64,7 @@ impl Advice<'_> {
         let earlier = std::fs::read_to_string(&path).unwrap_or_default();
         let earlier: Value = serde_json::from_str(&earlier).unwrap_or_default();
         if decides(&earlier) > decides(&advice) {
-            self.stays = Some(format!(
-                "the earlier advice on this recording decides more, and stays in place of this one; \
-                 mallard report {} shows it",
-                quoted_path(folder)
-            ));
+            self.stays = Some(Note::EarlierStays(folder.to_path_buf()));
             return;
         }
         let text = format!("{advice}\n");
@@ -82,10 +77,13 @@ impl Advice<'_> {
     pub fn show(&self, timing: &Timing, is_sarif: bool) -> Result<(), Failure> {
         if is_sarif {
             let folder = std::env::current_dir().unwrap_or_default();
-            return say(&format!("{}\n", sarif::log(self.evidence, &self.cards, &folder)));
+            return terminal::write(&format!(
+                "{}\n",
+                sarif::log(self.evidence, &self.cards, &folder)
+            ));
         }
         if timing.json {
-            return say(&format!("{}\n", self.json()));
+            return terminal::write(&format!("{}\n", self.json()));
         }
         let evidence = self.evidence;
         let mut text = format!("{}\n\n", self.head());
@@ -96,13 +94,12 @@ impl Advice<'_> {
         }
         // If nothing was decided, the card itself has the reasons.
         if self.verdict() != "undecided" {
-            text.extend(
-                evidence.all_undecided().map(|what| format!("  undecided: {}\n", in_words(what))),
-            );
+            let undecided = words::undecided(evidence);
+            text.extend(undecided.iter().map(|what| format!("  undecided: {what}\n")));
         }
         if !timing.quiet {
-            text.extend(evidence.validity.iter().map(|what| format!("  note: {what}\n")));
-            text.extend(self.notes().map(|note| format!("  note: {}\n", as_called(note))));
+            text.extend(evidence.facts.validity.iter().map(|what| format!("  note: {what}\n")));
+            text.extend(self.notes().map(|note| format!("  note: {}\n", as_called(&note))));
             text += &self.not_again();
         }
         text += &format!("  next: {}\n", as_called(&self.next()));
@@ -114,7 +111,7 @@ impl Advice<'_> {
 
     /// The program, the trace and the figures above the cards.
     fn head(&self) -> String {
-        let program = &self.evidence.program;
+        let program = &self.evidence.facts.program;
         let cpu = match program.cpu_ns {
             Some(ns) => format!("{}{} of CPU time", program.about(), time(ns)),
             None => "an unknown CPU time".to_string(),
@@ -125,17 +122,18 @@ impl Advice<'_> {
             program.name,
             plural(program.calls, "call"),
             of_threads(program.threads, program.processes),
-            bytes(self.evidence.memory.live_peak)
+            bytes(self.evidence.facts.memory.live_peak)
         )
     }
 
-    fn notes(&self) -> impl Iterator<Item = &String> {
-        self.evidence.notes.iter().chain(&self.stays)
+    fn notes(&self) -> impl Iterator<Item = String> + '_ {
+        let notes = self.evidence.all_notes().chain(&self.stays);
+        notes.map(|note| words::note(note, &self.evidence.facts.program.name))
     }
 
     /// A note that the program itself was not run again. Empty if the program can run.
     fn not_again(&self) -> String {
-        match &self.evidence.program.cannot_run {
+        match self.evidence.cannot_run() {
             Some(why) => format!("  note: the program was not run again: {why}\n"),
             None => String::new(),
         }
@@ -145,43 +143,47 @@ impl Advice<'_> {
     /// advise` with more time; after an interruption, `mallard advise`; otherwise the report.
     fn next(&self) -> String {
         let is_open = self.verdict() == "undecided";
-        if let (true, Some(again)) = (is_open, &self.evidence.records_all) {
+        if let (true, Some(again)) = (is_open, &self.evidence.facts.records_all) {
             return again.clone();
         }
         let longer = self.evidence.proposed.filter(|_| is_open);
         let longer = longer.map(|time| format!("--budget {}", budget(time)));
+        let facts = &self.evidence.facts;
         match longer.or(self.evidence.interrupted.then(String::new)) {
-            Some(more) => typed::again(self.evidence, &more),
-            None => format!("mallard report {}", quoted_path(self.evidence.program.trace.as_ref())),
+            Some(more) => facts.typed.advise(&quoted_path(facts.program.trace.as_ref()), &more),
+            None => format!(
+                "mallard report {}",
+                quoted_path(self.evidence.facts.program.trace.as_ref())
+            ),
         }
     }
 
     /// The advice as JSON. The keys are stable.
     pub fn json(&self) -> Value {
         let evidence = self.evidence;
-        let program = &evidence.program;
+        let program = &evidence.facts.program;
         json!({
             "version": VERSION,
             "name": program.trace,
             "program": program.command.as_ref().unwrap_or(&program.name),
             "verdict": self.verdict(),
             "sentence": self.cards.first().map(|card| &card.sentence),
-            "min_gain": evidence.min_gain,
+            "min_gain": evidence.facts.min_gain,
             "budget_s": self.budget.as_secs_f64(),
             "took_s": self.taken.as_secs_f64(),
             "stages": self.stages,
             "interrupted": evidence.interrupted,
             "noisy": evidence.noise.is_some(),
             "noise": evidence.noise,
-            "bound": evidence.bound,
+            "bound": evidence.bound(),
             "run": run(evidence),
             "cards": self.cards,
             "matrix": matrix(evidence, self.cards.first()),
-            "regions": evidence.regions,
-            "sites": evidence.sites.iter().map(site).collect::<Vec<_>>(),
+            "regions": evidence.facts.regions,
+            "sites": evidence.facts.sites.iter().map(site).collect::<Vec<_>>(),
             "forced": evidence.forced.as_ref().map(forced_json),
-            "undecided": evidence.all_undecided().collect::<Vec<_>>(),
-            "validity": evidence.validity,
+            "undecided": words::undecided(evidence),
+            "validity": evidence.facts.validity.iter().map(Gap::to_string).collect::<Vec<_>>(),
             "notes": self.notes().collect::<Vec<_>>(),
             "next": self.next(),
         })
@@ -200,8 +202,8 @@ fn decides(advice: &Value) -> u8 {
 }
 
 /// Figures of the recorded run.
-fn run(evidence: &Evidence) -> Value {
-    let (program, memory) = (&evidence.program, &evidence.memory);
+fn run(evidence: &Measured) -> Value {
+    let (program, memory) = (&evidence.facts.program, &evidence.facts.memory);
     json!({
         "malloc": program.malloc,
         "cpu_ns": program.cpu_ns,
@@ -213,7 +215,7 @@ fn run(evidence: &Evidence) -> Value {
         "threads": program.threads,
         "threads_at_once": program.threads_at_once,
         "cores": program.cores,
-        "cannot_run": program.cannot_run,
+        "cannot_run": evidence.cannot_run().map(|why| why.to_string()),
         "recordings": evidence.recordings,
         "peak_rss_bytes": memory.peak_rss,
         "live_peak_bytes": memory.live_peak,
@@ -226,6 +228,7 @@ fn site(site: &Site) -> Value {
         "node": site.node,
         "function": site.function,
         "shown": site.shown,
+        "owner": site.owner.shown,
         "file": site.file,
         "line": site.line,
         "is_growing": site.is_growing,
@@ -236,114 +239,83 @@ fn site(site: &Site) -> Value {
 
 /// One row for each candidate, measured or not. The region of the first card has a row for each of the
 /// 14 strategies.
-fn matrix(evidence: &Evidence, first: Option<&Card>) -> Vec<Value> {
-    let measured = evidence.candidates.iter().map(|of| measured_row(evidence, of));
+fn matrix(evidence: &Measured, first: Option<&Card>) -> Vec<Value> {
     let others = not_proposed(evidence, first);
-    let dropped = evidence.dropped.iter().chain(&others).map(|of| dropped_row(evidence, of));
+    let dropped = evidence.dropped.iter().chain(&others);
+    let dropped = dropped.map(|of| row(evidence, (&of.name, of.kind, of.region), Err(&of.why)));
+    let measured = evidence.candidates.iter();
+    let measured = measured.map(|of| row(evidence, (&of.name, of.kind, of.region), Ok(of)));
     measured.chain(dropped).collect()
 }
 
 /// The strategies that no rule proposes for the region of the first card, with the reason.
-fn not_proposed(evidence: &Evidence, first: Option<&Card>) -> Vec<Dropped> {
+fn not_proposed(evidence: &Measured, first: Option<&Card>) -> Vec<Dropped> {
     let of_card = first.and_then(|card| card.region.as_ref());
     let is_it = |of: &Region| {
         of_card.is_some_and(|it| it.function == of.function && it.ends == of.ends.word())
     };
-    let Some(place) = evidence.regions.iter().position(is_it) else { return Vec::new() };
+    let Some(place) = evidence.facts.regions.iter().position(is_it) else { return Vec::new() };
     let played = evidence.candidates.iter().map(|of| (&of.name, of.region));
     let dropped = evidence.dropped.iter().map(|of| (&of.name, of.region));
     let of_region = played.chain(dropped).filter(|(_, region)| *region == Some(place));
-    let names: Vec<&str> = of_region.map(|(name, _)| short_name(name, Kind::Strategy)).collect();
-    let open = Strategy::all().filter(|strategy| !names.contains(&strategy.to_string().as_str()));
-    open.map(|strategy| Dropped {
-        name: format!("{strategy} in {}", evidence.regions[place].shown),
+    let known: Vec<&Name> = of_region.map(|(name, _)| name).collect();
+    let is_open = |strategy: &Strategy| {
+        !known.iter().any(|name| matches!(name, Name::Plan(of, _) if of == strategy))
+    };
+    let row = |strategy| Dropped {
+        name: Name::Plan(strategy, format!("in {}", evidence.facts.regions[place].shown)),
         kind: Kind::Strategy,
         region: Some(place),
         why: why_not_proposed(strategy),
-    })
-    .collect()
+    };
+    Strategy::all().filter(is_open).map(row).collect()
 }
 
-fn why_not_proposed(strategy: Strategy) -> String {
+fn why_not_proposed(strategy: Strategy) -> Reason {
     let makes_the_same_calls = |other: &Strategy| {
         other.allocator() == strategy.allocator() && other.winks_out() == strategy.winks_out()
     };
     match Strategy::all().find(makes_the_same_calls) {
-        _ if strategy.number() == 1 => {
-            "the malloc of the program: other rows save in relation to it".to_string()
-        }
-        Some(plain) if plain != strategy => {
-            format!("makes the calls of {plain}, through a virtual interface")
-        }
-        _ => "no rule proposes it for this function".to_string(),
+        _ if strategy.number() == 1 => Reason::IsBase,
+        Some(plain) if plain != strategy => Reason::SameCalls(plain),
+        _ => Reason::NotProposed,
     }
 }
 
-fn region_name(evidence: &Evidence, region: Option<usize>) -> Option<&str> {
-    region.and_then(|place| evidence.regions.get(place)).map(|region| region.shown.as_str())
-}
-
-/// The name without the region: `AS4 in parse` is `AS4`.
-fn short_name(name: &str, kind: Kind) -> &str {
-    match kind {
-        Kind::Strategy => name.split(' ').next().unwrap_or(name),
-        _ => name,
-    }
-}
-
-fn measured_row(evidence: &Evidence, of: &Candidate) -> Value {
+/// A row of the matrix: the figures of a measured candidate, or why it was not measured.
+fn row(
+    evidence: &Measured,
+    (name, kind, region): (&Name, Kind, Option<usize>),
+    measured: Result<&Candidate, &Reason>,
+) -> Value {
+    let of = measured.ok();
+    let at_end = of.and_then(|of| of.memory_at_end.as_ref().map(|at_end| (at_end, of.end_bytes)));
+    let figure = |figure: fn(&Candidate) -> f64| of.map(figure).and_then(finite);
+    let interval = |(low, high)| json!({"low": low, "high": high});
     json!({
-        "name": short_name(&of.name, of.kind),
-        "label": of.name,
-        "kind": of.kind,
-        "region": region_name(evidence, of.region),
-        "measured_by": of.by,
-        "saving": finite(of.cpu.saving),
-        "low": finite(of.cpu.low),
-        "high": finite(of.cpu.high),
-        "verdict": of.cpu.verdict,
-        "expected": of.expected.map(|(low, high)| json!({"low": low, "high": high})),
-        "predicted": of.predicted.map(|(low, high)| json!({"low": low, "high": high})),
-        "replayed": of.replayed.as_ref().and_then(|replayed| finite(replayed.saving)),
-        "peak_bytes": of.peak_bytes.1,
-        "base_peak_bytes": of.peak_bytes.0,
-        "memory_saving": finite(of.memory.saving),
-        "memory_low": finite(of.memory.low),
-        "memory_high": finite(of.memory.high),
-        "memory_verdict": of.memory.verdict,
-        "end_bytes": of.memory_at_end.as_ref().map(|_| of.end_bytes.1),
-        "base_end_bytes": of.memory_at_end.as_ref().map(|_| of.end_bytes.0),
-        "end_saving": of.memory_at_end.as_ref().and_then(|at_end| finite(at_end.saving)),
-        "end_verdict": of.memory_at_end.as_ref().map(|at_end| at_end.verdict),
-        "dropped": null,
-    })
-}
-
-fn dropped_row(evidence: &Evidence, of: &Dropped) -> Value {
-    json!({
-        "name": short_name(&of.name, of.kind),
-        "label": of.name,
-        "kind": of.kind,
-        "region": region_name(evidence, of.region),
-        "measured_by": null,
-        "saving": null,
-        "low": null,
-        "high": null,
-        "verdict": null,
-        "expected": null,
-        "predicted": null,
-        "replayed": null,
-        "peak_bytes": null,
-        "base_peak_bytes": null,
-        "memory_saving": null,
-        "memory_low": null,
-        "memory_high": null,
-        "memory_verdict": null,
-        "end_bytes": null,
-        "base_end_bytes": null,
-        "end_saving": null,
-        "end_verdict": null,
-        "dropped": of.why,
+        "name": name.short(),
+        "label": name.to_string(),
+        "kind": kind,
+        "region": region.and_then(|place| Some(&evidence.facts.regions.get(place)?.shown)),
+        "measured_by": of.map(|of| of.by),
+        "saving": figure(|of| of.cpu.saving),
+        "low": figure(|of| of.cpu.low),
+        "high": figure(|of| of.cpu.high),
+        "verdict": of.map(|of| of.cpu.verdict),
+        "expected": of.and_then(|of| of.expected).map(interval),
+        "predicted": of.and_then(|of| of.predicted).map(interval),
+        "replayed": of.and_then(|of| finite(of.replayed.as_ref()?.saving)),
+        "peak_bytes": of.map(|of| of.peak_bytes.1),
+        "base_peak_bytes": of.map(|of| of.peak_bytes.0),
+        "memory_saving": figure(|of| of.memory.saving),
+        "memory_low": figure(|of| of.memory.low),
+        "memory_high": figure(|of| of.memory.high),
+        "memory_verdict": of.map(|of| of.memory.verdict),
+        "end_bytes": at_end.map(|(_, bytes)| bytes.1),
+        "base_end_bytes": at_end.map(|(_, bytes)| bytes.0),
+        "end_saving": at_end.and_then(|(at_end, _)| finite(at_end.saving)),
+        "end_verdict": at_end.map(|(at_end, _)| at_end.verdict),
+        "dropped": measured.err().map(Reason::to_string),
     })
 }
 
@@ -371,10 +343,10 @@ mod tests {
     #[test]
     fn an_estimate_of_the_cpu_time_is_named_as_such() {
         let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
-        let head = |evidence: &Evidence| Advice::new(evidence, &budget, &Stages::default()).head();
+        let head = |evidence: &Measured| Output::new(evidence, &budget, &Stages::default()).head();
         let mut evidence = sample::program();
         assert!(head(&evidence).contains(" in about 1.0 s of CPU time"), "{}", head(&evidence));
-        evidence.program.cpu_measured = Some((0.9e9, 1e9, 1.1e9));
+        evidence.facts_mut().program.cpu_measured = Some((0.9e9, 1e9, 1.1e9));
         assert!(head(&evidence).contains(" in 1.0 s of CPU time"), "{}", head(&evidence));
     }
 
@@ -382,13 +354,13 @@ mod tests {
     fn advice_replaces_earlier_advice_unless_that_decides_more() {
         let folder = tempfile::tempdir().unwrap();
         let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
-        let forced = Evidence { forced: Some(sample::wish(0)), ..sample::program() };
-        let interrupted = Evidence { interrupted: true, ..sample::document() };
+        let forced = Measured { forced: Some(sample::wish(0)), ..sample::program() };
+        let interrupted = Measured { interrupted: true, ..sample::document() };
         // From the one that decides least to the one that decides most.
         let order = [forced, sample::noisy(), interrupted, sample::document()];
-        let advise = |evidence: &Evidence| {
+        let advise = |evidence: &Measured| {
             let stages = Stages::default();
-            let mut advice = Advice::new(evidence, &budget, &stages);
+            let mut advice = Output::new(evidence, &budget, &stages);
             advice.save(folder.path(), &mut std::io::sink());
             advice.json()
         };
@@ -417,10 +389,10 @@ mod tests {
 
     #[test]
     fn the_matrix_has_each_strategy_once_for_the_region_of_the_first_card() {
-        let mut evidence = Evidence { recordings: 2, ..sample::document() };
+        let mut evidence = Measured { recordings: 2, ..sample::document() };
         // An overload has the same short name. Its rows do not count for the region of the card.
         let function = "render_document(int)".to_string();
-        evidence.regions.insert(0, Region { function, ..sample::region() });
+        evidence.facts_mut().regions.insert(0, Region { function, ..sample::region() });
         for of in &mut evidence.candidates {
             of.region = of.region.map(|place| place + 1);
         }

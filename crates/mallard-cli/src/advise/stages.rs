@@ -1,7 +1,7 @@
 //! The wall time and the peak memory of each stage of `mallard advise`, for its JSON.
 
+use mallard_measure::process::proc::{self, Process};
 use serde::Serialize;
-use std::fs;
 use std::time::Instant;
 
 /// One stage of the command.
@@ -35,9 +35,7 @@ impl Stages {
 /// The peak RSS of this process. A stage does not begin with a new peak (5 in /proc/self/clear_refs),
 /// because that would also change the peak that /usr/bin/time shows for this command.
 fn peak_kib() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_ascii_whitespace().nth(1)?.parse().ok()
+    Some(proc::status_bytes(Process::This, "VmHWM:")? / 1024)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Gates: limits for the change of a number between two traces.
 
 use super::metrics::{Metric, OF_PROGRAMS};
-use crate::output::units::percent;
-use crate::parse;
+use mallard_measure::output::units::percent;
+use mallard_measure::parse;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,6 +1,6 @@
 //! The numbers by which two traces are compared.
 
-use crate::output::units;
+use mallard_measure::output::units;
 use mallard_trace::manifest::Manifest;
 use mallard_trace::SiteRow;
 use serde_json::{Map, Value};
@@ -114,7 +114,7 @@ impl Numbers {
 /// The number of the whole program. `None` if the trace does not have it.
 pub fn of_program(manifest: &Manifest, metric: Metric) -> Option<i64> {
     match metric {
-        Metric::Rss => manifest.notes.get("peak_rss").and_then(Value::as_i64),
+        Metric::Rss => manifest.notes.peak_rss.and_then(|rss| i64::try_from(rss).ok()),
         Metric::Time => manifest.totals.cpu_ns,
         _ => Some(Numbers::of(&manifest.totals.sites).get(metric)),
     }

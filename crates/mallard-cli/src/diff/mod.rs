@@ -6,12 +6,12 @@ mod notes;
 mod report;
 mod sites;
 
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
 use crate::look::open;
-use crate::output::shell::quoted_path;
-use crate::output::terminal::say;
 use gate::Gate;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::terminal::{say, write};
 use mallard_trace::Trace;
 use metrics::{of_program, Metric};
 use report::{Difference, Shown};
@@ -73,7 +73,7 @@ impl Command {
         };
         let shown = Shown { sort: self.sort, top: self.top, depth: self.depth, is_full: self.full };
         if self.json {
-            say(&format!("{}\n", difference.json(&shown)))?;
+            write(&format!("{}\n", difference.json(&shown)))?;
         } else {
             say(&difference.text(&shown))?;
         }

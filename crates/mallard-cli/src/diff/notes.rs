@@ -1,16 +1,18 @@
 //! Remarks on two traces that are hard to compare.
 
 use crate::output::missing::{incomplete, losses};
-use crate::output::units::count;
+use crate::record::recorded;
+use mallard_measure::output::shell::concerns_malloc;
+use mallard_measure::output::units::count;
 use mallard_trace::manifest::Manifest;
-use serde_json::Value;
+use std::ffi::OsString;
 
 /// Sentences about differences apart from the allocations (program, environment, sampling, window)
 /// and about missing data.
 pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(programs(before, after));
-    if before.notes.get("environment") != after.notes.get("environment") {
+    if of_malloc(before) != of_malloc(after) {
         notes.push("the environment differs in variables that change mallocs".to_string());
     }
     if before.stream.sample_bytes != after.stream.sample_bytes {
@@ -22,7 +24,7 @@ pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
     } else if before.stream.sample_bytes > 0 {
         notes.push(format!("all numbers are estimates: {}", sampled(before)));
     }
-    if before.notes.get("window") != after.notes.get("window") {
+    if before.notes.window != after.notes.window {
         notes.push("the traces have different windows of their runs".to_string());
     }
     for (which, manifest) in [("before", before), ("after", after)] {
@@ -31,16 +33,23 @@ pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
     notes
 }
 
-fn text<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a str> {
-    manifest.notes.get(name).and_then(Value::as_str)
+/// The variables of the environment that change how a program allocates, in the order of their names.
+fn of_malloc(manifest: &Manifest) -> Vec<(String, OsString)> {
+    let concerns = |name: &str| {
+        concerns_malloc(name) || name.starts_with("LD_PRELOAD") || name.starts_with("MALLARD_")
+    };
+    let mut all: Vec<_> =
+        recorded::variables(manifest).filter(|(name, _)| concerns(name)).collect();
+    all.sort();
+    all
 }
 
 /// A remark if the traces are of different programs or arguments. The folder of the program may
 /// differ, as it does between two builds.
 fn programs(before: &Manifest, after: &Manifest) -> Option<String> {
-    let name = |manifest| {
-        let path: Option<&str> = text(manifest, "program");
-        path.map(|path| path.rsplit('/').next().unwrap_or(path).to_string())
+    let name = |manifest: &Manifest| {
+        let path = recorded::path(&manifest.notes.program)?;
+        Some(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
     };
     let (name_before, name_after) = (name(before), name(after));
     if name_before != name_after {
@@ -48,10 +57,8 @@ fn programs(before: &Manifest, after: &Manifest) -> Option<String> {
         let (before, after) = (shown(name_before), shown(name_after));
         return Some(format!("the programs are different: {before} and {after}"));
     }
-    let arguments = |manifest: &Manifest| {
-        let words = manifest.notes.get("arguments").and_then(Value::as_array);
-        words.and_then(|words| words.get(1..).map(<[Value]>::to_vec))
-    };
+    let arguments =
+        |manifest: &Manifest| recorded::words(manifest).map(|words| words[1..].to_vec());
     (arguments(before) != arguments(after))
         .then(|| "the programs had different arguments".to_string())
 }

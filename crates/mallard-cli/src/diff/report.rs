@@ -4,9 +4,9 @@ use super::gate::Gate;
 use super::metrics::{of_program, Metric, OF_PROGRAMS};
 use super::sites::{Function, Site, State};
 use crate::look::frames;
-use crate::output::shell::{as_called, quoted_path};
-use crate::output::terminal::plain_table;
-use crate::output::units::{count, percent, plural};
+use mallard_measure::output::shell::{as_called, quoted_path};
+use mallard_measure::output::terminal::plain_table;
+use mallard_measure::output::units::{count, percent, plural};
 use mallard_trace::trace::FrameInfo;
 use mallard_trace::Trace;
 use serde_json::{json, Map, Value};
@@ -153,7 +153,7 @@ impl Difference {
             ]
         };
         let table = plain_table(&["", "before", "after", "change", ""], OF_PROGRAMS.map(line));
-        trimmed(&table.to_string())
+        format!("{table}\n")
     }
 
     fn list(&self, shown: &Shown) -> String {
@@ -174,12 +174,11 @@ impl Difference {
         );
         let lines = listed.iter().zip(1..).map(|(site, rank)| line(site, rank, shown));
         let titles = ["", "", "change", "before", "after", "blocks", "at peak", "leaked", "calls"];
-        let rendered = trimmed(&plain_table(&titles, lines).to_string());
         // The functions of each call stack follow below its numbers.
-        let mut numbers = rendered.lines();
-        text += &format!("{}\n", numbers.next().unwrap_or_default());
-        for (line, site) in numbers.zip(&listed) {
-            text += &format!("{line}\n");
+        let (titles, numbers) = plain_table(&titles, lines).rows();
+        text += &format!("{}\n", titles.join("\n"));
+        for (lines, site) in numbers.iter().zip(&listed) {
+            text += &format!("{}\n", lines.join("\n"));
             for function in functions(&site.functions, shown) {
                 text += &format!("        {function}\n");
             }
@@ -262,7 +261,7 @@ fn functions(all: &[Function], shown: &Shown) -> Vec<String> {
     let depth = if shown.depth == 0 { chosen.len() } else { shown.depth };
     let line = |frame: &FrameInfo| match shown.is_full {
         true => format!("{}  {}", frame.function, frames::place(frame)).trim_end().to_string(),
-        false => frames::line(frame),
+        false => frames::line(frame, frames::LISTED),
     };
     let mut lines: Vec<String> = chosen.iter().take(depth).map(line).collect();
     if chosen.len() > depth {
@@ -293,11 +292,6 @@ fn share(change: i64, before: i64) -> String {
         (1.., _) => format!("+{}", percent(change as f64 / before as f64)),
         _ => percent(change as f64 / before as f64),
     }
-}
-
-/// A table without spaces at the ends of its lines.
-fn trimmed(table: &str) -> String {
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Matches the call stacks of two traces by their functions and modules.
 
 use super::metrics::Numbers;
-use crate::error::Failure;
 use crate::look::frames::module;
+use mallard_measure::error::Failure;
 use mallard_trace::tables::schema::MODULES;
 use mallard_trace::trace::FrameInfo;
 use mallard_trace::{SiteRow, Trace};

@@ -1,6 +1,6 @@
 //! The call stacks of a trace, in the form that every export needs.
 
-use crate::error::Failure;
+use mallard_measure::error::Failure;
 use mallard_trace::names::{is_wrapper, short};
 use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
@@ -61,10 +61,9 @@ impl Calls {
 
     /// The name of a function.
     pub fn name<'a>(&self, function: &FrameInfo<'a>) -> Cow<'a, str> {
-        match function.function {
-            "" => "?".into(),
-            name if self.is_full => name.into(),
-            name => short(name).into(),
+        match self.is_full {
+            true => function.function.into(),
+            false => short(function.function).into(),
         }
     }
 

@@ -10,13 +10,14 @@ mod remarks;
 mod speedscope;
 mod weight;
 
-use crate::error::tell;
-use crate::error::Failure;
 use crate::look::open;
 use crate::output::file::{write_whole, Trouble};
-use crate::output::shell::{as_called, quoted_path};
-use crate::output::units::{bytes, plural};
-use fleet::{Addition, Key};
+use fleet::write::{add, Addition};
+use fleet::Key;
+use mallard_measure::error::tell;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::{as_called, quoted_path};
+use mallard_measure::output::units::{bytes, plural};
 use mallard_trace::Trace;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -167,7 +168,7 @@ impl Command {
         key.date = self.date.clone().unwrap_or(key.date);
         key.run = self.run.clone().unwrap_or(key.run);
         let addition = Addition { trace, key, events: self.events, force: self.force };
-        let added = fleet::add(root, &addition)?;
+        let added = add(root, &addition)?;
         tell(format!(
             "mallard: added {} to {} as {}: {}, {}",
             trace.folder().display(),

@@ -1,9 +1,13 @@
 //! Chooses the functions that identify a call stack.
 
+use mallard_measure::output::width::{shortened, width};
 use mallard_trace::names::{is_wrapper, short};
 use mallard_trace::trace::FrameInfo;
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
+
+/// Beside a very long place, a name is not shortened further.
+const NAME_MIN: usize = 16;
 
 /// A place in a module: `libx.so+0x123`.
 static PLACE: LazyLock<Regex> =
@@ -26,14 +30,21 @@ pub fn place(frame: &FrameInfo) -> String {
     }
 }
 
-/// The function and the place of a call, for a list. A function without a name is shown by its place.
-pub fn line(frame: &FrameInfo) -> String {
+/// The spaces before a function in a list.
+pub const LISTED: usize = 8;
+
+/// The function and the place of a call, for a list. A function without a name is shown by its place. A
+/// long name is shortened, so that the line fits after `before` characters.
+pub fn line(frame: &FrameInfo, before: usize) -> String {
     let name = short(frame.function);
     let shown = in_words(&name);
-    match shown == name {
-        true => format!("{name}  {}", place(frame)).trim_end().to_string(),
-        false => shown,
+    if shown != name {
+        return shown;
     }
+    let place = place(frame);
+    let used = before + place.chars().count() + 2;
+    let name = shortened(&name, width().saturating_sub(used).max(NAME_MIN));
+    format!("{name}  {place}").trim_end().to_string()
 }
 
 /// A text whose functions without a name are in words: `a function of libx.so without symbols
@@ -75,8 +86,8 @@ mod tests {
         for name in ["operator+", "f(int)", "a +0x1", "0x123", "x+0xyz"] {
             assert_eq!(in_words(name), name);
         }
-        assert_eq!(line(&FrameInfo { file: "", ..frame("libx.so.1+0x1f3") }), words);
-        assert_eq!(line(&frame("f(int)")), "f  a.cpp:3");
+        assert_eq!(line(&FrameInfo { file: "", ..frame("libx.so.1+0x1f3") }, 0), words);
+        assert_eq!(line(&frame("f(int)"), 0), "f  a.cpp:3");
     }
 
     #[test]

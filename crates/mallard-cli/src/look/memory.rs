@@ -1,11 +1,11 @@
 //! The parts of the resident memory of a program, as `mallard stats` prints them.
 
 use super::frames::{self, without_wrappers};
-use super::stats::line;
-use crate::error::Failure;
-use crate::output::units::{bytes, percent, plural, time};
+use super::line;
+use mallard_measure::error::Failure;
+use mallard_measure::output::units::{bytes, percent, plural, time};
 use mallard_trace::residency::{self, Growing, MemorySummary, Parts};
-use mallard_trace::trace::Stacks;
+use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::Trace;
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub fn text(trace: &Trace) -> Result<String, Failure> {
         text += &line("", &format!("the parts are those of {shown} of {all} processes: {what}"));
     }
     text += &line("cause", &sentence);
-    if trace.manifest().notes.contains_key("window") {
+    if trace.manifest().notes.window.is_some() {
         text += &line("", "what was allocated before the window counts as kept");
     }
     if !memory.growing.is_empty() {
@@ -66,7 +66,7 @@ fn table(memory: &MemorySummary) -> String {
     let mut text = line("where it is", &heads.join("   "));
     let resident = moments.map(|parts| cell(parts.resident, parts));
     text += &line("  resident", &resident.join("   "));
-    let named = moments.map(Parts::named);
+    let named = moments.map(|parts| parts.named());
     for (part, &(name, _)) in named[0].iter().enumerate() {
         let cells = [0, 1, 2].map(|moment| cell(named[moment][part].1, moments[moment]));
         text += &line(&format!("  {name}"), &cells.join("   "));
@@ -87,11 +87,9 @@ fn rule(memory: &MemorySummary) -> &str {
 fn growing(site: &Growing, stacks: &Stacks) -> String {
     let functions = stacks.functions(site.stack);
     let shown = without_wrappers(&functions);
-    let name = shown.first().map_or("(no call stack)".to_string(), frames::line);
-    format!(
-        "{} in {}  {}",
-        bytes(site.live_bytes.max(0) as u64),
-        plural(site.live_allocs.max(0) as u64, "block"),
-        name
-    )
+    let size = bytes(site.live_bytes.max(0) as u64);
+    let size = format!("{size} in {}  ", plural(site.live_allocs.max(0) as u64, "block"));
+    let name = |frame: &FrameInfo| frames::line(frame, line("", &size).len());
+    let name = shown.first().map_or("(no call stack)".to_string(), name);
+    format!("{size}{name}")
 }

@@ -5,18 +5,21 @@ mod memory;
 pub mod sites;
 pub mod stats;
 
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
-use crate::output::shell::quoted_path;
-use crate::output::units::time;
 use crate::record::names::trace_of;
-use mallard_trace::manifest::Manifest;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::units::time;
+use mallard_trace::manifest::{self, Manifest};
 use mallard_trace::Trace;
 use std::path::Path;
 
-/// Opens the trace NAME, or NAME.mallard.
+/// Opens the trace NAME, or NAME.mallard. A folder NAME with other content, such as the sources of the
+/// program, does not hide the trace NAME.mallard.
 pub fn open(name: &Path) -> Result<Trace, Failure> {
-    let path = if name.is_dir() { name.to_path_buf() } else { trace_of(name) };
+    let recorded = trace_of(name);
+    let hides_none = name.join(manifest::FILE).exists() || !recorded.is_dir();
+    let path = if name.is_dir() && hides_none { name.to_path_buf() } else { recorded };
     if name.is_file() && !path.is_dir() {
         let shown = name.display();
         return Err(Failure::new(
@@ -32,4 +35,9 @@ pub fn open(name: &Path) -> Result<Trace, Failure> {
 /// Formats a lifetime with no more digits than the times of the trace allow.
 pub fn lifetime(manifest: &Manifest, ns: i64) -> String {
     time(ns.max(manifest.time_step_ns()) as f64)
+}
+
+/// One line of the output: a name and its value.
+pub fn line(name: &str, value: &str) -> String {
+    format!("{name:<16}{value}\n")
 }

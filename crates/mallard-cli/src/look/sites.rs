@@ -1,15 +1,17 @@
 //! `mallard sites`: which call stacks allocate, how much, and how.
 
 use super::{frames, lifetime, open};
-use crate::error::Failure;
-use crate::output::shell::{as_called, quoted_path};
-use crate::output::terminal::{plain_table, say};
-use crate::output::units::{bytes, count, percent};
+use crate::output::debuginfod::how_to_name;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::{as_called, quoted_path};
+use mallard_measure::output::terminal::{plain_table, say, write};
+use mallard_measure::output::units::{bytes, count, percent};
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use regex::Regex;
 use serde_json::{json, Value};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -116,7 +118,7 @@ impl Command {
         }
         if self.json {
             let lines = sites.iter().map(|site| format!("{}\n", as_json(site, &stacks)));
-            say(&lines.collect::<String>())?;
+            write(&lines.collect::<String>())?;
         } else {
             say(&self.table(&trace, &stacks, &sites, found))?;
         }
@@ -164,13 +166,13 @@ impl Command {
             "", "bytes", "share", "blocks", "at peak", "leaked", "size p50", "life p50", "D", "V",
             "L", "U", "C", "F",
         ];
-        let rendered = plain_table(&titles, lines).to_string();
         // The functions of each call stack follow below its numbers.
-        let mut numbers = rendered.lines();
-        text += &format!("{}\n", numbers.next().unwrap_or_default().trim_end());
-        for (line, site) in numbers.zip(sites) {
-            text += &format!("{}\n", line.trim_end());
-            for function in self.functions(stacks, site.stack) {
+        let (titles, numbers) = plain_table(&titles, lines).rows();
+        text += &format!("{}\n", titles.join("\n"));
+        let stacks_of = sites.iter().map(|site| self.functions(stacks, site.stack)).collect();
+        for (lines, functions) in numbers.iter().zip(told_apart(stacks_of, self.depth)) {
+            text += &format!("{}\n", lines.join("\n"));
+            for function in functions {
                 text += &format!("        {function}\n");
             }
         }
@@ -179,39 +181,80 @@ impl Command {
         }) {
             text += "  few: fewer than 1,000 observations\n";
         }
+        text += &self.unnamed(stacks, sites).map_or(String::new(), |how| format!("  {how}\n"));
         text += &self.next(trace, found, sites.len());
         text
     }
 
+    /// The functions of a call stack, innermost first, as they are listed.
     fn functions(&self, stacks: &Stacks, stack: i32) -> Vec<String> {
         let all = stacks.functions(stack);
         if all.is_empty() {
             return vec!["(no call stack)".to_string()];
         }
         let shown = if self.full { all.clone() } else { frames::without_wrappers(&all) };
-        let depth = if self.depth == 0 { shown.len() } else { self.depth };
         let line = |f: &FrameInfo| match self.full {
             true => format!("{}  {}", f.function, frames::place(f)).trim_end().to_string(),
-            false => frames::line(f),
+            false => frames::line(f, frames::LISTED),
         };
-        let mut lines: Vec<String> = shown.iter().take(depth).map(line).collect();
-        if shown.len() > depth {
-            lines.push(format!("… {} more", shown.len() - depth));
-        }
-        lines
+        shown.iter().map(line).collect()
+    }
+
+    /// Says how functions that are shown without a name get one. `None` if all have names.
+    fn unnamed(&self, stacks: &Stacks, sites: &[SiteRow]) -> Option<String> {
+        sites.iter().find_map(|site| {
+            let all = stacks.functions(site.stack);
+            let shown = if self.full { all } else { frames::without_wrappers(&all) };
+            let depth = if self.depth == 0 { shown.len() } else { self.depth };
+            let unnamed = |frame: &&FrameInfo| frames::in_words(frame.function) != frame.function;
+            let frame = shown.iter().take(depth).find(unnamed)?;
+            frame.module.starts_with('/').then(|| how_to_name(frame.module))
+        })
     }
 
     fn next(&self, trace: &Trace, found: usize, shown: usize) -> String {
         let name = quoted_path(trace.folder());
-        if found > shown {
-            let more = as_called(&format!("mallard sites {name} --top {} --sort peak", shown * 4));
-            format!("next: {more}; --explain says what D V L U C F mean\n")
-        } else {
-            let stats = as_called(&format!("mallard stats {name}"));
-            let explain = as_called("mallard sites --explain");
-            format!("next: {stats}; {explain} says what D V L U C F mean\n")
-        }
+        let next = match found > shown {
+            true => format!("mallard sites {name} --top {} --sort peak", shown * 4),
+            false => format!("mallard stats {name}"),
+        };
+        let explain = as_called("mallard sites --explain");
+        format!("what D V L U C F mean: {explain}\nnext: {}\n", as_called(&next))
     }
+}
+
+/// Cuts call stacks to `depth` functions (0: none is cut), and adds how many follow. Where several would look
+/// the same, these get as many more functions as tell them apart. Some differ only in the place within a
+/// line, and more functions would not help.
+fn told_apart(all: Vec<Vec<String>>, depth: usize) -> Vec<Vec<String>> {
+    let longest = all.iter().map(Vec::len).max().unwrap_or(0);
+    let begin = if depth == 0 { longest } else { depth };
+    let mut depths = vec![begin; all.len()];
+    let cut = |number: usize, depth: usize| &all[number][..depth.min(all[number].len())];
+    for depth in begin..longest {
+        let mut whole: HashMap<&[String], HashSet<&[String]>> = HashMap::new();
+        for (number, &own) in depths.iter().enumerate() {
+            whole.entry(cut(number, own)).or_default().insert(&all[number]);
+        }
+        let is_double = |&number: &usize| whole[cut(number, depths[number])].len() > 1;
+        let doubles: Vec<usize> = (0..all.len()).filter(is_double).collect();
+        doubles.into_iter().for_each(|number| depths[number] = depth + 1);
+    }
+    let mut seen: HashMap<&[String], usize> = HashMap::new();
+    let shown = |(number, &depth): (usize, &usize)| {
+        let mut lines = cut(number, depth).to_vec();
+        let before = seen.entry(cut(number, depth)).or_default();
+        *before += 1;
+        match all[number].len().saturating_sub(depth) {
+            0 => {}
+            more => lines.push(format!("… {more} more")),
+        }
+        if *before > 1 {
+            lines.push("(another call in the same lines)".to_string());
+        }
+        lines
+    };
+    depths.iter().enumerate().map(shown).collect()
 }
 
 fn no_name() -> Failure {
@@ -271,21 +314,30 @@ fn explanation(of: &Explanation) -> String {
         "" => String::new(),
         low => format!("Near 0, {low}. "),
     };
-    let text = [of.question, of.text].map(wrapped).concat();
-    let advice = wrapped(&format!("{low}When high, {}.", of.high));
-    format!("{}  {} ({})\n{text}{advice}\n", of.letter, of.word, of.unit)
+    let (text, high) = (of.text.split_whitespace().collect::<Vec<_>>().join(" "), of.high);
+    let head = format!("{}  {} ({})", of.letter, of.word, of.unit);
+    format!("{head}\n   {}\n   {text}\n   {low}When high, {high}.\n\n", of.question)
 }
 
-/// Wraps a text into indented lines of at most 90 characters.
-fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut line = String::from("  ");
-    for word in text.split_whitespace() {
-        if line.len() + word.len() > 90 {
-            lines += &format!("{}\n", line.trim_end());
-            line = String::from("  ");
-        }
-        line += &format!(" {word}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_stacks_that_would_look_the_same_are_told_apart() {
+        let of = |all: &[&str], depth| {
+            let stacks = all.iter().map(|stack| stack.split(' ').map(String::from).collect());
+            let shown = told_apart(stacks.collect(), depth);
+            shown.into_iter().map(|lines| lines.join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["a b c d", "e b c d"], 2), ["a b … 2 more", "e b … 2 more"]);
+        let told = of(&["a b c d", "a b x d", "e b c d"], 2);
+        assert_eq!(told, ["a b c … 1 more", "a b x … 1 more", "e b … 2 more"]);
+        let same = of(&["a b c", "a b c", "a b"], 1);
+        assert_eq!(same, ["a b c", "a b c (another call in the same lines)", "a b"]);
+        assert_eq!(of(&["a b", "a b"], 0)[1], "a b (another call in the same lines)");
+        let same = of(&["a b c d", "a b c d", "e b c d"], 2);
+        let again = "a b … 2 more (another call in the same lines)";
+        assert_eq!(same, ["a b … 2 more", again, "e b … 2 more"]);
     }
-    lines + &format!("{line}\n")
 }

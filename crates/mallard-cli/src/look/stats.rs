@@ -1,15 +1,17 @@
 //! `mallard stats`: a trace in figures.
 
+use super::line;
 use super::{lifetime, memory, open, sites};
-use crate::error::Failure;
 use crate::output::missing::{incomplete, joined, losses};
-use crate::output::shell::{as_called, quoted_path};
-use crate::output::terminal::say;
-use crate::output::units::{bytes, count, percent, plural, time};
+use crate::record::recorded;
 use crate::record::{part, shares};
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::{as_called, quoted_path};
+use mallard_measure::output::terminal::{say, write};
+use mallard_measure::output::units::{bytes, count, percent, plural, time};
+use mallard_measure::output::width::unbroken;
 use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::manifest::{lack, Manifest};
-use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,7 +35,7 @@ impl Command {
         let trace = open(&self.name)?;
         let manifest = trace.manifest();
         if self.json {
-            say(&format!("{}\n", serde_json::to_string(manifest).expect("a manifest is plain")))?;
+            write(&format!("{}\n", serde_json::to_string(manifest).expect("a manifest is plain")))?;
         } else {
             say(&text(manifest))?;
             say(&memory::text(&trace)?)?;
@@ -51,11 +53,9 @@ impl Command {
 fn text(manifest: &Manifest) -> String {
     let (counts, totals, all) = (&manifest.counts, &manifest.totals, &manifest.totals.sites);
     let mut lines: Vec<(&str, String)> = Vec::new();
-    if let Some(arguments) = manifest.notes.get("arguments").and_then(Value::as_array) {
-        let words: Vec<&str> = arguments.iter().filter_map(Value::as_str).collect();
-        lines.push(("program", words.join(" ")));
-    } else if let Some(program) = manifest.notes.get("program").and_then(Value::as_str) {
-        lines.push(("program", program.to_string()));
+    let path = || recorded::path(&manifest.notes.program).map(|path| quoted_path(&path));
+    if let Some(program) = recorded::command_line(manifest).or_else(path) {
+        lines.push(("program", unbroken(&program)));
     }
     if let Some(origin) = manifest.origin() {
         lines.push(("origin", origin));
@@ -89,7 +89,7 @@ fn text(manifest: &Manifest) -> String {
             time(all.peak_t as f64)
         ),
     ));
-    if let Some(rss) = manifest.notes.get("peak_rss").and_then(Value::as_u64) {
+    if let Some(rss) = manifest.notes.peak_rss {
         let recorder = match manifest.memory.peak.parts.recorder {
             size @ 1.. => format!(", of which the recorder has {}", bytes(size as u64)),
             _ => String::new(),
@@ -158,11 +158,6 @@ fn text(manifest: &Manifest) -> String {
     lines.iter().map(|(name, value)| line(name, value)).collect()
 }
 
-/// One line of the output: a name and its value.
-pub fn line(name: &str, value: &str) -> String {
-    format!("{name:<16}{value}\n")
-}
-
 /// The measures D V L U C F of the program.
 fn measures(manifest: &Manifest) -> String {
     let all = &manifest.totals.sites;
@@ -194,7 +189,7 @@ fn run(manifest: &Manifest) -> String {
 
 /// The mean time of a free, as a part of a sentence. Empty if it is unknown.
 fn of_free(manifest: &Manifest) -> String {
-    let ns = manifest.notes.get("ns_per_free").and_then(Value::as_f64).filter(|&ns| ns > 0.0);
+    let ns = manifest.notes.ns_per_free.filter(|&ns| ns > 0.0);
     ns.map_or(String::new(), |ns| format!(", a free {}", time(ns)))
 }
 

@@ -1,8 +1,8 @@
 //! Writes a whole file: a reader sees either the old content or all of the new file.
 
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
-use crate::output::shell::quoted_path;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
 use nix::libc;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;

@@ -1,12 +1,10 @@
 //! What a trace lacks, in words. All commands print these.
 
-use super::units::{count, plural};
+use mallard_measure::output::units::{count, plural};
 use mallard_trace::manifest::Manifest;
-use serde_json::Value;
 
 /// The events that a trace lacks: how many, and why. Empty if it has all.
 pub fn losses(manifest: &Manifest) -> Vec<String> {
-    let note = |name: &str| manifest.notes.get(name).and_then(Value::as_str);
     let lost = &manifest.losses;
     let mut all = Vec::new();
     let mut add = |number: u64, what: &dyn Fn(u64) -> String| {
@@ -18,20 +16,20 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
     add(lost.nested, &|n| format!("{} of signal handlers", plural(n, "event")));
     add(lost.write, &|n| format!("{} because the stream could not be written", plural(n, "event")));
     add(lost.unknown, &|n| format!("{} for an unknown reason", plural(n, "event")));
-    if let Some(why) = note("stopped") {
-        let seen = manifest.notes.get("unwritten").and_then(Value::as_u64).unwrap_or(0);
+    if let Some(why) = &manifest.notes.stopped {
+        let seen = manifest.notes.unwritten.unwrap_or(0);
         let seen = if seen > 0 { format!(", {} of them seen", count(seen)) } else { String::new() };
         all.push(format!("all events after {why}{seen}"));
     } else if manifest.stream.ending != "complete" {
         all.push(format!("all later events, because the stream is {}", manifest.stream.ending));
     }
     // Of a part of a run, or of samples, most allocations are missing, and no event is lost.
-    let is_whole = manifest.stream.sample_bytes == 0 && note("window").is_none();
+    let is_whole = manifest.stream.sample_bytes == 0 && manifest.notes.window.is_none();
     let unknown = manifest.counts.unknown_frees;
     if unknown > 0 && is_whole {
         all.push(format!(
-            "the allocations of {} that were freed (by calls that bypass the recorder, as in plugins \
-             loaded with RTLD_DEEPBIND)",
+            "the allocations of {} that were freed (by calls that bypass the recorder, such as \
+             __libc_malloc)",
             plural(unknown, "block")
         ));
     }

@@ -1,16 +1,5 @@
-//! Prints tables for the reader: in the terminal, as Markdown and as HTML.
+//! Files, and texts about recordings.
 
-#[cfg(feature = "recordings")]
+pub mod debuginfod;
 pub mod file;
-#[cfg(feature = "recordings")]
-pub mod html;
-#[cfg(feature = "recordings")]
-pub mod markdown;
-#[cfg(feature = "recordings")]
 pub mod missing;
-#[cfg(feature = "recordings")]
-pub mod page;
-pub mod progress;
-pub mod shell;
-pub mod terminal;
-pub mod units;

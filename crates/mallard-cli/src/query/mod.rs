@@ -1,15 +1,16 @@
 //! `mallard query`: SQL over the tables of a trace or of a fleet, answered by the program `duckdb`.
 
+mod json;
 mod program;
 mod session;
 mod views;
 
-use crate::error::status::UNREADABLE;
-use crate::error::tell;
-use crate::error::Failure;
 use crate::export::fleet::Fleet;
 use crate::look::open;
-use crate::parse::bytes;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::tell;
+use mallard_measure::error::Failure;
+use mallard_measure::parse::bytes;
 use program::Program;
 use session::{Format, Session};
 use std::io::IsTerminal;

@@ -1,7 +1,7 @@
 //! Finds the program `duckdb`.
 
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,10 @@
 //! One run of DuckDB.
 
+use super::json::{with_json_values, without_line_numbers};
 use super::views::{quoted, Views};
-use crate::error::status::{UNREADABLE, USAGE};
-use crate::error::tell;
-use crate::error::Failure;
+use mallard_measure::error::status::{UNREADABLE, USAGE};
+use mallard_measure::error::tell_as_is;
+use mallard_measure::error::Failure;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -38,6 +39,10 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// Starts DuckDB, and returns when it has ended. Without SQL its shell opens.
     pub fn run(self, sql: Option<String>) -> Result<ExitCode, Failure> {
+        let sql = sql.map(|sql| match self.format {
+            Format::Json => with_json_values(&sql),
+            Format::Table | Format::Csv => sql,
+        });
         let mut command = match sql {
             Some(_) => self.batch(),
             None => self.shell(),
@@ -154,7 +159,11 @@ impl Session<'_> {
         // The lines after the first show where the error is.
         let (what, place) = words.split_once('\n').unwrap_or((words, ""));
         if !place.is_empty() {
-            tell(place.trim_matches('\n'));
+            let place = place.trim_matches('\n');
+            match self.format {
+                Format::Json => tell_as_is(without_line_numbers(place)),
+                Format::Table | Format::Csv => tell_as_is(place),
+            }
         }
         let (status, state, help) = self.meaning(words);
         Failure::new(format!("DuckDB: {what}"), state, help).with_status(status)

@@ -1,9 +1,10 @@
 //! The tables of a trace or of a fleet, as views of DuckDB.
 
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
 use crate::export::fleet::{Fleet, Key};
-use crate::output::progress::Work;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::output::progress::Work;
+use mallard_measure::output::shell::quoted_path;
 use mallard_trace::tables::schema::{ALL, REGIONS};
 use mallard_trace::tables::{Kind, Schema, Style, Table, Tables};
 use mallard_trace::Trace;
@@ -146,7 +147,7 @@ fn no_copy(folder: &Path, why: &str) -> Failure {
         "no query was made",
         format!(
             "df -h {}; TMPDIR names another folder; DuckDB 2.0 needs no copy",
-            folder.display()
+            quoted_path(folder)
         ),
     )
     .with_status(UNREADABLE)

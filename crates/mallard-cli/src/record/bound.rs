@@ -1,10 +1,10 @@
 //! The largest part of a program's CPU time that any allocator could save.
 
-use crate::output::shell::{assignments, quoted};
-use crate::output::units::{count, percent, time};
+use super::recorded;
+use mallard_measure::output::shell::{assignments, quoted};
+use mallard_measure::output::units::{count, percent, time};
 use mallard_trace::duck::PAGE_BYTES;
 use mallard_trace::manifest::Manifest;
-use serde_json::Value;
 
 /// Shares of the CPU time are unknown if more than this share of the events or of the CPU time was not
 /// recorded.
@@ -80,21 +80,21 @@ fn is_untimed(manifest: &Manifest) -> bool {
 
 /// The time of calls and of page faults, in ns. `None` without the notes of `mallard record`.
 fn spent(manifest: &Manifest) -> Option<(f64, f64)> {
-    let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
-    let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, note("ns_per_free")?);
-    let faults = faults_of_blocks(manifest, note("minor_faults")?, note("ring_pages"));
-    Some((calls, faults * note("ns_per_fault")?))
+    let notes = &manifest.notes;
+    let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, notes.ns_per_free?);
+    let faults = faults_of_blocks(manifest, notes.minor_faults?, notes.ring_pages);
+    Some((calls, faults * notes.ns_per_fault?))
 }
 
 /// The upper limit of the page faults that blocks caused, out of `all`: one fault for each block, and one
 /// for each page of its length. Code, stacks and the start of the process cause other faults, and each page
 /// of the recorder causes one. The ring may have filled `ring_pages` more after the last look at the memory.
-fn faults_of_blocks(manifest: &Manifest, all: f64, ring_pages: Option<f64>) -> f64 {
+fn faults_of_blocks(manifest: &Manifest, all: u64, ring_pages: Option<u64>) -> f64 {
     let seen = manifest.memory.peak.parts.recorder as f64 / PAGE_BYTES as f64;
-    let recorder = seen.max(ring_pages.unwrap_or(0.0));
+    let recorder = seen.max(ring_pages.unwrap_or(0) as f64);
     let blocks = &manifest.totals.sites;
     let pages = blocks.bytes as f64 / PAGE_BYTES as f64 + blocks.allocs as f64;
-    (all - recorder).min(pages).max(0.0)
+    (all as f64 - recorder).min(pages).max(0.0)
 }
 
 /// The CPU time of the program without the time of recording, in ns: lower limit, likely value and upper
@@ -106,9 +106,8 @@ pub fn cpu_ns(manifest: &Manifest) -> Option<(f64, f64, f64)> {
 /// The same of the recorded part of the run, which has `share` of the CPU time. All of the recording was
 /// in this part.
 pub fn cpu_of_part(manifest: &Manifest, share: f64) -> Option<(f64, f64, f64)> {
-    let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
-    let all = share * (note("user_ns")? + note("system_ns")?);
-    let recording = note("recording_ns_per_event")? * manifest.counts.events as f64;
+    let all = share * manifest.notes.cpu_ns()?;
+    let recording = manifest.notes.recording_ns_per_event? * manifest.counts.events as f64;
     let without = |factor: f64| (all - factor * recording).max(all * (1.0 - RECORDING_MAX));
     let (least, likely, most) = RECORDING;
     (all > 0.0).then(|| (without(most), without(likely), without(least)))
@@ -117,8 +116,12 @@ pub fn cpu_of_part(manifest: &Manifest, share: f64) -> Option<(f64, f64, f64)> {
 /// Why the trace has only a part of the program's calls, so that the shares of the CPU time are unknown.
 /// `None` if the trace has nearly all calls.
 pub fn part(manifest: &Manifest) -> Option<String> {
-    let text = |name: &str| manifest.notes.get(name).and_then(Value::as_str);
     let (lost, events) = (manifest.losses.all(), manifest.counts.events);
+    if let Some(function) = own_allocator(manifest) {
+        return Some(format!(
+            "the program has an allocator of its own ({function}), whose calls are not recorded"
+        ));
+    }
     if let Some(what) = other_processes(manifest, "it") {
         let again = follow(manifest).map_or(String::new(), |option| {
             let begin = format!("mallard record {option} {}--", load(manifest));
@@ -126,10 +129,10 @@ pub fn part(manifest: &Manifest) -> Option<String> {
         });
         return Some(what + &again);
     }
-    if let Some(window) = text("window") {
+    if let Some(window) = &manifest.notes.window {
         return Some(format!("only the time {window} of the run was recorded"));
     }
-    if let Some(why) = text("stopped") {
+    if let Some(why) = &manifest.notes.stopped {
         return Some(format!("the recording stopped when {why}"));
     }
     if manifest.stream.ending != "complete" {
@@ -137,6 +140,11 @@ pub fn part(manifest: &Manifest) -> Option<String> {
     }
     let is_much = lost as f64 > MISSING_MAX * (events + lost) as f64;
     is_much.then(|| format!("{} events are missing", count(lost)))
+}
+
+/// The function by which the program allocates instead of malloc. `None` if the program calls malloc.
+pub fn own_allocator(manifest: &Manifest) -> Option<&str> {
+    manifest.notes.allocates_by.as_deref()
 }
 
 /// What is known of processes that were not recorded. `program` is the name of the program in this
@@ -149,7 +157,9 @@ pub fn other_processes(manifest: &Manifest, program: &str) -> Option<String> {
                 "{share} of the CPU time is of programs that {program} runs, which were not recorded"
             ),
             None => format!(
-                "{share} of the CPU time is of programs that {program} runs, which could not be recorded"
+                "{share} of the CPU time is of programs that {program} runs, which could not be recorded: \
+                 they are linked statically, were started without LD_PRELOAD, may not read the recorder, \
+                 or run in a sandbox"
             ),
         }
     });
@@ -168,8 +178,7 @@ pub fn other_processes(manifest: &Manifest, program: &str) -> Option<String> {
 
 /// The option with which `mallard record` records the other processes. `None` if it was given.
 pub fn follow(manifest: &Manifest) -> Option<&'static str> {
-    let followed = manifest.notes.get("follow").and_then(Value::as_array);
-    let has = |what: &str| followed.is_some_and(|all| all.iter().any(|of| of == what));
+    let has = |what: &str| manifest.notes.follow.iter().flatten().any(|of| of == what);
     match (has("fork"), has("exec")) {
         (true, true) => None,
         (false, false) if unrecorded(manifest).is_none() => Some("--follow fork"),
@@ -179,7 +188,7 @@ pub fn follow(manifest: &Manifest) -> Option<&'static str> {
 
 /// How many processes that the program had forked ran on when it ended, and were not recorded.
 fn forked(manifest: &Manifest) -> u64 {
-    manifest.notes.get("forked").and_then(Value::as_u64).unwrap_or(0)
+    manifest.notes.forked.unwrap_or(0)
 }
 
 /// How much of the program's CPU time was the time of recording, in a sentence without its end.
@@ -196,28 +205,20 @@ pub fn cost(recording_ns: f64, all_ns: f64) -> String {
 
 /// The option that gives a server its work again. Empty for other programs.
 fn load(manifest: &Manifest) -> String {
-    let load = manifest.notes.get("load").and_then(Value::as_str);
-    load.map_or(String::new(), |load| format!("--load {} ", quoted(load)))
+    manifest.notes.load.as_ref().map_or(String::new(), |load| format!("--load {} ", quoted(load)))
 }
 
 /// The share of the CPU time that belongs to processes that were not recorded. `None` if the share is
 /// small.
 pub fn unrecorded(manifest: &Manifest) -> Option<f64> {
-    let note = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
-    let all = note("user_ns")? + note("system_ns")?;
-    let share = note("unrecorded_ns")? / all.max(1.0);
+    let share = manifest.notes.unrecorded_ns? as f64 / manifest.notes.cpu_ns()?.max(1.0);
     (share > MISSING_MAX).then_some(share.min(1.0))
 }
 
 /// A shell command that runs `begin` with the recorded program, arguments and environment.
 fn command(manifest: &Manifest, begin: &str) -> String {
-    let variables = manifest.notes.get("environment").and_then(Value::as_object);
-    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_string()));
-    let set = assignments(variables.into_iter().flatten().filter_map(pair));
-    let words = manifest.notes.get("arguments").and_then(Value::as_array);
-    let words: Option<Vec<String>> =
-        words.map(|words| words.iter().filter_map(Value::as_str).map(quoted).collect());
-    let words = words.map_or("PROG ARGS".to_string(), |words| words.join(" "));
+    let set = assignments(recorded::variables(manifest));
+    let words = recorded::command_line(manifest).unwrap_or("PROG ARGS".to_string());
     format!("{set}{begin} {words}")
 }
 
@@ -235,12 +236,22 @@ fn free_ns(manifest: &Manifest, each: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use mallard_trace::RunNotes;
+    use serde_json::{json, Value};
+
+    /// The manifest of a usual run, with some more notes.
+    fn with(notes: Value) -> Manifest {
+        let mut of = manifest(60_000, 0.0, 1.0, 1.0);
+        let mut all = json!(of.notes);
+        all.as_object_mut().unwrap().extend(notes.as_object().unwrap().clone());
+        of.notes = serde_json::from_value(all).unwrap();
+        of
+    }
 
     /// A manifest of 1,000 events and a CPU time of 1 ms, with some costs in ns.
     fn manifest(calls: i64, recording: f64, per_free: f64, per_fault: f64) -> Manifest {
-        let notes = json!({"user_ns": 7e5, "system_ns": 3e5, "recording_ns_per_event": recording,
-            "ns_per_free": per_free, "minor_faults": 10.0, "ns_per_fault": per_fault});
+        let notes = json!({"user_ns": 700_000, "system_ns": 300_000, "recording_ns_per_event": recording,
+            "ns_per_free": per_free, "minor_faults": 10, "ns_per_fault": per_fault});
         let text = json!({"format": Manifest::format(), "schema": 1, "tool": "", "stream": {
             "version": 1, "clock": 1, "clock_hz": 1, "start_unix": 0, "pid": 1, "sample_bytes": 0,
             "records": 0, "ending": "complete"}, "losses": {}, "counts": {}, "repairs": {},
@@ -294,9 +305,9 @@ mod tests {
         of.memory.peak.parts.recorder = 6 * PAGE_BYTES as i64;
         assert!((shares(&of, None).unwrap().faults - 0.032).abs() < 1e-12);
         // The memory is read every 10 ms. The command knows what the ring has taken in the end.
-        of.notes.insert("ring_pages".to_string(), json!(9));
+        of.notes.ring_pages = Some(9);
         assert!((shares(&of, None).unwrap().faults - 0.008).abs() < 1e-12);
-        of.notes.insert("ring_pages".to_string(), json!(5));
+        of.notes.ring_pages = Some(5);
         of.totals.sites.allocs = 3;
         assert!((shares(&of, None).unwrap().faults - 0.024).abs() < 1e-12);
     }
@@ -316,20 +327,19 @@ mod tests {
     #[test]
     fn a_part_of_a_run_has_no_shares_and_says_which_part_it_is() {
         let part_with = |name: &str, note: Value| {
-            let mut of = manifest(60_000, 0.0, 1.0, 1.0);
-            of.notes.insert(name.to_string(), note);
+            let of = with(json!({ name: note }));
             assert_eq!(bound(&of).is_none(), part(&of).is_some());
             part(&of).unwrap_or_default()
         };
+        assert!(part_with("allocates_by", json!("_rjem_malloc")).contains("own (_rjem_malloc)"));
+        assert_eq!(part_with("allocates_by", json!(null)), "");
         assert_eq!(part_with("window", json!("0.1s..0.3s")).matches("0.1s..0.3s").count(), 1);
         assert!(part_with("stopped", json!("the stream had 9 B")).contains("stopped when"));
         // The CPU time is 1 ms.
         assert_eq!(part_with("unrecorded_ns", json!(20_000)), "");
         assert!(part_with("unrecorded_ns", json!(30_000)).contains("3.0 % of the CPU time"));
-        let mut of = manifest(60_000, 0.0, 1.0, 1.0);
-        let notes = [("unrecorded_ns", json!(1e6)), ("arguments", json!(["sh", "a b"]))];
-        of.notes.extend(notes.map(|(name, note)| (name.to_string(), note)));
-        of.notes.insert("environment".to_string(), json!({"MALLOC_X": "1", "LD_PRELOAD": "x.so"}));
+        let of = with(json!({"unrecorded_ns": 1_000_000, "arguments": ["sh", "a b"],
+            "environment": {"MALLOC_X": "1", "LD_PRELOAD": "x.so"}}));
         let command = "MALLOC_X=1 mallard record --follow fork,exec -- sh 'a b'";
         assert!(part(&of).unwrap().ends_with(command), "{:?}", part(&of));
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
@@ -346,8 +356,7 @@ mod tests {
     #[test]
     fn processes_that_were_not_recorded_are_named_with_the_option_that_records_them() {
         let part_with = |notes: serde_json::Value| {
-            let mut of = manifest(60_000, 0.0, 1.0, 1.0);
-            of.notes.extend(notes.as_object().unwrap().clone());
+            let of = with(notes);
             assert_eq!(bound(&of).is_none(), part(&of).is_some());
             part(&of).unwrap_or_default()
         };
@@ -357,7 +366,7 @@ mod tests {
         assert!(forked.ends_with(": mallard record --follow fork -- PROG ARGS"), "{forked}");
         let both = part_with(json!({"unrecorded_ns": 0, "forked": 2, "follow": ["exec"]}));
         assert!(both.starts_with("2 processes") && both.contains("fork,exec --"), "{both}");
-        let known = part_with(json!({"unrecorded_ns": 5e5, "follow": ["fork", "exec"]}));
+        let known = part_with(json!({"unrecorded_ns": 500_000, "follow": ["fork", "exec"]}));
         assert!(known.contains("50 %") && !known.contains("mallard"), "{known}");
     }
 
@@ -382,7 +391,7 @@ mod tests {
         of.stream.sample_bytes = 4096;
         assert_eq!(unknown(&of), None);
         of.stream.sample_bytes = 0;
-        of.notes.clear();
+        of.notes = RunNotes::default();
         assert_eq!(unknown(&of), None);
     }
 
@@ -392,10 +401,9 @@ mod tests {
         of.stream.sample_bytes = 4096;
         assert_eq!(shares(&of, None), Err(None));
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
-        of.notes.insert("user_ns".to_string(), json!(0));
-        of.notes.insert("system_ns".to_string(), json!(0));
+        (of.notes.user_ns, of.notes.system_ns) = (Some(0), Some(0));
         assert_eq!(bound(&of), None);
-        of.notes.remove("user_ns");
+        of.notes.user_ns = None;
         assert_eq!(bound(&of), None);
     }
 }

@@ -1,99 +1,31 @@
-//! The options of `mallard record`, and the recording itself.
+//! The recording.
 
-use super::launch::Running;
+use super::options::{Command, Follow, OnFull, Stacks};
 use super::ring::{self, Ring};
 use super::serving::{ServerWork, Serving};
 use super::session::{Limits, Session, Start};
-use super::system::address_space_limit;
 use super::unrecorded::RecordedTime;
-use super::{names, program, summary, ticks, Streams};
-use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
-use crate::error::tell;
-use crate::error::Failure;
-use crate::output::shell::quoted_path;
-use crate::output::units;
-use crate::parse::{bytes, window};
-use crate::parts::RECORDER;
-use crate::starter;
+use super::{names, summary, ticks};
+use crate::output::debuginfod::Debuginfod;
+use mallard_measure::error::status::{CANNOT_RECORD, MALLARD_FAILED};
+use mallard_measure::error::tell;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::units;
+use mallard_measure::process::installed::RECORDER;
+use mallard_measure::process::launch::Running;
+use mallard_measure::process::launch::Streams;
+use mallard_measure::process::proc::{self, Process};
+use mallard_measure::process::program::{self, Finding};
+use mallard_measure::process::starter;
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
 use std::ffi::OsString;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Records every allocation of a program, with its call stack.
-///
-/// The program is not rebuilt. It has the terminal and receives signals as usual, and the command
-/// ends with its exit status (with --load, with 0). The result is a folder NAME.mallard, which `mallard stats`, `sites`
-/// and other commands read.
-#[derive(clap::Args)]
-pub struct Command {
-    /// The trace to write, NAME.mallard. By default it has the name of the program, with a number if
-    /// there is one already.
-    #[arg(short = 'o', long = "output", value_name = "NAME")]
-    pub(super) output: Option<PathBuf>,
-    /// Which frames of call stacks are recorded: all by the unwind tables, all by frame pointers,
-    /// the caller alone, or none.
-    #[arg(long, value_enum, default_value = "full")]
-    stacks: Stacks,
-    /// Frees have no call stacks.
-    #[arg(long)]
-    pub(super) no_free_stacks: bool,
-    /// Records a part of the allocations only: on average one every BYTES allocated bytes.
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "0", hide_default_value = true)]
-    pub(super) sample: u64,
-    /// Records this part of the run only, for example 10s..70s.
-    #[arg(long, value_name = "FROM..TO", value_parser = window)]
-    pub(super) window: Option<Range<Duration>>,
-    /// Records processes that the program starts as well: by fork, or also by exec. The recording
-    /// ends when all of them have ended.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub(super) follow: Vec<Follow>,
-    #[command(flatten)]
-    pub(super) work: ServerWork,
-    /// What a thread does when it allocates faster than the events can be written.
-    #[arg(long, value_enum, default_value = "block")]
-    on_full: OnFull,
-    /// Stops recording when the events have this size on the disk.
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "16GiB")]
-    pub(super) max_size: u64,
-    /// Looks for debug information here as well.
-    #[arg(long, value_name = "FOLDER")]
-    pub(super) debug_dir: Vec<PathBuf>,
-    /// Leaves addresses without names of functions.
-    #[arg(long)]
-    pub(super) no_symbols: bool,
-    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
-    /// path, the name of the file stays.
-    #[arg(long)]
-    pub(super) anonymize: bool,
-    /// Keeps the stream of events beside the trace, as NAME.stream.
-    #[arg(long, conflicts_with = "anonymize")]
-    pub(super) keep_stream: bool,
-    /// Overwrites the trace if it exists.
-    #[arg(long)]
-    pub(super) force: bool,
-    /// Writes the summary as one line of JSON. Like the text, it goes to stderr.
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Writes nothing but errors.
-    #[arg(short, long)]
-    pub(super) quiet: bool,
-    #[arg(skip)]
-    pub(super) streams: Streams,
-    /// The program and its arguments.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROG ARGS"
-    )]
-    pub(super) program: Vec<OsString>,
-}
+use std::time::Instant;
 
 /// A recording that another command makes.
 pub struct Recorded {
@@ -105,31 +37,6 @@ pub struct Recorded {
     pub interrupted_by: Option<i32>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Stacks {
-    Full,
-    Fp,
-    Caller,
-    None,
-}
-
-/// Which of the processes that a program starts are recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Follow {
-    /// Those that it forks.
-    Fork,
-    /// Those that run another program.
-    Exec,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum OnFull {
-    /// The thread waits. No event is lost.
-    Block,
-    /// The thread goes on. Events are lost, and counted.
-    Drop,
-}
-
 impl Command {
     /// A recording of all events, for another command. The trace has the name `output`, or else the
     /// name of the program. Prints nothing.
@@ -139,6 +46,7 @@ impl Command {
         follow: &[Follow],
         work: &ServerWork,
         streams: Streams,
+        debuginfod: Debuginfod,
     ) -> Command {
         Command {
             output,
@@ -151,6 +59,7 @@ impl Command {
             on_full: OnFull::Block,
             max_size: 16 << 30,
             debug_dir: Vec::new(),
+            debuginfod,
             no_symbols: false,
             anonymize: false,
             keep_stream: false,
@@ -171,9 +80,9 @@ impl Command {
     /// Runs the program, and returns its exit status and the trace.
     pub fn record(self) -> Result<(ExitCode, Recorded), Failure> {
         let path = program::find(&self.program[0], "mallard record --")?;
-        let warnings = self.refuse_unrecordable(&path)?;
+        let findings = self.refuse_unrecordable(&path)?;
         let recorder = RECORDER.find("the program was not started")?;
-        let limit = address_space_limit(&"self");
+        let limit = proc::address_space_limit(Process::This);
         if let Some(limit) = limit.filter(|&limit| limit < ADDRESS_SPACE_MIN) {
             return Err(too_narrow(limit));
         }
@@ -226,7 +135,7 @@ impl Command {
             header,
             outcome,
             served,
-            warnings,
+            findings,
         };
         let status =
             summary.finish().inspect_err(|_| ends_by_signals.store(false, Ordering::Relaxed))?;
@@ -235,30 +144,29 @@ impl Command {
 
     /// Refuses a program into which the recorder cannot be loaded. Warns of other problems, and returns
     /// them.
-    fn refuse_unrecordable(&self, path: &Path) -> Result<Vec<String>, Failure> {
+    fn refuse_unrecordable(&self, path: &Path) -> Result<Vec<Finding>, Failure> {
         let shown = path.display();
         // If the file is unreadable, the start of the program fails and says why.
         let mut findings = program::examine(path).unwrap_or_default();
         findings.extend(program::script(path).filter(|_| !self.follow.contains(&Follow::Exec)));
-        let mut warnings = Vec::new();
-        for finding in findings {
+        for finding in &findings {
+            let help = finding.help.clone();
             if finding.refuses {
                 let what = format!("cannot record {shown}: {}", finding.what);
-                let failure = Failure::new(what, "the program was not started", finding.help);
+                let failure = Failure::new(what, "the program was not started", help);
                 return Err(failure.with_status(CANNOT_RECORD));
             }
-            warnings.push(finding.what.clone());
             if !self.quiet {
                 let what = format!("{shown}: {}", finding.what);
-                tell(Failure::new(what, "the program is recorded nevertheless", finding.help));
+                tell(Failure::new(what, "the program is recorded nevertheless", help));
             }
         }
-        Ok(warnings)
+        Ok(findings)
     }
 
     fn ring_options(&self, address_space: Option<u64>) -> ring::Options {
         ring::Options {
-            segments: segments(address_space),
+            segments: segments(address_space, self.max_size),
             drops: self.on_full == OnFull::Drop,
             stacks: match self.stacks {
                 Stacks::None => 0,
@@ -289,9 +197,11 @@ fn too_narrow(limit: u64) -> Failure {
 }
 
 /// The number of segments of the ring. If the address space is limited, the program has the same
-/// limit, and the ring takes at most an eighth of it.
-fn segments(limit: Option<u64>) -> u32 {
-    let share = limit.unwrap_or(u64::MAX) / 8 / ring::SEGMENT_BYTES as u64;
+/// limit, and the ring takes at most an eighth of it. When the stream reaches `max_size`, the events in
+/// the ring are still added to it, in about a fifth of their size: at most a tenth of `max_size`.
+fn segments(limit: Option<u64>, max_size: u64) -> u32 {
+    let bytes = (limit.unwrap_or(u64::MAX) / 8).min(max_size / 2);
+    let share = bytes / ring::SEGMENT_BYTES as u64;
     share.clamp(256, ring::SEGMENTS.into()) as u32
 }
 

@@ -1,8 +1,8 @@
 //! The names of a trace: the folder NAME.mallard, and NAME.stream while the program runs.
 
-use crate::error::status::MALLARD_FAILED;
-use crate::error::Failure;
 use crate::output::file::help_to_write;
+use mallard_measure::error::status::MALLARD_FAILED;
+use mallard_measure::error::Failure;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -5,6 +5,8 @@
 //! and pushes segments that it has read back to the stack of free segments.
 #![allow(unsafe_code)] // reads and writes memory that another process changes
 
+use super::handover::Handover;
+use mallard_measure::process::proc;
 use memmap2::MmapRaw;
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,6 +14,8 @@ use std::fs::File;
 use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: [u8; 8] = *b"\x89MRING\r\n";
@@ -29,6 +33,9 @@ pub const SEGMENTS: u32 = 16384;
 /// the order of the table, but a thread may be interrupted before it marks its segment as in use.
 const LOOK_AHEAD: usize = 256;
 
+/// The bit of `Options::follow` for programs that followed processes execute.
+const FOLLOW_EXEC: u32 = 2;
+
 /// Options that the command passes to the recorder.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -40,7 +47,7 @@ pub struct Options {
     pub stacks: u32,
     /// Whether frees have call stacks.
     pub free_stacks: bool,
-    /// Followed processes: 0 none, 1 after forks, 2 after execs, 3 both.
+    /// Followed processes: 0 none, 1 after forks, 2 after execs ([`FOLLOW_EXEC`]), 3 both.
     pub follow: u32,
     /// The mean number of bytes between sampled allocations; 0 records all.
     pub sample_bytes: u64,
@@ -113,6 +120,8 @@ const _: () = assert!(size_of::<Header>() == 256);
 pub struct Ring {
     map: MmapRaw,
     file: File,
+    /// Sends the file to programs that may not open it by its path. `None` if no exec is followed.
+    handover: Option<Handover>,
     segments: usize,
     data_offset: usize,
     /// Index of the first segment that was never in use.
@@ -148,9 +157,13 @@ impl Ring {
         let file = File::from(memfd_create(c"mallard-ring", MFdFlags::MFD_CLOEXEC)?);
         file.set_len((data_offset + segments * SEGMENT_BYTES) as u64)?;
         let map = MmapRaw::map_raw(&file)?;
+        let follows_exec = options.follow & FOLLOW_EXEC != 0;
+        // Where sockets are forbidden, programs open the path alone.
+        let handover = follows_exec.then(|| Handover::begin(&file).ok()).flatten();
         let ring = Ring {
             map,
             file,
+            handover,
             segments,
             data_offset,
             used: 0,
@@ -201,9 +214,13 @@ impl Ring {
     /// The value of the variable MALLARD_RING: a path, which is valid while this process has the
     /// ring. After the path, there is room for two numbers of 10 digits, which the recorder passes
     /// to a program that it follows: the process id, and the number of the process in the stream.
+    /// The address and the token of the socket follow that sends the ring to programs which may not
+    /// open the path.
     pub fn variable(&self) -> String {
-        let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
-        format!("{path}:{:010}:{:010}", 0, 0)
+        let path = proc::descriptor(self.file.as_raw_fd());
+        let path = path.display();
+        let socket = self.handover.as_ref().map_or(String::new(), Handover::words);
+        format!("{path}:{:010}:{:010}{socket}", 0, 0)
     }
 
     fn header(&self) -> &Header {
@@ -224,7 +241,12 @@ impl Ring {
 
     /// Whether a followed process has the ring, such as the child of a fork before its first record.
     pub fn is_mapped_elsewhere(&self) -> bool {
-        self.header().follow != 0 && super::system::is_mapped_elsewhere(&self.file)
+        let Ok(file) = self.file.metadata() else { return false };
+        let has_mapped = |process: &u32| {
+            *process != std::process::id()
+                && proc::has_mapped(*process, Path::new("/memfd:mallard-ring"), Some(file.ino()))
+        };
+        self.header().follow != 0 && proc::processes().iter().any(has_mapped)
     }
 
     /// Starts or stops the recording of events.

@@ -1,13 +1,12 @@
 //! Gives work to a server while it is recorded, and then ends the server.
 
-use super::launch::Running;
-use crate::turns::child::Stop;
-use crate::turns::load::Load;
-use crate::turns::orphans::descendants;
+use mallard_measure::process::child::Stop;
+use mallard_measure::process::launch::Running;
+use mallard_measure::process::load::Load;
+use mallard_measure::process::orphans::descendants;
 use mallard_trace::manifest::Manifest;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
-use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +15,8 @@ use std::time::{Duration, Instant};
 /// slower.
 const START: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(30);
+/// The time that a load may take, unless the user gives another one.
+const LOAD_MAX: Duration = Duration::from_secs(600);
 /// How often this thread looks whether the server has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 /// If a server ends within this time after its load failed, its end made the load fail.
@@ -31,8 +32,12 @@ pub struct ServerWork {
     #[arg(long, value_name = "CMD")]
     pub load: Option<String>,
     /// Repeats the load for this time.
-    #[arg(long = "for", value_name = "TIME", value_parser = crate::parse::duration, requires = "load")]
+    #[arg(long = "for", value_name = "TIME", value_parser = mallard_measure::parse::duration, requires = "load")]
     pub repeated_for: Option<Duration>,
+    /// Kills CMD if it takes longer than this time, 10 minutes by default. The recording then ends, and
+    /// is kept.
+    #[arg(long, value_name = "TIME", value_parser = mallard_measure::parse::duration, requires = "load")]
+    pub timeout: Option<Duration>,
 }
 
 impl ServerWork {
@@ -41,20 +46,18 @@ impl ServerWork {
         if self.load.is_some() {
             return self;
         }
-        let load = manifest.notes.get("load").and_then(Value::as_str).map(str::to_string);
-        let seconds = manifest.notes.get("load_seconds").and_then(Value::as_f64);
+        let load = manifest.notes.load.clone();
+        let seconds = manifest.notes.load_seconds;
         let time = seconds.filter(|_| load.is_some()).map(Duration::try_from_secs_f64);
-        ServerWork { load, repeated_for: time.and_then(Result::ok) }
+        ServerWork { load, repeated_for: time.and_then(Result::ok), timeout: self.timeout }
     }
 
     /// Whether each run with this work surely does as much as the recorded run. False if the work
     /// differs, or was or is repeated for some time.
     pub fn is_that_of(&self, manifest: &Manifest) -> bool {
-        let note = |name: &str| manifest.notes.get(name);
-        let recorded = note("load").and_then(Value::as_str);
-        let is_once = note("loads").and_then(Value::as_u64) == Some(1);
+        let is_once = manifest.notes.loads == Some(1);
         let is_server = self.load.is_some();
-        self.load.as_deref() == recorded && (!is_server || is_once && self.repeated_for.is_none())
+        self.load == manifest.notes.load && (!is_server || is_once && self.repeated_for.is_none())
     }
 }
 
@@ -65,6 +68,8 @@ pub enum Unserved {
     Ended,
     /// The load failed in this way.
     Failed(String),
+    /// The load ran for too long in this way, and was killed.
+    Hung(String),
 }
 
 /// A thread that gives a server its work.
@@ -74,10 +79,11 @@ impl Serving {
     /// Begins to give work to a server that was just started. `None` if there is no load.
     pub fn begin(work: &ServerWork, running: &Running) -> Option<Serving> {
         let (command, repeated_for) = (work.load.clone()?, work.repeated_for);
+        let limit = work.timeout.unwrap_or(LOAD_MAX);
         let process = Pid::from_raw(running.process() as i32);
         let has_ended = running.ends_by_signals();
         Some(Serving(std::thread::spawn(move || {
-            let (limit, interrupted) = (Duration::MAX, &*has_ended);
+            let interrupted = &*has_ended;
             let load = Load { command: &command, repeated_for, start: START, limit, interrupted };
             let served = load.run(|| alive(&has_ended)).map_err(|stop| why(stop, &has_ended));
             end(process, &has_ended);
@@ -107,7 +113,8 @@ fn why(stop: Stop, has_ended: &AtomicBool) -> Unserved {
     }
     match stop {
         _ if has_ended.load(Ordering::Relaxed) => Unserved::Ended,
-        Stop::Broken(how) | Stop::LoadHangs(how) => Unserved::Failed(how),
+        Stop::Broken(how) => Unserved::Failed(how),
+        Stop::LoadHangs(how) => Unserved::Hung(how),
         Stop::Failed(failure) => Unserved::Failed(failure.what().to_string()),
         Stop::Interrupted | Stop::TooLong => Unserved::Ended,
     }

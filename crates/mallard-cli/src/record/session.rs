@@ -1,11 +1,12 @@
 //! Makes one recording: reads the ring while the program runs, samples the system, and writes the
 //! stream.
 
-use super::launch::{Ended, Running};
 use super::ring::{Owner, Ring};
-use super::system::{address_space_limit, is_alive, Memory, Sampler};
+use super::system::{is_alive, Memory, Sampler};
 use super::ticks;
 use super::unrecorded::{Events, RecordedTime};
+use mallard_measure::process::launch::{Ended, Running};
+use mallard_measure::process::proc::{self, Process};
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};
 use mallard_trace::stream::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +82,9 @@ pub struct Outcome {
     pub forked: u64,
 }
 
+/// The stream has reached the largest size that the user allows.
+struct Full;
+
 /// A running recording.
 pub struct Session {
     ring: Ring,
@@ -148,7 +152,8 @@ impl Session {
                 std::thread::sleep(PASS);
             } else if self.running.wait(PASS)? {
                 self.pass(true);
-                self.address_space_limit = address_space_limit(&self.running.process());
+                self.address_space_limit =
+                    proc::address_space_limit(Process::Id(self.running.process()));
                 self.forked = self.recorded.forked();
                 self.ended = Some(self.running.reap()?);
             }
@@ -208,10 +213,16 @@ impl Session {
         }
         let (writer, lost) = (&mut self.writer, &mut self.lost_written);
         let recorded = &mut self.recorded;
+        let (mut file, max_bytes) = (&self.file, self.limits.max_bytes);
+        let mut is_full = self.reached_max_bytes;
         let mut error = None;
         let mut owners = BTreeSet::new();
         let mut begun: BTreeMap<u32, Events> = BTreeMap::new();
-        let Ok(()) = self.ring.drain(|owner, records| -> Result<(), std::convert::Infallible> {
+        let mut write = |owner: Owner, records: &[u8]| {
+            if !is_full && file.stream_position().is_ok_and(|written| written > max_bytes) {
+                is_full = true;
+                return Err(Full);
+            }
             let known = samplers.get(&owner.system_process);
             let is_new = known.is_none_or(|&(process, _)| process < owner.process);
             owners.insert(owner);
@@ -233,7 +244,13 @@ impl Session {
                 *lost += events_in(records);
             }
             Ok(())
-        });
+        };
+        if self.ring.drain(&mut write).is_err() {
+            // The program must not add events while the rest of the ring is written.
+            self.ring.set_recording(false);
+            let _ = self.ring.drain(&mut write); // a full stream is not reported twice
+        }
+        self.reached_max_bytes = is_full;
         if let Some(error) = error {
             self.fail(error);
         }
@@ -378,8 +395,7 @@ fn write_memory(
 }
 
 fn is_thread_alive(owner: Owner) -> bool {
-    let folder = format!("/proc/{}/task/{}", owner.system_process, owner.system_thread);
-    std::path::Path::new(&folder).exists()
+    proc::has_thread(owner.system_process, owner.system_thread)
 }
 
 /// Number of events in the records of one piece.

@@ -25,28 +25,29 @@ pub struct Smaps {
 }
 
 /// Parts of the names of the recorder's mappings.
-const OF_RECORDER: [&str; 2] = ["/memfd:mallard-ring", "/libmallard-record.so"];
+const OF_RECORDER: [&[u8]; 2] = [b"/memfd:mallard-ring", b"/libmallard-record.so"];
 
 impl Smaps {
     /// Parses the text of the file. Unknown lines are skipped.
-    pub fn parse(text: &str) -> Smaps {
+    pub fn parse(text: &[u8]) -> Smaps {
         let mut smaps = Smaps::default();
         let mut current = Mapping { start: 0, end: 0, anonymous: 0 };
         let mut is_recorder = false;
-        for line in text.lines() {
+        for line in text.split(|&byte| byte == b'\n') {
             // Among all lines, only the first line of a mapping begins with a lower-case hexadecimal
             // digit.
-            match line.as_bytes().first() {
+            match line.first() {
                 Some(b'0'..=b'9' | b'a'..=b'f') => {
                     let Some((start, end, name)) = head(line) else { continue };
-                    is_recorder = OF_RECORDER.iter().any(|part| name.contains(part));
+                    let has = |part: &&[u8]| name.windows(part.len()).any(|bytes| bytes == *part);
+                    is_recorder = OF_RECORDER.iter().any(has);
                     current = Mapping { start, end, anonymous: 0 };
                 }
-                Some(b'R') if is_recorder => smaps.recorder += bytes(line, "Rss:").unwrap_or(0),
-                Some(b'P') => smaps.pss += bytes(line, "Pss:").unwrap_or(0),
+                Some(b'R') if is_recorder => smaps.recorder += bytes(line, b"Rss:").unwrap_or(0),
+                Some(b'P') => smaps.pss += bytes(line, b"Pss:").unwrap_or(0),
                 Some(b'A') => {
-                    smaps.huge += bytes(line, "AnonHugePages:").unwrap_or(0);
-                    let anonymous = bytes(line, "Anonymous:").unwrap_or(0);
+                    smaps.huge += bytes(line, b"AnonHugePages:").unwrap_or(0);
+                    let anonymous = bytes(line, b"Anonymous:").unwrap_or(0);
                     if anonymous > 0 {
                         smaps.mappings.push(Mapping { anonymous, ..current });
                     }
@@ -62,27 +63,26 @@ impl Smaps {
 }
 
 /// The range and the name in the first line of a mapping: `START-END rw-p OFFSET DEVICE INODE NAME`.
-fn head(line: &str) -> Option<(u64, u64, &str)> {
-    let (range, rest) = line.split_once(' ')?;
-    let (start, end) = range.split_once('-')?;
+fn head(line: &[u8]) -> Option<(u64, u64, &[u8])> {
+    // The name comes after five words, and may contain any byte but a line feed.
+    let mut words = line.splitn(6, |&byte| byte == b' ');
+    let (start, end) = std::str::from_utf8(words.next()?).ok()?.split_once('-')?;
     let address = |text| u64::from_str_radix(text, 16).ok();
-    // The name comes after four words, and may contain spaces.
-    let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
-    Some((address(start)?, address(end)?, name))
+    Some((address(start)?, address(end)?, words.nth(4).unwrap_or_default()))
 }
 
 /// The bytes of a line `NAME  123 kB`.
-fn bytes(line: &str, name: &str) -> Option<u64> {
-    let number = line.strip_prefix(name)?.trim_start().strip_suffix(" kB")?;
-    Some(number.parse::<u64>().ok()? * 1024)
+fn bytes(line: &[u8], name: &[u8]) -> Option<u64> {
+    let number = line.strip_prefix(name)?.trim_ascii_start().strip_suffix(b" kB")?;
+    Some(std::str::from_utf8(number).ok()?.parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "\
-55d0-55d8 r-xp 00001000 08:02 173521                     /usr/bin/a program
+    const TEXT: &[u8] = b"\
+55d0-55d8 r-xp 00001000 08:02 173521                     /usr/bin/a \xff program
 Size:                 32 kB
 Rss:                  28 kB
 Pss:                   7 kB
@@ -131,7 +131,7 @@ Rss:                  many kB
 
     #[test]
     fn an_empty_file_has_no_mappings() {
-        assert_eq!(Smaps::parse(""), Smaps::default());
-        assert_eq!(Smaps::parse("5-x\n-\n7f00\n"), Smaps::default());
+        assert_eq!(Smaps::parse(b""), Smaps::default());
+        assert_eq!(Smaps::parse(b"5-x\n-\n7f00\n"), Smaps::default());
     }
 }

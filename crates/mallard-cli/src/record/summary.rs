@@ -2,34 +2,46 @@
 //! recording cost, and how much any allocator could save at most.
 
 use super::bound::{bound, cost, unknown};
-use super::launch::{stdin_file, Ended};
 use super::names::Names;
+use super::options::Follow;
 use super::serving::Unserved;
 use super::session::Outcome;
-use super::Follow;
-use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED};
-use crate::error::tell;
-use crate::error::Failure;
 use crate::import::with_progress;
 use crate::output::missing::{incomplete, joined, losses};
-use crate::output::shell::concerns_malloc;
-use crate::output::shell::{as_called, quoted, quoted_path};
-use crate::output::units::{bytes, of_threads, percent, plural, time};
-use crate::turns::load::WAITING_LOAD;
 use clap::ValueEnum;
+use mallard_measure::error::status::{CANNOT_RECORD, MALLARD_FAILED};
+use mallard_measure::error::Failure;
+use mallard_measure::error::{tell, tell_as_is};
+use mallard_measure::output::shell::{as_called, quoted, quoted_path, quoted_words};
+use mallard_measure::output::units::{self, bytes, of_threads, percent, plural, time};
+use mallard_measure::process::launch::{stdin_file, Ended};
+use mallard_measure::process::load::WAITING_LOAD;
+use mallard_measure::process::proc;
+use mallard_measure::process::program::{allocates_by, Finding};
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
+use mallard_trace::run_notes::{RunNotes, SystemText};
+use mallard_trace::Trace;
 use nix::sys::signal::Signal;
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// How much larger than `--max-size` a trace may be.
+const CLOSE: f64 = 1.1;
+/// A smaller trace has few events, and much of its size does not depend on them.
+const CUT_MIN: u64 = 256 << 10;
+/// How often a trace is made of a smaller part of its stream. Each time, the trace comes closer to the
+/// allowed size.
+const CUTS_MAX: u32 = 8;
+
 /// A finished recording.
 pub struct Summary<'a> {
-    pub command: &'a super::Command,
+    pub command: &'a super::options::Command,
     pub path: &'a Path,
     pub names: &'a Names,
     pub header: Header,
@@ -37,7 +49,7 @@ pub struct Summary<'a> {
     /// How often the load of a server succeeded, or why it failed. `None` without a load.
     pub served: Option<Result<u64, Unserved>>,
     /// What was found in the file of the program that may make the recording differ from other runs.
-    pub warnings: Vec<String>,
+    pub findings: Vec<Finding>,
 }
 
 impl Summary<'_> {
@@ -56,38 +68,39 @@ impl Summary<'_> {
         let options = Options {
             force: self.command.force,
             debug_folders: self.command.debug_dir.clone(),
+            fetch_for: self.command.debuginfod.time(),
             without_symbols: self.command.no_symbols,
             redact: self.command.anonymize,
+            records_max: None,
             notes: self.notes(fault_ns),
         };
         let begin = Instant::now();
-        let trace =
-            with_progress(&self.names.stream, &self.names.trace, &options).map_err(|failure| {
-                let stream = self.names.stream.display();
-                let pasted = quoted_path(&self.names.stream);
-                let (recorded, which) = match self.stopped() {
-                    Some(why) => {
-                        (format!("the first events were recorded, until {why}"), "the first events")
-                    }
-                    None => ("the events were recorded".to_string(), "its events"),
-                };
-                Failure::new(
-                    format!("{recorded}, but no trace was made: {}", failure.what()),
-                    format!(
-                        "the program ended with status {}; {which} are in {stream}",
-                        self.outcome.ended.exit_code()
-                    ),
-                    format!("mallard import {pasted}, once that can succeed: {}", failure.help()),
-                )
-                .with_status(MALLARD_FAILED)
-            })?;
+        let trace = self.import(options).map_err(|failure| {
+            let stream = self.names.stream.display();
+            let pasted = quoted_path(&self.names.stream);
+            let (recorded, which) = match self.stopped() {
+                Some(why) => {
+                    (format!("the first events were recorded, until {why}"), "the first events")
+                }
+                None => ("the events were recorded".to_string(), "its events"),
+            };
+            Failure::new(
+                format!("{recorded}, but no trace was made: {}", failure.what()),
+                format!(
+                    "the program ended with status {}; {which} are in {stream}",
+                    self.outcome.ended.exit_code()
+                ),
+                format!("mallard import {pasted}, once that can succeed: {}", failure.help()),
+            )
+            .with_status(MALLARD_FAILED)
+        })?;
         let took = begin.elapsed();
         if !self.command.keep_stream {
             self.names.remove_stream();
         }
         let manifest = trace.manifest();
         if self.command.json {
-            tell(self.json(manifest, took.as_secs_f64()));
+            tell_as_is(self.json(manifest, took.as_secs_f64()));
         } else if !self.command.quiet {
             tell(self.text(manifest).trim_end());
         }
@@ -100,10 +113,29 @@ impl Summary<'_> {
         }
     }
 
+    /// Makes the trace. If it is larger than the user allows, makes it again of the first part of the
+    /// stream: a trace also has the names of functions, which may take more room than the events.
+    fn import(&self, mut options: Options) -> Result<Trace, Failure> {
+        let (stream, to, limit) = (&self.names.stream, &self.names.trace, self.command.max_size);
+        let mut trace = with_progress(stream, to, &options)?;
+        for _ in 0..CUTS_MAX {
+            let size = size_of(to);
+            if limit < CUT_MIN || size as f64 <= limit as f64 * CLOSE {
+                break;
+            }
+            let records = trace.manifest().stream.records as f64 * limit as f64 / size as f64;
+            let [limit, size] = [limit, size].map(units::bytes);
+            let why = format!("the trace had {size}, more than the {limit} of --max-size");
+            options.notes.stopped.get_or_insert(why);
+            (options.records_max, options.force) = (Some(records as u64), true);
+            trace = with_progress(stream, to, &options)?;
+        }
+        Ok(trace)
+    }
+
     /// The error for a server that was not given all of its work.
     fn not_served(&self, why: &Unserved) -> Failure {
-        let words = self.command.program.iter().map(|word| quoted(&word.to_string_lossy()));
-        let program = words.collect::<Vec<_>>().join(" ");
+        let program = quoted_words(&self.command.program);
         let load = quoted(self.command.work.load.as_deref().unwrap_or_default());
         let (what, help) = match why {
             Unserved::Ended => (
@@ -116,6 +148,10 @@ impl Summary<'_> {
             Unserved::Failed(how) => {
                 (how.clone(), format!("sh -c {load}: this must succeed while {program} runs"))
             }
+            Unserved::Hung(how) => (
+                how.clone(),
+                "--load with a command that ends by itself, or a longer --timeout".to_string(),
+            ),
         };
         let trace = self.names.trace.display();
         let state = format!("the program has ended, and its events until then are in {trace}");
@@ -163,68 +199,56 @@ impl Summary<'_> {
     }
 
     /// Notes about the run, for the manifest.
-    fn notes(&self, fault_ns: f64) -> Map<String, Value> {
+    fn notes(&self, fault_ns: f64) -> RunNotes {
         let Ended { user_ns, system_ns, peak_rss, minor_faults, major_faults, status } =
             self.outcome.ended;
-        let arguments: Vec<_> =
-            self.command.program.iter().map(|word| word.to_string_lossy()).collect();
         let host = nix::sys::utsname::uname().ok();
-        let host = host.as_ref();
-        let text =
-            |value: Option<&std::ffi::OsStr>| value.map(|v| v.to_string_lossy().into_owned());
-        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model =
-            cpu.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+        let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
         let follow = self.command.follow.iter().filter_map(Follow::to_possible_value);
-        let notes = json!({
-            "program": self.path.to_string_lossy(),
-            "arguments": arguments,
-            "folder": std::env::current_dir().map(|f| f.to_string_lossy().into_owned()).ok(),
-            "status": status,
-            "wall_ns": self.outcome.wall.as_nanos() as u64,
-            "user_ns": user_ns,
-            "system_ns": system_ns,
-            "recorded_cpu_ns": self.waited_ns().saturating_sub(self.outcome.unrecorded_ns),
-            "peak_rss": peak_rss,
-            "minor_faults": minor_faults,
-            "major_faults": major_faults,
-            "ns_per_fault": fault_ns,
-            "unrecorded_ns": self.outcome.unrecorded_ns,
-            "forked": self.outcome.forked,
-            "follow": follow.map(|of| of.get_name().to_string()).collect::<Vec<_>>(),
-            "recording_ns_per_event": self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64,
-            "ns_per_free": self.outcome.ticks_per_free * 1e9 / self.header.clock_hz as f64,
-            "waits": self.outcome.waits,
-            "ring_pages": self.outcome.ring_pages,
-            "host": text(host.map(|h| h.nodename())),
-            "kernel": text(host.map(|h| h.release())),
-            "cpu": model,
-            "cores": std::thread::available_parallelism().map_or(0, usize::from),
-            "environment": mallocs_environment(),
-        });
-        let Value::Object(mut notes) = notes else { return Map::new() };
-        let warnings: Vec<String> = self.warnings.iter().cloned().chain(self.narrow()).collect();
-        notes.insert("warnings".to_string(), warnings.into());
+        let warnings = self.findings.iter().map(|finding| finding.what.clone());
         let stdin = self.command.streams.stdin.clone().or_else(stdin_file);
         // A file below /proc has this name in the current process only.
-        if let Some(file) = stdin.filter(|file| file.is_file() && !file.starts_with("/proc")) {
-            let file = std::path::absolute(&file).unwrap_or(file);
-            notes.insert("stdin".to_string(), file.to_string_lossy().into());
+        let stdin = stdin.filter(|file| file.is_file() && !proc::has(file));
+        let stopped = self.stopped();
+        let served = self.served.as_ref().and_then(|served| served.as_ref().ok());
+        let work = Some(&self.command.work).filter(|work| work.load.is_some() && served.is_some());
+        let ns = |ticks: f64| ticks * 1e9 / self.header.clock_hz as f64;
+        RunNotes {
+            allocates_by: allocates_by(&self.findings).map(String::from),
+            arguments: Some(self.command.program.iter().map(SystemText::from).collect()),
+            cores: Some(std::thread::available_parallelism().map_or(0, usize::from) as u64),
+            cpu: proc::processor(),
+            environment: Some(environment()),
+            folder: std::env::current_dir().ok().map(SystemText::from),
+            follow: Some(follow.map(|of| of.get_name().to_string()).collect()),
+            forked: Some(self.outcome.forked),
+            host: host.as_ref().map(|host| text(host.nodename())),
+            kernel: host.as_ref().map(|host| text(host.release())),
+            load: work.and_then(|work| work.load.clone()),
+            load_seconds: work.and_then(|work| Some(work.repeated_for?.as_secs_f64())),
+            loads: work.and(served).copied(),
+            major_faults: Some(major_faults),
+            minor_faults: Some(minor_faults),
+            ns_per_fault: Some(fault_ns),
+            ns_per_free: Some(ns(self.outcome.ticks_per_free)),
+            peak_rss: Some(peak_rss),
+            program: Some(self.path.as_os_str().into()),
+            recorded_cpu_ns: Some(self.waited_ns().saturating_sub(self.outcome.unrecorded_ns)),
+            recording_ns_per_event: Some(ns(self.outcome.ticks_per_event)),
+            ring_pages: Some(self.outcome.ring_pages),
+            status: Some(status),
+            stdin: stdin.map(|file| std::path::absolute(&file).unwrap_or(file).into()),
+            system_ns: Some(system_ns),
+            unrecorded_ns: Some(self.outcome.unrecorded_ns),
+            unwritten: stopped.as_ref().map(|_| self.outcome.lost_written),
+            stopped,
+            user_ns: Some(user_ns),
+            waits: Some(self.outcome.waits),
+            wall_ns: Some(self.outcome.wall.as_nanos() as u64),
+            warnings: Some(warnings.chain(self.narrow()).collect()),
+            window: self.command.window.as_ref().map(shown_window),
+            ..RunNotes::default()
         }
-        if let Some(window) = &self.command.window {
-            notes.insert("window".to_string(), shown_window(window).into());
-        }
-        if let Some(why) = self.stopped() {
-            notes.insert("stopped".to_string(), why.into());
-            notes.insert("unwritten".to_string(), self.outcome.lost_written.into());
-        }
-        if let (Some(load), Some(Ok(count))) = (&self.command.work.load, &self.served) {
-            notes.insert("load".to_string(), load.clone().into());
-            notes.insert("loads".to_string(), (*count).into());
-            let seconds = self.command.work.repeated_for.map(|time| time.as_secs_f64());
-            notes.insert("load_seconds".to_string(), seconds.into());
-        }
-        notes
     }
 
     fn text(&self, manifest: &Manifest) -> String {
@@ -341,15 +365,10 @@ fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Environment variables that change how programs allocate.
-fn mallocs_environment() -> Map<String, Value> {
-    let concerns = |name: &str| {
-        concerns_malloc(name) || name.starts_with("LD_PRELOAD") || name.starts_with("MALLARD_")
-    };
+/// The variables of the environment, with which `mallard advise NAME` starts the program again.
+fn environment() -> BTreeMap<String, SystemText> {
     std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
-        .filter(|(name, _)| concerns(name))
-        .map(|(name, value)| (name, Value::from(value.to_string_lossy().into_owned())))
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.into()))
         .collect()
 }
 

@@ -1,12 +1,10 @@
 //! Reads memory, page faults and CPU time of a recorded process from the system.
 
 use super::smaps::{Mapping, Smaps};
+use mallard_measure::process::proc::{self, Stat};
 use mallard_trace::format::TEXT_BYTES_MAX;
 use nix::time::{clock_gettime, ClockId};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// The memory and the CPU time of a process at one moment.
@@ -88,7 +86,7 @@ pub struct Sampler {
     ns_per_tick: u64,
     smaps: Paced,
     /// The text of /proc/PID/smaps, kept so that its memory is used again.
-    text: String,
+    text: Vec<u8>,
     /// The last known mappings, by their first address: the end, and the anonymous bytes.
     known: BTreeMap<u64, (u64, u64)>,
     threads: Paced,
@@ -103,7 +101,7 @@ impl Sampler {
             page_bytes: sysconf(nix::unistd::SysconfVar::PAGE_SIZE).unwrap_or(4096),
             ns_per_tick: 1_000_000_000 / ticks.max(1),
             smaps: Paced::default(),
-            text: String::new(),
+            text: Vec::new(),
             known: BTreeMap::new(),
             threads: Paced::default(),
         }
@@ -111,23 +109,22 @@ impl Sampler {
 
     /// The memory of the process now. `None` if the process has ended.
     pub fn memory(&mut self) -> Option<Memory> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).ok()?;
-        let statm = fs::read_to_string(format!("/proc/{}/statm", self.process)).ok()?;
-        let mut memory = parse_stat(&stat, self.ns_per_tick)?;
-        let pages: Vec<u64> = statm.split(' ').filter_map(|word| word.parse().ok()).collect();
-        let (&resident, &shared) = (pages.get(1)?, pages.get(2)?);
+        let stat = Stat::of(self.process)?;
+        let (resident, shared) = proc::resident_pages(self.process)?;
         if resident == 0 {
             return None; // it has ended, and its parent has not yet waited for it
         }
-        memory.rss = resident * self.page_bytes;
-        memory.anonymous = resident.saturating_sub(shared) * self.page_bytes;
-        let path = format!("/proc/{}/smaps", self.process);
-        let text = &mut self.text;
-        let read = self.smaps.run(|| {
-            text.clear();
-            fs::File::open(&path).and_then(|mut file| file.read_to_string(text)).ok()?;
-            Some(Smaps::parse(text))
-        });
+        let mut memory = Memory {
+            rss: resident * self.page_bytes,
+            anonymous: resident.saturating_sub(shared) * self.page_bytes,
+            minor_faults: stat.field(10)?,
+            major_faults: stat.field(12)?,
+            user_ns: stat.field(14)? * self.ns_per_tick,
+            system_ns: stat.field(15)? * self.ns_per_tick,
+            ..Memory::default()
+        };
+        let (process, text) = (self.process, &mut self.text);
+        let read = self.smaps.run(|| proc::read_smaps(process, text).then(|| Smaps::parse(text)));
         // A process that ends while its file is read has no mappings any more.
         if let Some(smaps) = read.flatten().filter(|smaps| smaps.pss > 0) {
             memory.pss = Some(smaps.pss);
@@ -155,74 +152,27 @@ impl Sampler {
     /// The CPU time of each thread in nanoseconds, by thread id. Empty if it is too early to read so
     /// many threads again. If `last` is set, all threads are read.
     pub fn threads(&mut self, last: bool) -> Vec<(u32, u64)> {
-        let folder = format!("/proc/{}/task", self.process);
+        let process = self.process;
         if last {
-            return cpu_of_threads(&folder);
+            return cpu_of_threads(process);
         }
-        self.threads.run(|| cpu_of_threads(&folder)).unwrap_or_default()
+        self.threads.run(|| cpu_of_threads(process)).unwrap_or_default()
     }
 }
 
 /// Whether a thread of the process is running. The system shows a process as a zombie until its
 /// parent waits for it, but also if only its first thread has ended.
 pub fn is_alive(process: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
-    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace());
-    let Some(mut fields) = fields else { return false };
-    let is_zombie = matches!(fields.next(), Some("Z" | "X") | None);
-    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
-    !is_zombie || threads > 1
-}
-
-/// Whether a process other than this one has mapped the file of the ring.
-pub fn is_mapped_elsewhere(ring: &fs::File) -> bool {
-    let (Ok(processes), Ok(file)) = (fs::read_dir("/proc"), ring.metadata()) else { return false };
-    let own = std::process::id();
-    let inode = format!(" {} ", file.ino());
-    let has_mapped = |process: u32| {
-        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-        maps.lines().any(|line| line.contains("/memfd:mallard-ring") && line.contains(&inode))
-    };
-    processes
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .any(|process| process != own && has_mapped(process))
-}
-
-/// The limit of a process's address space in bytes (RLIMIT_AS), also if the process has ended but was
-/// not waited for. `None` if unlimited. `process`: the process id, or `self`.
-pub fn address_space_limit(process: &dyn std::fmt::Display) -> Option<u64> {
-    let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-    line.split_whitespace().next()?.parse().ok()
+    Stat::of(process).is_some_and(|stat| !stat.is_zombie() || stat.field(20).unwrap_or(1) > 1)
 }
 
 fn sysconf(variable: nix::unistd::SysconfVar) -> Option<u64> {
     nix::unistd::sysconf(variable).ok()??.try_into().ok()
 }
 
-fn cpu_of_threads(folder: &str) -> Vec<(u32, u64)> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let thread = entry.file_name().to_str()?.parse().ok()?;
-            let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
-            Some((thread, text.split(' ').next()?.parse().ok()?))
-        })
-        .collect()
-}
-
-/// Parses /proc/PID/stat. The name of the program, in parentheses, may contain anything.
-fn parse_stat(stat: &str, ns_per_tick: u64) -> Option<Memory> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    Some(Memory {
-        minor_faults: number(7)?,
-        major_faults: number(9)?,
-        user_ns: number(11)? * ns_per_tick,
-        system_ns: number(12)? * ns_per_tick,
-        ..Memory::default()
-    })
+fn cpu_of_threads(process: u32) -> Vec<(u32, u64)> {
+    let cpu = |thread| Some((thread, proc::cpu_ns_of_thread(process, thread)?));
+    proc::threads(process).into_iter().filter_map(cpu).collect()
 }
 
 /// Runs a function so seldom that it takes at most a hundredth of a core in CPU time. Waiting for a
@@ -256,6 +206,7 @@ fn cpu_of_this_thread() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mallard_measure::process::proc::{address_space_limit, Process};
 
     #[test]
     fn the_memory_of_this_process_is_read() {
@@ -310,14 +261,6 @@ mod tests {
     }
 
     #[test]
-    fn a_program_name_with_a_parenthesis_does_not_move_the_fields() {
-        let stat = "7 (a) b) c) S 1 7 7 0 -1 4194304 11 0 13 0 15 16 0 0 20 0 1 0 5 6 7";
-        let memory = parse_stat(stat, 10).unwrap();
-        assert_eq!((memory.minor_faults, memory.major_faults), (11, 13));
-        assert_eq!((memory.user_ns, memory.system_ns), (150, 160));
-    }
-
-    #[test]
     fn a_process_that_has_ended_has_no_memory() {
         assert_eq!(Sampler::new(u32::MAX - 1).memory(), None);
     }
@@ -330,10 +273,10 @@ mod tests {
         while is_alive(child.id()) {
             std::thread::yield_now();
         }
-        assert_eq!(address_space_limit(&child.id()), Some(500_000 * 1024));
+        assert_eq!(address_space_limit(Process::Id(child.id())), Some(500_000 * 1024));
         child.wait().unwrap();
         assert!(!is_alive(child.id()));
-        assert_eq!(address_space_limit(&child.id()), None);
+        assert_eq!(address_space_limit(Process::Id(child.id())), None);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Measures the CPU time of processes that were not recorded. The shares of malloc in the CPU time are
 //! those of the recorded processes only.
 
-use super::{program, Follow};
+use super::options::Follow;
+use mallard_measure::process::proc::{self, Stat};
+use mallard_measure::process::program;
 use mallard_trace::format::{op, Record};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// The time from the last event of a process to its end counts as recorded if the system did not tell
@@ -44,7 +46,7 @@ pub struct RecordedTime {
 struct Process {
     /// The name of the process, as the system has it, when it executed a recorded program. Only the
     /// name can still be read when a process has ended.
-    name: String,
+    name: Vec<u8>,
     /// The CPU time in nanoseconds that is known to be of a recorded program, and when it was read. If
     /// it never was, 0, and when the process began.
     cpu_ns: u64,
@@ -84,9 +86,7 @@ impl RecordedTime {
     /// The times of a program that `process` executes. `follow` tells which other processes are
     /// recorded, and `clock_hz` is the number of ticks in a second.
     pub fn new(process: u32, path: &Path, follow: &[Follow], clock_hz: u64) -> RecordedTime {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The system keeps 15 characters of the name of a program.
-        let name = name.chars().take(15).collect();
+        let name = proc::name_of(path.file_name().unwrap_or_default());
         let first = Process { name, is_new: true, ..Process::default() };
         let mut all = RecordedTime {
             first: process,
@@ -130,12 +130,12 @@ impl RecordedTime {
     /// `now` is the time.
     pub fn look(&mut self, process: u32, now: u64) {
         let Some(of) = self.processes.get_mut(&process) else { return };
-        let Some(Stat { name, is_zombie, image, .. }) = Stat::of(process) else { return };
-        match image {
+        let Some(stat) = Stat::of(process) else { return };
+        match image(&stat) {
             Some(image) if of.is_new => {
                 of.is_new = false;
                 let file = self.file.take();
-                let is_it = |file| identity(&executed(process)) == Some(file);
+                let is_it = |file| identity(&proc::executable(process)) == Some(file);
                 if file.is_none_or(is_it) {
                     self.images.insert(image);
                 }
@@ -143,12 +143,13 @@ impl RecordedTime {
             }
             Some(image) => of.has_left |= !self.images.contains(&image),
             // The process has ended, or may not be looked at.
-            None => of.has_left |= !of.name.is_empty() && of.name != name,
+            None => of.has_left |= !of.name.is_empty() && of.name != stat.name,
         }
         if of.has_left {
             return;
         }
-        of.name = name;
+        let is_zombie = stat.is_zombie();
+        of.name = stat.name;
         if let Some(ns) = cpu_ns(process) {
             (of.cpu_ns, of.looked, of.is_final) = (ns, now, is_zombie);
         }
@@ -181,49 +182,29 @@ impl RecordedTime {
         if self.follow.contains(&Follow::Fork) {
             return 0;
         }
-        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let first = Stat::of(self.first).filter(|_| self.images.is_empty());
         let is_forked = |process: &u32| {
             let Some(stat) = Stat::of(*process) else { return false };
             // The first program may have ended before its place was read.
-            let is_alike = first.as_ref().is_some_and(|first| stat.start >= first.start)
-                && self.file.is_some_and(|file| identity(&executed(*process)) == Some(file));
-            let is_child = stat.image.is_some_and(|image| self.images.contains(&image));
+            let is_alike = first.as_ref().is_some_and(|first| start(&stat) >= start(first))
+                && self
+                    .file
+                    .is_some_and(|file| identity(&proc::executable(*process)) == Some(file));
+            let is_child = image(&stat).is_some_and(|image| self.images.contains(&image));
             !self.processes.contains_key(process) && (is_child || is_alike)
         };
-        ids.filter(is_forked).count() as u64
+        proc::processes().iter().filter(|process| is_forked(process)).count() as u64
     }
 }
 
-/// What the system tells of a process.
-struct Stat {
-    name: String,
-    /// Whether the process has ended and nobody has waited for it.
-    is_zombie: bool,
-    /// When the process began, in ticks of the system, 100 in a second.
-    start: u64,
-    /// Where the arguments of its program are. `None` if the process has ended or may not be looked at.
-    image: Option<u64>,
+/// When the process began, in ticks of the system, 100 in a second.
+fn start(stat: &Stat) -> Option<u64> {
+    stat.field(22)
 }
 
-impl Stat {
-    fn of(process: u32) -> Option<Stat> {
-        let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name, in parentheses, may contain anything.
-        let (begin, fields) = text.rsplit_once(')')?;
-        let mut fields = fields.split_whitespace();
-        let state = fields.next()?;
-        let start = fields.nth(18)?.parse().ok()?;
-        let image = fields.nth(25)?.parse().ok().filter(|&place| place != 0);
-        let name = begin.split_once('(')?.1.to_string();
-        Some(Stat { name, is_zombie: state == "Z", start, image })
-    }
-}
-
-/// The file that a process executes.
-fn executed(process: u32) -> PathBuf {
-    PathBuf::from(format!("/proc/{process}/exe"))
+/// Where the arguments of the program are. `None` if the process has ended or may not be looked at.
+fn image(stat: &Stat) -> Option<u64> {
+    stat.field(48).filter(|&place| place != 0)
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
@@ -243,7 +224,7 @@ mod tests {
     const HZ: u64 = 1_000_000_000;
 
     fn wait_for_end(process: u32) {
-        while !Stat::of(process).unwrap().is_zombie {
+        while !Stat::of(process).unwrap().is_zombie() {
             std::thread::yield_now();
         }
     }
@@ -278,10 +259,10 @@ mod tests {
         let mut time = RecordedTime::new(child.id(), Path::new("/bin/sh"), &[], HZ);
         time.look(child.id(), 1);
         assert!(!time.processes[&child.id()].has_left);
-        let image = Stat::of(child.id()).unwrap().image;
+        let before = image(&Stat::of(child.id()).unwrap());
         let mut stdin = child.stdin.take().unwrap();
         std::io::Write::write_all(&mut stdin, b"go\n").unwrap();
-        while Stat::of(child.id()).unwrap().image.is_none_or(|now| Some(now) == image) {
+        while image(&Stat::of(child.id()).unwrap()).is_none_or(|now| Some(now) == before) {
             std::thread::yield_now();
         }
         time.look(child.id(), 1);

@@ -1,12 +1,12 @@
 //! Computes the CPU time of the program under another allocator, from the CPU time of replays.
 
-use super::chosen::{Chosen, Stream};
+use super::candidates::{Candidates, Stream};
 use super::part::{recorded_share, Limits};
-use crate::error::Failure;
-use crate::turns::measured::Measured;
-use crate::turns::subject::Figures;
-use crate::verdict::fresh::{self, Confirmed};
-use crate::verdict::{Block, Judged, Verdict, Why};
+use mallard_measure::error::Failure;
+use mallard_measure::rounds::measured::Measured;
+use mallard_measure::rounds::subject::Figures;
+use mallard_measure::verdict::fresh::{self, Confirmed};
+use mallard_measure::verdict::{Block, Judged, Verdict, Why};
 use mallard_trace::tables::schema::{PROCESSES, THREADS};
 use mallard_trace::Trace;
 use std::collections::HashMap;
@@ -36,10 +36,10 @@ const OTHERS_MIN: f64 = 0.1;
 
 impl Program {
     /// Reads the figures of the program from a trace.
-    pub fn of(trace: &Trace, chosen: &Chosen) -> Result<Program, Failure> {
-        let process = chosen.streams[0].compiled.process;
+    pub fn of(trace: &Trace, candidates: &Candidates) -> Result<Program, Failure> {
+        let process = candidates.streams[0].compiled.process;
         // The recording machine cannot have run more threads at once than it had processors.
-        let recorded_cores = trace.manifest().notes.get("cores").and_then(|cores| cores.as_u64());
+        let recorded_cores = trace.manifest().notes.cores;
         let cores = recorded_cores.filter(|&cores| cores > 0).map_or(usize::MAX, |c| c as usize);
         let share = recorded_share(trace)?;
         let of = |share| crate::record::cpu_of_part(trace.manifest(), share);
@@ -162,18 +162,18 @@ pub struct Effects {
 
 /// Judges the best candidates by their fresh plays alone.
 pub fn confirm(
-    chosen: &Chosen,
+    candidates: &Candidates,
     program: &Program,
     measured: &Measured,
     cpu: &mut Judged,
     min_gain: f64,
 ) -> Confirmed {
     let Some(fresh) = &measured.fresh else { return Confirmed::new() };
-    let all = effects(chosen, program, measured).alive;
-    let again = effects(chosen, program, fresh);
+    let all = effects(candidates, program, measured).alive;
+    let again = effects(candidates, program, fresh);
     // Leaves out candidates that make the calls of the base: they count as alive, but have no fresh
     // plays.
-    let is_fresh = |&place: &usize| chosen.candidates[again.alive[place]].measured.is_some();
+    let is_fresh = |&place: &usize| candidates.all[again.alive[place]].measured.is_some();
     let places: Vec<usize> = (0..again.alive.len()).filter(is_fresh).collect();
     let blocks: Vec<Block> = again.cpu.iter().map(|block| block.of(&places)).collect();
     let who = |&place: &usize| all.iter().position(|&alive| alive == again.alive[place]);
@@ -207,20 +207,20 @@ fn blocks_of(stream: &Stream) -> u64 {
 /// The CPU time of a play is that of the calls plus that of the player. The player's part is
 /// measured under an allocator that does nothing, and subtracted. If the trace lacks the CPU time
 /// of the program, savings are shares of the time of its calls.
-pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effects {
+pub fn effects(candidates: &Candidates, program: &Program, measured: &Measured) -> Effects {
     let cpu = |f: &Figures| f.cpu_ns;
-    let calls = measured.median(0, cpu) - measured.median(chosen.streams[0].no_op + 2, cpu);
+    let calls = measured.median(0, cpu) - measured.median(candidates.streams[0].no_op + 2, cpu);
     let calls = if calls.is_finite() { calls.max(1.0) } else { 1.0 };
     let program_ns = program.cpu_ns.unwrap_or(calls).max(calls);
     let is_alive = |subject: Option<usize>| subject.is_none_or(|s| measured.broken[s].is_none());
     let alive: Vec<usize> =
-        (0..chosen.candidates.len()).filter(|&i| is_alive(chosen.candidates[i].measured)).collect();
+        (0..candidates.all.len()).filter(|&i| is_alive(candidates.all[i].measured)).collect();
     let blocks = |figure: &dyn Fn(&Figures) -> f64, rest: f64, less_player: bool| -> Vec<Block> {
         (0..measured.blocks())
             .map(|n| {
                 let at = |column: usize| figure(&measured.columns[column][n]);
                 let player = |stream: usize| {
-                    let column = chosen.streams[stream].no_op + 2;
+                    let column = candidates.streams[stream].no_op + 2;
                     if less_player {
                         measured.median(column, figure)
                     } else {
@@ -230,7 +230,7 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
                 let of =
                     |column: usize, stream: usize| (rest + at(column) - player(stream)).max(0.0);
                 let candidate = |&i: &usize| {
-                    let candidate = &chosen.candidates[i];
+                    let candidate = &candidates.all[i];
                     of(candidate.measured.map_or(0, |subject| subject + 2), candidate.stream)
                 };
                 Block {
@@ -247,7 +247,8 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
     // Adds the rest of the program's CPU time to each part, so that each saving is a share of the whole
     // program.
     let rest_of = |figure: &dyn Fn(&Figures) -> f64| {
-        let own = measured.median(0, figure) - measured.median(chosen.streams[0].no_op + 2, figure);
+        let own =
+            measured.median(0, figure) - measured.median(candidates.streams[0].no_op + 2, figure);
         if own.is_finite() {
             program_ns - own
         } else {
@@ -263,7 +264,7 @@ pub fn effects(chosen: &Chosen, program: &Program, measured: &Measured) -> Effec
         alive,
         program_ns,
         calls_ns: calls,
-        hidden: chosen
+        hidden: candidates
             .streams
             .iter()
             .map(|of| hidden_ns(blocks_of(of), rest) / program_ns)

@@ -1,14 +1,14 @@
 //! The result of a replay as JSON.
 
 use super::report::{Report, Row};
-use crate::turns::subject::Figures;
+use mallard_measure::rounds::subject::Figures;
 use serde_json::{json, Value};
 
 impl Report<'_> {
     /// The whole result.
     pub fn json(&self) -> Value {
-        let compiled = &self.chosen.streams[0].compiled;
-        let mut base = self.figures(&self.chosen.base.name, 0, 0);
+        let compiled = &self.candidates.streams[0].compiled;
+        let mut base = self.figures(&self.candidates.base.name, 0, 0);
         base["control_cpu"] = json!(self.cpu.control);
         base["control_memory"] = json!(self.memory.control);
         json!({
@@ -19,7 +19,7 @@ impl Report<'_> {
             "threads": self.program.threads,
             "cores": self.program.cores,
             "contention": if self.program.lacks_cores() { "not measurable" } else { "replayed" },
-            "touch": self.chosen.touch,
+            "touch": self.candidates.touch,
             "ops": compiled.ops,
             "calls": compiled.calls,
             "live_peak_bytes": compiled.live_peak,
@@ -39,7 +39,7 @@ impl Report<'_> {
     fn row_json(&self, row: &Row) -> Value {
         let candidate = row.candidate;
         let column = candidate.measured.map_or(0, |subject| subject + 2);
-        let stream = &self.chosen.streams[candidate.stream];
+        let stream = &self.candidates.streams[candidate.stream];
         let mut object = self.figures(&candidate.name, column, candidate.stream);
         object["broken"] = json!(row.broken);
         object["measured_as"] = json!(candidate.measured_as);
@@ -51,7 +51,7 @@ impl Report<'_> {
         object["predicted"] = json!(predicted.map(|(low, high)| json!({"low": low, "high": high})));
         object["virtual_calls"] = json!(candidate.virtual_calls);
         object["virtual_call_ns"] =
-            json!(self.chosen.virtual_ns.filter(|_| candidate.virtual_calls > 0));
+            json!(self.candidates.virtual_ns.filter(|_| candidate.virtual_calls > 0));
         object["account"] = match candidate.stream {
             0 => Value::Null,
             _ => json!({

@@ -1,12 +1,11 @@
 //! The share of a program's CPU time in which its calls were recorded. A recording of a part of the run
 //! has the CPU time of the whole run, and readings of the CPU time from start to end.
 
-use crate::error::Failure;
-use crate::parse::window;
 use crate::record::part;
+use mallard_measure::error::Failure;
+use mallard_measure::parse::window;
 use mallard_trace::tables::schema::{CPU, EVENTS, THREADS};
 use mallard_trace::Trace;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,9 +23,8 @@ pub type Limits = (f64, f64, f64);
 /// `None` if the share is unknown.
 pub fn recorded_share(trace: &Trace) -> Result<Option<Limits>, Failure> {
     let manifest = trace.manifest();
-    let text = |name: &str| manifest.notes.get(name).and_then(Value::as_str);
-    let is_cut = text("stopped").is_some() || manifest.stream.ending != "complete";
-    if !is_cut && text("window").is_none() {
+    let is_cut = manifest.notes.stopped.is_some() || manifest.stream.ending != "complete";
+    if !is_cut && manifest.notes.window.is_none() {
         let (events, lost) = (manifest.counts.events as f64, manifest.losses.all() as f64);
         // If only a few events are missing, the shares of the CPU time are those of the whole run.
         let share = part(manifest).map_or(1.0, |_| events / (events + lost).max(1.0));
@@ -34,7 +32,7 @@ pub fn recorded_share(trace: &Trace) -> Result<Option<Limits>, Failure> {
     }
     let Some((first, last)) = times(trace)? else { return Ok(None) };
     let end = manifest.totals.duration_ns;
-    let window = text("window").and_then(|text| window(text).ok());
+    let window = manifest.notes.window.as_ref().and_then(|text| window(text).ok());
     let begins_later = window.as_ref().is_some_and(|window| window.start > Duration::ZERO);
     let ends_later = window.is_some_and(|window| window.end.as_nanos() >= end.max(0) as u128);
     let from = if begins_later { first } else { 0 };

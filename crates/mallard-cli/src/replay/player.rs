@@ -1,9 +1,10 @@
 //! The player, `mallard-replay`: finds the program, and reads what it prints.
 
-use crate::error::status::MALLARD_FAILED;
-use crate::error::Failure;
-use crate::output::units::count;
-use crate::parts::PLAYER;
+use mallard_measure::error::status::MALLARD_FAILED;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::{quoted_path, quoted_words};
+use mallard_measure::output::units::count;
+use mallard_measure::process::installed::PLAYER;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ fn pace(text: &str) -> Result<Pace, String> {
 /// A share from 0 to 1, or in per cent.
 fn litter(text: &str) -> Result<f64, String> {
     let share = match text.contains('%') {
-        true => crate::parse::share(text).ok(),
+        true => mallard_measure::parse::share(text).ok(),
         false => text.parse().ok(),
     };
     share
@@ -143,8 +144,7 @@ impl Mode {
 /// Runs the player once, and returns the object that it prints.
 pub fn ask<T: for<'a> Deserialize<'a>>(player: &Path, words: &[OsString]) -> Result<T, Failure> {
     let failed = |what: String| {
-        let shown: Vec<_> = words[1..].iter().map(|word| word.to_string_lossy()).collect();
-        let help = format!("{} {}", player.display(), shown.join(" "));
+        let help = format!("{} {}", quoted_path(player), quoted_words(&words[1..]));
         Failure::new(what, "nothing was replayed", help).with_status(MALLARD_FAILED)
     };
     let ran = Command::new(player).args(&words[1..]).output().map_err(|e| {

@@ -1,16 +1,16 @@
 //! Plays op streams in turns. The figures of a run are those that the player prints.
 
-use super::chosen::Chosen;
+use super::candidates::Candidates;
 use super::effects::{effects, Program};
-use crate::error::status::MALLARD_FAILED;
-use crate::error::Failure;
-use crate::output::units::plural;
-use crate::turns::blocks::{is_narrow, measure, shown, Plan};
-use crate::turns::measured::Measured;
-use crate::turns::runs::Runs;
-use crate::turns::subject::{ending, Figures, Run, Runner, Stop, Subject, Turn};
-use crate::turns::timing::Timing;
-use crate::verdict::{fresh, judge};
+use mallard_measure::error::status::MALLARD_FAILED;
+use mallard_measure::error::Failure;
+use mallard_measure::output::units::plural;
+use mallard_measure::rounds::blocks::{measure, shown, Plan};
+use mallard_measure::rounds::measured::Measured;
+use mallard_measure::rounds::runs::{is_narrow, Runs};
+use mallard_measure::rounds::subject::{ending, Figures, Run, Runner, Stop, Subject, Turn};
+use mallard_measure::rounds::timing::Timing;
+use mallard_measure::verdict::{fresh, judge};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,21 +32,25 @@ struct Played {
 /// A measurement of plays.
 pub struct Playing<'a> {
     runner: Runner,
-    chosen: &'a Chosen,
+    candidates: &'a Candidates,
     program: &'a Program,
 }
 
 impl<'a> Playing<'a> {
     /// Prepares the measurement.
-    pub fn new(runner: Runner, chosen: &'a Chosen, program: &'a Program) -> Playing<'a> {
-        Playing { runner, chosen, program }
+    pub fn new(runner: Runner, candidates: &'a Candidates, program: &'a Program) -> Playing<'a> {
+        Playing { runner, candidates, program }
     }
 
     /// Plays all subjects in turns. Returns the seed of the random order as well.
-    pub fn measure(&self, timing: &Timing, chosen: &Chosen) -> Result<(Measured, u64), Failure> {
+    pub fn measure(
+        &self,
+        timing: &Timing,
+        candidates: &Candidates,
+    ) -> Result<(Measured, u64), Failure> {
         // No candidate is dropped early: plays vary little, and candidates share no-op plays.
         let plan = Plan { ignores_output: true, drops: false, ..timing.plan() };
-        let measured = measure(self, &chosen.base, &chosen.subjects, &plan)?;
+        let measured = measure(self, &candidates.base, &candidates.subjects, &plan)?;
         Ok((measured, plan.seed))
     }
 }
@@ -55,7 +59,7 @@ impl Runs for Playing<'_> {
     fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
         let played = self.play(subject, turn);
         match played {
-            Err(stop) if std::ptr::eq(subject, &self.chosen.base) => {
+            Err(stop) if std::ptr::eq(subject, &self.candidates.base) => {
                 Err(base_stops(stop, &subject.name, turn.limit))
             }
             played => played,
@@ -63,20 +67,20 @@ impl Runs for Playing<'_> {
     }
 
     fn is_known(&self, measured: &Measured) -> bool {
-        is_narrow(&effects(self.chosen, self.program, measured).cpu)
+        is_narrow(&effects(self.candidates, self.program, measured).cpu)
     }
 
     fn compared(&self, measured: &Measured) -> usize {
         let is_alive = |subject: usize| measured.broken[subject].is_none();
-        let subjects = self.chosen.candidates.iter().filter_map(|candidate| candidate.measured);
+        let subjects = self.candidates.all.iter().filter_map(|candidate| candidate.measured);
         subjects.filter(|&subject| is_alive(subject)).collect::<BTreeSet<_>>().len()
     }
 
     /// The subjects of the candidates with a gain. Candidates with the same calls share a subject.
     fn winners(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
-        let effects = effects(self.chosen, self.program, measured);
+        let effects = effects(self.candidates, self.program, measured);
         let places = fresh::winners(&judge(&effects.cpu, min_gain));
-        let subject = |place: usize| self.chosen.candidates[effects.alive[place]].measured;
+        let subject = |place: usize| self.candidates.all[effects.alive[place]].measured;
         let mut winners = Vec::new();
         for subject in places.into_iter().filter_map(subject) {
             if !winners.contains(&subject) {
@@ -88,10 +92,10 @@ impl Runs for Playing<'_> {
 
     /// The winners, and the plays that measure the time of the player itself for their op streams.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
-        let candidates = self.chosen.candidates.iter();
+        let candidates = self.candidates.all.iter();
         let of_winner = candidates.filter(|c| c.measured.is_some_and(|s| winners.contains(&s)));
         let players = of_winner.map(|candidate| candidate.stream).chain([0]);
-        let players = players.map(|stream| self.chosen.streams[stream].no_op);
+        let players = players.map(|stream| self.candidates.streams[stream].no_op);
         let all: BTreeSet<usize> = players.chain(winners.iter().copied()).collect();
         all.into_iter().collect()
     }
@@ -105,7 +109,7 @@ impl Playing<'_> {
     /// The heap in bytes: the resident memory of a play without the player's own memory. What the
     /// malloc takes at the start, beyond the malloc of the base, counts as heap.
     fn heap(&self, played: &Played, rss_kib: f64) -> f64 {
-        (rss_kib - played.own_kib - self.chosen.start_kib).max(0.0) * 1024.0
+        (rss_kib - played.own_kib - self.candidates.start_kib).max(0.0) * 1024.0
     }
 
     /// Plays once.

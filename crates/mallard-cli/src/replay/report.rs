@@ -1,18 +1,19 @@
 //! Shows the result of a replay: as a table, a sentence and the next command, or as JSON.
 
-use super::chosen::{Candidate, Chosen};
+use super::candidates::{Candidate, Candidates};
 use super::effects::{confirm, effects, Effects, Program};
-use super::Command;
-use crate::error::Failure;
-use crate::output::shell::as_called;
-use crate::output::terminal::{plain_table, say};
-use crate::output::units::{bytes, percent, plural, time};
-use crate::turns::measured::Measured;
-use crate::turns::timing::{status, Timing};
-use crate::turns::words::{cells, fresh_runs, lacks_fresh};
-use crate::verdict::estimate::{Estimate, Part};
-use crate::verdict::fresh::{Confirmed, Fresh};
-use crate::verdict::{blocks_missing, candidate, judge, Judged, Judgement};
+use super::options::Command;
+use mallard_measure::error::Failure;
+use mallard_measure::output::columns::Columns;
+use mallard_measure::output::shell::as_called;
+use mallard_measure::output::terminal::{plain_table, say, write};
+use mallard_measure::output::units::{bytes, percent, plural, time};
+use mallard_measure::rounds::measured::Measured;
+use mallard_measure::rounds::timing::{status, Timing};
+use mallard_measure::rounds::words::{cells, fresh_runs, lacks_fresh};
+use mallard_measure::verdict::estimate::{Estimate, Part};
+use mallard_measure::verdict::fresh::{Confirmed, Fresh};
+use mallard_measure::verdict::{blocks_missing, candidate, judge, Judged, Judgement};
 use mallard_trace::Trace;
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ pub(super) struct Row<'a> {
 pub struct Report<'a> {
     pub(super) command: &'a Command,
     pub(super) trace: &'a Trace,
-    pub(super) chosen: &'a Chosen,
+    pub(super) candidates: &'a Candidates,
     pub(super) program: &'a Program,
     pub(super) measured: Measured,
     pub(super) seed: u64,
@@ -57,22 +58,22 @@ impl<'a> Report<'a> {
     pub fn new(
         command: &'a Command,
         trace: &'a Trace,
-        chosen: &'a Chosen,
+        candidates: &'a Candidates,
         program: &'a Program,
         measured: Measured,
         seed: u64,
     ) -> Report<'a> {
-        let effects = effects(chosen, program, &measured);
+        let effects = effects(candidates, program, &measured);
         let min_gain = command.timing.min_gain;
         let mut cpu = judge(&effects.cpu, min_gain);
-        let confirmed = confirm(chosen, program, &measured, &mut cpu, min_gain);
+        let confirmed = confirm(candidates, program, &measured, &mut cpu, min_gain);
         program.refuse_verdicts(&mut cpu);
         let mut report = Report {
             cpu,
             memory: judge(&effects.memory, min_gain),
             command,
             trace,
-            chosen,
+            candidates,
             program,
             measured,
             seed,
@@ -85,7 +86,7 @@ impl<'a> Report<'a> {
     }
 
     fn own_notes(&self) -> Vec<String> {
-        let mut notes = self.chosen.notes.clone();
+        let mut notes = self.candidates.notes.clone();
         if self.program.cpu_ns.is_none() {
             let what = match self.program.part {
                 Some(_) => "the trace does not have the CPU time of the program",
@@ -127,14 +128,14 @@ impl<'a> Report<'a> {
 
     /// The result of the fresh plays of a candidate.
     pub(super) fn fresh(&self, candidate: &Candidate) -> Option<&Fresh> {
-        let is_it = |&i: &usize| std::ptr::eq(&self.chosen.candidates[i], candidate);
+        let is_it = |&i: &usize| std::ptr::eq(&self.candidates.all[i], candidate);
         self.confirmed.get(&self.effects.alive.iter().position(is_it)?)
     }
 
     /// A line with the results of fresh plays.
     fn fresh_plays(&self) -> String {
         let named = self.confirmed.iter().map(|(&place, fresh)| {
-            (self.chosen.candidates[self.effects.alive[place]].name.as_str(), fresh)
+            (self.candidates.all[self.effects.alive[place]].name.as_str(), fresh)
         });
         fresh_runs(named, "play")
     }
@@ -149,7 +150,7 @@ impl<'a> Report<'a> {
             });
             Row { candidate, judged, broken }
         };
-        self.chosen.candidates.iter().enumerate().map(row).collect()
+        self.candidates.all.iter().enumerate().map(row).collect()
     }
 
     /// The parts of a saving of CPU time.
@@ -173,7 +174,7 @@ impl<'a> Report<'a> {
     /// Writes the result to stdout.
     pub fn show(&self, timing: &Timing) -> Result<(), Failure> {
         if timing.json {
-            return say(&format!("{}\n", self.json()));
+            return write(&format!("{}\n", self.json()));
         }
         let mut text = format!("{}\n\n", self.head());
         if self.measured.blocks() > 0 {
@@ -196,7 +197,7 @@ impl<'a> Report<'a> {
     }
 
     fn head(&self) -> String {
-        let compiled = &self.chosen.streams[0].compiled;
+        let compiled = &self.candidates.streams[0].compiled;
         let cpu = match self.program.cpu_ns {
             Some(ns) => format!("{} of CPU time", time(ns)),
             None => "an unknown CPU time".to_string(),
@@ -209,7 +210,7 @@ impl<'a> Report<'a> {
         )
     }
 
-    fn table(&self) -> comfy_table::Table {
+    fn table(&self) -> Columns {
         let titles = [
             "allocator",
             "calls",
@@ -222,7 +223,7 @@ impl<'a> Report<'a> {
             "saved",
             "verdict",
         ];
-        let base = &self.chosen.base.name;
+        let base = &self.candidates.base.name;
         let mut lines = vec![self.line(base, None, 0, 0, None)];
         let control = (&self.cpu.control, &self.memory.control);
         lines.push(self.line(&format!("{base} again"), None, 1, 0, Some(control)));
@@ -282,7 +283,7 @@ impl<'a> Report<'a> {
     /// The CPU time of the calls in a column, without the player.
     pub(super) fn calls_ns(&self, column: usize, stream: usize) -> f64 {
         let cpu = |column| self.measured.median(column, |f| f.cpu_ns);
-        (cpu(column) - cpu(self.chosen.streams[stream].no_op + 2)).max(0.0)
+        (cpu(column) - cpu(self.candidates.streams[stream].no_op + 2)).max(0.0)
     }
 }
 
@@ -322,7 +323,14 @@ mod tests {
 
     fn judgement(low: f64, high: f64) -> Judgement {
         let saving = (low + high) / 2.0;
-        Judgement { saving, low, high, p: 0.0, verdict: crate::verdict::Verdict::Gain, why: None }
+        Judgement {
+            saving,
+            low,
+            high,
+            p: 0.0,
+            verdict: mallard_measure::verdict::Verdict::Gain,
+            why: None,
+        }
     }
 
     #[test]

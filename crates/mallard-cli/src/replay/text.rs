@@ -1,25 +1,25 @@
 //! The lines below the table of a replay: memory of local allocators, virtual calls, a sentence, and
 //! the next command.
 
-use super::arguments;
-use super::chosen::Candidate;
+use super::candidates::Candidate;
+use super::options::arguments;
 use super::report::Report;
-use crate::output::shell::quoted_path;
-use crate::output::units::{budget, bytes, percent, plural, time};
-use crate::turns::words::replayed;
-use crate::verdict::{Judgement, Verdict};
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::units::{budget, bytes, percent, plural, time};
+use mallard_measure::rounds::words::replayed;
+use mallard_measure::verdict::{Judgement, Verdict};
 
 impl Report<'_> {
     /// The exact memory of local allocators, one line for each rule.
     pub(super) fn accounts(&self) -> String {
         let mut text = String::new();
         let mut shown = vec![0];
-        for candidate in &self.chosen.candidates {
+        for candidate in &self.candidates.all {
             if shown.contains(&candidate.stream) {
                 continue;
             }
             shown.push(candidate.stream);
-            let stream = &self.chosen.streams[candidate.stream];
+            let stream = &self.candidates.streams[candidate.stream];
             for (rule, counted) in stream.compiled.rules.iter().zip(&stream.account.counted.rules) {
                 let held = counted.peak_bytes;
                 let per_byte = held as f64 / rule.peaks.max().max(1) as f64;
@@ -44,9 +44,9 @@ impl Report<'_> {
 
     /// The cost of virtual calls, which no row of the table contains. Empty without virtual calls.
     pub(super) fn virtual_calls(&self) -> String {
-        let Some((least, most)) = self.chosen.virtual_ns else { return String::new() };
+        let Some((least, most)) = self.candidates.virtual_ns else { return String::new() };
         let mut text = String::new();
-        for candidate in self.chosen.candidates.iter().filter(|c| c.virtual_calls > 0) {
+        for candidate in self.candidates.all.iter().filter(|c| c.virtual_calls > 0) {
             let calls = candidate.virtual_calls as f64;
             text += &format!(
                 "{}: its row is without {} through the abstract base: {} to {} more here, {} to {} \
@@ -89,7 +89,7 @@ impl Report<'_> {
             return format!("Nothing was measured.{cut}");
         }
         if self.effects.alive.is_empty() {
-            let failed = match self.chosen.candidates.len() {
+            let failed = match self.candidates.all.len() {
                 1 => "the only candidate failed",
                 _ => "all candidates failed",
             };

@@ -1,10 +1,10 @@
 //! `mallard replay --write FILE`: writes an op stream to a file, which `mallard-replay` can play alone.
 
 use super::Command;
-use crate::error::Failure;
-use crate::output::shell::quoted_path;
-use crate::output::terminal::say;
-use crate::output::units::{bytes, plural};
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::terminal::say;
+use mallard_measure::output::units::{bytes, plural};
 use mallard_trace::replay::{compile, Plan};
 use mallard_trace::Trace;
 use std::path::Path;

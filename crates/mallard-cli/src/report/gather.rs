@@ -5,12 +5,12 @@ use super::holders::Holders;
 use super::ranking::Ranked;
 use super::regions;
 use super::resident::Resident;
-use crate::error::Failure;
+use mallard_measure::error::Failure;
 use mallard_trace::residency::{self, Split};
 use mallard_trace::survey::{self, survey, Survey};
 use mallard_trace::tables::schema::MODULES;
 use mallard_trace::trace::Stacks;
-use mallard_trace::Trace;
+use mallard_trace::{RunNotes, Trace};
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -70,21 +70,15 @@ impl Gathered<'_> {
     /// The peak of the resident memory without the recorder: of what the system reported at the end, or
     /// else of the highest sample. 0 if it is unknown.
     pub fn peak_rss(&self) -> u64 {
-        let counted = self.note("peak_rss").unwrap_or(0);
+        let counted = self.trace.manifest().notes.peak_rss.unwrap_or(0);
         let all = counted.max(self.resident.highest().max(0) as u64);
         let recorder = self.trace.manifest().memory.peak.parts.recorder;
         all.saturating_sub(recorder.max(0) as u64)
     }
 
-    /// A number that `mallard record` noted.
-    pub fn note(&self, name: &str) -> Option<u64> {
-        self.trace.manifest().notes.get(name)?.as_u64()
-    }
-
-    /// A text that `mallard record` noted; empty if it is missing.
-    pub fn text(&self, name: &str) -> String {
-        let note = self.trace.manifest().notes.get(name).and_then(|note| note.as_str());
-        note.unwrap_or_default().to_string()
+    /// What `mallard record` noted.
+    pub fn notes(&self) -> &RunNotes {
+        &self.trace.manifest().notes
     }
 }
 

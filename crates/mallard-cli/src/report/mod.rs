@@ -19,13 +19,14 @@ mod write;
 
 pub use advice::{FILE as ADVICE_FILE, VERIFIED as VERIFIED_FILE};
 
-use crate::error::Failure;
 use crate::look::open;
-use crate::output::progress::Work;
-use crate::output::shell::quoted_path;
-use crate::output::terminal::say;
-use crate::output::units::bytes;
+use crate::output::debuginfod::Debuginfod;
 use gather::Gathered;
+use mallard_measure::error::Failure;
+use mallard_measure::output::progress::Work;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::terminal::{self, say};
+use mallard_measure::output::units::bytes;
 use object::Object;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,6 +53,8 @@ pub struct Command {
     /// Writes what the page shows as one JSON object, and makes no page.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    debuginfod: Debuginfod,
 }
 
 impl Command {
@@ -63,7 +66,7 @@ impl Command {
             let page = page::page(&json, &title(&name));
             return self.deliver(&to, &json, &page);
         }
-        let trace = open(&self.name)?;
+        let trace = self.debuginfod.name(open(&self.name)?);
         let to = self.target(trace.folder())?;
         let work = Work::begin();
         work.say("reading events");
@@ -86,7 +89,7 @@ impl Command {
     /// Writes the page, or the object with `--json`.
     fn deliver(&self, to: &Path, json: &str, page: &str) -> Result<ExitCode, Failure> {
         if self.json {
-            say(&format!("{json}\n"))?;
+            terminal::write(&format!("{json}\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
         write::replace(to, page)?;

@@ -8,7 +8,7 @@ use super::sentences;
 use super::sites::{Shown, Sites};
 use super::strings::Strings;
 use super::tree::{Frames, Nodes};
-use crate::output::shell::quoted_path;
+use mallard_measure::output::shell::quoted_path;
 use mallard_trace::duck::EXPLANATIONS;
 use mallard_trace::residency::Split;
 use mallard_trace::survey::{SiteSurvey, Survey, LIVES, SIZES};

@@ -1,7 +1,7 @@
 //! The page of `mallard report`: one HTML file that shows the data of a report. This module makes the
 //! elements. The scripts of the page read the data and fill the elements.
 
-use crate::output::page::{chart_js, theme_button, Page};
+use mallard_page::{chart_js, theme_button, Page};
 use maud::{html, Markup};
 
 /// The mark by which a page of `mallard report` is recognized. It stands near the start of the

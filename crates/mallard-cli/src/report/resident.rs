@@ -1,6 +1,6 @@
 //! The resident memory of the program over time, as the system reported it.
 
-use crate::error::Failure;
+use mallard_measure::error::Failure;
 use mallard_trace::tables::schema::{PROCESSES, SAMPLES};
 use mallard_trace::Trace;
 use std::collections::BTreeMap;

@@ -2,13 +2,14 @@
 
 use super::gather::Gathered;
 use super::sites::Shown;
-use crate::allocators;
 use crate::output::missing::{incomplete, losses};
-use crate::output::units::{bytes, count, percent, plural};
-use crate::record::{cost, Ended};
+use crate::record::cost;
+use crate::record::recorded;
 use chrono::{DateTime, SecondsFormat};
+use mallard_measure::mallocs;
+use mallard_measure::output::units::{bytes, count, percent, plural};
+use mallard_measure::process::launch::Ended;
 use serde::Serialize;
-use serde_json::Value;
 use std::path::Path;
 
 /// The program and the machine. Unknown texts are empty, unknown numbers 0.
@@ -37,9 +38,9 @@ impl Program {
             started: started.to_rfc3339_opts(SecondsFormat::Secs, true),
             duration_ns: manifest.totals.duration_ns,
             status: status(gathered),
-            host: gathered.text("host"),
-            cpu: gathered.text("cpu"),
-            kernel: gathered.text("kernel"),
+            host: gathered.notes().host.clone().unwrap_or_default(),
+            cpu: gathered.notes().cpu.clone().unwrap_or_default(),
+            kernel: gathered.notes().kernel.clone().unwrap_or_default(),
             libc: libc(&gathered.modules),
             allocator: allocator(&gathered.modules),
             threads: manifest.totals.threads,
@@ -49,15 +50,12 @@ impl Program {
 }
 
 fn command(gathered: &Gathered) -> String {
-    let notes = &gathered.trace.manifest().notes;
-    let arguments = notes.get("arguments").and_then(Value::as_array);
-    let words = arguments.into_iter().flatten().filter_map(Value::as_str);
-    words.collect::<Vec<_>>().join(" ")
+    recorded::command_line(gathered.trace.manifest()).unwrap_or_default()
 }
 
 fn status(gathered: &Gathered) -> String {
-    let Some(status) = gathered.note("status") else { return String::new() };
-    let ended = Ended { status: status as i32, ..Ended::default() };
+    let Some(status) = gathered.notes().status else { return String::new() };
+    let ended = Ended { status, ..Ended::default() };
     match ended.signal() {
         Some(signal) => format!("signal {signal}"),
         None => ended.exit_code().to_string(),
@@ -82,7 +80,7 @@ fn libc(modules: &[String]) -> String {
 
 /// The name of the malloc that the program used, found by its loaded libraries.
 fn allocator(modules: &[String]) -> String {
-    let known = allocators::list().iter().filter(|entry| !entry.library.is_empty());
+    let known = mallocs::list().filter(|entry| !entry.library.is_empty());
     let stem = |library: &str| {
         let name = library.rsplit('/').next().unwrap_or(library);
         name.split(".so").next().unwrap_or(name).to_string()
@@ -125,13 +123,11 @@ impl Method {
 
 fn own_cost(gathered: &Gathered) -> String {
     let manifest = gathered.trace.manifest();
-    let number = |name: &str| manifest.notes.get(name).and_then(Value::as_f64);
-    let (Some(each), Some(user), Some(system)) =
-        (number("recording_ns_per_event"), number("user_ns"), number("system_ns"))
-    else {
+    let notes = &manifest.notes;
+    let (Some(each), Some(all)) = (notes.recording_ns_per_event, notes.cpu_ns()) else {
         return String::new();
     };
-    let cost = cost(each * manifest.counts.events as f64, user + system);
+    let cost = cost(each * manifest.counts.events as f64, all);
     format!("{}.", cost.replacen("rec", "Rec", 1))
 }
 
@@ -197,7 +193,7 @@ fn notes_on_recording(gathered: &Gathered, notes: &mut Vec<String>) {
         ),
         ending => notes.push(format!("The recording is {ending}. What was before that is here.")),
     }
-    if let Some(window) = manifest.notes.get("window").and_then(Value::as_str) {
+    if let Some(window) = &manifest.notes.window {
         notes.push(format!(
             "Only the part {window} of the run was recorded: blocks of before are unknown."
         ));

@@ -1,8 +1,8 @@
 //! Reads the object of a report from a file that `mallard report --json` wrote.
 
 use super::object::VERSION;
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Describes in sentences what the program did.
 
 use super::gather::Gathered;
-use crate::output::units::{about, bytes, of_threads, percent, time};
 use crate::record::{bound, unknown};
+use mallard_measure::output::units::{about, bytes, of_threads, percent, time};
 use mallard_trace::SiteRow;
 
 /// The sentences: how much the program allocated, its peak and which function held it, how long

@@ -1,8 +1,8 @@
 //! Writes the page to a file.
 
 use super::page::MARK;
-use crate::error::Failure;
 use crate::output::file::write_whole;
+use mallard_measure::error::Failure;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;

@@ -1,12 +1,13 @@
 //! Stores the result of `mallard verify` in the trace whose advice the user followed. A report
 //! shows the result beside the prediction.
 
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
 use crate::output::file::write_whole;
-use crate::output::units::percent;
 use crate::record::names;
 use crate::report::{ADVICE_FILE, VERIFIED_FILE};
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::units::percent;
 use mallard_trace::Trace;
 use serde_json::{json, Value};
 use std::fs;
@@ -34,7 +35,7 @@ impl Advised {
         let of = card.checked_sub(1).map_or(&Value::Null, |at| &advice["cards"][at]);
         let Some(title) = of["title"].as_str().map(str::to_string) else {
             let what = format!("{} has no card {card} of an advice", folder.display());
-            let help = format!("mallard advise {}", folder.display());
+            let help = format!("mallard advise {}", quoted_path(&folder));
             return Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE));
         };
         let share = |end: &str| of["saving"]["expected"][end].as_f64();

@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 import chromium
 import data
 from chromium import run

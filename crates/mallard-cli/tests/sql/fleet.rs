@@ -18,6 +18,12 @@ fn the_blocks_of_a_fleet_are_those_of_the_view_of_the_trace() {
     let exported = rows(&folder, &["--fleet", "all", sql]);
     assert!(derived.len() > 2000);
     assert!(derived == exported);
+    // A realloc that leaves its block where it is changes the size of the block.
+    let resized = derived.iter().filter(|block| block["size"] != block["size0"]).count() as i64;
+    let distinct =
+        "SELECT count(DISTINCT alloc) AS n FROM events WHERE alloc >= 0 AND alloc = old_alloc";
+    assert!(resized > 0);
+    assert_eq!(Value::from(resized), rows(&folder, &["shop", distinct])[0]["n"]);
     let columns = "SELECT column_name, column_type FROM (DESCRIBE allocs) ORDER BY 1";
     assert_eq!(rows(&folder, &["shop", columns]), rows(&folder, &["--fleet", "all", columns]));
 }
@@ -97,8 +103,8 @@ fn every_documented_query_has_the_same_rows_on_duckdb_and_on_spark() {
     assert_eq!(empty, [("fleet_growth".to_string(), true)]);
 }
 
-/// Whether two values are equal. DuckDB writes a sum of integers, which has 128 bits, as a text. Sums
-/// of doubles differ in their last digits, because engines add in other orders.
+/// Whether two values are equal. Sums of doubles differ in their last digits, because engines add in
+/// other orders.
 fn are_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -110,7 +116,6 @@ fn are_equal(a: &Value, b: &Value) -> bool {
             let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
             (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
         }
-        (Value::String(text), Value::Number(number)) => *text == number.to_string(),
         _ => a == b,
     }
 }
@@ -118,8 +123,7 @@ fn are_equal(a: &Value, b: &Value) -> bool {
 #[test]
 fn numbers_that_differ_are_not_equal() {
     assert!(are_equal(&json!({"a": 1.0, "b": "x"}), &json!({"b": "x", "a": 1})));
-    assert!(are_equal(&json!({"a": "12"}), &json!({"a": 12})));
-    assert!(!are_equal(&json!({"a": "13"}), &json!({"a": 12})));
+    assert!(!are_equal(&json!({"a": "12"}), &json!({"a": 12})));
     assert!(!are_equal(&json!({"a": 1.001}), &json!({"a": 1})));
     assert!(!are_equal(&json!({"a": 1}), &json!({"a": 1, "b": null})));
     assert!(!are_equal(&json!(9007199254740993i64), &json!(9007199254740992i64)));

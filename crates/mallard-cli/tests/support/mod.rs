@@ -22,24 +22,6 @@ pub const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
 /// A folder for the files of one test.
 pub struct Folder(pub tempfile::TempDir);
 
-/// Runs a script of tests/ that keeps promises in Chromium, and returns what it printed. Without a browser,
-/// skips the test and returns `None`.
-pub fn in_browser(script: &str, words: &[&Path]) -> Option<String> {
-    let has_selenium = Command::new("/usr/bin/python3").args(["-c", "import selenium"]).output();
-    if !has_selenium.is_ok_and(|ran| ran.status.success())
-        || !Path::new("/usr/bin/chromedriver").exists()
-    {
-        skip("no Chromium, or no chromedriver and Selenium, which drive it");
-        return None;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
-    let mut command = Command::new(script);
-    let ran = Ran(command.args(words).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap());
-    println!("{}", ran.out());
-    assert_eq!(ran.status(), 0, "{}{}", ran.out(), ran.errors());
-    Some(ran.out())
-}
-
 /// A program that prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of
 /// the tests.
 pub const USABLE: &str = r#"
@@ -64,7 +46,10 @@ impl Folder {
             // As if found in PATH: a mallard called by its path prints that path in the commands to type.
             command.arg0("mallard");
         }
-        command.current_dir(self.0.path());
+        // A test fetches debug information from its own server only.
+        command.current_dir(self.0.path()).env_remove("DEBUGINFOD_URLS");
+        // Tests look for whole sentences, which are wrapped in 80 columns.
+        command.env("COLUMNS", "2000");
         command
     }
 

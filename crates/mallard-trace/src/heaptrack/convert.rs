@@ -1,14 +1,16 @@
 //! Converts the lines of a file of heaptrack into a stream of Mallard.
 
+use super::input::{Fault, Numbers};
 use super::modules;
-use super::tables::{Code, Kinds, Numbers, Stacks};
-use super::STEP_NS;
+use super::tables::{Code, Kinds, Stacks};
 use crate::format::{clock, op, pack, pack_stack, Header, Record, RECORD_BYTES};
 use crate::import::Known;
 use crate::stream::{Compression, Writer};
 use std::fs::File;
 use std::io;
 
+/// The resolution of the times that heaptrack writes.
+pub(super) const STEP_NS: u64 = 10_000_000;
 /// The newest version of the format that this module reads.
 pub(super) const VERSION_MAX: u64 = 3;
 /// When the program starts, on the clock of the stream.
@@ -24,24 +26,8 @@ const PATH_BYTES_MAX: usize = 4096;
 /// The size of a page if the file does not state it.
 const PAGE_BYTES: u64 = 4096;
 
-/// Why a line cannot be converted.
-#[derive(Debug)]
-pub(super) enum Fault {
-    /// The line is wrong.
-    Line(String),
-    /// The file has a newer version.
-    Newer(u64),
-    /// The stream cannot be written.
-    Write(io::Error),
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Fault {
-        Fault::Write(error)
-    }
-}
-
 /// What a file of heaptrack says apart from its events.
+#[derive(Default)]
 pub(super) struct Read {
     /// The program that wrote the file, with its version.
     pub writer: String,
@@ -66,12 +52,9 @@ pub(super) struct Converter {
     events: u64,
     t: u64,
     version: Option<u64>,
-    writer: String,
     executable: String,
-    command: Option<String>,
     page_bytes: u64,
-    peak_rss: Option<u64>,
-    was_attached: bool,
+    read: Read,
     stacks: Stacks,
     code: Code,
     kinds: Kinds,
@@ -98,12 +81,9 @@ impl Converter {
             events: 0,
             t: START,
             version: None,
-            writer: "heaptrack".to_string(),
             executable: String::new(),
-            command: None,
             page_bytes: PAGE_BYTES,
-            peak_rss: None,
-            was_attached: false,
+            read: Read::default(),
             stacks: Stacks::default(),
             code: Code::default(),
             kinds: Kinds::default(),
@@ -137,9 +117,9 @@ impl Converter {
             b'c' => self.time(numbers.must()?)?,
             b'R' => self.memory(numbers.must()?)?,
             b'x' => self.executable = numbers.text(self.is_sized())?,
-            b'X' => self.command = Some(numbers.text(false)?),
+            b'X' => self.read.command = Some(numbers.text(false)?),
             b'I' => self.page_bytes = numbers.must()?,
-            b'A' => self.was_attached = true,
+            b'A' => self.read.was_attached = true,
             b'S' | b'#' => {}
             _ => return Err(Fault::Line("heaptrack writes no such line".to_string())),
         }
@@ -149,7 +129,7 @@ impl Converter {
     /// Writes the one process and the one thread to which all events belong.
     fn begin(&mut self) -> Result<(), Fault> {
         self.has_begun = true;
-        let command = self.command.as_deref().unwrap_or_default();
+        let command = self.read.command.as_deref().unwrap_or_default();
         let first = command.split(' ').next().unwrap_or_default();
         let path = if self.executable.is_empty() { first } else { &self.executable };
         let process = Record { stack: 1, ..Record::new(op::PROCESS, START, 0, 0) };
@@ -166,7 +146,7 @@ impl Converter {
             return Err(Fault::Newer(version));
         }
         let part = |shift: u32| program >> shift & 0xff;
-        self.writer = format!("heaptrack {}.{}.{}", part(16), part(8), part(0));
+        self.read.writer = format!("heaptrack {}.{}.{}", part(16), part(8), part(0));
         self.version = Some(version);
         Ok(())
     }
@@ -187,14 +167,7 @@ impl Converter {
     }
 
     fn module(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
-        let path = if self.is_sized() {
-            numbers.text(true)?
-        } else {
-            let line = numbers.0.strip_prefix(b" ").unwrap_or(numbers.0);
-            let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
-            numbers.0 = &line[end..];
-            String::from_utf8_lossy(&line[..end]).into_owned()
-        };
+        let path = if self.is_sized() { numbers.text(true)? } else { numbers.word() };
         let path = match path.as_str() {
             "-" => return Ok(()), // the list of modules starts anew
             "x" => self.executable.clone(),
@@ -259,7 +232,7 @@ impl Converter {
 
     fn memory(&mut self, pages: u64) -> Result<(), Fault> {
         let rss = pages.saturating_mul(self.page_bytes);
-        self.peak_rss = self.peak_rss.max(Some(rss));
+        self.read.peak_rss = self.read.peak_rss.max(Some(rss));
         self.flush()?;
         let record = Record { stack: 1, ..Record::new(op::MEMORY, self.t, 0, 0) };
         self.stream.text(record, &format!("rss={rss}"))?;
@@ -299,13 +272,7 @@ impl Converter {
         }
         self.flush()?;
         self.stream.finish(self.t)?;
-        Ok(Read {
-            writer: self.writer,
-            command: self.command,
-            peak_rss: self.peak_rss,
-            was_attached: self.was_attached,
-            known: self.code.into_known(),
-        })
+        Ok(Read { known: self.code.into_known(), ..self.read })
     }
 }
 

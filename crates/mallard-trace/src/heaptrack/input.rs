@@ -1,6 +1,6 @@
-//! Reads the lines of a file that may be compressed.
+//! Reads the lines of a file that may be compressed, and the numbers in a line.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -48,7 +48,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Opens a file.
-    pub fn open(path: &Path) -> Result<Lines> {
+    pub fn open(path: &Path) -> crate::error::Result<Lines> {
         let input = File::open(path).and_then(decoded).map_err(|error| {
             Error::new(
                 ErrorKind::System,
@@ -61,7 +61,7 @@ impl Lines {
     }
 
     /// The next line, without its end. `None` after the last line.
-    pub fn next_line(&mut self) -> Result<Option<&[u8]>> {
+    pub fn next_line(&mut self) -> crate::error::Result<Option<&[u8]>> {
         self.line.clear();
         let read = {
             let mut input = (&mut self.input).take(LINE_BYTES_MAX as u64);
@@ -108,5 +108,93 @@ impl Lines {
             "nothing was written",
             "copy the file again, or heaptrack -o NAME PROGRAM makes a new one",
         )
+    }
+}
+
+/// Why a line cannot be converted.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The line is wrong.
+    Line(String),
+    /// The file has a newer version.
+    Newer(u64),
+    /// The stream cannot be written.
+    Write(io::Error),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Write(error)
+    }
+}
+
+/// The numbers of a line, separated by spaces.
+pub(super) struct Numbers<'a>(pub &'a [u8]);
+
+impl Numbers<'_> {
+    /// The bytes up to the next space or to the end of the line.
+    fn bytes(&mut self) -> &[u8] {
+        let end = self.0.iter().position(|&byte| byte == b' ').unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        word
+    }
+
+    /// The next word, which follows a single space.
+    pub fn word(&mut self) -> String {
+        self.0 = self.0.strip_prefix(b" ").unwrap_or(self.0);
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+
+    /// The next number. `None` at the end of the line.
+    pub fn next(&mut self) -> Result<Option<u64>, Fault> {
+        let begin = self.0.iter().position(|&byte| byte != b' ').unwrap_or(self.0.len());
+        self.0 = &self.0[begin..];
+        let word = self.bytes();
+        if word.is_empty() {
+            return Ok(None);
+        }
+        let digits = std::str::from_utf8(word).ok().filter(|text| !text.starts_with('+'));
+        let number = digits.and_then(|text| u64::from_str_radix(text, 16).ok());
+        let text = || String::from_utf8_lossy(word).into_owned();
+        number.map(Some).ok_or_else(|| Fault::Line(format!("'{}' is no number", text())))
+    }
+
+    /// The next number. Fails at the end of the line.
+    pub fn must(&mut self) -> Result<u64, Fault> {
+        self.next()?.ok_or_else(|| Fault::Line("the line has too few numbers".to_string()))
+    }
+
+    /// The next string. In newer files (`is_sized`), the length of the string precedes the string.
+    pub fn text(&mut self, is_sized: bool) -> Result<String, Fault> {
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if !is_sized {
+            let text = lossy(self.0.strip_prefix(b" ").unwrap_or(self.0));
+            self.0 = &[];
+            return Ok(text);
+        }
+        let length = self.must()? as usize;
+        let text = self.0.strip_prefix(b" ").and_then(|rest| rest.get(..length));
+        let text = text.ok_or_else(|| Fault::Line("a string has another length".to_string()))?;
+        self.0 = &self.0[1 + length..];
+        Ok(lossy(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_hexadecimal() {
+        let mut numbers = Numbers(b" 1f  a");
+        assert_eq!((numbers.must().unwrap(), numbers.next().unwrap()), (31, Some(10)));
+        assert_eq!(numbers.next().unwrap(), None);
+        for wrong in [&b"x"[..], b"+1", b"-1", b"11111111111111111", b"\xff"] {
+            assert!(Numbers(wrong).next().is_err(), "{wrong:?}");
+        }
+        assert_eq!(Numbers(b" 3 a b 7").text(true).unwrap(), "a b");
+        assert_eq!(Numbers(b" a b").text(false).unwrap(), "a b");
+        assert!(Numbers(b" 5 ab").text(true).is_err());
     }
 }

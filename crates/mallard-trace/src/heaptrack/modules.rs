@@ -1,7 +1,6 @@
 //! The mapped parts of a file with code, from the lines of a raw file of heaptrack.
 
-use super::convert::Fault;
-use super::tables::Numbers;
+use super::input::{Fault, Numbers};
 use object::read::{File, Object, ObjectSegment, ReadCache};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The numbered items of a file of heaptrack: strings, code, call stacks, and kinds of blocks.
 
-use super::convert::Fault;
+use super::input::{Fault, Numbers};
 use crate::import::{Known, KnownFrame};
 use crate::modules::Module;
 use crate::symbols::Function;
@@ -15,47 +15,6 @@ const NUMBERS_MAX: usize = 1 << 24;
 
 fn too_many(what: &str) -> Fault {
     Fault::Line(format!("the file has more {what} than heaptrack writes"))
-}
-
-/// The numbers of a line, separated by spaces.
-pub(super) struct Numbers<'a>(pub &'a [u8]);
-
-impl Numbers<'_> {
-    /// The next number. `None` at the end of the line.
-    pub fn next(&mut self) -> Result<Option<u64>, Fault> {
-        let begin = self.0.iter().position(|&byte| byte != b' ').unwrap_or(self.0.len());
-        self.0 = &self.0[begin..];
-        let end = self.0.iter().position(|&byte| byte == b' ').unwrap_or(self.0.len());
-        let (word, rest) = self.0.split_at(end);
-        self.0 = rest;
-        if word.is_empty() {
-            return Ok(None);
-        }
-        let digits = std::str::from_utf8(word).ok().filter(|text| !text.starts_with('+'));
-        let number = digits.and_then(|text| u64::from_str_radix(text, 16).ok());
-        let text = || String::from_utf8_lossy(word).into_owned();
-        number.map(Some).ok_or_else(|| Fault::Line(format!("'{}' is no number", text())))
-    }
-
-    /// The next number. Fails at the end of the line.
-    pub fn must(&mut self) -> Result<u64, Fault> {
-        self.next()?.ok_or_else(|| Fault::Line("the line has too few numbers".to_string()))
-    }
-
-    /// The next string. In newer files (`is_sized`), the length of the string precedes the string.
-    pub fn text(&mut self, is_sized: bool) -> Result<String, Fault> {
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if !is_sized {
-            let text = lossy(self.0.strip_prefix(b" ").unwrap_or(self.0));
-            self.0 = &[];
-            return Ok(text);
-        }
-        let length = self.must()? as usize;
-        let text = self.0.strip_prefix(b" ").and_then(|rest| rest.get(..length));
-        let text = text.ok_or_else(|| Fault::Line("a string has another length".to_string()))?;
-        self.0 = &self.0[1 + length..];
-        Ok(lossy(text))
-    }
 }
 
 /// The call stacks as a tree. Each node has a parent and adds one piece of code.
@@ -163,7 +122,7 @@ impl Code {
     }
 
     fn module(&mut self, string: u64) -> Result<u32, Fault> {
-        let path = self.string(string)?.to_string();
+        let path = self.string(string)?.into();
         let next = self.modules.len() as u32;
         Ok(*self.module_of.entry(string).or_insert_with(|| {
             self.modules.push(Module { path, build_id: String::new() });
@@ -275,18 +234,5 @@ mod tests {
         assert_eq!(kinds.free(0).unwrap(), first);
         assert!(kinds.free(0).is_err() && kinds.free(2).is_err());
         assert_eq!((kinds.free(1).unwrap(), kinds.free(1).unwrap()), (second, other));
-    }
-
-    #[test]
-    fn numbers_are_hexadecimal() {
-        let mut numbers = Numbers(b" 1f  a");
-        assert_eq!((numbers.must().unwrap(), numbers.next().unwrap()), (31, Some(10)));
-        assert_eq!(numbers.next().unwrap(), None);
-        for wrong in [&b"x"[..], b"+1", b"-1", b"11111111111111111", b"\xff"] {
-            assert!(Numbers(wrong).next().is_err(), "{wrong:?}");
-        }
-        assert_eq!(Numbers(b" 3 a b 7").text(true).unwrap(), "a b");
-        assert_eq!(Numbers(b" a b").text(false).unwrap(), "a b");
-        assert!(Numbers(b" 5 ab").text(true).is_err());
     }
 }

@@ -4,10 +4,9 @@
 use super::ledger_thread::LedgerThread;
 use super::marks::Marks;
 use super::samples::{self, Sample};
-use super::Progress;
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::format::{self, flag, loss, op, Header, Record};
+use crate::format::{self, flag, loss, op, Header, Kind, Record};
 use crate::hash::NumberMap;
 use crate::ledger::{Call, Counts, Ledger, Message};
 use crate::manifest::{Losses, Repairs};
@@ -18,6 +17,7 @@ use crate::sites::Finished;
 use crate::slices::{CpuTime, Slices, Width};
 use crate::stacks::{ThreadStack, Tree, FRAME_CUT, FRAME_GAP, ROOT};
 use crate::stream::{Event, Reader};
+use crate::system_text::name_of_kernel;
 use crate::tables::{Tables, Written};
 use std::collections::HashMap;
 use std::io::Read;
@@ -30,6 +30,19 @@ const NODES_MAX: usize = 1 << 24;
 const NUMBERS_MAX: usize = 1 << 20;
 /// Number of events between two reports of progress.
 const STEP: u64 = 1 << 19;
+
+/// Progress of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// This many records of the stream have been read.
+    Records(u64),
+    /// Functions are being looked up for this many addresses.
+    Symbols(usize),
+    /// This file with debug information is being fetched, of this many.
+    Fetching(usize, usize),
+    /// Figures are being computed for this many sites.
+    Sites(usize),
+}
 
 /// The allocator that a table of blocks belongs to.
 #[derive(PartialEq, Eq, Hash)]
@@ -55,6 +68,7 @@ pub(super) struct Thread {
 }
 
 /// A process of the program.
+#[derive(Default)]
 pub(super) struct Process {
     pub number: u32,
     pub pid: u64,
@@ -67,6 +81,12 @@ pub(super) struct Process {
     has_thread: bool,
     /// Whether the process has the blocks of its parent.
     is_forked: bool,
+}
+
+impl Process {
+    fn new(number: u32, begins: String) -> Process {
+        Process { number, begins, ..Process::default() }
+    }
 }
 
 /// A traced allocator.
@@ -177,33 +197,38 @@ impl Reading {
 
     fn event(&mut self, event: &Event) {
         let record = &event.record;
-        match record.op() {
-            op if format::is_family(op) => self.family(event),
-            op::ALLOCATE | op::DEALLOCATE | op::RESET => self.traced(record),
-            op::THREAD => self.current = self.thread(record.addr),
-            op::CHECKPOINT => self.checkpoint(record),
-            op::MODULE => {
+        match record.kind() {
+            kind @ (Kind::Allocation
+            | Kind::ReallocFrom
+            | Kind::ReallocTo
+            | Kind::Free
+            | Kind::UnknownCall) => self.family(event, kind != Kind::UnknownCall),
+            Kind::TracedAllocation | Kind::TracedFree | Kind::TracedReset => self.traced(record),
+            Kind::Thread => self.current = self.thread(record.addr),
+            Kind::Checkpoint => self.checkpoint(record),
+            Kind::Module => {
                 let text = event.text();
                 self.begin_program(record.stack);
-                let is_good = self.modules.module(record.stack, record.addr, &text, record.t);
+                let bytes = event.text_bytes();
+                let is_good = self.modules.module(record.stack, record.addr, bytes, record.t);
                 self.repairs.bad_texts += u64::from(!is_good);
                 if let Some(rounding) = Rounding::of_module(&text) {
                     self.ledger.send(Message::Rounding(rounding));
                 }
             }
-            op::PROCESS => self.process(record, &event.text()),
-            op::PROCESS_END => self.process_end(record),
-            op::THREAD_START => self.thread_start(record, &event.text()),
-            op::THREAD_END => {
+            Kind::Process => self.process(record, &event.text()),
+            Kind::ProcessEnd => self.process_end(record),
+            Kind::ThreadStart => self.thread_start(record, &name_of_kernel(event.text_bytes())),
+            Kind::ThreadEnd => {
                 if let Some(thread) = self.thread(u64::from(record.stack)) {
                     self.threads[thread as usize].t1 = Some(record.t);
                 }
             }
-            op::MEMORY => self.memory(record, &event.text()),
-            op::CPU => self.cpu(record),
-            op::NAME => self.name(record, &event.text()),
-            op::REGION_BEGIN | op::REGION_END | op::REGION_NAME => self.mark(record),
-            op::LOST => {
+            Kind::Memory => self.memory(record, &event.text()),
+            Kind::Cpu => self.cpu(record),
+            Kind::Name => self.name(record, &event.text()),
+            Kind::RegionBegin | Kind::RegionEnd | Kind::RegionName => self.mark(record),
+            Kind::Lost => {
                 *match record.stack {
                     loss::FULL => &mut self.losses.full,
                     loss::NESTED => &mut self.losses.nested,
@@ -211,7 +236,8 @@ impl Reading {
                     _ => &mut self.losses.unknown,
                 } += record.size();
             }
-            _ => self.repairs.unknown_records += 1,
+            Kind::End => {} // the reader of the stream handles the end
+            Kind::Unknown => self.repairs.unknown_records += 1,
         }
     }
 
@@ -309,17 +335,14 @@ impl Reading {
             }
         }
         self.by_process.insert(number, self.processes.len() as u32);
+        let begins = begins.to_string();
         self.processes.push(Process {
-            number,
             pid: record.addr,
             parent,
-            begins: begins.to_string(),
             path: path.to_string(),
             t0: record.t,
-            t1: None,
-            status: None,
-            has_thread: false,
             is_forked: is_fork,
+            ..Process::new(number, begins)
         });
     }
 
@@ -343,58 +366,53 @@ impl Reading {
     }
 
     /// Handles a call of malloc's family. The call stack of the thread is updated here, before events
-    /// are sorted: the stream has the events of one thread in their order.
-    fn family(&mut self, event: &Event) {
+    /// are sorted: the stream has the events of one thread in their order. An unknown call counts only
+    /// for the call stack, since the next one begins with frames of this one.
+    #[inline]
+    fn family(&mut self, event: &Event, is_known: bool) {
         let record = &event.record;
         let Some(index) = self.current_thread() else { return };
-        let thread = &mut self.threads[index as usize];
-        let node = if record.stack == 0 {
-            ROOT
+        let table = self.threads[index as usize].table;
+        let node = if record.stack == 0 { ROOT } else { self.call_stack(event, index) };
+        if is_known {
+            self.call(record, (index, node, table), record.fresh() as u16);
         } else {
-            let (mut node, had) = thread.stack.keep(record.kept());
-            self.repairs.broken_stacks += u64::from(!had);
-            let flags = record.flags();
-            if flags & (flag::STACK_CUT | flag::STACK_GAP) != 0 {
-                self.repairs.cut_stacks += u64::from(flags & flag::STACK_CUT != 0);
-                self.repairs.gap_stacks += u64::from(flags & flag::STACK_GAP != 0);
-                if flags & flag::STACK_CUT != 0 && record.kept() == 0 {
-                    node = self.tree.child(node, FRAME_CUT);
-                }
-                if flags & flag::STACK_GAP != 0 {
-                    node = self.tree.child(node, FRAME_GAP);
-                }
-            }
-            if record.fresh() > 0 {
-                let space = self.modules.space_of(thread.process);
-                for address in event.frames() {
-                    node = self.tree.child(node, self.modules.frame(space, address));
-                    thread.stack.push(node);
-                }
-            }
-            node
-        };
-        let is_known = matches!(
-            record.op(),
-            op::MALLOC..=op::PVALLOC
-                | op::REALLOC_FROM
-                | op::REALLOC_TO
-                | op::FREE..=op::FREE_ALIGNED_SIZED
-        );
-        if !is_known {
             self.repairs.unknown_records += 1;
-            return;
         }
-        let table = thread.table;
-        self.hold(Call {
-            t: record.t,
-            addr: record.addr,
-            what: record.what,
-            dur: record.dur,
-            node,
-            thread: index,
-            table,
-            fresh: record.fresh() as u16,
-        });
+    }
+
+    /// Updates the call stack of a thread, and returns its node.
+    #[inline]
+    fn call_stack(&mut self, event: &Event, index: u32) -> u32 {
+        let (record, thread) = (&event.record, &mut self.threads[index as usize]);
+        let (mut node, had) = thread.stack.keep(record.kept());
+        self.repairs.broken_stacks += u64::from(!had);
+        let flags = record.flags();
+        if flags & (flag::STACK_CUT | flag::STACK_GAP) != 0 {
+            self.repairs.cut_stacks += u64::from(flags & flag::STACK_CUT != 0);
+            self.repairs.gap_stacks += u64::from(flags & flag::STACK_GAP != 0);
+            if flags & flag::STACK_CUT != 0 && record.kept() == 0 {
+                node = self.tree.child(node, FRAME_CUT);
+            }
+            if flags & flag::STACK_GAP != 0 {
+                node = self.tree.child(node, FRAME_GAP);
+            }
+        }
+        if record.fresh() > 0 {
+            let space = self.modules.space_of(thread.process);
+            for address in event.frames() {
+                node = self.tree.child(node, self.modules.frame(space, address));
+                thread.stack.push(node);
+            }
+        }
+        node
+    }
+
+    /// Passes on a call of a thread. `node` is the call stack, and `table` is the table of the blocks.
+    #[inline]
+    fn call(&mut self, record: &Record, (thread, node, table): (u32, u32, u32), fresh: u16) {
+        let &Record { t, addr, what, dur, .. } = record;
+        self.hold(Call { t, addr, what, dur, node, thread, table, fresh });
     }
 
     fn current_thread(&mut self) -> Option<u32> {
@@ -413,16 +431,7 @@ impl Reading {
     fn traced(&mut self, record: &Record) {
         let Some(thread) = self.current_thread() else { return };
         let (table, node) = self.allocator(record.stack);
-        self.hold(Call {
-            t: record.t,
-            addr: record.addr,
-            what: record.what,
-            dur: record.dur,
-            node,
-            thread,
-            table,
-            fresh: 0,
-        });
+        self.call(record, (thread, node, table), 0);
     }
 
     fn allocator(&mut self, number: u32) -> (u32, u32) {
@@ -508,18 +517,8 @@ impl Reading {
     pub fn finish(mut self, cpu_ns: Option<i64>) -> Result<ReadStream> {
         self.merge.all(|call| self.ledger.call(call));
         if self.processes.is_empty() {
-            self.processes.push(Process {
-                number: 0,
-                pid: u64::from(self.start_pid),
-                parent: None,
-                begins: "start".to_string(),
-                path: String::new(),
-                t0: 0,
-                t1: None,
-                status: None,
-                has_thread: false,
-                is_forked: false,
-            });
+            let pid = u64::from(self.start_pid);
+            self.processes.push(Process { pid, ..Process::new(0, "start".to_string()) });
         }
         let total_ns = self.cpu_total().max(cpu_ns);
         let settled = self.ledger.finish()?;

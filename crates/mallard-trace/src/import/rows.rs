@@ -117,22 +117,13 @@ impl ReadStream {
     fn write_memory(&self, tables: &mut Tables) {
         let rows: Vec<(&Sample, Parts)> =
             self.samples.iter().filter_map(|sample| Some((sample, sample.parts?))).collect();
-        let numbers: [fn(&Parts) -> i64; 8] = [
-            |parts| parts.resident,
-            |parts| parts.live,
-            |parts| parts.rounding,
-            |parts| parts.fragmented,
-            |parts| parts.kept,
-            |parts| parts.code,
-            |parts| parts.stacks,
-            |parts| parts.recorder,
-        ];
         let mut columns = vec![
             Column::i64(rows.iter().map(|(sample, _)| sample.ns)),
             Column::i32(rows.iter().map(|(sample, _)| sample.process as i32)),
         ];
-        columns
-            .extend(numbers.map(|number| Column::i64(rows.iter().map(|(_, parts)| number(parts)))));
+        columns.extend(Parts::MEMBERS.map(|(_, member)| {
+            Column::i64(rows.iter().map(|&(_, mut parts)| *member(&mut parts)))
+        }));
         tables.write(&MEMORY, columns);
     }
 
@@ -174,11 +165,12 @@ fn parent_of(node: u32, parent: u32) -> i32 {
 
 /// Writes the tables of modules and frames.
 pub(super) fn frames(tables: &mut Tables, modules: &[Module], frames: &[Frame], symbols: &Symbols) {
+    let paths: Vec<_> = modules.iter().map(|module| module.path.to_string_lossy()).collect();
     tables.write(
         &MODULES,
         vec![
             Column::i32((0..modules.len()).map(|module| module as i32)),
-            Column::text(modules.iter().map(|module| module.path.as_str())),
+            Column::text(paths.iter().map(|path| &**path)),
             Column::text_or_null(modules.iter().map(|module| {
                 Some(module.build_id.as_str()).filter(|build_id| !build_id.is_empty())
             })),

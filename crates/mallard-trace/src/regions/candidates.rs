@@ -1,56 +1,41 @@
 //! Chooses the functions that may be regions, and finds the call stacks on which they are.
 
-use super::kinds::is_kind;
-use super::region::Regions;
+use super::places::Places;
+use super::region::{Region, Regions};
 use crate::error::Result;
 use crate::hash::NumberMap;
-use crate::names::{forms, is_wrapper, short};
+use crate::instances::Entries;
+use crate::names::{
+    forms, has_name, is_standard, is_start, is_system_library, is_wrapper, short, MISSING,
+};
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::HashMap;
 
 /// Stands for a function whose name is not known.
 pub(super) const NO_NAME: &str = "?";
+
+/// The note on a program without names of functions.
+pub const UNNAMED: &str =
+    "the functions have no names: a region is the code inside of one call, named by its \
+                           module and the offset of that call";
 /// The greatest number of candidates. If there are more, those with the smallest shares are left out.
 const CANDIDATES_MAX: usize = 400;
 
 /// A function that may be a region.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    pub function: String,
-    pub shown: String,
-    pub file: Option<String>,
-    pub line: Option<u32>,
-    pub module: String,
-    /// The call stack with the most bytes that ends with an outermost call of the function.
-    pub node: u32,
+    /// The function, and the time in malloc and free below it in the whole trace. The node is the call stack
+    /// with the most bytes that ends with an outermost call of the function. Everything else is empty.
+    pub named: Region,
     pub depth: u16,
-    /// The time in malloc and free below the function, and the bytes allocated there, in the whole
-    /// trace.
-    pub call_ns: f64,
+    /// The bytes allocated below the function in the whole trace.
     pub bytes: f64,
-}
-
-/// A call stack whose innermost frame is the outermost call of a candidate.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Entry {
-    /// The depth of the call stack, and how many candidates are on it.
-    pub depth: u16,
-    pub length: u16,
-    /// The next outer entry; 0 if there is none.
-    pub outer: u32,
-    /// The list of the candidates on the call stack.
-    pub list: u32,
 }
 
 /// The candidates, and where they are on the call stacks.
 pub(super) struct Candidates {
     pub all: Vec<Candidate>,
-    pub entries: Vec<Entry>,
-    /// The innermost entry and the depth of each node of `stacks`.
-    nodes: Vec<(u32, u16)>,
-    /// The lists of candidates: where each begins and ends in `members`.
-    lists: Vec<(u32, u32)>,
-    members: Vec<u16>,
+    pub entries: Entries,
     pub stacks: Stacks,
     /// The time of all calls, and all bytes.
     pub total_call_ns: f64,
@@ -81,11 +66,7 @@ impl Candidates {
         if chosen.is_empty() {
             chosen = usable(false);
             if !chosen.is_empty() {
-                notes.push(
-                    "the functions have no names: a region is the code inside of one call, named by \
-                     its module and the offset of that call"
-                        .to_string(),
-                );
+                notes.push(UNNAMED.to_string());
             }
         }
         let share = |sum: &Sum| {
@@ -102,17 +83,12 @@ impl Candidates {
         }
         let mut candidates = Candidates {
             all: Vec::new(),
-            entries: vec![Entry::default()],
-            nodes: Vec::new(),
-            lists: vec![(0, 0)],
-            members: Vec::new(),
+            entries: Entries::new(stacks.nodes(), &functions.frames_of(&chosen)),
             stacks,
             total_call_ns: total.call_ns,
             total_bytes: total.bytes,
             notes,
         };
-        let frames = functions.frames_of(&chosen);
-        candidates.add_nodes(&frames);
         candidates.all = chosen
             .iter()
             .map(|&function| candidates.candidate(&functions, &sums, function))
@@ -134,99 +110,18 @@ impl Candidates {
         let forms_of = |info: &&FrameInfo| forms(info.function).contains(name);
         let info = at.iter().rev().find(forms_of);
         let path = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
-        Candidate {
+        let named = Region {
             function: name.clone(),
             shown: short(name),
             file: info.and_then(|info| path(info.file)),
             line: info.and_then(|info| info.line),
             module: info.map_or(String::new(), |info| info.module.to_string()),
             node: sum.node,
-            depth: self.depth(sum.node as i32),
             call_ns: sum.weight.call_ns,
-            bytes: sum.weight.bytes,
-        }
-    }
-
-    /// Finds the call stacks that enter candidates. `frames` has the candidates of each frame.
-    fn add_nodes(&mut self, frames: &NumberMap<u32, Vec<u16>>) {
-        let mut known: NumberMap<u64, u32> = NumberMap::default();
-        self.nodes.reserve(self.stacks.nodes().len());
-        for index in 0..self.stacks.nodes().len() {
-            let (parent, frame) = self.stacks.nodes()[index];
-            let is_root = index == 0 || parent as usize >= index;
-            let (mut entry, depth) = if is_root { (0, 0) } else { self.nodes[parent as usize] };
-            let depth = if index == 0 { 0 } else { depth.saturating_add(1) };
-            let here = frames.get(&frame).filter(|_| index != 0);
-            for &candidate in here.into_iter().flatten() {
-                let list = self.entries[entry as usize].list;
-                if !self.members(list).contains(&candidate) {
-                    entry = self.enter(entry, depth, candidate, &mut known);
-                }
-            }
-            self.nodes.push((entry, depth));
-        }
-    }
-
-    /// Adds the entry of a candidate inside the entry `outer`, and returns its index. If a frame
-    /// has several candidates, these entries have the same depth.
-    fn enter(
-        &mut self,
-        outer: u32,
-        depth: u16,
-        candidate: u16,
-        known: &mut NumberMap<u64, u32>,
-    ) -> u32 {
-        let before = self.entries[outer as usize];
-        let next = self.lists.len() as u32;
-        let key = u64::from(before.list) << 16 | u64::from(candidate);
-        let list = *known.entry(key).or_insert(next);
-        if list == next {
-            let (begin, end) = self.lists[before.list as usize];
-            let new = self.members.len() as u32;
-            self.members.extend_from_within(begin as usize..end as usize);
-            self.members.push(candidate);
-            self.lists.push((new, self.members.len() as u32));
-        }
-        // Skip an entry of the same depth: all entries in a chain of `outer` differ in depth.
-        let outer = if before.depth == depth { before.outer } else { outer };
-        self.entries.push(Entry { depth, length: before.length + 1, outer, list });
-        self.entries.len() as u32 - 1
-    }
-
-    /// The candidates of a list, the outermost first.
-    #[inline]
-    pub fn members(&self, list: u32) -> &[u16] {
-        let (begin, end) = self.lists[list as usize];
-        &self.members[begin as usize..end as usize]
-    }
-
-    /// The candidates on a call stack, the outermost first.
-    #[inline]
-    pub fn on(&self, node: i32) -> &[u16] {
-        self.members(self.list(node))
-    }
-
-    /// The list of the candidates on a call stack.
-    #[inline]
-    pub fn list(&self, node: i32) -> u32 {
-        self.entries[self.entry(node) as usize].list
-    }
-
-    /// The innermost entry of a call stack.
-    #[inline]
-    pub fn entry(&self, node: i32) -> u32 {
-        self.nodes.get(node as usize).map_or(0, |&(entry, _)| entry)
-    }
-
-    /// The depth of a call stack.
-    #[inline]
-    pub fn depth(&self, node: i32) -> u16 {
-        self.nodes.get(node as usize).map_or(0, |&(_, depth)| depth)
-    }
-
-    /// Number of lists.
-    pub fn lists(&self) -> usize {
-        self.lists.len()
+            ..Region::default()
+        };
+        let depth = self.entries.depth(sum.node as i32);
+        Candidate { named, depth, bytes: sum.weight.bytes }
     }
 
     /// The innermost function on a call stack that does more than pass an allocation on.
@@ -234,6 +129,24 @@ impl Candidates {
         let functions = self.stacks.functions(node as i32);
         let own = functions.iter().find(|info| !is_wrapper(info.function));
         own.or(functions.first()).map_or(NO_NAME, |info| info.function).to_string()
+    }
+}
+
+/// The places are the call stacks.
+impl Places for Candidates {
+    #[inline]
+    fn list(&self, place: u32) -> u32 {
+        self.entries.list(place as i32)
+    }
+
+    #[inline]
+    fn members(&self, list: u32) -> &[u16] {
+        self.entries.members(list)
+    }
+
+    #[inline]
+    fn node(&self, place: u32) -> u32 {
+        place
     }
 }
 
@@ -251,7 +164,7 @@ impl Weight {
     }
 }
 
-/// The weight below a function, and the call stack that [`Candidate::node`] describes.
+/// The weight below a function, and the call stack that the node of [`Candidate::named`] is.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     weight: Weight,
@@ -268,8 +181,7 @@ struct Weights {
 impl Weights {
     /// Adds up the sites of a trace. The time of frees is estimated, as no free is timed.
     fn read(trace: &Trace, stacks: &Stacks) -> Result<Weights> {
-        let ns_per_free =
-            trace.manifest().notes.get("ns_per_free").and_then(|ns| ns.as_f64()).unwrap_or(0.0);
+        let ns_per_free = trace.manifest().notes.ns_per_free.unwrap_or(0.0);
         let mut below = vec![Weight::default(); stacks.nodes().len()];
         let mut total = Weight::default();
         for site in trace.sites()? {
@@ -438,5 +350,36 @@ impl Functions {
             }
         }
         frames
+    }
+}
+
+/// Whether a function may be a region. `None` for functions that start a program or a thread, that only
+/// pass an allocation on, or that belong to a standard library or a library of the system. `Some(false)`
+/// for functions without a name, such as `libx.so+0x123`. Frames that are not known are no function.
+fn is_kind(info: &FrameInfo) -> Option<bool> {
+    let function = info.function;
+    if is_start(function) || is_wrapper(function) || is_standard(function) {
+        return None;
+    }
+    if is_system_library(info.module) || function.is_empty() || function.starts_with('?') {
+        return None;
+    }
+    if MISSING.contains(&function) {
+        return None;
+    }
+    Some(has_name(function))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_are_not_known_are_no_region() {
+        let of = |function| {
+            is_kind(&FrameInfo { function, file: "", line: None, module: "", is_inlined: false })
+        };
+        assert_eq!(MISSING.map(of), [None, None]);
+        assert_eq!((of("parse"), of("libx.so+0x123")), (Some(true), Some(false)));
     }
 }

@@ -58,7 +58,7 @@ impl Draining {
         list: &[u16],
         (size, now, by_thread): (u64, i64, bool),
         clock: &mut Clock,
-        ended: &mut impl FnMut(Ended),
+        ended: &mut dyn FnMut(Ended),
     ) {
         let cpu = clock.at(now);
         for &candidate in list {
@@ -88,7 +88,7 @@ impl Draining {
     }
 
     /// Passes the instances that have blocks in use to `ended`.
-    pub fn end_all(&mut self, now: i64, clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+    pub fn end_all(&mut self, now: i64, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         let cpu = clock.at(now);
         for (slot, candidate) in self.slots.iter().zip(0..) {
             if slot.live_blocks > 0 {

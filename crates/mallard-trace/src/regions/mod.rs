@@ -15,12 +15,11 @@ mod candidates;
 mod clocks;
 mod drained;
 mod escapes;
-mod exact;
+mod follow;
 mod instance;
-mod kinds;
-mod live;
-mod marked;
+mod marks;
 mod pass;
+mod places;
 mod region;
 mod result;
 mod sizes;
@@ -28,25 +27,7 @@ mod sure;
 mod table;
 mod tally;
 
+pub use candidates::UNNAMED;
 pub use region::{EscapeSite, Lane, Limits, Quantiles, Region, Regions};
+pub use result::find;
 pub use table::{file, keep};
-
-use crate::error::Result;
-use crate::trace::Trace;
-use candidates::Candidates;
-use pass::Pass;
-
-/// Finds the regions of the process that did the most.
-pub fn find(trace: &Trace, limits: Limits) -> Result<Regions> {
-    let candidates = Candidates::find(trace, limits.least_share)?;
-    let mut notes = candidates.notes.clone();
-    if trace.manifest().stream.sample_bytes > 0 {
-        notes.push(
-            "the trace has samples, not all calls: regions cannot be told from samples".to_string(),
-        );
-        return Ok(candidates.without_regions(notes));
-    }
-    let passed = Pass::over(trace, &candidates, limits)?;
-    notes.extend(result::notes_of(trace.manifest(), &passed));
-    Ok(result::regions(&candidates, passed, limits, notes))
-}

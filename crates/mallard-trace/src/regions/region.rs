@@ -82,7 +82,7 @@ pub struct Region {
     pub utilisation: f64,
     /// V: the entropy of the size classes, in bits.
     pub variation_bits: f64,
-    /// Number of different sizes.
+    /// Number of different sizes that blocks had.
     pub sizes: u32,
     /// The share of the blocks that have the most frequent size.
     pub one_size_share: f64,

@@ -1,16 +1,20 @@
 //! The regions that were found, the most useful first.
 
 use super::candidates::{Candidate, Candidates, NO_NAME};
-use super::escapes::{Escaped, Escapes};
-use super::marked;
-use super::pass::{ListSum, Passed};
+use super::escapes::Escaped;
+use super::follow::Following;
+use super::marks::Marks;
+use super::pass::{Pass, Passed};
+use super::places::{unpacked, ListSum, Places};
 use super::region::{EscapeSite, Limits, Region, Regions};
 use super::sizes::{self, Sizes};
 use super::tally::Tally;
+use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
 use crate::names::short;
 use crate::replay::End;
+use crate::trace::Trace;
 use std::collections::HashMap;
 
 /// The greatest number of call stacks of escaped blocks that a region names.
@@ -22,7 +26,7 @@ const INSTANCES_MIN: u64 = 30;
 /// Regions are near-duplicates if their numbers differ by at most this share.
 const NEAR: f64 = 0.02;
 
-/// The sums of a candidate: what was allocated, and what escaped with sure and with drained ends.
+/// The sums of a region: what was allocated, and what escaped with drained ends and with other ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     list: ListSum,
@@ -30,31 +34,48 @@ struct Sums {
     drained: Escaped,
 }
 
+impl Sums {
+    fn escaped(&self, ends: End) -> Escaped {
+        match ends {
+            End::Drained => self.drained,
+            End::Sure | End::Exact => self.sure,
+        }
+    }
+}
+
 /// A region that may be returned, before its details are known.
 struct Draft {
     candidate: usize,
     ends: End,
-    escaped: Escaped,
+}
+
+/// Finds the regions of the process that did the most.
+pub fn find(trace: &Trace, limits: Limits) -> Result<Regions> {
+    let candidates = Candidates::find(trace, limits.least_share)?;
+    let mut notes = candidates.notes.clone();
+    if trace.manifest().stream.sample_bytes > 0 {
+        notes.push(
+            "the trace has samples, not all calls: regions cannot be told from samples".to_string(),
+        );
+        return Ok(candidates.without_regions(notes));
+    }
+    let passed = Pass::over(trace, &candidates, limits)?;
+    notes.extend(notes_of(trace.manifest(), &passed));
+    Ok(regions(&candidates, passed, limits, notes))
 }
 
 /// Makes the regions from the results of the pass over the events.
-pub(super) fn regions(
-    candidates: &Candidates,
-    passed: Passed,
-    limits: Limits,
-    notes: Vec<String>,
-) -> Regions {
-    let sums = add_up(candidates, &passed);
-    let sizes = sizes::of(candidates, &passed.sizes);
+fn regions(candidates: &Candidates, passed: Passed, limits: Limits, notes: Vec<String>) -> Regions {
+    let sums = add_up(candidates, &passed.sure);
+    let sizes = sizes::of(candidates, &passed.sure.sizes, sums.len());
     let mut drafts = Vec::new();
     for (candidate, sum) in sums.iter().enumerate() {
-        let draft = |ends, escaped| Draft { candidate, ends, escaped };
-        drafts.push(draft(End::Sure, sum.sure));
+        drafts.push(Draft { candidate, ends: End::Sure });
         // If a block has certainly outlived a call of the function, drained instances differ from calls.
         let is_left = sum.sure.blocks > sum.drained.blocks;
-        let (sure, drained) = (&passed.sure[candidate], &passed.drained[candidate]);
+        let (sure, drained) = (&passed.sure.tallies[candidate], &passed.drained[candidate]);
         if !is_left && !near(sure.instances as f64, drained.instances as f64) {
-            drafts.push(draft(End::Drained, sum.drained));
+            drafts.push(Draft { candidate, ends: End::Drained });
         }
     }
     let maker = Maker { candidates, passed: &passed, sums: &sums, sizes: &sizes };
@@ -62,10 +83,15 @@ pub(super) fn regions(
     drafts.sort_by(|a, b| maker.order(a).partial_cmp(&maker.order(b)).expect("numbers"));
     let chosen = maker.without_duplicates(drafts, limits.regions);
     let mut found: Vec<Region> = chosen.iter().map(|draft| maker.region(draft)).collect();
-    name_escapes(candidates, &passed, &chosen, &mut found);
+    let mut names = Names::new(candidates);
+    for ends in [End::Sure, End::Drained] {
+        let of_kind = chosen.iter().zip(&mut found).filter(|(draft, _)| draft.ends == ends);
+        let of_kind = of_kind.map(|(draft, region)| (draft.candidate, region));
+        name_escapes(&mut names, candidates, &passed.sure, of_kind.collect());
+    }
     name_frees(candidates, &passed, &chosen, &mut found);
     // A marked region comes first among equals, because its ends are exact.
-    let mut all = marked::regions(candidates, &passed);
+    let mut all = marked(candidates, &passed);
     all.extend(found);
     let (total_call_ns, total_bytes) = (candidates.total_call_ns, candidates.total_bytes);
     let class = |region: &Region| class(region.escapes, region.blocks, &Seen::of(region));
@@ -101,26 +127,91 @@ fn class(escapes: u64, blocks: u64, seen: &Seen) -> u8 {
     }
 }
 
-/// Adds up what was counted by lists of candidates and by call stacks.
-fn add_up(candidates: &Candidates, passed: &Passed) -> Vec<Sums> {
-    let mut sums = vec![Sums::default(); candidates.all.len()];
-    for (list, of) in passed.lists.iter().enumerate().filter(|(_, of)| of.blocks > 0) {
-        for &candidate in candidates.members(list as u32) {
-            let sum = &mut sums[usize::from(candidate)].list;
-            sum.blocks += of.blocks;
-            sum.bytes += of.bytes;
-            sum.calls += of.calls;
-            sum.foreign_frees += of.foreign_frees;
+/// Adds up what was counted by lists of regions and by places.
+fn add_up(places: &impl Places, of: &Following) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); of.tallies.len()];
+    for (list, sum) in of.lists.iter().enumerate().filter(|(_, sum)| sum.blocks > 0) {
+        for &region in places.members(list as u32) {
+            sums[usize::from(region)].list.add(sum);
         }
     }
-    passed.escapes.visit(candidates, |candidate, _, escaped| {
-        sums[usize::from(candidate)].sure.add(escaped);
-    });
-    passed.left.visit(candidates, |candidate, _, escaped| {
-        sums[usize::from(candidate)].sure.add(escaped);
-        sums[usize::from(candidate)].drained.add(escaped);
+    of.escapes.visit(places, |region, _, escaped| sums[usize::from(region)].sure.add(escaped));
+    of.left.visit(places, |region, _, escaped| {
+        sums[usize::from(region)].sure.add(escaped);
+        sums[usize::from(region)].drained.add(escaped);
     });
     sums
+}
+
+/// The regions that the program marks: the region with the most calls first.
+fn marked(candidates: &Candidates, passed: &Passed) -> Vec<Region> {
+    let Some(Marks { nodes, places, following, .. }) = &passed.marks else { return Vec::new() };
+    let sums = add_up(places, following);
+    let sizes = sizes::of(places, &following.sizes, sums.len());
+    let occurs = |&region: &usize| following.tallies[region].instances > 0;
+    let mut found: Vec<(usize, Region)> = (0..sums.len())
+        .filter(occurs)
+        .map(|region| {
+            let functions = candidates.stacks.functions(nodes[region] as i32);
+            let function =
+                functions.first().map_or(String::new(), |info| info.function.to_string());
+            let calls = sums[region].list.calls;
+            let named = Region {
+                shown: short(&function),
+                function,
+                node: nodes[region],
+                // The time of a single call is not known: each call counts as the mean of all calls.
+                call_ns: candidates.total_call_ns * calls as f64 / passed.calls.max(1) as f64,
+                ..Region::default()
+            };
+            let (tally, sizes) = (&following.tallies[region], &sizes[region]);
+            (region, measured(named, End::Exact, tally, &sums[region], sizes, passed.has_cpu))
+        })
+        .collect();
+    let numbered = found.iter_mut().map(|(number, region)| (*number, region)).collect();
+    name_escapes(&mut Names::new(candidates), places, following, numbered);
+    let mut regions: Vec<Region> = found.into_iter().map(|(_, region)| region).collect();
+    regions.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.function.cmp(&b.function)));
+    regions
+}
+
+/// Adds to a region, which has its name, its place and the time of its calls, all that was measured.
+fn measured(
+    named: Region,
+    ends: End,
+    tally: &Tally,
+    sums: &Sums,
+    sizes: &Sizes,
+    has_cpu: bool,
+) -> Region {
+    let (list, escaped) = (&sums.list, sums.escaped(ends));
+    let [peak, total, duration_ns] = tally.quantiles();
+    Region {
+        ends,
+        instances: tally.instances,
+        unfinished: tally.unfinished,
+        threads: tally.threads(),
+        inputs: tally.inputs(),
+        blocks: list.blocks,
+        bytes: list.bytes,
+        calls: list.calls,
+        cpu_ns: Some(tally.cpu_ns).filter(|_| has_cpu),
+        duration_ns,
+        peak,
+        total,
+        utilisation: if tally.totals > 0.0 { tally.peaks / tally.totals } else { 1.0 },
+        variation_bits: sizes.variation_bits,
+        sizes: sizes.count,
+        one_size_share: sizes.one_size_share,
+        escapes: escaped.blocks,
+        escape_bytes: escaped.bytes,
+        foreign_escapes: escaped.foreign,
+        foreign_frees: list.foreign_frees,
+        teardown_ns: tally.teardown_ns,
+        final_frees: tally.final_frees,
+        lanes: tally.lanes(),
+        ..named
+    }
 }
 
 /// Whether two numbers differ by at most [`NEAR`].
@@ -140,7 +231,7 @@ impl Maker<'_> {
     fn tally(&self, draft: &Draft) -> &Tally {
         match draft.ends {
             End::Drained => &self.passed.drained[draft.candidate],
-            _ => &self.passed.sure[draft.candidate],
+            End::Sure | End::Exact => &self.passed.sure.tallies[draft.candidate],
         }
     }
 
@@ -158,9 +249,9 @@ impl Maker<'_> {
         let blocks = self.sums[draft.candidate].list.blocks;
         let (instances, unfinished) = (tally.instances, tally.unfinished);
         let seen = Seen { instances, unfinished, inputs: tally.inputs() };
-        let class = class(draft.escaped.blocks, blocks, &seen);
+        let class = class(self.sums[draft.candidate].escaped(draft.ends).blocks, blocks, &seen);
         let part = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
-        let time = part(of.call_ns, self.candidates.total_call_ns);
+        let time = part(of.named.call_ns, self.candidates.total_call_ns);
         let bytes = part(of.bytes, self.candidates.total_bytes);
         // If the trace has no times, the bytes decide.
         let share = if time > 0.0 { time } else { bytes };
@@ -199,48 +290,14 @@ impl Maker<'_> {
 
     /// Whether the function of `outer` is on the call stack of `inner`.
     fn is_below(&self, inner: &Draft, outer: &Draft) -> bool {
-        let list = self.candidates.on(self.candidate(inner).node as i32);
+        let list = self.candidates.entries.on(self.candidate(inner).named.node as i32);
         list.contains(&(outer.candidate as u16))
     }
 
     fn region(&self, draft: &Draft) -> Region {
         let (tally, of) = (self.tally(draft), self.candidate(draft));
-        let (sum, sizes) = (&self.sums[draft.candidate].list, &self.sizes[draft.candidate]);
-        let [peak, total, duration_ns] = tally.quantiles();
-        Region {
-            function: of.function.clone(),
-            shown: of.shown.clone(),
-            file: of.file.clone(),
-            line: of.line,
-            module: of.module.clone(),
-            node: of.node,
-            ends: draft.ends,
-            instances: tally.instances,
-            unfinished: tally.unfinished,
-            threads: tally.threads(),
-            inputs: tally.inputs(),
-            blocks: sum.blocks,
-            bytes: sum.bytes,
-            calls: sum.calls,
-            call_ns: of.call_ns,
-            cpu_ns: Some(tally.cpu_ns).filter(|_| self.passed.has_cpu),
-            duration_ns,
-            peak,
-            total,
-            utilisation: if tally.totals > 0.0 { tally.peaks / tally.totals } else { 1.0 },
-            variation_bits: sizes.variation_bits,
-            sizes: sizes.count,
-            one_size_share: sizes.one_size_share,
-            escapes: draft.escaped.blocks,
-            escape_bytes: draft.escaped.bytes,
-            foreign_escapes: draft.escaped.foreign,
-            foreign_frees: sum.foreign_frees,
-            escape_sites: Vec::new(),
-            teardown_ns: tally.teardown_ns,
-            final_frees: tally.final_frees,
-            freed_by: Vec::new(),
-            lanes: tally.lanes(),
-        }
+        let (sums, sizes) = (&self.sums[draft.candidate], &self.sizes[draft.candidate]);
+        measured(of.named.clone(), draft.ends, tally, sums, sizes, self.passed.has_cpu)
     }
 }
 
@@ -252,40 +309,41 @@ struct Site {
     most: u64,
 }
 
-/// Names the functions whose blocks escape from the regions.
-fn name_escapes(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &mut [Region]) {
-    let mut names = Names { candidates, by_node: NumberMap::default(), numbers: HashMap::new() };
-    for ends in [End::Sure, End::Drained] {
-        let mut sites: Vec<Option<NumberMap<u32, Site>>> = Vec::new();
-        sites.resize_with(candidates.all.len(), || None);
-        let of_kind = chosen.iter().filter(|draft| draft.ends == ends && draft.escaped.blocks > 0);
-        of_kind.for_each(|draft| sites[draft.candidate] = Some(NumberMap::default()));
-        let lists: [Option<&Escapes>; 2] =
-            [Some(&passed.escapes).filter(|_| ends == End::Sure), Some(&passed.left)];
-        for escapes in lists.into_iter().flatten() {
-            escapes.visit(candidates, |candidate, node, escaped| {
-                let Some(sites) = &mut sites[usize::from(candidate)] else { return };
-                let site = sites.entry(names.function(node)).or_default();
-                site.escaped.add(escaped);
-                if escaped.blocks > site.most {
-                    (site.node, site.most) = (node, escaped.blocks);
-                }
-            });
-        }
-        for (draft, region) in chosen.iter().zip(all.iter_mut()) {
-            if let Some(sites) = sites[draft.candidate].as_ref().filter(|_| draft.ends == ends) {
-                region.escape_sites = names.largest(sites);
+/// Names the functions whose blocks escape from regions, which all have the same kind of ends. Each
+/// region comes with its number in `following`.
+fn name_escapes(
+    names: &mut Names,
+    places: &impl Places,
+    following: &Following,
+    regions: Vec<(usize, &mut Region)>,
+) {
+    let mut sites: Vec<Option<NumberMap<u32, Site>>> = Vec::new();
+    sites.resize_with(following.tallies.len(), || None);
+    let escaping = regions.iter().filter(|(_, region)| region.escapes > 0);
+    escaping.for_each(|&(number, _)| sites[number] = Some(NumberMap::default()));
+    let is_drained = regions.first().is_some_and(|(_, region)| region.ends == End::Drained);
+    let escapes = [Some(&following.escapes).filter(|_| !is_drained), Some(&following.left)];
+    for escapes in escapes.into_iter().flatten() {
+        escapes.visit(places, |region, node, escaped| {
+            let Some(sites) = &mut sites[usize::from(region)] else { return };
+            let site = sites.entry(names.function(node)).or_default();
+            site.escaped.add(escaped);
+            if escaped.blocks > site.most {
+                (site.node, site.most) = (node, escaped.blocks);
             }
-        }
+        });
+    }
+    for (number, region) in regions {
+        region.escape_sites = sites[number].as_ref().map_or(Vec::new(), |of| names.largest(of));
     }
 }
 
 /// Names the functions that free the blocks of the regions.
 fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &mut [Region]) {
-    let mut names = Names { candidates, by_node: NumberMap::default(), numbers: HashMap::new() };
+    let mut names = Names::new(candidates);
     let mut frees: Vec<(u32, u32, u64)> = Vec::with_capacity(passed.freed.len());
     for (&key, &count) in &passed.freed {
-        let (list, stack) = Passed::unpacked(key);
+        let (list, stack) = unpacked(key);
         frees.push((list, names.function(stack as u32), count));
     }
     let mut shown = vec![String::new(); names.numbers.len()];
@@ -293,7 +351,7 @@ fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &
     for (draft, region) in chosen.iter().zip(all.iter_mut()) {
         let mut sums: HashMap<&str, u64> = HashMap::new();
         for &(list, function, count) in &frees {
-            if candidates.members(list).contains(&(draft.candidate as u16)) {
+            if candidates.entries.members(list).contains(&(draft.candidate as u16)) {
                 *sums.entry(&shown[function as usize]).or_default() += count;
             }
         }
@@ -330,7 +388,11 @@ struct Names<'a> {
     numbers: HashMap<String, u32>,
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    fn new(candidates: &'a Candidates) -> Self {
+        Names { candidates, by_node: NumberMap::default(), numbers: HashMap::new() }
+    }
+
     /// The number of the function that allocates or frees on a call stack.
     fn function(&mut self, node: u32) -> u32 {
         if let Some(&known) = self.by_node.get(&node) {
@@ -358,7 +420,7 @@ impl Names<'_> {
 }
 
 /// Returns what makes the regions of a trace uncertain, as sentences.
-pub(super) fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
+fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |count: u64, text: String| notes.extend(Some(text).filter(|_| count > 0));
     let lost = manifest.losses.all();
@@ -369,7 +431,7 @@ pub(super) fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
              whose allocation is missing is never seen to escape"
         ),
     );
-    let window = manifest.notes.get("window").and_then(|window| window.as_str());
+    let window = manifest.notes.window.as_deref();
     note(
         u64::from(window.is_some()),
         format!(
@@ -407,7 +469,8 @@ fn add_notes_of_events(passed: &Passed, note: &mut impl FnMut(u64, String)) {
              the most"
         ),
     );
-    let blocks = passed.not_followed;
+    let marked = passed.marks.as_ref().map_or(0, |marks| marks.following.not_followed);
+    let blocks = passed.sure.not_followed + marked;
     note(
         blocks,
         format!("{blocks} blocks had no room in memory: they count as blocks that are never freed"),

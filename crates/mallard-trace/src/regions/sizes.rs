@@ -1,23 +1,22 @@
-//! The sizes of the blocks of each candidate.
+//! The sizes of the blocks of each region.
 
-use super::candidates::Candidates;
-use super::pass::Passed;
+use super::places::{unpacked, Places};
 use crate::duck::entropy;
 use crate::hash::NumberMap;
 use crate::histogram::size_bucket;
 
-/// The sizes of the blocks of a candidate.
+/// The sizes of the blocks of a region.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sizes {
-    /// Number of different sizes.
+    /// Number of different sizes that blocks had.
     pub count: u32,
-    /// The share of the most frequent size.
+    /// The share of the most frequent last size.
     pub one_size_share: f64,
     /// The entropy of the size classes, in bits.
     pub variation_bits: f64,
 }
 
-/// Counts of a candidate while the sizes pass by in order.
+/// Counts of a region while the sizes pass by in order.
 #[derive(Clone, Default)]
 struct Counts {
     sizes: u32,
@@ -55,27 +54,18 @@ impl Counts {
     }
 }
 
-/// The sizes of one region, from its blocks by size.
-pub(super) fn of_one(sizes: &NumberMap<u64, u64>) -> Sizes {
-    let mut sorted: Vec<(u64, u64)> = sizes.iter().map(|(&size, &count)| (size, count)).collect();
-    sorted.sort_unstable();
-    let mut counts = Counts::default();
-    sorted.into_iter().for_each(|(size, count)| counts.add(size, count));
-    counts.finish()
-}
-
-/// The sizes of the blocks of each candidate, in the order of the candidates.
-pub(super) fn of(candidates: &Candidates, sizes: &NumberMap<u64, u64>) -> Vec<Sizes> {
+/// The sizes of the blocks of each region, from the numbers of blocks by list of regions and size.
+pub(super) fn of(places: &impl Places, sizes: &NumberMap<u64, u64>, regions: usize) -> Vec<Sizes> {
     let mut sorted: Vec<(u64, u32, u64)> = Vec::with_capacity(sizes.len());
     for (&key, &count) in sizes {
-        let (list, size) = Passed::unpacked(key);
+        let (list, size) = unpacked(key);
         sorted.push((size, list, count));
     }
     sorted.sort_unstable();
-    let mut counts = vec![Counts::default(); candidates.all.len()];
+    let mut counts = vec![Counts::default(); regions];
     for (size, list, count) in sorted {
-        for &candidate in candidates.members(list) {
-            counts[usize::from(candidate)].add(size, count);
+        for &region in places.members(list) {
+            counts[usize::from(region)].add(size, count);
         }
     }
     counts.iter().map(Counts::finish).collect()

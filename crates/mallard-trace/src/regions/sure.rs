@@ -5,10 +5,9 @@
 //! stores that sum at its begin. The instances are in the order of their begins: a block belongs to
 //! all open instances that began before the allocation.
 
-use super::candidates::Candidates;
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};
-use crate::replay::ends::{is_over, kept_frames};
+use crate::instances::Running;
 
 /// An open instance, without the data that each free changes.
 #[derive(Debug, Clone, Copy)]
@@ -47,34 +46,18 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    /// Whether no instance is open.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Handles the call stack of an event, and passes the instances that the event ends to `ended`.
     #[inline]
-    pub fn step(
-        &mut self,
-        all: &Candidates,
-        (node, fresh): (i32, u16),
-        clock: &mut Clock,
-        ended: &mut impl FnMut(Ended),
-    ) {
-        if self.open.is_empty() {
-            return;
-        }
-        let kept = kept_frames(all.depth(node), fresh);
-        let innermost = all.entry(node);
-        let list = all.members(all.entries[innermost as usize].list);
-        let mut entry = innermost;
-        while entry != 0 && is_over(all.entries[entry as usize].depth, kept) {
-            entry = all.entries[entry as usize].outer;
-        }
-        // The candidates in `list[..same]` were also on the last call stack, at the same depth,
-        // unless the table is damaged. The calls of `list[..kept_on]` are still running.
-        let at = all.entries[entry as usize];
-        let kept_on = usize::from(at.length);
-        let is_next = entry != 0 && u32::from(at.depth) == u32::from(kept) + 1;
-        let same = if is_next { all.entries[at.outer as usize].length.into() } else { kept_on };
-        match self.first_over(list, same, kept_on) {
+    pub fn step(&mut self, of: Running, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
+        match self.first_over(of.list(), of.same, of.kept().len()) {
             Some(first) => self.end_from(first, clock, ended),
-            None => self.end_unless(&list[..kept_on], clock, ended),
+            None => self.end_unless(of.kept(), clock, ended),
         }
     }
 
@@ -94,7 +77,7 @@ impl Opened {
     }
 
     #[inline]
-    fn end_from(&mut self, first: usize, clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+    fn end_from(&mut self, first: usize, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         while self.open.len() > first {
             self.end(self.open.len() - 1, clock, ended);
         }
@@ -102,7 +85,7 @@ impl Opened {
 
     /// Ends the instances of all candidates that are not in `kept`.
     #[cold]
-    pub fn end_unless(&mut self, kept: &[u16], clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+    pub fn end_unless(&mut self, kept: &[u16], clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         for index in (0..self.open.len()).rev() {
             if !kept.contains(&self.candidates[index]) {
                 self.end(index, clock, ended);
@@ -111,11 +94,11 @@ impl Opened {
     }
 
     /// Ends all instances.
-    pub fn end_all(&mut self, clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+    pub fn end_all(&mut self, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         self.end_from(0, clock, ended);
     }
 
-    fn end(&mut self, index: usize, clock: &mut Clock, ended: &mut impl FnMut(Ended)) {
+    fn end(&mut self, index: usize, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         let open = self.open.remove(index);
         self.candidates.remove(index);
         let blocks = u64::from(self.blocks - self.begins.remove(index));

@@ -1,7 +1,7 @@
 //! The table `regions`. It is made when it is first needed, and kept in the folder of the trace.
 
-use super::find;
 use super::region::{Limits, Quantiles, Region, Regions};
+use super::result::find;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tables::schema::REGIONS;
 use crate::tables::{Column, Table, Tables};

@@ -4,11 +4,9 @@
 //! the blocks in use, the free slots, at most 64 KiB for each thread, and what the plan needs to know
 //! about each call stack.
 //!
-//! `calls` turns each call into ops, `marks` follows the marks of the program, and `refusals` has the
-//! errors.
+//! `calls` turns each call into ops, and `refusals` has the errors.
 
 mod calls;
-mod marks;
 mod refusals;
 
 use super::compiled::{Compiled, RuleResult};
@@ -18,18 +16,19 @@ use super::lead::Lead;
 use super::numbers::Numbers;
 use super::plan::{Plan, Rule, Scope};
 use super::regions::Regions;
-use super::selection::Selection;
+use super::selection::{Selection, NO_RULE};
 use super::streams::Streams;
-use super::threads::{Process, Recorded, ThreadState, Threads};
+use super::threads::{ThreadState, Threads};
 use super::validity::{self, Oddities};
-use super::Options;
 use crate::error::Result;
-use crate::format::is_mark;
+use crate::format::{is_mark, Kind};
 use crate::hash::NumberMap;
+use crate::instances::Marks;
 use crate::manifest::Manifest;
 use crate::rows::{Reader, Row, Wanted};
 use crate::tables::schema::{EVENTS, SITES};
 use crate::tables::Table;
+use crate::threads::{Process, Recorded};
 use crate::trace::{Stacks, Trace};
 use refusals::{escapes, no_events, refused};
 use std::collections::VecDeque;
@@ -37,10 +36,43 @@ use std::io;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
+/// How a trace is compiled.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The process; `None` means the process with the most CPU time, or with the most events if a
+    /// CPU time is unknown.
+    pub process: Option<i32>,
+    /// Whether a sampled trace is compiled, although it has only a part of the calls.
+    pub allow_samples: bool,
+    /// Whether a plan is compiled although it winks out blocks that are used afterwards. The frees
+    /// of such blocks are left out.
+    pub allow_escapes: bool,
+    /// How many free slots of other threads may lie idle before a thread takes one of them. To take a
+    /// slot of another thread needs a wait for that thread. More idle slots mean fewer waits, and cost
+    /// the player 8 bytes each.
+    pub spare_slots: usize,
+    /// A thread waits before an op until the other threads have done what came this many bytes
+    /// earlier in the recording, or a sixteenth of the peak if that is more. Bytes of blocks that
+    /// other threads freed count in full, and allocated bytes as an eighth.
+    pub step_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            process: None,
+            allow_samples: false,
+            allow_escapes: false,
+            spare_slots: 1 << 20,
+            step_bytes: 1 << 20,
+        }
+    }
+}
+
 /// Compiles one process of a trace into a file of ops. If anything fails, the file is as it was
 /// before.
 pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Result<Compiled> {
-    validity::check_samples(trace.manifest(), options)?;
+    validity::check_samples(trace.manifest(), options.allow_samples)?;
     let process = Process::read(trace, options.process)?;
     if process.threads.is_empty() {
         return Err(no_events(trace, options.process)?);
@@ -170,7 +202,7 @@ impl<'a> Compiler<'a> {
         }
         self.join_threads(row.t_ns);
         self.start_threads(row.t_ns)?;
-        let thread = match self.threads.index(row.tid) {
+        let thread = match self.threads.indices.get(row.tid) {
             Some(thread) => thread,
             None => self.start_late(row)?,
         };
@@ -178,8 +210,11 @@ impl<'a> Compiler<'a> {
         if is_mark(row.op) {
             self.mark(row, thread);
         } else if row.stack >= 0 {
-            for rule in self.selection.over(row.stack, row.fresh) {
-                self.regions.over(thread, rule, &mut self.emitter);
+            for &rule in self.selection.sure() {
+                let is_open = self.regions.is_open(thread, rule);
+                if is_open && self.selection.is_over(rule, row.stack, row.fresh) {
+                    self.regions.over(thread, rule, &mut self.emitter);
+                }
             }
         }
         self.regions.give_back(&mut self.slots);
@@ -241,7 +276,7 @@ impl<'a> Compiler<'a> {
 
     fn start(&mut self, thread: &Recorded, t0: i64) -> Result<usize> {
         let start_ns = t0.saturating_sub(self.first_ns).max(0) as u64;
-        let (creator, latest) = (self.threads.creator(t0), self.threads.latest());
+        let (creator, latest) = (self.threads.creator(t0), self.threads.indices.latest());
         let index = self.emitter.add_thread(thread.tid as u32 as u64, start_ns, creator);
         let state = ThreadState {
             creator,
@@ -249,7 +284,7 @@ impl<'a> Compiler<'a> {
             end_of_call: t0,
             starts_at: None,
             events_left: thread.events,
-            marks: Vec::new(),
+            marks: Marks::default(),
         };
         self.threads.add(thread.tid, state);
         // Also wait for others: the creator may start a thread long before the thread's first call.
@@ -258,6 +293,33 @@ impl<'a> Compiler<'a> {
         }
         self.regions.add_thread(index, &mut self.emitter)?;
         Ok(index)
+    }
+
+    /// Handles a mark.
+    fn mark(&mut self, row: &Row, thread: usize) {
+        let marks = &mut self.threads.state(thread).marks;
+        marks.step(Kind::of(row.op), row.stack, |mark| {
+            if let Some(rule) = self.selection.marked(mark) {
+                self.regions.over(thread, rule, &mut self.emitter);
+            }
+        });
+    }
+
+    /// The rule of an allocation. A rule for a call stack, a site or functions comes first, then the mark that
+    /// began last.
+    #[inline]
+    fn rule_of(&mut self, node: i32, thread: usize) -> usize {
+        let rule = self.selection.rule(node);
+        let marks = self.threads.state(thread).marks.open();
+        if marks.is_empty() {
+            return rule;
+        }
+        let scope = (rule != NO_RULE).then(|| &self.plan.rules[rule].scope);
+        if matches!(scope, Some(Scope::Stack(_) | Scope::Site(_) | Scope::Functions(_))) {
+            return rule;
+        }
+        let marked = marks.iter().rev().find_map(|&mark| self.selection.marked(mark));
+        marked.unwrap_or(rule)
     }
 
     /// Ends all threads.

@@ -1,4 +1,5 @@
-//! Plans: which allocator serves which calls of a replayed program.
+//! Plans: which allocator serves which calls of a program. A replay applies a plan to the recorded calls, and
+//! [`crate::plan`] makes a file of it that is applied in the program itself.
 
 use super::format::TARGETS_MAX;
 use super::strategy::{Allocator, Strategy};
@@ -14,10 +15,13 @@ use toml::{Table, Value};
 /// [[rule]]
 /// region = "parse_document"   # blocks that are allocated while the function runs, or
 /// site = "make_node"          # blocks that the function allocates, or
-/// stack = 1234                # blocks of one call stack; without any of the three, all blocks
-/// strategy = "AS4"            # AS1 to AS14
+/// functions = "^json::"       # blocks of call stacks with a function, file or module that this matches, or
+/// stack = 1234                # blocks of one call stack; without any of the four, all blocks
+/// strategy = "AS4"            # AS1 to AS14, malloc, pool, multipool, arena, or multipool over arena
 /// ends = "drained"            # of a region: exact, sure or drained
 /// first_chunk = 65536         # optional
+/// name = "the parser"         # optional, and only for plans that are applied in the program
+/// block_bytes = 48            # optional, and only for plans that are applied in the program
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -52,7 +56,7 @@ pub struct Rule {
 }
 
 /// Which blocks a rule applies to. If several rules apply to a call stack, `Stack` comes first, then
-/// `Site`, then the region that began last, then `Everything`.
+/// `Site`, then the first of `Functions`, then the region that began last, then `Everything`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// All blocks, in one instance that lives as long as the program.
@@ -63,6 +67,9 @@ pub enum Scope {
     /// Blocks that this function allocates, in one instance that lives as long as the program.
     /// Functions that only pass an allocation on are skipped.
     Site(String),
+    /// Blocks of call stacks with a function, file or module that this regular expression matches, in one
+    /// instance that lives as long as the program.
+    Functions(String),
     /// Blocks of a node of the table `stacks`, in one instance that lives as long as the program.
     Stack(u32),
 }
@@ -80,7 +87,22 @@ pub enum End {
     Drained,
 }
 
-const KEYS: [&str; 6] = ["region", "site", "stack", "strategy", "ends", "first_chunk"];
+const KEYS: [&str; 9] = [
+    "region",
+    "site",
+    "functions",
+    "stack",
+    "strategy",
+    "ends",
+    "first_chunk",
+    "name",
+    "block_bytes",
+];
+
+/// The names of local allocators, each with the strategy that binds it as a type parameter and frees each
+/// block. A replay plays a pool as a multipool.
+const WORDS: [(&str, usize); 5] =
+    [("malloc", 1), ("arena", 3), ("pool", 7), ("multipool", 7), ("multipool over arena", 11)];
 
 impl Plan {
     /// The whole program under one strategy, with one instance that lives as long as the program.
@@ -180,7 +202,7 @@ impl Malloc {
 }
 
 /// The name of a rule in errors.
-pub(super) struct RuleName<'a> {
+pub(crate) struct RuleName<'a> {
     /// The name of the plan.
     pub name: &'a str,
     /// The number of the rule.
@@ -203,8 +225,11 @@ impl Rule {
         }
         let scope = Scope::parse(table, rule)?;
         let strategy = strategy_of(table, rule)?;
-        let ends = text(table, "ends", rule)?.map(|text| End::parse(text, rule)).transpose()?;
+        let mut ends = text(table, "ends", rule)?.map(|text| End::parse(text, rule)).transpose()?;
         let is_region = matches!(scope, Scope::Region(_));
+        if is_region && ends.is_none() && table.get("strategy").is_some_and(is_word) {
+            ends = Some(End::Drained); // no block is dropped, so the end only tells when chunks are used again
+        }
         if ends.is_some() != is_region {
             let (what, help) = if is_region {
                 ("does not say what ends its region", "add ends = \"drained\", or ends = \"sure\"")
@@ -228,12 +253,14 @@ impl Scope {
     fn parse(table: &Table, rule: &RuleName) -> Result<Scope> {
         let region = text(table, "region", rule)?.map(|name| Scope::Region(name.to_string()));
         let site = text(table, "site", rule)?.map(|name| Scope::Site(name.to_string()));
+        let functions =
+            text(table, "functions", rule)?.map(|text| pattern(text, rule)).transpose()?;
         let node = number(table, "stack", rule)?;
         let stack = node.map(|node| Scope::Stack(u32::try_from(node).unwrap_or(u32::MAX)));
-        let mut scopes = [region, site, stack].into_iter().flatten();
+        let mut scopes = [region, site, functions, stack].into_iter().flatten();
         match (scopes.next(), scopes.next()) {
             (Some(_), Some(_)) => Err(bad(
-                format!("{rule} names more than one of region, site and stack"),
+                format!("{rule} names more than one of region, site, functions and stack"),
                 "write a rule for each",
             )),
             (scope, _) => Ok(scope.unwrap_or(Scope::Everything)),
@@ -247,6 +274,7 @@ impl fmt::Display for Scope {
             Scope::Everything => write!(f, "the whole program"),
             Scope::Region(name) => write!(f, "the region {name}"),
             Scope::Site(name) => write!(f, "the site {name}"),
+            Scope::Functions(pattern) => write!(f, "the functions {pattern}"),
             Scope::Stack(node) => write!(f, "the call stack {node}"),
         }
     }
@@ -276,15 +304,38 @@ impl End {
 }
 
 fn strategy_of(table: &Table, rule: &RuleName) -> Result<Strategy> {
-    let help = "write strategy = \"AS1\", or another one up to \"AS14\"";
+    let help =
+        "write strategy = \"arena\", \"multipool\" or \"pool\", or one of \"AS1\" to \"AS14\"";
     let Some(name) = text(table, "strategy", rule)? else {
         return Err(bad(format!("{rule} has no strategy"), help));
     };
-    name.parse().map_err(|()| bad(format!("{rule} has the unknown strategy `{name}`"), help))
+    let of_word = WORDS.iter().find(|(word, _)| *word == name);
+    let strategy = match of_word {
+        Some(&(_, number)) => Strategy::new(number),
+        None => name.parse().ok(),
+    };
+    strategy.ok_or_else(|| bad(format!("{rule} has the unknown strategy `{name}`"), help))
+}
+
+/// Whether a strategy is named by its local allocator.
+fn is_word(strategy: &Value) -> bool {
+    WORDS.iter().any(|(word, _)| strategy.as_str() == Some(word))
+}
+
+fn pattern(text: &str, rule: &RuleName) -> Result<Scope> {
+    match regex::Regex::new(text) {
+        Ok(_) => Ok(Scope::Functions(text.to_string())),
+        Err(error) => {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim().to_string();
+            let what = format!("{rule}: '{text}' is no regular expression: {why}");
+            Err(bad(what, "functions = \"^json::\", as for mallard sites --filter"))
+        }
+    }
 }
 
 /// The string of a key, if the key is there.
-fn text<'a>(table: &'a Table, key: &str, rule: &RuleName) -> Result<Option<&'a str>> {
+pub(crate) fn text<'a>(table: &'a Table, key: &str, rule: &RuleName) -> Result<Option<&'a str>> {
     match table.get(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -293,7 +344,7 @@ fn text<'a>(table: &'a Table, key: &str, rule: &RuleName) -> Result<Option<&'a s
 }
 
 /// The number of a key, if the key is there.
-fn number(table: &Table, key: &str, rule: &RuleName) -> Result<Option<u64>> {
+pub(crate) fn number(table: &Table, key: &str, rule: &RuleName) -> Result<Option<u64>> {
     match table.get(key) {
         None => Ok(None),
         Some(&Value::Integer(number)) if number >= 0 => Ok(Some(number as u64)),
@@ -320,7 +371,7 @@ pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> O
 }
 
 /// An error in a plan.
-pub(super) fn bad(what: impl Into<String>, help: impl Into<String>) -> Error {
+pub(crate) fn bad(what: impl Into<String>, help: impl Into<String>) -> Error {
     Error::new(ErrorKind::Plan, what, "nothing was replayed", help)
 }
 
@@ -367,6 +418,20 @@ mod tests {
     }
 
     #[test]
+    fn a_strategy_is_named_by_its_allocator_and_needs_no_end() {
+        let of = |rule: &str| {
+            Plan::parse(&format!("[[rule]]\n{rule}"), "a.toml").unwrap().rules[0].clone()
+        };
+        for (word, number) in WORDS {
+            let rule = of(&format!("functions = '^json::'\nstrategy = '{word}'\nname = 'n'"));
+            assert_eq!((rule.strategy.number(), rule.ends), (number, None), "{word}");
+            assert_eq!(rule.scope, Scope::Functions("^json::".to_string()));
+        }
+        assert_eq!(of("region = 'f'\nstrategy = 'arena'").ends, Some(End::Drained));
+        assert_eq!(of("region = 'f'\nstrategy = 'arena'\nends = 'sure'").ends, Some(End::Sure));
+    }
+
+    #[test]
     fn the_plan_of_a_strategy_is_for_the_whole_program() {
         let plan = Plan::of_strategy(Strategy::new(8).unwrap());
         let text = "[[rule]]\nstrategy = \"AS8\"";
@@ -401,6 +466,7 @@ mod tests {
             (rule("region = 3"), "a.toml: rule 1: `region` is no string", "region = \"...\""),
             (rule("stack = -3"), "a.toml: rule 1: `stack` is no number from 0", "without quotes"),
             (rule("site = 'a'\nstack = 3"), "rule 1 names more than one of region", "for each"),
+            (rule("functions = '('"), "rule 1: '(' is no regular expression", "^json::"),
             (rule("region = 'a'"), "a.toml: rule 1 does not say what ends its region", "add ends"),
             (rule("region = 'a'\nends = 'x'"), "rule 1 has the unknown end `x`", "write ends"),
             (rule("site = 'a'\nends = 'sure'"), "rule 1 has `ends`, and is for no", "remove"),

@@ -330,6 +330,12 @@ impl Regions {
         }
     }
 
+    /// Whether an instance of a region is open on a thread.
+    #[inline]
+    pub fn is_open(&self, thread: usize, rule: usize) -> bool {
+        self.current[thread][rule] != NO_INSTANCE
+    }
+
     /// Ends the current instance of a region on a thread.
     #[inline]
     pub fn over(&mut self, thread: usize, rule: usize, emitter: &mut Emitter) {

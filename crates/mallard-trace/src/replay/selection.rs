@@ -1,30 +1,31 @@
 //! Which rule of a plan serves which call stack.
 
-use super::ends::{is_over, kept_frames};
 use super::plan::{bad, closest, End, Plan, Rule, Scope};
 use crate::error::Result;
 use crate::hash::NumberMap;
+use crate::instances::Entries;
 use crate::names::{forms, has_name, is_wrapper};
-use crate::trace::Stacks;
+use crate::trace::{FrameInfo, Stacks};
+use regex::Regex;
 use std::collections::{BTreeSet, HashMap};
 
 /// A call stack without a rule.
-pub(super) const NO_RULE: usize = usize::MAX;
+pub(crate) const NO_RULE: usize = usize::MAX;
 const NONE: u16 = u16::MAX;
 
 /// The rules of a plan for each node of the tree of call stacks.
 #[derive(Default)]
-pub(super) struct Selection {
+pub(crate) struct Selection {
     /// The rule of each node.
     rules: Vec<u16>,
-    depths: Vec<u16>,
+    /// The regions of rules with sure or drained ends, on each call stack.
+    regions: Entries,
     /// For each node, whether the call stack belongs to a call that starts a thread.
     starts: Vec<bool>,
     /// The rule for unknown call stacks and for all nodes that have no other rule.
     everything: Option<usize>,
-    /// The rules with `ends = "sure"`. With each rule, for each node: the depth of the outermost
-    /// frame of the region's function, or 0 if the function is not on the call stack.
-    sure: Vec<(usize, Vec<u16>)>,
+    /// The rules with `ends = "sure"`.
+    sure: Vec<usize>,
     /// The rules with `ends = "exact"`, by the nodes that stand for the names of marks.
     marks: NumberMap<u32, usize>,
 }
@@ -40,9 +41,10 @@ impl Selection {
     pub fn new(plan: &Plan, stacks: &Stacks, allocating: &[i64]) -> Result<Self> {
         let name = &plan.name;
         let mut names = Names::new(plan);
-        let frames = Frames::new(&mut names, stacks, name)?;
+        let frames = Frames::new(&mut names, stacks, plan)?;
         let mut selection = Selection::without_stacks(plan);
-        let mut tree = Tree::new(plan, &frames, stacks);
+        selection.regions = Entries::new(stacks.nodes(), &frames.regions);
+        let mut tree = Tree::new(plan, &frames, &selection.regions, stacks.nodes().len());
         for &(parent, frame) in stacks.nodes() {
             tree.add(parent as usize, frame as usize);
         }
@@ -51,13 +53,9 @@ impl Selection {
         names.found.extend(allocating.iter().filter_map(site_of));
         names.check(plan, name)?;
         selection.marks = marks(plan, stacks, &frames)?;
-        for (rule, entries) in tree.entries {
-            if plan.rules[rule].ends == Some(End::Sure) {
-                selection.sure.push((rule, entries));
-            }
-        }
-        (selection.rules, selection.depths, selection.starts) =
-            (tree.rules, tree.depths, tree.starts);
+        let is_sure = |&rule: &usize| plan.rules[rule].ends == Some(End::Sure);
+        selection.sure = (0..plan.rules.len()).filter(is_sure).collect();
+        (selection.rules, selection.starts) = (tree.rules, tree.starts);
         Ok(selection)
     }
 
@@ -87,15 +85,17 @@ impl Selection {
         !self.sure.is_empty()
     }
 
-    /// Returns the rules whose regions are certainly over on a thread. `node` is the call stack of
-    /// an event of the thread, and `fresh` is how many of its frames differ from the event before.
-    pub fn over(&self, node: i32, fresh: u16) -> impl Iterator<Item = usize> + '_ {
-        let index = node as usize;
-        let kept = kept_frames(self.depths.get(index).copied().unwrap_or(0), fresh);
-        self.sure.iter().filter_map(move |(rule, entries)| {
-            let entry = entries.get(index).copied().unwrap_or(0);
-            is_over(entry, kept).then_some(*rule)
-        })
+    /// The rules with `ends = "sure"`.
+    #[inline]
+    pub fn sure(&self) -> &[usize] {
+        &self.sure
+    }
+
+    /// Whether the region of a rule has certainly ended on a thread. `node` is the call stack of an event
+    /// of the thread, and `fresh` is how many of its frames differ from the event before.
+    #[inline]
+    pub fn is_over(&self, rule: usize, node: i32, fresh: u16) -> bool {
+        self.regions.kept(node, fresh).iter().all(|&kept| usize::from(kept) != rule)
     }
 }
 
@@ -111,9 +111,9 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
         if parent != 0 || stacks.place_of(frame) != (None, None) {
             continue;
         }
-        for rule in frames.regions_of(frame as usize).filter(|&rule| plan.is_exact(rule)) {
-            marks.insert(node as u32, rule);
-            left.remove(&rule);
+        for &rule in frames.marks.get(&frame).into_iter().flatten() {
+            marks.insert(node as u32, usize::from(rule));
+            left.remove(&usize::from(rule));
         }
     }
     match left.first() {
@@ -131,40 +131,88 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
 }
 
 /// The rules of a plan for each frame.
+#[derive(Default)]
 struct Frames {
     /// For each frame, the rule of its innermost function that does more than pass an allocation on.
     /// `None` if all functions of the frame only pass an allocation on, or have no name.
     sites: Vec<Option<u16>>,
-    /// Pairs of a frame and a rule: the function of the rule's region is in the frame.
-    regions: Vec<(u32, u16)>,
+    /// For each frame, the first rule with a pattern that matches the frame, or `NONE`.
+    patterns: Vec<u16>,
+    /// The rules whose regions are functions of a frame, without and with exact ends.
+    regions: NumberMap<u32, Vec<u16>>,
+    marks: NumberMap<u32, Vec<u16>>,
     starts: Vec<bool>,
 }
 
 impl Frames {
-    fn new(names: &mut Names, stacks: &Stacks, name: &str) -> Result<Frames> {
-        let mut frames = Frames { sites: Vec::new(), regions: Vec::new(), starts: Vec::new() };
+    fn new(names: &mut Names, stacks: &Stacks, plan: &Plan) -> Result<Frames> {
+        let mut frames = Frames::default();
+        let mut patterns = Patterns::new(plan);
         for frame in 0..stacks.frames() as u32 {
             let mut functions = Vec::new();
             stacks.push_frame(frame, &mut functions);
             let own = functions.iter().map(|f| f.function).find(|f| allocates_itself(f));
             frames.sites.push(match own {
                 None => None,
-                Some(function) => Some(names.site(function, name)?),
+                Some(function) => Some(names.site(function, &plan.name)?),
             });
-            for function in &functions {
-                frames.regions.extend(names.regions(function.function).map(|rule| (frame, rule)));
+            frames.patterns.push(patterns.first(&functions));
+            let rules = functions.iter().flat_map(|function| names.regions(function.function));
+            for rule in rules.collect::<BTreeSet<u16>>() {
+                let is_exact = plan.is_exact(rule.into());
+                let of = if is_exact { &mut frames.marks } else { &mut frames.regions };
+                of.entry(frame).or_default().push(rule);
             }
             frames.starts.push(functions.iter().any(|f| starts_thread(f.function)));
         }
+        patterns.check(plan)?;
         Ok(frames)
     }
+}
 
-    /// The rules of the regions whose function a frame has.
-    fn regions_of(&self, frame: usize) -> impl Iterator<Item = usize> + '_ {
-        let begin = self.regions.partition_point(|&(other, _)| (other as usize) < frame);
-        let of_frame =
-            self.regions[begin..].iter().take_while(move |pair| pair.0 as usize == frame);
-        of_frame.map(|&(_, rule)| usize::from(rule))
+/// The patterns of a plan.
+struct Patterns {
+    of_rules: Vec<(u16, Regex)>,
+    found: BTreeSet<u16>,
+}
+
+impl Patterns {
+    fn new(plan: &Plan) -> Patterns {
+        let of_rule = |(rule, number): (&Rule, u16)| match &rule.scope {
+            Scope::Functions(pattern) => Some((number, Regex::new(pattern).ok()?)),
+            _ => None,
+        };
+        let of_rules = plan.rules.iter().zip(0..).filter_map(of_rule).collect();
+        Patterns { of_rules, found: BTreeSet::new() }
+    }
+
+    /// Returns the first rule with a pattern that matches a function, its file or its module.
+    fn first(&mut self, functions: &[FrameInfo]) -> u16 {
+        let mut first = NONE;
+        for (rule, pattern) in &self.of_rules {
+            let matches = |of: &FrameInfo| {
+                [of.function, of.file, of.module].iter().any(|text| pattern.is_match(text))
+            };
+            if functions.iter().any(matches) {
+                first = first.min(*rule);
+                self.found.insert(*rule);
+            }
+        }
+        first
+    }
+
+    /// Fails if a pattern matches no frame.
+    fn check(&self, plan: &Plan) -> Result<()> {
+        let is_missing = |(rule, _): &&(u16, Regex)| !self.found.contains(rule);
+        let Some((rule, pattern)) = self.of_rules.iter().find(is_missing) else { return Ok(()) };
+        Err(bad(
+            format!(
+                "{}: rule {}: no call stack has a function that matches {pattern}",
+                plan.name,
+                rule + 1
+            ),
+            "mallard sites NAME --filter REGEX lists the call stacks that match",
+        ))
     }
 }
 
@@ -231,13 +279,13 @@ impl<'a> Names<'a> {
     }
 
     /// The rules whose region is this function.
-    fn regions(&mut self, function: &str) -> impl Iterator<Item = u16> {
+    fn regions(&mut self, function: &str) -> Vec<u16> {
         let regions = self.regions.clone();
         let forms = self.forms(function);
         let is_form = |&&(_, name): &&(u16, &str)| forms.iter().any(|form| form == name);
         let rules: Vec<u16> = regions.iter().filter(is_form).map(|&(rule, _)| rule).collect();
         self.found.extend(rules.iter().copied());
-        rules.into_iter()
+        rules
     }
 
     /// Fails if the plan has a name that no function has.
@@ -273,35 +321,32 @@ impl<'a> Names<'a> {
 /// The rules of all nodes so far. A node comes after its parent.
 struct Tree<'a> {
     frames: &'a Frames,
+    regions: &'a Entries,
     stacks_of: Vec<(usize, u32)>,
     rules: Vec<u16>,
-    depths: Vec<u16>,
     starts: Vec<bool>,
     /// For each node, the rule of its site, as in [`Frames`].
     sites: Vec<Option<u16>>,
-    entries: Vec<(usize, Vec<u16>)>,
+    /// For each node, the first rule with a pattern that matches any of its frames, or `NONE`.
+    patterns: Vec<u16>,
     nodes: usize,
 }
 
 impl<'a> Tree<'a> {
-    fn new(plan: &Plan, frames: &'a Frames, stacks: &Stacks) -> Self {
-        let numbered = || plan.rules.iter().enumerate();
-        let stacks_of = numbered().filter_map(|(number, rule)| match rule.scope {
-            Scope::Stack(node) => Some((number, node)),
-            _ => None,
-        });
-        let is_region = |scope: &Scope| matches!(scope, Scope::Region(_));
-        let by_stack = |rule: &Rule| is_region(&rule.scope) && rule.ends != Some(End::Exact);
-        let regions = numbered().filter(|(_, rule)| by_stack(rule));
-        let nodes = stacks.nodes().len();
+    fn new(plan: &Plan, frames: &'a Frames, regions: &'a Entries, nodes: usize) -> Self {
+        let stacks_of =
+            plan.rules.iter().enumerate().filter_map(|(number, rule)| match rule.scope {
+                Scope::Stack(node) => Some((number, node)),
+                _ => None,
+            });
         Tree {
             frames,
+            regions,
             stacks_of: stacks_of.collect(),
             rules: Vec::with_capacity(nodes),
-            depths: Vec::with_capacity(nodes),
             starts: Vec::with_capacity(nodes),
             sites: Vec::with_capacity(nodes),
-            entries: regions.map(|(number, _)| (number, Vec::with_capacity(nodes))).collect(),
+            patterns: Vec::with_capacity(nodes),
             nodes,
         }
     }
@@ -310,38 +355,24 @@ impl<'a> Tree<'a> {
     fn add(&mut self, parent: usize, frame: usize) {
         let node = self.rules.len();
         let is_root = node == 0 || parent >= node; // `parent >= node` only in a damaged table
-        let inherited = |of: &Vec<u16>| if is_root { 0 } else { of[parent] };
-        let depth = if node == 0 { 0 } else { inherited(&self.depths).saturating_add(1) };
-        self.depths.push(depth);
         let of_frame = |list: &Vec<bool>| list.get(frame).copied().unwrap_or(false);
         let starts = node != 0 && of_frame(&self.frames.starts);
         self.starts.push(starts || !is_root && self.starts[parent]);
         let own = self.frames.sites.get(frame).copied().flatten().filter(|_| node != 0);
         let site = if own.is_none() && !is_root { self.sites[parent] } else { own };
         self.sites.push(site);
-        let region = self.enter_regions(node, parent, frame, is_root);
+        let of_frame = self.frames.patterns.get(frame).copied().filter(|_| node != 0);
+        let outer = if is_root { NONE } else { self.patterns[parent] };
+        let pattern = of_frame.unwrap_or(NONE).min(outer);
+        self.patterns.push(pattern);
         let stack = self.stacks_of.iter().find(|&&(_, of)| of as usize == node);
         self.rules.push(match (stack, site) {
             (Some(&(rule, _)), _) => rule as u16,
             (None, Some(rule)) if rule != NONE => rule,
-            _ => region,
+            _ if pattern != NONE => pattern,
+            // The region that began last.
+            _ => self.regions.on(node as i32).last().copied().unwrap_or(NONE),
         });
-    }
-
-    /// Stores for each region where the call stack `node` entered the region. Returns the rule of the
-    /// region that began last.
-    fn enter_regions(&mut self, node: usize, parent: usize, frame: usize, is_root: bool) -> u16 {
-        let (mut last, mut rule) = (0, NONE);
-        for (number, entries) in &mut self.entries {
-            let outer = if is_root { 0 } else { entries[parent] };
-            let enters = node != 0 && self.frames.regions_of(frame).any(|r| r == *number);
-            let entry = if outer == 0 && enters { self.depths[node] } else { outer };
-            entries.push(entry);
-            if entry > 0 && entry >= last {
-                (last, rule) = (entry, *number as u16);
-            }
-        }
-        rule
     }
 
     /// Fails if the plan names a call stack that the trace does not have.

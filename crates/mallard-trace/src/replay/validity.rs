@@ -1,6 +1,5 @@
 //! Says how a replay differs from the recorded program.
 
-use super::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::Manifest;
 use std::fmt;
@@ -67,8 +66,8 @@ pub(super) struct Oddities {
 }
 
 /// Fails if the trace is sampled, unless the caller allows samples.
-pub(super) fn check_samples(manifest: &Manifest, options: &Options) -> Result<()> {
-    if manifest.stream.sample_bytes == 0 || options.allow_samples {
+pub(super) fn check_samples(manifest: &Manifest, allow_samples: bool) -> Result<()> {
+    if manifest.stream.sample_bytes == 0 || allow_samples {
         return Ok(());
     }
     Err(Error::new(
@@ -117,7 +116,7 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     list.add(Cause::Ending, u64::from(ending != "complete"), &|_| {
         format!("the recording is not complete ({ending}): the replay ends where it does")
     });
-    let stopped = manifest.notes.get("stopped").and_then(|why| why.as_str());
+    let stopped = manifest.notes.stopped.as_deref();
     list.add(Cause::Ending, u64::from(stopped.is_some()), &|_| {
         format!(
             "the recording stopped when {}: the replay ends there, and has no later frees",
@@ -130,7 +129,7 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
              those of the samples alone"
         )
     });
-    let window = manifest.notes.get("window").and_then(|window| window.as_str());
+    let window = manifest.notes.window.as_deref();
     list.add(Cause::Window, u64::from(window.is_some()), &|_| {
         format!(
             "the recording has only the time {}: blocks from before are unknown, and those that are \

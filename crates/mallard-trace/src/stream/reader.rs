@@ -23,10 +23,15 @@ impl<'a> Event<'a> {
     /// The text of the record; empty if its kind of record has no text. Bytes that are not UTF-8 are
     /// replaced by U+FFFD.
     pub fn text(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.text_bytes())
+    }
+
+    /// The bytes of the text of the record; empty if its kind of record has no text.
+    pub fn text_bytes(&self) -> &'a [u8] {
         if format::has_text(self.record.op()) {
-            String::from_utf8_lossy(self.tail)
+            self.tail
         } else {
-            Cow::Borrowed("")
+            &[]
         }
     }
 
@@ -63,6 +68,8 @@ pub struct Reader<R: Read> {
     filled: usize,
     header: Header,
     records: u64,
+    /// After this number of records, the stream counts as cut.
+    records_max: u64,
     ending: Option<Ending>,
     /// Why the input could not be read further.
     fault: Option<Ending>,
@@ -122,6 +129,7 @@ impl<R: Read> Reader<R> {
             filled: 0,
             header: Header::from_bytes(&bytes),
             records: 0,
+            records_max: u64::MAX,
             ending: None,
             fault: None,
         };
@@ -130,6 +138,11 @@ impl<R: Read> Reader<R> {
             return Err(damaged(name, "its header is longer than the file"));
         }
         Ok(reader)
+    }
+
+    /// The same reader, for which the stream is cut after a number of records.
+    pub fn with_records_max(self, records_max: u64) -> Self {
+        Reader { records_max, ..self }
     }
 
     /// The header of the stream.
@@ -150,7 +163,7 @@ impl<R: Read> Reader<R> {
     /// Returns the next event, or `None` at the end. The end record is not returned.
     #[inline]
     pub fn next_event(&mut self) -> Option<Event<'_>> {
-        if self.ending.is_some() || !self.has(RECORD_BYTES) {
+        if self.ending.is_some() || self.records >= self.records_max || !self.has(RECORD_BYTES) {
             return self.end();
         }
         let record = Record::from_bytes(&self.buffer[self.at..]);

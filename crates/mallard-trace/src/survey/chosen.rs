@@ -2,9 +2,25 @@
 
 use super::heat::CELLS;
 use super::map::{Granules, Layout};
-use super::{SiteSurvey, SITES_MAX};
 use crate::hash::NumberMap;
 use crate::walk::{Block, Live};
+
+/// The greatest number of chosen sites.
+pub const SITES_MAX: usize = 300;
+
+/// The figures of one chosen site.
+#[derive(Debug, Clone, Default)]
+pub struct SiteSurvey {
+    /// The bytes in use at each of [`super::Survey::site_moments`].
+    pub live: Vec<f64>,
+    /// Blocks by size and lifetime: cells of [`super::Heat::all`] and their counts.
+    pub heat: Vec<(usize, f64)>,
+    /// Numbers of frees: see [`super::Survey::frees`].
+    pub frees: Vec<(usize, usize, f64)>,
+    /// How full the cells of the address map were with the site's blocks at the peak of the
+    /// program. Empty if no block was in use then.
+    pub map: Vec<u8>,
+}
 
 /// A chosen site.
 struct Site {

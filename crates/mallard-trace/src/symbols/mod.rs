@@ -1,53 +1,26 @@
 //! Functions and lines of the code that call stacks consist of, looked up offline: in the program's
 //! own files, and in debug information that is found by build-id.
 
+mod code;
 mod debug_files;
+mod dwarf;
+mod files;
+mod layout;
 mod names;
+mod table;
 
 use crate::modules::{Frame, Module};
+pub use code::{code_of, Code};
+use debug_files::Places;
+pub use layout::Layout;
+pub use names::Function;
 use names::Names;
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-
-/// Where the names of a module come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// DWARF debug information: functions, inlined functions, files and lines.
-    Dwarf,
-    /// The symbol table.
-    SymbolTable,
-    /// The symbols that other modules can link to. Other functions have no name.
-    DynamicSymbols,
-    /// No names: the file is missing, was replaced, or is stripped.
-    None,
-    /// Another program has looked the names up, and the trace was imported from its file.
-    Imported,
-}
-
-impl Source {
-    /// The word for this source in the table `modules`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Source::Dwarf => "dwarf",
-            Source::SymbolTable => "symtab",
-            Source::DynamicSymbols => "dynsym",
-            Source::None => "none",
-            Source::Imported => "imported",
-        }
-    }
-}
-
-/// A function at an address.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Function {
-    /// The demangled name.
-    pub name: String,
-    /// The source file.
-    pub file: Option<String>,
-    /// The line of the call.
-    pub line: Option<u32>,
-}
+use std::time::{Duration, Instant};
+pub use table::Source;
 
 /// The functions of all frames.
 pub struct Symbols {
@@ -76,9 +49,23 @@ pub struct Row<'a> {
     pub inline_of: Option<u32>,
 }
 
-/// Looks up all frames. Each module is read once, and several modules are read at the same time.
-/// `folders` may have debug information. If `folders` is `None`, nothing is looked up.
-pub fn look_up(modules: &[Module], frames: &[Frame], folders: Option<&[PathBuf]>) -> Symbols {
+/// Where names are looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Lookup<'a> {
+    /// Directories with debug information. `None`: nothing is looked up.
+    pub folders: Option<&'a [PathBuf]>,
+    /// For how long missing debug information may be fetched from servers. `None`: nothing is fetched.
+    pub fetch_for: Option<Duration>,
+}
+
+/// Looks up all frames. Each module is read once, and several modules are read at the same time. Before
+/// a file is fetched, `progress` gets its number and the number of files.
+pub fn look_up(
+    modules: &[Module],
+    frames: &[Frame],
+    lookup: Lookup,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Symbols {
     let mut of_module: Vec<Vec<(u32, u64)>> = vec![Vec::new(); modules.len()];
     let mut functions = vec![Vec::new(); frames.len()];
     for (number, frame) in frames.iter().enumerate() {
@@ -93,29 +80,64 @@ pub fn look_up(modules: &[Module], frames: &[Frame], folders: Option<&[PathBuf]>
             Frame::Known { .. } => functions[number] = vec![Function::default()],
         }
     }
-    let look_up_module = |(module, frames): (&Module, &Vec<(u32, u64)>)| {
-        let module_name = module.path.rsplit('/').next().unwrap_or_default();
-        let offsets: Vec<u64> = frames.iter().map(|&(_, offset)| offset).collect();
-        let mut names = Names { source: Source::None, functions: vec![Vec::new(); offsets.len()] };
-        if let Some(folders) = folders.filter(|_| !offsets.is_empty()) {
-            names = names::of_module(module, &offsets, folders);
-        }
-        for (functions, &offset) in names.functions.iter_mut().zip(&offsets) {
-            if functions.is_empty() {
-                *functions = vec![unnamed(module_name, offset)];
-            }
-        }
-        names
+    let mut fetched = HashMap::new();
+    let names_of = |module: usize, fetched: &HashMap<String, PathBuf>| {
+        let offsets: Vec<u64> = of_module[module].iter().map(|&(_, offset)| offset).collect();
+        names_in(&modules[module], &offsets, lookup.folders, fetched)
     };
-    let looked_up: Vec<Names> = modules.par_iter().zip(&of_module).map(look_up_module).collect();
+    let mut names: Vec<Names> =
+        (0..modules.len()).into_par_iter().map(|module| names_of(module, &fetched)).collect();
+    if let Some(time) = lookup.fetch_for {
+        let deadline = Instant::now() + time;
+        let mut tried = HashSet::new();
+        // A file that was fetched may refer to another file, which dwz made.
+        for _ in 0..2 {
+            let missing = names.iter().flat_map(|names| names.missing.iter().cloned());
+            let wanted: Vec<String> = missing.filter(|id| tried.insert(id.clone())).collect();
+            for (number, id) in wanted.iter().enumerate() {
+                progress(number + 1, wanted.len());
+                let path = debug_files::fetch(id, deadline);
+                fetched.extend(path.map(|path| (id.clone(), path)));
+            }
+            names.par_iter_mut().enumerate().for_each(|(module, names)| {
+                if names.missing.iter().any(|id| wanted.contains(id) && fetched.contains_key(id)) {
+                    *names = names_of(module, &fetched);
+                }
+            });
+        }
+    }
     let mut sources = Vec::new();
-    for (names, frames) in looked_up.into_iter().zip(of_module) {
+    for (names, frames) in names.into_iter().zip(of_module) {
         sources.push(names.source);
         for (found, (number, _)) in names.functions.into_iter().zip(frames) {
             functions[number as usize] = found;
         }
     }
     Symbols { sources, functions }
+}
+
+/// Looks up return addresses in one module. A function without a name is named by its module and offset.
+fn names_in(
+    module: &Module,
+    offsets: &[u64],
+    folders: Option<&[PathBuf]>,
+    fetched: &HashMap<String, PathBuf>,
+) -> Names {
+    let module_name = &*module.name();
+    let mut names = match folders.filter(|_| !offsets.is_empty()) {
+        Some(folders) => names::of_module(module, offsets, Places { folders, fetched }),
+        None => Names::none(offsets.len()),
+    };
+    for (functions, &offset) in names.functions.iter_mut().zip(offsets) {
+        match functions.first_mut() {
+            None => functions.push(unnamed(module_name, offset)),
+            Some(outer) if outer.name.is_empty() => {
+                outer.name = unnamed(module_name, offset).name;
+            }
+            Some(_) => {}
+        }
+    }
+    names
 }
 
 fn unnamed(module: &str, offset: u64) -> Function {
@@ -129,6 +151,18 @@ impl Symbols {
     /// outermost first.
     pub fn imported(modules: usize, functions: Vec<Vec<Function>>) -> Symbols {
         Symbols { sources: vec![Source::Imported; modules], functions }
+    }
+
+    /// The functions of a frame, the outermost first, if debug information has them.
+    pub fn debug_information(&self, module: u32, frame: u32) -> Option<&[Function]> {
+        let source = self.sources.get(module as usize)?;
+        (*source == Source::Dwarf).then(|| &*self.functions[frame as usize])
+    }
+
+    /// The functions of a frame: the function that contains the frame, and then those that were inlined there, the
+    /// innermost last.
+    pub fn functions(&self, frame: u32) -> &[Function] {
+        self.functions.get(frame as usize).map_or(&[], Vec::as_slice)
     }
 
     /// The rows of the table `frames`: first one row for each frame, then the rows of inlined functions.

@@ -88,51 +88,42 @@ impl Column {
         }
     }
 
-    /// A column of numbers without nulls.
-    pub fn i32(values: impl IntoIterator<Item = i32>) -> Self {
-        Column { values: Values::I32(values.into_iter().collect()), present: None }
-    }
-
-    /// A column of numbers without nulls.
-    pub fn i64(values: impl IntoIterator<Item = i64>) -> Self {
-        Column { values: Values::I64(values.into_iter().collect()), present: None }
-    }
-
-    /// A column of numbers without nulls.
-    pub fn f64(values: impl IntoIterator<Item = f64>) -> Self {
-        Column { values: Values::F64(values.into_iter().collect()), present: None }
-    }
-
     /// A column of strings without nulls.
     pub fn text<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
-        let bytes = |text: &str| ByteArray::from(text.as_bytes().to_vec());
         Column { values: Values::Text(values.into_iter().map(bytes).collect()), present: None }
-    }
-
-    /// A column of numbers with nulls.
-    pub fn i32_or_null(values: impl IntoIterator<Item = Option<i32>>) -> Self {
-        let (values, present) = split(values);
-        Column { values: Values::I32(values), present: Some(present) }
-    }
-
-    /// A column of numbers with nulls.
-    pub fn i64_or_null(values: impl IntoIterator<Item = Option<i64>>) -> Self {
-        let (values, present) = split(values);
-        Column { values: Values::I64(values), present: Some(present) }
-    }
-
-    /// A column of numbers with nulls.
-    pub fn f64_or_null(values: impl IntoIterator<Item = Option<f64>>) -> Self {
-        let (values, present) = split(values);
-        Column { values: Values::F64(values), present: Some(present) }
     }
 
     /// A column of strings with nulls.
     pub fn text_or_null<'a>(values: impl IntoIterator<Item = Option<&'a str>>) -> Self {
-        let bytes = |text: &str| ByteArray::from(text.as_bytes().to_vec());
         let (values, present) = split(values.into_iter().map(|text| text.map(bytes)));
         Column { values: Values::Text(values), present: Some(present) }
     }
+}
+
+/// Declares how a column is made from numbers of a type.
+macro_rules! of_numbers {
+    ($($type:ident $kind:ident $or_null:ident,)*) => {
+        impl Column {
+            $(
+                /// A column of numbers without nulls.
+                pub fn $type(values: impl IntoIterator<Item = $type>) -> Self {
+                    Column { values: Values::$kind(values.into_iter().collect()), present: None }
+                }
+
+                /// A column of numbers with nulls.
+                pub fn $or_null(values: impl IntoIterator<Item = Option<$type>>) -> Self {
+                    let (values, present) = split(values);
+                    Column { values: Values::$kind(values), present: Some(present) }
+                }
+            )*
+        }
+    };
+}
+
+of_numbers! { i32 I32 i32_or_null, i64 I64 i64_or_null, f64 F64 f64_or_null, }
+
+fn bytes(text: &str) -> ByteArray {
+    ByteArray::from(text.as_bytes().to_vec())
 }
 
 fn without_folder(path: &ByteArray) -> ByteArray {

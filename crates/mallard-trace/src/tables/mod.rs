@@ -1,13 +1,11 @@
 //! The tables of a trace: Parquet files.
 
 mod column;
-mod pieces;
 mod read;
 pub mod schema;
 mod write;
 
 pub use column::{Column, Values};
-pub use pieces::Pieces;
-pub use read::Table;
+pub use read::{Pieces, Table};
 pub use schema::{Encoding, Field, Kind, Schema};
 pub use write::{Style, Tables, Written, GROUP_ROWS};

@@ -1,7 +1,6 @@
 //! Reads tables. A damaged file gives an error.
 
 use super::column::{Column, Values};
-use super::pieces::Pieces;
 use super::schema::{Kind, Schema};
 use super::write::file_of;
 use crate::error::{Error, ErrorKind, Result};
@@ -12,6 +11,7 @@ use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -175,6 +175,41 @@ impl Table {
     }
 }
 
+/// Some columns of a row group. Each piece has the next rows of all these columns.
+pub struct Pieces {
+    path: PathBuf,
+    /// The columns, and whether the rows of each may be without a value.
+    columns: Vec<(ColumnReader, bool)>,
+    rows_left: usize,
+}
+
+impl Pieces {
+    fn new(path: &Path, columns: Vec<(ColumnReader, bool)>, rows: usize) -> Pieces {
+        Pieces { path: path.to_path_buf(), columns, rows_left: rows }
+    }
+
+    /// Reads the next rows, at most `rows_max`. Returns the columns in the order in which they were
+    /// named, or `None` at the end of the group.
+    pub fn next(&mut self, rows_max: usize) -> Result<Option<Vec<Column>>> {
+        let rows = self.rows_left.min(rows_max);
+        if rows == 0 {
+            return Ok(None);
+        }
+        self.rows_left -= rows;
+        let path = &self.path;
+        let read = |(reader, is_optional): &mut (ColumnReader, bool)| {
+            guarded(path, || {
+                let column = read_column(reader, rows, *is_optional)?;
+                if column.rows() != rows {
+                    return Err(ParquetError::General("a column ends early".into()));
+                }
+                Ok(column)
+            })
+        };
+        self.columns.par_iter_mut().map(read).collect::<Result<Vec<_>>>().map(Some)
+    }
+}
+
 /// Checks that the columns of the schema are there, in its order. More columns may follow.
 fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<Source>) -> Result<()> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
@@ -203,7 +238,7 @@ fn rows_of(group: &RowGroupMetaData) -> usize {
     group.num_rows().max(0) as usize
 }
 
-pub(super) fn read_column(
+fn read_column(
     reader: &mut ColumnReader,
     rows: usize,
     is_optional: bool,
@@ -289,7 +324,7 @@ impl Read for UpToEnd {
 }
 
 /// Turns the errors of the Parquet library, and its panics, into errors.
-pub(super) fn guarded<T>(
+fn guarded<T>(
     path: &Path,
     read: impl FnOnce() -> std::result::Result<T, ParquetError>,
 ) -> Result<T> {

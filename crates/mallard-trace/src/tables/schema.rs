@@ -101,6 +101,14 @@ const fn maybe(name: &'static str, kind: Kind, encoding: Encoding) -> Field {
     Field { name, kind, is_optional: true, encoding }
 }
 
+const fn table(name: &'static str, fields: &'static [Field]) -> Schema {
+    Schema { name, has_parts: false, fields }
+}
+
+const fn in_parts(name: &'static str, fields: &'static [Field]) -> Schema {
+    Schema { name, has_parts: true, fields }
+}
+
 use Encoding::{Delta, Dictionary, Plain, Split};
 use Kind::{Text, F64, I16, I32, I64, I8};
 
@@ -108,10 +116,9 @@ use Kind::{Text, F64, I16, I32, I64, I8};
 ///
 /// There is no table of blocks: `docs/decisions/0041-no-table-of-blocks.md` has an SQL view in its
 /// place.
-pub const EVENTS: Schema = Schema {
-    name: "events",
-    has_parts: true,
-    fields: &[
+pub const EVENTS: Schema = in_parts(
+    "events",
+    &[
         field("proc", I32, Dictionary),
         field("tid", I32, Dictionary),
         field("t_ns", I64, Delta),
@@ -126,14 +133,14 @@ pub const EVENTS: Schema = Schema {
         maybe("stack", I32, Split),
         field("fresh", I16, Split),
     ],
-};
+);
 
 /// One row for each block, derived from `events` by [`crate::allocs`]. Traces do not have this table,
-/// but a fleet may: see `docs/decisions/0041-no-table-of-blocks.md`.
-pub const ALLOCS: Schema = Schema {
-    name: "allocs",
-    has_parts: true,
-    fields: &[
+/// but a fleet may: see `docs/decisions/0041-no-table-of-blocks.md`. `size0` is the size that the
+/// program asked for when it allocated the block, and `size` the one that realloc made of it.
+pub const ALLOCS: Schema = in_parts(
+    "allocs",
+    &[
         field("alloc", I64, Delta),
         field("proc", I32, Dictionary),
         field("t0", I64, Delta),
@@ -145,27 +152,26 @@ pub const ALLOCS: Schema = Schema {
         maybe("stack1", I32, Dictionary),
         field("tid0", I32, Dictionary),
         maybe("tid1", I32, Dictionary),
+        field("size0", I64, Dictionary),
     ],
-};
+);
 
 /// The prefix tree of call stacks. Node 0 is the empty stack.
-pub const STACKS: Schema = Schema {
-    name: "stacks",
-    has_parts: false,
-    fields: &[
+pub const STACKS: Schema = table(
+    "stacks",
+    &[
         field("node", I32, Delta),
         field("parent", I32, Delta),
         field("frame", I32, Dictionary),
         field("depth", I16, Dictionary),
     ],
-};
+);
 
 /// The frames of call stacks. A row with `inline_of` is a function that the compiler inlined into
 /// the function of the frame `inline_of`.
-pub const FRAMES: Schema = Schema {
-    name: "frames",
-    has_parts: false,
-    fields: &[
+pub const FRAMES: Schema = table(
+    "frames",
+    &[
         field("frame", I32, Delta),
         maybe("module", I32, Dictionary),
         maybe("offset", I64, Plain),
@@ -174,25 +180,23 @@ pub const FRAMES: Schema = Schema {
         maybe("line", I32, Dictionary),
         maybe("inline_of", I32, Delta),
     ],
-};
+);
 
 /// Files with code.
-pub const MODULES: Schema = Schema {
-    name: "modules",
-    has_parts: false,
-    fields: &[
+pub const MODULES: Schema = table(
+    "modules",
+    &[
         field("module", I32, Delta),
         field("path", Text, Plain),
         maybe("build_id", Text, Plain),
         field("symbols", Text, Dictionary),
     ],
-};
+);
 
 /// At which addresses, and when, each process had the files with code mapped.
-pub const MAPPINGS: Schema = Schema {
-    name: "mappings",
-    has_parts: false,
-    fields: &[
+pub const MAPPINGS: Schema = table(
+    "mappings",
+    &[
         field("proc", I32, Dictionary),
         field("module", I32, Dictionary),
         field("start", I64, Plain),
@@ -201,13 +205,12 @@ pub const MAPPINGS: Schema = Schema {
         field("t0", I64, Delta),
         maybe("t1", I64, Delta),
     ],
-};
+);
 
 /// The processes.
-pub const PROCESSES: Schema = Schema {
-    name: "processes",
-    has_parts: false,
-    fields: &[
+pub const PROCESSES: Schema = table(
+    "processes",
+    &[
         field("proc", I32, Delta),
         field("pid", I64, Plain),
         maybe("parent", I32, Plain),
@@ -217,13 +220,12 @@ pub const PROCESSES: Schema = Schema {
         maybe("t1", I64, Delta),
         maybe("status", I32, Dictionary),
     ],
-};
+);
 
 /// The threads.
-pub const THREADS: Schema = Schema {
-    name: "threads",
-    has_parts: false,
-    fields: &[
+pub const THREADS: Schema = table(
+    "threads",
+    &[
         field("tid", I32, Delta),
         field("proc", I32, Dictionary),
         field("system_tid", I64, Plain),
@@ -233,13 +235,12 @@ pub const THREADS: Schema = Schema {
         field("events", I64, Plain),
         maybe("cpu_ns", I64, Plain),
     ],
-};
+);
 
 /// The memory of the processes as the system reported it, some 100 times a second.
-pub const SAMPLES: Schema = Schema {
-    name: "samples",
-    has_parts: false,
-    fields: &[
+pub const SAMPLES: Schema = table(
+    "samples",
+    &[
         field("t_ns", I64, Delta),
         field("proc", I32, Dictionary),
         field("live_bytes", I64, Delta),
@@ -253,14 +254,13 @@ pub const SAMPLES: Schema = Schema {
         maybe("user_ns", I64, Delta),
         maybe("system_ns", I64, Delta),
     ],
-};
+);
 
 /// Where the resident memory of the processes was, at each moment for which the parts are known: see
 /// `crate::residency::Parts`.
-pub const MEMORY: Schema = Schema {
-    name: "memory",
-    has_parts: false,
-    fields: &[
+pub const MEMORY: Schema = table(
+    "memory",
+    &[
         field("t_ns", I64, Delta),
         field("proc", I32, Dictionary),
         field("resident", I64, Delta),
@@ -272,83 +272,58 @@ pub const MEMORY: Schema = Schema {
         field("stacks", I64, Delta),
         field("recorder", I64, Delta),
     ],
-};
+);
 
 /// The CPU time of the threads, some 100 times a second.
-pub const CPU: Schema = Schema {
-    name: "cpu",
-    has_parts: false,
-    fields: &[
-        field("t_ns", I64, Delta),
-        field("tid", I32, Dictionary),
-        field("cpu_ns", I64, Delta),
-    ],
-};
+pub const CPU: Schema = table(
+    "cpu",
+    &[field("t_ns", I64, Delta), field("tid", I32, Dictionary), field("cpu_ns", I64, Delta)],
+);
 
 /// One row for each call stack that allocated: see `crate::site_row::SiteRow`.
-pub const SITES: Schema = Schema {
-    name: "sites",
-    has_parts: false,
-    fields: &[
-        field("stack", I32, Delta),
-        field("allocs", I64, Dictionary),
-        field("bytes", I64, Dictionary),
-        field("frees", I64, Dictionary),
-        field("failed", I64, Dictionary),
-        field("reallocs", I64, Dictionary),
-        field("live_allocs", I64, Dictionary),
-        field("live_bytes", I64, Dictionary),
-        field("peak_bytes", I64, Dictionary),
-        field("peak_allocs", I64, Dictionary),
-        field("peak_t", I64, Plain),
-        field("at_peak_bytes", I64, Dictionary),
-        field("cross_thread_frees", I64, Dictionary),
-        field("short_lived", I64, Dictionary),
-        field("call_ns", I64, Dictionary),
-        field("timed_calls", I64, Dictionary),
-        field("size_min", I64, Dictionary),
-        field("size_p50", I64, Dictionary),
-        field("size_p90", I64, Dictionary),
-        field("size_p99", I64, Dictionary),
-        field("size_max", I64, Dictionary),
-        field("alignments", I64, Dictionary),
-        maybe("life_p50", I64, Dictionary),
-        maybe("life_p90", I64, Dictionary),
-        maybe("life_p99", I64, Dictionary),
-        field("peak_share", F64, Dictionary),
-        maybe("d", F64, Split),
-        maybe("d_lo", F64, Split),
-        maybe("d_hi", F64, Split),
-        field("d_n", I64, Dictionary),
-        maybe("v", F64, Split),
-        maybe("v_lo", F64, Split),
-        maybe("v_hi", F64, Split),
-        field("v_n", I64, Dictionary),
-        maybe("l", F64, Split),
-        maybe("l_lo", F64, Split),
-        maybe("l_hi", F64, Split),
-        field("l_n", I64, Dictionary),
-        maybe("u", F64, Split),
-        maybe("u_lo", F64, Split),
-        maybe("u_hi", F64, Split),
-        field("u_n", I64, Dictionary),
-        maybe("c", F64, Split),
-        maybe("c_lo", F64, Split),
-        maybe("c_hi", F64, Split),
-        field("c_n", I64, Dictionary),
-        maybe("f", F64, Split),
-        maybe("f_lo", F64, Split),
-        maybe("f_hi", F64, Split),
-        field("f_n", I64, Dictionary),
-    ],
-};
+pub const SITES: Schema = table("sites", SITE_FIELDS);
+
+/// Declares the columns of `sites`. Each estimate has a value, two bounds and a number of observations.
+macro_rules! site_fields {
+    (
+        numbers { $($number:literal $encoding:ident)* }
+        lives { $($life:literal)* }
+        estimates { $($estimate:literal)* }
+    ) => {
+        const SITE_FIELDS: &[Field] = &[
+            field("stack", I32, Delta),
+            $(field($number, I64, $encoding),)*
+            $(maybe($life, I64, Dictionary),)*
+            field("peak_share", F64, Dictionary),
+            $(
+                maybe($estimate, F64, Split),
+                maybe(concat!($estimate, "_lo"), F64, Split),
+                maybe(concat!($estimate, "_hi"), F64, Split),
+                field(concat!($estimate, "_n"), I64, Dictionary),
+            )*
+        ];
+    };
+}
+
+site_fields! {
+    numbers {
+        "allocs" Dictionary "bytes" Dictionary "frees" Dictionary "failed" Dictionary
+        "reallocs" Dictionary "live_allocs" Dictionary "live_bytes" Dictionary
+        "peak_bytes" Dictionary "peak_allocs" Dictionary "peak_t" Plain
+        "at_peak_bytes" Dictionary "cross_thread_frees" Dictionary "short_lived" Dictionary
+        "call_ns" Dictionary "timed_calls" Dictionary "size_min" Dictionary
+        "size_p50" Dictionary "size_p90" Dictionary "size_p99" Dictionary
+        "size_max" Dictionary "alignments" Dictionary
+    }
+    lives { "life_p50" "life_p90" "life_p99" }
+    estimates { "d" "v" "l" "u" "c" "f" }
+}
 
 /// One row for each region: see [`crate::regions`]. The table is made when it is first needed, and is
 /// not in the manifest.
-pub const REGIONS: Schema = Schema {
-    name: "regions",
-    has_parts: false,
-    fields: &[
+pub const REGIONS: Schema = table(
+    "regions",
+    &[
         field("function", Text, Plain),
         field("shown", Text, Plain),
         maybe("file", Text, Dictionary),
@@ -387,7 +362,7 @@ pub const REGIONS: Schema = Schema {
         field("teardown_ns", F64, Plain),
         field("final_frees", I64, Plain),
     ],
-};
+);
 
 /// All tables that the manifest of a trace lists, in its order.
 pub const ALL: [&Schema; 11] = [

@@ -220,23 +220,22 @@ fn encode(
     let present = column.present.as_deref();
     let mut writer =
         get_column_writer(field, properties, Box::new(SerializedPageWriter::new(&mut sink)));
-    match (&mut writer, &column.values) {
-        (ColumnWriter::Int32ColumnWriter(to), Values::I32(values)) => {
-            to.write_batch(values, present, None)?
-        }
-        (ColumnWriter::Int64ColumnWriter(to), Values::I64(values)) => {
-            to.write_batch(values, present, None)?
-        }
-        (ColumnWriter::DoubleColumnWriter(to), Values::F64(values)) => {
-            to.write_batch(values, present, None)?
-        }
-        (ColumnWriter::ByteArrayColumnWriter(to), Values::Text(values)) => {
-            to.write_batch(values, present, None)?
-        }
-        (ColumnWriter::BoolColumnWriter(to), Values::Bool(values)) => {
-            to.write_batch(values, present, None)?
-        }
-        _ => return Err(ParquetError::General("a column has another type than its field".into())),
+    macro_rules! write {
+        ($($writer:ident $kind:ident,)*) => {
+            match (&mut writer, &column.values) {
+                $((ColumnWriter::$writer(to), Values::$kind(values)) => {
+                    to.write_batch(values, present, None)?
+                })*
+                _ => {
+                    let why = "a column has another type than its field";
+                    return Err(ParquetError::General(why.into()));
+                }
+            }
+        };
+    }
+    write! {
+        Int32ColumnWriter I32, Int64ColumnWriter I64, DoubleColumnWriter F64,
+        ByteArrayColumnWriter Text, BoolColumnWriter Bool,
     };
     let close = writer.close()?;
     Ok((sink.into_inner()?.into(), close))

@@ -1,11 +1,39 @@
 //! The blocks in use during a walk.
 
-use super::Block;
 use crate::hash::{mix, NumberMap};
 use crate::sites::weight_of;
 
 /// Blocks of at least this size are always followed, since memory has room for only few of them.
 const LARGE_BYTES: u64 = 64 << 10;
+
+/// A block in use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Block {
+    /// When the block was allocated, in nanoseconds since the stream was opened.
+    pub t0: i64,
+    /// The address of the block.
+    pub addr: u64,
+    /// The size in bytes that the program requested last.
+    pub size: u64,
+    /// The call stack of the allocation: a node of the table `stacks`, or 0 if it is unknown.
+    pub node: u32,
+    /// The thread of the allocation, as a row of the table `threads`. The number is beyond all rows if a
+    /// damaged trace lacks the thread.
+    pub thread: u32,
+    /// How many blocks of the program this block stands for: 1, unless the trace is sampled or not
+    /// all blocks are followed.
+    pub weight: f32,
+    /// Whether a traced allocator returned the block. Otherwise it is from malloc's family.
+    pub is_traced: bool,
+}
+
+impl Block {
+    /// The bytes of all blocks of the program that this block stands for.
+    #[inline]
+    pub fn bytes(&self) -> f64 {
+        f64::from(self.weight) * self.size as f64
+    }
+}
 
 /// The blocks in use, by number. If there are too many, every second small block is dropped and the
 /// others count double.

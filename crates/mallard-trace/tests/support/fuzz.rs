@@ -5,6 +5,8 @@
 
 use mallard_trace::error::{Error, Result};
 use mallard_trace::import::{import_from, Options};
+use mallard_trace::plan::CompiledPlan;
+use mallard_trace::replay::format::mix_bytes;
 use mallard_trace::replay::{compile, Options as Compiling, Plan, Strategy};
 use mallard_trace::stream::Reader;
 use mallard_trace::tables::{schema, Kind, Schema};
@@ -121,4 +123,24 @@ fn check_error(error: &Error) {
     assert_eq!(lines.len(), 3, "{text}");
     assert!(lines[0].starts_with("mallard: ") && lines[0].len() > 20, "{text}");
     assert!(lines[1].starts_with("  ") && lines[2].starts_with("  help: "), "{text}");
+}
+
+/// Reads bytes as a compiled plan, as they are and with the checksum that they should have. What is a plan is the
+/// same after it was written again.
+pub fn check_plan(bytes: &[u8]) {
+    let mut whole = bytes.to_vec();
+    if let Some((header, body)) = whole.split_at_mut_checked(64) {
+        let checksum = mix_bytes(mix_bytes(0, body), &header[..56]);
+        header[56..].copy_from_slice(&checksum.to_ne_bytes());
+    }
+    for bytes in [bytes, &whole] {
+        match CompiledPlan::from_bytes(bytes, "a plan") {
+            Err(error) => check_error(&error),
+            Ok(plan) => {
+                let again = plan.to_bytes();
+                let read = CompiledPlan::from_bytes(&again, "a plan");
+                assert_eq!(read.expect("a plan that is written"), plan);
+            }
+        }
+    }
 }

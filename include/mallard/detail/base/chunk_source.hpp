@@ -14,8 +14,8 @@ namespace mallard {
 
 /// A piece of memory from a source. `give` must get exactly the chunk that `try_take` returned.
 struct chunk {
-    void* data = nullptr;  ///< null: the source is exhausted
-    std::size_t bytes = 0; ///< the size
+    void* data = nullptr;  ///< a multiple of `align`; null: the source is exhausted
+    std::size_t bytes = 0; ///< the size: what was requested, or more
     std::size_t align = 1; ///< the alignment that was requested
 };
 
@@ -27,13 +27,18 @@ struct chunk {
 ///         void give(mallard::chunk c) noexcept;
 ///     };
 ///     static_assert(mallard::chunk_source<my_source>);
+///
+/// A chunk has at least `l.bytes` bytes, and its address is a multiple of `l.align`, which may be 64
+/// KiB or more. Nothing else uses the chunk until `give`. If the source is exhausted, `try_take`
+/// returns a null chunk. A source may also have `chunk take(layout)`, which throws instead: see
+/// `pmr_source`. An allocator stops the process at a chunk that breaks these rules.
 template <class S>
 concept chunk_source = requires(S& s, layout l, chunk c) {
     { s.try_take(l) } noexcept -> std::same_as<chunk>;
     { s.give(c) } noexcept;
 };
 
-/// An allocator of blocks. If memory is exhausted, `allocate` throws and `try_allocate` returns
+/// An allocator of blocks. A block has `l.bytes` bytes at a multiple of `l.align`. If memory is exhausted, `allocate` throws and `try_allocate` returns
 /// null. `deallocate` needs the layout of the block.
 template <class A>
 concept block_allocator = requires(A& a, layout l, void* p) {
@@ -69,6 +74,30 @@ template <class S>
 concept shareable = requires { requires S::any_thread; };
 
 // clang-format on
+
+/// The size of a source whose type says its size, such as `buffer<4096>`. The largest number for
+/// any other source.
+template <class S>
+inline constexpr std::size_t source_bytes = std::numeric_limits<std::size_t>::max();
+
+/// Compiles only if a source of `Has` bytes can hold one element, for which it needs `Needs` bytes
+/// wherever it lies. The error of the compiler contains both numbers.
+template <std::size_t Has, std::size_t Needs>
+struct source_of_bytes {
+    static_assert(Has >= Needs,
+                  "this buffer is too small for a single element: it needs as many "
+                  "bytes as the second number in source_of_bytes<has, needs>, which "
+                  "the compiler prints. A fixed_pool, a pool with growth::none, and a "
+                  "slot_map in fixed<N> need fewer");
+    static constexpr bool holds_one = true;
+};
+
+/// Bytes of a source, wherever it lies, that are enough for a chunk. A source such as `buffer` is
+/// aligned like the largest fundamental type.
+constexpr std::size_t bytes_at_any_address(layout l) noexcept
+{
+    return saturating_add(l.bytes, l.align - std::min(l.align, alignof(std::max_align_t)));
+}
 
 // The next four functions are always inlined. A real call would return the three words of a chunk
 // in memory, and would hide a constant size from the function, so the hot path of an adaptor would
@@ -113,6 +142,28 @@ template <bool Throws, source S>
         return try_take(from, l);
 }
 
+/// Returns `taken` if it fulfils the request `asked`, and otherwise stops the process. A null chunk
+/// fulfils a request only if the source need not throw.
+template <bool Throws>
+inline chunk verified(chunk taken, layout asked) noexcept
+{
+    bool const bad = taken.data == nullptr
+                         ? Throws
+                         : taken.bytes < asked.bytes ||
+                               (reinterpret_cast<std::uintptr_t>(taken.data) & (asked.align - 1));
+    if (bad) [[unlikely]]
+        fatal_bad_chunk(taken.data, taken.bytes, asked.bytes, asked.align);
+    return taken;
+}
+
+/// `take_or_null` for memory that the allocator itself uses. Stops the process if the source breaks
+/// its contract. Only slow paths call this.
+template <bool Throws, source S>
+chunk take_verified(S& from, layout l) noexcept(!Throws)
+{
+    return verified<Throws>(take_or_null<Throws>(from, l), l);
+}
+
 /// Returns a chunk to the source or allocator that it came from.
 template <source S>
 [[gnu::always_inline]] inline void give(S& to, chunk c) noexcept
@@ -140,12 +191,12 @@ chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
     for (; step > least.bytes; step = std::max(least.bytes, step / 2)) {
         std::size_t const bytes = useful(step);
         if (bytes > least.bytes)
-            taken = try_take(from, {bytes, least.align});
+            taken = take_verified<false>(from, {bytes, least.align});
         if (bytes <= least.bytes || taken.data != nullptr)
             break;
     }
     if (taken.data == nullptr && admitted)
-        taken = take_or_null<Throws>(from, least);
+        taken = take_verified<Throws>(from, least);
     if (taken.data != nullptr)
         state.took(taken.bytes, std::max(step, taken.bytes));
     else if constexpr (Throws)

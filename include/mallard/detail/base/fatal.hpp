@@ -67,8 +67,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
     (fatal_message() << "mallard: free of " << pointer << ", which is inside a block of a pool\n"
                      << "  the block (" << bytes << " bytes) begins at " << block
                      << "; this call changed nothing\n"
-                     << "  help: deallocate the pointer that allocate returned; "
-                     << "`break mallard::fatal_interior_free` in gdb shows the caller\n")
+                     << "  help: free the pointer that the allocation returned; "
+                     << "`break abort` in gdb shows the caller\n")
         .stop();
 }
 
@@ -77,8 +77,21 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
     (fatal_message() << "mallard: free of " << pointer << ", which is not a block of this pool\n"
                      << "  it was not allocated here, or was freed already; "
                      << "this call changed nothing\n"
-                     << "  help: ask `pool.owns(pointer)` first, or find the caller with "
-                     << "`break mallard::fatal_foreign_free` in gdb\n")
+                     << "  help: ask `owns` first, in C `mallard_pool_owns`; or find the caller "
+                     << "with `break abort` in gdb\n")
+        .stop();
+}
+
+/// Reports a free with a size of `bytes`, for which the block cannot have been allocated.
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_wrong_size(const void* block,
+                                                                    std::size_t bytes) noexcept
+{
+    (fatal_message()
+     << "mallard: free of " << block << " with a size that it was not allocated with\n"
+     << "  the call says " << bytes
+     << " bytes, and another size class owns the block; this call changed nothing\n"
+     << "  help: pass the size and the alignment of the allocation to `deallocate`, "
+     << "in C to `mallard_multipool_free`\n")
         .stop();
 }
 
@@ -93,6 +106,34 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
     if (pointer != slot)
         fatal_interior_free(pointer, slot, bytes);
     fatal_double_free(pointer, bytes);
+}
+
+/// Reports a chunk that breaks the contract of sources, and stops the process. `data` and `bytes`
+/// are what the source returned for a request of `bytes_asked` bytes at a multiple of
+/// `align_asked`.
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_bad_chunk(const void* data,
+                                                                   std::size_t bytes,
+                                                                   std::size_t bytes_asked,
+                                                                   std::size_t align_asked) noexcept
+{
+    fatal_message text;
+    if (data == nullptr)
+        text << "mallard: a source returned no chunk, and threw nothing\n";
+    else if (bytes < bytes_asked)
+        text << "mallard: a source returned a chunk of " << bytes << " bytes instead of "
+             << bytes_asked << "\n";
+    else
+        text << "mallard: a source returned a chunk at " << data << ", not at a multiple of "
+             << align_asked << "\n";
+    text << "  an allocator requested " << bytes_asked << " bytes at a multiple of " << align_asked
+         << "; nothing was allocated\n";
+    if (data == nullptr)
+        text << "  help: throw an exception in `take` and `allocate`, or define `try_take` alone, "
+                "which may return null\n";
+    else
+        text << "  help: return both `bytes` and `align` of the layout, or a null chunk: see "
+                "`mallard::chunk_source`\n";
+    text.stop();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_out_of_memory() noexcept

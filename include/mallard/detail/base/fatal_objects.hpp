@@ -8,10 +8,12 @@ namespace mallard {
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_stale_mark() noexcept
 {
-    (fatal_message() << "mallard: rewind to a mark that is no longer valid in an arena\n"
-                     << "  the arena was rewound below it, reset or released; "
-                     << "this call changed nothing\n"
-                     << "  help: rewind marks newest first, or let `mallard::scope` do it\n")
+    (fatal_message()
+     << "mallard: rewind to a mark that is no longer valid in an arena\n"
+     << "  the arena was rewound below it, reset or released; "
+     << "this call changed nothing\n"
+     << "  help: rewind marks newest first, with `mallard_arena_rewind` in C; in C++ "
+     << "`mallard::scope` does it\n")
         .stop();
 }
 

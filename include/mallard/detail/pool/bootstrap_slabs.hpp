@@ -295,7 +295,7 @@ private:
             step *= step_factor;
         if (step > step_max)
             return false;
-        chunk const taken = try_take(source, {step, alignof(pool_chunk)});
+        chunk const taken = take_verified<false>(source, {step, alignof(pool_chunk)});
         if (taken.data == nullptr)
             return false;
         step_ = step * step_factor;

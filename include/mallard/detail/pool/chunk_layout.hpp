@@ -11,15 +11,17 @@ struct slot_shape {
     std::size_t bytes;
     std::size_t align;
 
-    /// Rounds `align` up to a power of two. Rounds `bytes` up to a multiple of `align`, but at
-    /// least to `least`, which must be a power of two. Accepts any numbers. An `align` of 0 stands
-    /// for the natural alignment, the largest power of two up to 16 that divides `bytes`.
+    /// Rounds `bytes` up to a multiple of `align`, but at least to `least`, which must be a power
+    /// of two. An `align` of 0 stands for the natural alignment, the largest power of two up to 16
+    /// that divides `bytes`. Stops the process if `align` is not a power of two, as `layout` does.
     static constexpr slot_shape of(std::size_t bytes, std::size_t align, std::size_t least) noexcept
     {
         bytes = align_up(std::clamp(bytes, least, bytes_max + 1), least);
         if (align == 0)
             align = std::min(bytes & (~bytes + 1), alignof(std::max_align_t));
-        align = std::bit_ceil(std::clamp(align, least, bytes_max / 2 + 1));
+        if (!is_power_of_two(align)) [[unlikely]]
+            fatal_alignment(align);
+        align = std::clamp(align, least, bytes_max / 2 + 1);
         return {align_up(bytes, align), align};
     }
 };

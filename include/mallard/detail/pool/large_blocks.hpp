@@ -43,7 +43,7 @@ public:
         if (bytes > bytes_max - page_bytes)
             return refuse_absurd<Throws>(from, {bytes, align}).data;
         chunk const taken =
-            take_or_null<Throws>(from, {footer_offset(bytes) + sizeof(footer), align});
+            take_verified<Throws>(from, {footer_offset(bytes) + sizeof(footer), align});
         if (taken.data == nullptr)
             return nullptr;
         locked([&] {
@@ -65,7 +65,7 @@ public:
         auto* const f = static_cast<footer*>(footer_of(block, bytes));
         chunk const taken = locked([&] {
             if (Checked && find([&](const footer* known) { return known == f; }) == nullptr)
-                fatal_foreign_free(block);
+                stop_at_free(block, bytes);
             *f->link = f->next;
             if (f->next != nullptr)
                 f->next->link = f->link;
@@ -123,6 +123,13 @@ private:
         while (f != nullptr && !is_wanted(f))
             f = f->next;
         return f;
+    }
+
+    [[noreturn]] void stop_at_free(const void* block, std::size_t bytes) const noexcept
+    {
+        if (find([=](const footer* known) { return known->taken.data == block; }) != nullptr)
+            fatal_wrong_size(block, bytes);
+        fatal_foreign_free(block);
     }
 
     static constexpr std::size_t footer_offset(std::size_t bytes) noexcept

@@ -27,6 +27,12 @@ class lazy_cores {
     };
 
 public:
+    /// The bytes that a source needs for one block of this shape.
+    static constexpr std::size_t bytes_for_one(slot_shape shape) noexcept
+    {
+        return sizeof(group) + bytes_at_any_address(Core::least_chunk(shape));
+    }
+
     constexpr explicit lazy_cores(const std::array<slot_shape, N>&, Rule rule) noexcept
         : rule_(rule)
     {
@@ -51,6 +57,9 @@ public:
     }
 
     bool owns(const void* p) const noexcept { return classify(p) != validity::miss; }
+
+    /// Whether `p` points into a chunk of size class `i`.
+    bool owns(const void* p, std::size_t i) const noexcept { return cores_[i]->owns(p); }
 
     validity classify(const void* p) const noexcept
     {
@@ -150,7 +159,7 @@ private:
     template <bool Throws, class Source>
     bool make_group(Source& source, std::size_t first) noexcept(!Throws)
     {
-        chunk const taken = take_or_null<Throws>(source, layout_of<group>());
+        chunk const taken = take_verified<Throws>(source, layout_of<group>());
         if (taken.data == nullptr)
             return false;
         auto* const made = make_at(taken, first, std::make_index_sequence<group_size>());

@@ -64,6 +64,12 @@ public:
         return saturating_add(array, layout_type::bytes_for(shape, count));
     }
 
+    /// The smallest memory that holds a block.
+    static constexpr layout least_chunk(slot_shape shape) noexcept
+    {
+        return layout_type(shape, Options.grow.limit).least_chunk();
+    }
+
     template <bool Throws, class Source>
     [[gnu::always_inline]] void* allocate(Source& source) noexcept(!Throws)
     {
@@ -363,7 +369,7 @@ private:
         layout const wanted = layout_of<void*>(entries);
         if (!growth.admits(wanted.bytes))
             return false;
-        chunk const taken = try_take(source, wanted);
+        chunk const taken = take_verified<false>(source, wanted);
         if (taken.data == nullptr)
             return false;
         if (!growth.admits(taken.bytes)) { // the source rounds up

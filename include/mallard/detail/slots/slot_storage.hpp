@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
+#include <mallard/detail/base/undo.hpp>
 #include <mallard/key.hpp>
 #include <mallard/options.hpp>
 #include <mallard/pages.hpp>
@@ -165,12 +166,14 @@ struct fixed {
 /// slots, a power of two. The directory is an array of pointers. It doubles when it is full, and
 /// only the directory is ever copied. A lookup has one load more than a lookup in `reserved_slots`.
 ///
-///     | words | bits | bytes taken | values |      one chunk
+///     | words | bits | header | values |      one chunk
 template <class T, class Key, source Source>
 class chunked_slots {
+protected:
     using words_of = slot_words<Key>;
     using word = typename words_of::word;
 
+private:
     static constexpr std::size_t chunk_bytes_wanted = std::size_t{1} << 14;
 
 public:
@@ -179,15 +182,27 @@ public:
         words_of::slots_max,
         std::max(std::bit_floor(chunk_bytes_wanted / (sizeof(T) + sizeof(word))), slots_per_bits));
 
-private:
+protected:
     static constexpr std::size_t groups = (slots + slots_per_bits - 1) / slots_per_bits;
+    static constexpr std::size_t room_first = std::min<std::size_t>(8, words_of::slots_max / slots);
+
+    struct header {
+        std::size_t bytes;  // the size of the chunk
+        std::size_t number; // the index of its first slot, divided by `slots`
+        word* taken_before; // a list of all chunks
+    };
+
+private:
     static constexpr std::size_t bits_at_byte = align_up(slots * sizeof(word), sizeof(slot_bits));
-    static constexpr std::size_t bytes_at_byte = bits_at_byte + groups * sizeof(slot_bits);
+    static constexpr std::size_t header_at_byte = bits_at_byte + groups * sizeof(slot_bits);
     static constexpr std::size_t values_at_byte =
-        align_up(bytes_at_byte + sizeof(std::size_t), alignof(T));
+        align_up(header_at_byte + sizeof(header), alignof(T));
     static constexpr std::size_t chunk_bytes = values_at_byte + slots * sizeof(T);
     static constexpr std::size_t chunk_align = std::max(alignof(T), cache_line_bytes);
-    static constexpr std::size_t room_first = std::min<std::size_t>(8, words_of::slots_max / slots);
+    static_assert(source_of_bytes<source_bytes<Source>,
+                                  bytes_at_any_address({chunk_bytes, chunk_align}) +
+                                      align_up(chunk_bytes, sizeof(void*)) - chunk_bytes +
+                                      room_first * sizeof(void*)>::holds_one);
 
 public:
     chunked_slots() noexcept
@@ -206,11 +221,8 @@ public:
     }
     ~chunked_slots()
     {
-        for (std::size_t c = at_.count; c-- > 0;) {
-            chunk const taken{at_.directory[c], bytes_taken(at_.directory[c]), chunk_align};
-            asan::unpoison(taken.data, taken.bytes);
-            give(source_, taken);
-        }
+        while (at_.taken_last != nullptr)
+            give_chunk(std::exchange(at_.taken_last, header_of(at_.taken_last).taken_before));
         if (at_.entries.data != nullptr)
             give(source_, at_.entries);
     }
@@ -223,7 +235,7 @@ public:
     }
     slot_bits& bits_at(std::size_t w) const noexcept
     {
-        return at_byte<slot_bits>(at_.directory[w / groups], bits_at_byte)[w % groups];
+        return bits_in(at_.directory[w / groups])[w % groups];
     }
 
     std::size_t capacity() const noexcept { return at_.count * slots; }
@@ -248,22 +260,16 @@ public:
                 throw_bad_alloc();
             return false;
         }
-        if (at_.count == at_.room && !enlarge_directory<Throws>())
+        word* const words = take_chunk<Throws>(at_.count);
+        if (words == nullptr)
             return false;
-        chunk const taken = take_or_null<Throws>(source_, {chunk_bytes, chunk_align});
-        if (taken.data == nullptr)
+        undo unless_entered([&] { give_chunk(words); });
+        if (at_.count == at_.room &&
+            !enlarge_directory<Throws>(std::max(2 * at_.room, room_first), words))
             return false;
-        word* const words = ::new (taken.data) word[slots]{};
-        ::new (at_byte<void>(words, bits_at_byte)) slot_bits[groups]{};
-        bytes_taken(words) = taken.bytes;
-        asan::poison(values_in(words), slots * sizeof(T));
-        if (at_.count == 0) {
-            words[0] = words_of::of_slot_0;
-            std::fill_n(at_.directory, at_.room, words);
-            at_.mask = at_.room * slots - 1;
-        }
-        at_.directory[at_.count++] = words;
-        at_.bytes += taken.bytes;
+        unless_entered.keep();
+        enter(words);
+        at_.directory[at_.count - 1] = words;
         return true;
     }
 
@@ -276,7 +282,7 @@ public:
 
     Source& upstream() noexcept { return source_; }
 
-private:
+protected:
     template <class P>
     static P* at_byte(word* chunk_begin, std::size_t offset) noexcept
     {
@@ -287,31 +293,62 @@ private:
     {
         return at_byte<T>(chunk_begin, values_at_byte);
     }
-    static std::size_t& bytes_taken(word* chunk_begin) noexcept
+    static slot_bits* bits_in(word* chunk_begin) noexcept
     {
-        return *at_byte<std::size_t>(chunk_begin, bytes_at_byte);
+        return at_byte<slot_bits>(chunk_begin, bits_at_byte);
+    }
+    static header& header_of(word* chunk_begin) noexcept
+    {
+        return *at_byte<header>(chunk_begin, header_at_byte);
     }
 
-    /// Doubles the directory. Entries without a chunk point to the first chunk. A key that reaches
-    /// the first chunk through such an entry is not alive, because the word that it finds holds
-    /// another index.
+    /// Takes a chunk for the slots from `number * slots` on. No lookup finds the chunk yet.
     template <bool Throws>
-    bool enlarge_directory() noexcept(!Throws)
+    word* take_chunk(std::size_t number) noexcept(!Throws)
     {
-        std::size_t const room = std::max(2 * at_.room, room_first);
-        chunk const taken = take_or_null<Throws>(source_, layout_of<word*>(room));
+        chunk const taken = take_verified<Throws>(source_, {chunk_bytes, chunk_align});
+        if (taken.data == nullptr)
+            return nullptr;
+        word* const words = ::new (taken.data) word[slots]{};
+        ::new (bits_in(words)) slot_bits[groups]{};
+        ::new (&header_of(words)) header{taken.bytes, number, nullptr};
+        if (number == 0)
+            words[0] = words_of::of_slot_0;
+        asan::poison(values_in(words), slots * sizeof(T));
+        return words;
+    }
+    void give_chunk(word* words) noexcept
+    {
+        chunk const taken{words, header_of(words).bytes, chunk_align};
+        asan::unpoison(taken.data, taken.bytes);
+        give(source_, taken);
+    }
+    /// Counts a chunk of `take_chunk` as one of the map.
+    void enter(word* words) noexcept
+    {
+        header_of(words).taken_before = std::exchange(at_.taken_last, words);
+        at_.count += 1;
+        at_.bytes += header_of(words).bytes;
+    }
+
+    /// Enlarges the directory to `room` entries, a power of two. Each new entry points to the
+    /// words `stand_in`: those of the first chunk, or none that is a key. A key that reaches them
+    /// through such an entry is not alive, because the word that it finds holds another index.
+    template <bool Throws>
+    bool enlarge_directory(std::size_t room, word* stand_in) noexcept(!Throws)
+    {
+        chunk const taken = take_verified<Throws>(source_, layout_of<word*>(room));
         if (taken.data == nullptr)
             return false;
         auto** const directory = static_cast<word**>(taken.data);
-        std::copy_n(at_.directory, at_.count, directory);
-        std::fill_n(directory + at_.count, room - at_.count, at_.directory[0]);
+        std::copy_n(at_.directory, at_.room, directory);
+        std::fill_n(directory + at_.room, room - at_.room, stand_in);
         if (at_.entries.data != nullptr)
             give(source_, at_.entries);
         at_.directory = directory;
         at_.entries = taken;
         at_.room = room;
-        if (at_.count != 0)
-            at_.mask = room * slots - 1;
+        at_.mask = room * slots - 1;
         return true;
     }
 
@@ -322,11 +359,14 @@ private:
         std::size_t count = 0; // number of chunks
         std::size_t room = 0;  // number of entries in the directory
         std::size_t bytes = 0;
+        word* taken_last = nullptr;
         chunk entries{}; // the memory of the directory
     };
     static constexpr word* no_directory[1] = {const_cast<word*>(words_of::none)};
 
     view at_;
+
+private:
     [[no_unique_address]] Source source_{};
 };
 
@@ -340,6 +380,7 @@ private:
 /// a lookup that misses the processor's cache loads one more cache line: see docs/decisions/0015.
 template <class T, class Key, std::size_t BytesMax>
 class reserved_slots {
+protected:
     using words_of = slot_words<Key>;
     using word = typename words_of::word;
 
@@ -401,7 +442,8 @@ public:
     int last_error() const noexcept { return at_.error; }
     const char* last_failure() const noexcept { return at_.failure; }
 
-private:
+protected:
+    /// Reserves the ranges, and commits the first slots.
     bool begin() noexcept
     {
         for (std::size_t slots = slots_max;; slots /= 4) {
@@ -421,20 +463,10 @@ private:
         }
     }
 
-    bool extend() noexcept
-    {
-        std::size_t const slots = at_.mask + 1;
-        if (at_.capacity == slots && !commit_words(2 * slots))
-            return false;
-        for (std::size_t more = at_.mask + 1 - at_.capacity; more != 0; more /= 2)
-            if (commit_values(at_.capacity + more))
-                return true;
-        return false;
-    }
-
     bool commit_words(std::size_t slots) noexcept
     {
-        if (!commit(words_, slots * sizeof(word), 1) || !commit(bits_, bits_bytes(slots), 1))
+        if (!note(words_.commit(slots * sizeof(word), 1), words_) ||
+            !note(bits_.commit(bits_bytes(slots), 1), bits_))
             return false;
         at_.words = reinterpret_cast<word*>(words_.begin());
         at_.bits = reinterpret_cast<slot_bits*>(bits_.begin());
@@ -445,7 +477,7 @@ private:
     bool commit_values(std::size_t slots) noexcept
     {
         std::size_t const before = values_.bytes();
-        if (!commit(values_, slots * sizeof(T), alignof(T)))
+        if (!note(values_.commit(slots * sizeof(T), alignof(T)), values_))
             return false;
         asan::poison(values_.begin() + before, values_.bytes() - before);
         at_.values = reinterpret_cast<T*>(values_.begin());
@@ -454,9 +486,9 @@ private:
         return true;
     }
 
-    bool commit(os::growing_range& range, std::size_t bytes, std::size_t align) noexcept
+    /// Keeps the reason if `range` has not committed its memory.
+    bool note(bool committed, const os::growing_range& range) noexcept
     {
-        bool const committed = range.commit(bytes, align);
         if (!committed) {
             at_.error = range.last_error();
             at_.failure = range.last_failure();
@@ -483,6 +515,18 @@ private:
     };
     view at_;
     os::growing_range words_, values_, bits_;
+
+private:
+    bool extend() noexcept
+    {
+        std::size_t const slots = at_.mask + 1;
+        if (at_.capacity == slots && !commit_words(2 * slots))
+            return false;
+        for (std::size_t more = at_.mask + 1 - at_.capacity; more != 0; more /= 2)
+            if (commit_values(at_.capacity + more))
+                return true;
+        return false;
+    }
 };
 
 /// Storage of a `slot_map` in at most `BytesMax` bytes of reserved address space. This is the

@@ -35,6 +35,7 @@ protected:
     using words_of = slot_words<Key>;
     using word = typename words_of::word;
     static constexpr bool checks_on = Checks == check::on;
+    static constexpr bool is_scattered = requires(const slots_type s) { s.next_group(0); };
 
     template <bool Const>
     class iterator_of;
@@ -137,7 +138,12 @@ public:
     /// another map calls this.
     slot_bits candidates(std::size_t w) const noexcept
     {
-        return w * slots_per_bits < end_ ? slots_.bits_at(w) : 0;
+        if (w * slots_per_bits >= end_)
+            return 0;
+        if constexpr (is_scattered)
+            return slots_.live_bits(w);
+        else
+            return slots_.bits_at(w);
     }
 
 protected:
@@ -152,11 +158,19 @@ protected:
 
     [[gnu::always_inline]] T* find(Key k) const noexcept
     {
-        std::size_t const i = slots_.bounded(k.value());
-        // A branch lets the processor load the value before the comparison is done.
-        if (slots_.word_of(i) == k.value()) [[likely]]
-            return slots_.value_of(i);
-        return nullptr;
+        if constexpr (is_scattered) {
+            return slots_.find(k.value());
+        } else {
+            std::size_t const i = slots_.bounded(k.value());
+            // A branch lets the processor load the value before the comparison is done.
+            if (slots_.word_of(i) == k.value()) [[likely]] {
+                T* const value = slots_.value_of(i);
+                if (value == nullptr)
+                    __builtin_unreachable(); // tells callers that they need no second test
+                return value;
+            }
+            return nullptr;
+        }
     }
 
     Key key_at(std::size_t i) const noexcept { return Key(slots_.word_of(i)); }
@@ -217,7 +231,8 @@ private:
     template <class F, class... Others>
     static void for_each_in(auto& self, F& f, Others&... others)
     {
-        for (std::size_t w = 0; w * slots_per_bits < self.end_; ++w) {
+        for (std::size_t w = self.next_group(0); w * slots_per_bits < self.end_;
+             w = self.next_group(w + 1)) {
             slot_bits live = (self.slots_.bits_at(w) & ... & others.candidates(w));
             while (live != 0) {
                 std::size_t const i = first_of(w, live);
@@ -237,6 +252,14 @@ private:
     static std::size_t first_of(std::size_t w, slot_bits live) noexcept
     {
         return w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
+    }
+    /// The first group, from `w` on, whose slots may have values.
+    std::size_t next_group(std::size_t w) const noexcept
+    {
+        if constexpr (is_scattered)
+            return slots_.next_group(w);
+        else
+            return w;
     }
     T* get_at(std::size_t i) noexcept { return slots_.value_of(i); }
     const T* get_at(std::size_t i) const noexcept { return slots_.value_of(i); }
@@ -311,7 +334,7 @@ private:
     void find_word() noexcept
     {
         while (live_ == 0) {
-            w_ += 1;
+            w_ = of_->next_group(w_ + 1);
             if (w_ * slots_per_bits >= of_->end_) {
                 w_ = none;
                 return;

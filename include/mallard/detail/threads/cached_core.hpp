@@ -78,6 +78,16 @@ public:
         return layout_type::bytes_for(shape, count);
     }
 
+    static constexpr layout least_chunk(slot_shape shape) noexcept
+    {
+        return layout_type(shape, Options.grow.limit).least_chunk();
+    }
+    /// The bytes that a source needs for one block of this shape.
+    static constexpr std::size_t bytes_for_one(slot_shape shape) noexcept
+    {
+        return bytes_at_any_address(least_chunk(shape));
+    }
+
     constexpr void set_owner(void* owner) noexcept
     {
         for (chunks& c : chunks_)
@@ -130,6 +140,13 @@ public:
         std::lock_guard const no_new_chunks(lock);
         return std::any_of(chunks_.begin(), chunks_.end(),
                            [p](auto& c) { return c.find(p) != nullptr; });
+    }
+
+    /// Whether `p` points into a chunk of size class `i`.
+    bool owns(const void* p, std::size_t i) const noexcept
+    {
+        std::lock_guard const no_new_chunks(lock);
+        return chunks_[i].find(p) != nullptr;
     }
 
     validity classify(const void* p) const noexcept
@@ -407,7 +424,7 @@ private:
     {
         std::size_t const wanted = m.has_memory() ? m.capacity() * 2 : entries_first;
         std::size_t const entries = std::min(wanted, entries_limit(i));
-        chunk const taken = try_take(from, layout_of<void*>(entries));
+        chunk const taken = take_verified<false>(from, layout_of<void*>(entries));
         if (taken.data == nullptr)
             return;
         arrays_bytes_ += taken.bytes;

@@ -11,6 +11,12 @@ namespace mallard {
 template <class Core, std::size_t N>
 class core_array {
 public:
+    /// The bytes that a source needs for one block of this shape.
+    static constexpr std::size_t bytes_for_one(slot_shape shape) noexcept
+    {
+        return bytes_at_any_address(Core::least_chunk(shape));
+    }
+
     template <class Rule>
     constexpr core_array(const std::array<slot_shape, N>& shapes, Rule rule) noexcept
         : core_array(shapes, rule, std::make_index_sequence<N>())
@@ -32,6 +38,8 @@ public:
     {
         return std::any_of(cores_.begin(), cores_.end(), [p](auto& core) { return core.owns(p); });
     }
+    /// Whether `p` points into a chunk of size class `i`.
+    bool owns(const void* p, std::size_t i) const noexcept { return cores_[i].owns(p); }
     validity classify(const void* p) const noexcept
     {
         for (auto const& core : cores_)

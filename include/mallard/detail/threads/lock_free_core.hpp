@@ -55,6 +55,11 @@ public:
         return saturating_add(shape.align, saturating_mul(count, shape.bytes + sizeof(index)));
     }
 
+    static constexpr layout least_chunk(slot_shape shape) noexcept
+    {
+        return {bytes_for(shape, 1), alignof(std::uint64_t)};
+    }
+
     template <bool Throws, class Source>
     void* allocate(Source& source) noexcept(!Throws)
     {
@@ -245,7 +250,7 @@ private:
         std::lock_guard const one_at_a_time(growing_);
         if (chunk_.data != nullptr)
             return true;
-        layout const least(bytes_for(shape(), 1), alignof(std::uint64_t));
+        layout const least = least_chunk(shape());
         if (least.bytes > bytes_max / 2)
             return refuse_absurd<Throws>(source, least).data != nullptr;
         chunk_ = take_step<Throws>(source, growth_, least, least.bytes,

@@ -30,6 +30,11 @@ public:
         return pool_core<Options>::bytes_for(shape, count);
     }
 
+    static constexpr layout least_chunk(slot_shape shape) noexcept
+    {
+        return pool_core<Options>::least_chunk(shape);
+    }
+
     template <bool Throws, class Source>
     void* allocate(Source& source) noexcept(!Throws)
     {

@@ -355,7 +355,7 @@ private:
     template <class Source, class... Args>
     Cache* make(std::unique_lock<recursive_mutex> alone, Source& source, Args&... args) noexcept
     {
-        chunk const taken = alone ? try_take(source, layout_of<Cache>()) : chunk{};
+        chunk const taken = alone ? take_verified<false>(source, layout_of<Cache>()) : chunk{};
         if (taken.data == nullptr)
             return nullptr;
         auto* const c = ::new (taken.data) Cache(args...);

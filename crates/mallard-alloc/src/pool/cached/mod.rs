@@ -69,6 +69,11 @@ unsafe impl<S: Source + Send> Sync for CachedCore<S> {}
 // SAFETY: nothing in the core depends on the thread that made the core.
 unsafe impl<S: Source + Send> Send for CachedCore<S> {}
 
+/// Returns the largest number of blocks in the magazine of a thread, in a pool with this limit.
+fn cache_entries(shape: &SlotShape, limit: usize) -> usize {
+    ThreadCache::entries_max(shape.stride, shape.most.min(limit / shape.stride))
+}
+
 impl<S: Source> CachedCore<S> {
     /// Returns the cache of the current thread, if it has one.
     #[inline(always)]
@@ -169,10 +174,7 @@ impl<S: Source> CachedCore<S> {
     }
 
     fn make_cache(&self, shared: &mut Shared) -> Option<&ThreadCache> {
-        let block_bytes = self.layout.shape.stride;
-        let limit = shared.chunks.growth.growth().limit;
-        let most = self.layout.shape.most.min(limit / block_bytes);
-        let entries = ThreadCache::entries_max(block_bytes, most);
+        let entries = cache_entries(&self.layout.shape, shared.chunks.growth.growth().limit);
         let taken = self.source.try_take(ThreadCache::layout(entries)?)?;
         // SAFETY: the memory was just taken with the layout of a cache, and stays until the cache
         // leaves the list.
@@ -264,6 +266,10 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
 
     fn bytes_for(shape: SlotShape, count: usize) -> usize {
         ChunkLayout::new(shape, header_bytes).bytes_for(count)
+    }
+    fn bytes_aside(shape: SlotShape, limit: usize) -> usize {
+        let cache = ThreadCache::layout(cache_entries(&shape, limit));
+        cache.map_or(0, |cache| cache.size() + cache.align() - 1)
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The iterators of a sparse secondary map.
 
-use super::{Place, SparseSecondaryMap};
+use super::table::Place;
+use super::SparseSecondaryMap;
 use crate::base::source::{DefaultHeap, Source};
 use crate::slot_map::key::{Bits, Key, Words};
 use crate::slot_map::keyed::{debug_left, map_traits};

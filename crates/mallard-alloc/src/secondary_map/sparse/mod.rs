@@ -10,7 +10,6 @@ use crate::base::full::{Cause, Full};
 use crate::base::source::{DefaultHeap, Source};
 use crate::slot_map::key::{Bits, Key, Words};
 use core::alloc::Layout;
-use core::mem::MaybeUninit;
 use table::Table;
 
 /// Values for a few keys of a [`SlotMap`](crate::SlotMap), in a hash table. Takes memory only for keys
@@ -300,6 +299,3 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SparseSecondaryMap<K, V, S> 
         map
     }
 }
-
-/// The value in a place. The value is initialised if the word of the place is not 0.
-type Place<V> = MaybeUninit<V>;

@@ -1,12 +1,15 @@
 //! The table of a sparse secondary map: an array of words and an array of values. The word of a
 //! place is its key, or 0 if the place is unused. Collisions are resolved by linear probing.
 
-use super::Place;
 use crate::base::bits::{align_up, layout};
 use crate::base::source::{Chunk, Source};
 use crate::slot_map::key::{Bits, Key, Words};
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
+
+/// The value in a place. The value is initialised if the word of the place is not 0.
+pub(super) type Place<V> = MaybeUninit<V>;
 
 /// The table. Without memory it has one unused place, in which nothing is stored.
 pub(super) struct Table<K: Key, V> {

@@ -4,6 +4,7 @@ use super::{ChunkLayout, Slot, SlotChunk, Slots};
 use crate::base::bits::layout;
 use crate::base::source::Source;
 use crate::slot_map::key::{Bits, Key};
+use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 /// Every directory may have at least this number of direct entries. A larger number must be in
@@ -80,19 +81,33 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         if number < self.direct {
             return Some(number);
         }
+        let (direct, room) = self.room_for(number);
+        if number < direct {
+            return self.make_room(direct, room).then_some(number);
+        }
+        let has_room = self.direct + self.far < self.room || self.make_room(direct, room);
+        has_room.then(|| self.far_place(number))
+    }
+
+    /// Returns how many direct entries, and how many entries in all, the directory needs for a
+    /// chunk that has no place in it.
+    fn room_for(&self, number: usize) -> (usize, usize) {
         let first = ChunkLayout::<K, V>::CHUNKS_MAX.min(8);
         let wanted = (number + 1).next_power_of_two().max(first);
         if wanted <= BY_NUMBER_MIN.max(1024 * (self.present + 1)) {
-            return self.make_room(wanted, wanted + self.far).then_some(number);
+            return (wanted, wanted + self.far);
         }
-        let needed = self.direct + self.far + 1;
-        if needed > self.room {
-            let direct = self.direct.max(first);
-            if !self.make_room(direct, direct + (2 * self.far).max(8)) {
-                return None;
-            }
-        }
-        Some(self.far_place(number))
+        let direct = self.direct.max(first);
+        (direct, direct + (2 * self.far).max(8))
+    }
+    fn layout(room: usize) -> Option<Layout> {
+        let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
+        room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8))
+    }
+    /// Returns the bytes of the directory that a map without chunks still needs for this chunk.
+    pub(super) fn bytes_for(&self, number: usize) -> usize {
+        let room = if number < self.direct { 0 } else { self.room_for(number).1 };
+        Self::layout(room).map_or(usize::MAX, |layout| layout.size())
     }
 
     /// Stores a chunk, whose header is initialised, at a place that `make_place` returned.
@@ -134,9 +149,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     /// Grows the directory to `direct` direct entries (not fewer than now), and to `room` entries
     /// in all.
     pub(super) fn make_room(&mut self, direct: usize, room: usize) -> bool {
-        let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
-        let entries = room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8));
-        let Some(taken) = entries.and_then(|entries| self.take_aside(entries)) else {
+        let Some(taken) = Self::layout(room).and_then(|entries| self.take_aside(entries)) else {
             return false;
         };
         let directory = taken.data.as_ptr().cast::<NonNull<u8>>();

@@ -1,6 +1,6 @@
 //! The free keys of a slot map: the keys of the next elements.
 
-use super::View;
+use super::view::View;
 use crate::base::bits::{align_up, layout};
 use crate::base::source::Chunk;
 use crate::slot_map::key::Key;

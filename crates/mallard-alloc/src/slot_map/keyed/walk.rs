@@ -1,6 +1,7 @@
 //! Iteration over live slots by their mark bits, many slots at a time.
 
-use super::{ChunkLayout, Slot, SlotChunk, View, GROUP};
+use super::chunk::{ChunkLayout, Slot, SlotChunk, GROUP};
+use super::view::View;
 use crate::slot_map::key::Key;
 use core::marker::PhantomData;
 use core::ptr::NonNull;

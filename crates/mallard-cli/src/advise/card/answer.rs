@@ -1,14 +1,15 @@
 //! The sentences of the two kinds of cards that change nothing: one says to leave the allocator as it
 //! is, the other says that the measurements do not decide.
 
-use super::choose;
-use super::words::{judged, named, share, too_large, ALTERNATIVES_MAX, BOUND_MAX};
-use crate::advise::evidence::{Candidate, Evidence};
-use crate::advise::rules::condition::Subject;
-use crate::advise::rules::{self, About, Rule, RULES};
-use crate::output::units::{budget, percent, plural, time};
-use crate::verdict::Verdict;
-use mallard_trace::regions::Region;
+use super::advice::{Drawback, Open, Other};
+use super::phrases::{judged, named, share, too_large, BOUND_MAX};
+use crate::advise::candidate::Candidate;
+use crate::advise::measured::Measured;
+use crate::advise::reason::Refusal;
+use crate::advise::words;
+use crate::look::frames::in_words;
+use mallard_measure::output::units::{budget, bytes, percent, plural, time};
+use mallard_measure::verdict::Verdict;
 use std::time::Duration;
 
 /// A run with less CPU time than this is too short to show small differences.
@@ -16,20 +17,33 @@ const SHORT_RUN_NS: f64 = 50e6;
 /// With less noise than this, a card proposes a larger least gain.
 const NOISE_TO_ACCEPT: f64 = 0.1;
 
+/// Why the measurements do not decide whether a change helps.
+pub fn reason(evidence: &Measured, open: &Open) -> String {
+    match open {
+        Open::Doubt(doubt) => doubt.to_string(),
+        Open::Question(question) => words::question(question, evidence.proposed),
+        Open::Noise(of_machine) => noise(evidence, *of_machine),
+        Open::Interrupted => "the measurement was interrupted".to_string(),
+        Open::Unsettled(of) => unsettled(of),
+        Open::NotRun(of) => not_run(evidence, of),
+        Open::NeedsRecording(of) => needs_recording(evidence, of),
+    }
+}
+
 /// Why nothing should be changed, in a sentence that stands alone.
-pub fn leave(evidence: &Evidence) -> String {
-    let name = &evidence.program.name;
-    let least = percent(evidence.min_gain);
+pub fn leave(evidence: &Measured) -> String {
+    let name = &evidence.facts.program.name;
+    let least = percent(evidence.facts.min_gain);
     let measured = evidence.candidates.iter().map(|of| of.cpu.saving).filter(|s| s.is_finite());
     let count = measured.clone().count();
     let best = measured.max_by(f64::total_cmp);
-    match (evidence.bound.share, best) {
-        (Some(share), _) if share < evidence.min_gain => format!(
+    match (evidence.bound().share, best) {
+        (Some(share), _) if share < evidence.facts.min_gain => format!(
             "Leave the allocator of {name} as it is: all its work on memory takes at most {} of \
              the CPU time, locality aside, and a change counts from {least} on.",
             percent(share)
         ),
-        (share, Some(best)) if best < evidence.min_gain => format!(
+        (share, Some(best)) if best < evidence.facts.min_gain => format!(
             "Leave the allocator of {name} as it is: {}, and a change counts from {least} on{}.",
             best_of(count, best),
             most(share)
@@ -58,12 +72,14 @@ fn best_of(count: usize, saving: f64) -> String {
 }
 
 /// Why the measurements do not decide whether a change helps, in a sentence that stands alone.
-pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
-    let first = reasons.first().map_or("", String::as_str);
-    let has_lacks = !evidence.lacks.is_empty() || evidence.recording_needs.is_some();
-    let why = match (evidence.proposed.filter(|_| has_lacks), evidence.noise) {
+pub fn undecided(evidence: &Measured, open: &[Open]) -> String {
+    let first = || open.first().map_or(String::new(), |open| reason(evidence, open));
+    let lacks_budget = evidence.questions.iter().any(|of| of.needed.is_some());
+    let lacks_budget = lacks_budget || evidence.second_needs.is_some();
+    let has_doubts = evidence.doubts().next().is_some() || evidence.facts.records_all.is_some();
+    let why = match (evidence.proposed.filter(|_| lacks_budget), evidence.noise) {
         _ if evidence.interrupted => "the measurement was interrupted".to_string(),
-        _ if !evidence.doubts.is_empty() || evidence.records_all.is_some() => first.to_string(),
+        _ if has_doubts => first(),
         (Some(proposed), _) => format!(
             "the time was too short, and --budget {} probably decides",
             budget(proposed)
@@ -71,11 +87,11 @@ pub fn undecided(evidence: &Evidence, reasons: &[String]) -> String {
         (None, Some(noise)) => format!(
             "on this machine, two measurements of the unchanged program differ by up to {}, and a saving counts from {} on",
             percent(noise),
-            percent(evidence.min_gain)
+            percent(evidence.facts.min_gain)
         ),
-        (None, None) => first.to_string(),
+        (None, None) => first(),
     };
-    let name = &evidence.program.name;
+    let name = &evidence.facts.program.name;
     format!("It is not decided whether {name} should change its allocator: {why}.")
 }
 
@@ -91,48 +107,69 @@ fn most(share: Option<f64>) -> String {
     }
 }
 
-/// The measurements on cards that change nothing: the candidates that save most, the number of other
-/// candidates, and the number of dropped ones.
-pub fn measured(evidence: &Evidence) -> Vec<String> {
-    let mut best: Vec<&Candidate> =
-        evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite()).collect();
-    best.sort_by(|a, b| b.cpu.saving.total_cmp(&a.cpu.saving));
-    let line = |of: &&Candidate| {
-        let refused = of.rule.and_then(rules::rule).map(|rule| choose::why_not(evidence, rule, of));
-        let why = refused.and_then(|reasons| reasons.into_iter().next());
-        let why = why.or_else(|| too_large(of)).map_or(String::new(), |why| format!("; {why}"));
-        format!("{}: {}{why}", saves(of), of.cpu.verdict)
-    };
-    let mut lines: Vec<String> = best.iter().take(ALTERNATIVES_MAX).map(line).collect();
-    lines.extend(match best.len().saturating_sub(ALTERNATIVES_MAX) {
-        0 => None,
-        1 => Some("1 other change was measured, and saves no more".to_string()),
-        more => Some(format!("{more} other changes were measured, and save no more")),
-    });
-    let single = |(name, saving): &(String, f64)| {
-        let (name, share) = (named(name), percent(saving.abs()));
-        let what = match *saving < 0.0 {
-            true => format!("{name} took {share} more CPU time"),
-            false => format!("{name} saved {share} of CPU time"),
-        };
-        format!("{what} in a single play, and then the command was interrupted")
-    };
-    let shown = ALTERNATIVES_MAX.saturating_sub(best.len()).min(evidence.single_plays.len());
-    lines.extend(evidence.single_plays[..shown].iter().map(single));
-    let others = evidence.dropped.len() - shown;
-    if others > 0 {
-        let why = match evidence.interrupted {
-            true => "had no chance, or the command was interrupted before",
-            false => "had no chance or could not be measured",
-        };
-        let others = plural(others as u64, "other change");
-        lines.push(format!("{others} {why}: --json has the reasons"));
+/// Why another change is not advised.
+pub fn other(evidence: &Measured, other: &Other) -> String {
+    match other {
+        Other::Alternative(of, drawback) => saves(of) + &behind(of, drawback),
+        Other::NoWinkOut(why) => format!("no wink-out: {why}"),
+        Other::Unmeasured(of) => {
+            let name = in_words(&of.name.to_string());
+            format!("no wink-out: {name} was not measured: {}", of.why)
+        }
+        Other::Breaks(of) => format!("{} {}", of.name, of.why),
+        Other::NeedsRecording(of) => needs_recording(evidence, of),
+        Other::NotLocal(region, why) => {
+            format!("no allocator of its own for {}: {why}", in_words(&region.shown))
+        }
+        Other::NotRun(of) => not_run(evidence, of),
+        Other::Measured(of, refusal) => {
+            let why = refusal.as_ref().map(Refusal::to_string).or_else(|| too_large(of));
+            let why = why.map_or(String::new(), |why| format!("; {why}"));
+            format!("{}: {}{why}", saves(of), of.cpu.verdict)
+        }
+        Other::MoreMeasured(1) => "1 other change was measured, and saves no more".to_string(),
+        Other::MoreMeasured(more) => {
+            format!("{more} other changes were measured, and save no more")
+        }
+        Other::Played(of, saving) => {
+            let (name, share) = (named(&of.name), percent(saving.abs()));
+            let what = match *saving < 0.0 {
+                true => format!("{name} took {share} more CPU time"),
+                false => format!("{name} saved {share} of CPU time"),
+            };
+            format!("{what} in a single play, and then the command was interrupted")
+        }
+        Other::MoreDropped(others) => {
+            let why = match evidence.interrupted {
+                true => "had no chance, or the command was interrupted before",
+                false => "had no chance or could not be measured",
+            };
+            let others = plural(*others as u64, "other change");
+            format!("{others} {why}: --json has the reasons")
+        }
     }
-    lines
+}
+
+/// Why a candidate does not come before the change of a card, as the end of a sentence.
+fn behind(of: &Candidate, drawback: &Drawback) -> String {
+    let but = if of.cpu.saving < 0.0 { "and" } else { "but" };
+    match drawback {
+        Drawback::Refused(why) => format!(", {but} {why}"),
+        Drawback::TooLarge => too_large(of).map_or(String::new(), |why| format!(", {but} {why}")),
+        Drawback::NoGain => format!(": {}", of.cpu.verdict),
+        Drawback::LessMemory => ", but saves less memory".to_string(),
+        Drawback::FreesNone => ", but frees no block on its own".to_string(),
+        Drawback::NoMore => ", no more than this change".to_string(),
+        Drawback::Less => ", less than this change".to_string(),
+        Drawback::MoreBytes(more) => format!(", but needs {} more memory", bytes(*more)),
+        Drawback::LikelyLess => {
+            ", and this change probably saves more than its replay shows".to_string()
+        }
+    }
 }
 
 /// What a candidate does to the CPU time: a saving, or more time.
-pub fn saves(of: &Candidate) -> String {
+fn saves(of: &Candidate) -> String {
     let (name, cpu) = (named(&of.name), &of.cpu);
     match cpu.saving {
         saving if !saving.is_finite() => format!("{name} was not measured"),
@@ -143,42 +180,9 @@ pub fn saves(of: &Candidate) -> String {
     }
 }
 
-/// Why no rule applies to the two functions that allocate most, so that they get no local allocator.
-pub fn not_local(evidence: &Evidence) -> Vec<String> {
-    let Some(rule) = rules::rule("multipool-over-arena") else { return Vec::new() };
-    let Some(cpu) = evidence.program.cpu_ns.filter(|&cpu| cpu > 0.0) else { return Vec::new() };
-    let why = |region: &Region| {
-        let subject = Subject::Region(region);
-        let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
-        let why = failed.filter_map(|condition| condition.failure(evidence, &subject)).next()?;
-        Some((region.shown.clone(), why))
-    };
-    // The instances of a function may end in several ways. A rule for one of these ends is enough.
-    let of_regions: Vec<Rule> =
-        RULES.into_iter().filter(|rule| matches!(rule.about, About::Region)).collect();
-    let has_rule = |region: &Region| {
-        let twins = evidence.regions.iter().filter(|twin| twin.function == region.function);
-        let applies =
-            |twin| of_regions.iter().any(|rule| rule.applies(evidence, &Subject::Region(twin)));
-        twins.into_iter().any(applies)
-    };
-    let is_large =
-        |region: &&Region| region.call_ns >= evidence.min_gain * cpu && !has_rule(region);
-    // Regions that differ in what ends their instances, and functions that differ in the arguments of a
-    // template, have the same name here: one line for all of them.
-    let mut found: Vec<(String, String)> = Vec::new();
-    for (shown, why) in evidence.regions.iter().filter(is_large).filter_map(why) {
-        if found.iter().all(|(other, _)| *other != shown) {
-            found.push((shown, why));
-        }
-    }
-    let line = |(shown, why)| format!("no allocator of its own for {shown}: {why}");
-    found.into_iter().take(2).map(line).collect()
-}
-
 /// A sentence that this machine measures with too much noise, and what to do about the noise.
-pub fn noise(evidence: &Evidence, noise: f64) -> String {
-    let run = evidence.program.cpu_ns.unwrap_or(evidence.program.wall_ns);
+fn noise(evidence: &Measured, noise: f64) -> String {
+    let run = evidence.facts.program.cpu_ns.unwrap_or(evidence.facts.program.wall_ns);
     let cause = match run < SHORT_RUN_NS {
         true => format!("one run is too short ({}), or varies too much", time(run)),
         false => "this machine is too busy, or the program varies too much".to_string(),
@@ -191,12 +195,12 @@ pub fn noise(evidence: &Evidence, noise: f64) -> String {
         "{cause}: two measurements of the unchanged program differ by up to {}, and a saving counts from {} \
          on; the same command may decide on an idle machine, or with more work for the program{less_exact}",
         percent(noise),
-        percent(evidence.min_gain)
+        percent(evidence.facts.min_gain)
     )
 }
 
 /// Why the measurements do not decide whether a candidate saves enough.
-pub fn unsettled(of: &Candidate) -> String {
+fn unsettled(of: &Candidate) -> String {
     let why = of.cpu.why.map_or(String::new(), |why| format!(": {why}"));
     match &of.replayed {
         Some(replayed) if replayed.verdict == Verdict::Gain => format!(
@@ -210,20 +214,28 @@ pub fn unsettled(of: &Candidate) -> String {
     }
 }
 
-/// A sentence for each wink-out that would be advised if there were a second recording.
-pub fn need_recording(evidence: &Evidence) -> Vec<String> {
-    let why = choose::no_second_recording(evidence).unwrap_or_default();
-    let line = |of: &Candidate| {
-        format!("{} would save {} of CPU time, but {why}", named(&of.name), judged(&of.cpu))
-    };
-    let needs = |of: &&Candidate| choose::lacks_recording(evidence, of);
-    evidence.candidates.iter().filter(needs).map(line).collect()
+/// Why a malloc that saves enough in replays is not advised: the program did not run under it.
+fn not_run(evidence: &Measured, of: &Candidate) -> String {
+    let why = evidence.cannot_run().map_or(String::new(), |why| format!(" ({why})"));
+    format!(
+        "{} saves {} of CPU time in replays, but the program has not run under it{why}, so it is not \
+         known to work",
+        named(&of.name),
+        judged(&of.cpu)
+    )
+}
+
+/// A wink-out that would be advised if there were a second recording.
+fn needs_recording(evidence: &Measured, of: &Candidate) -> String {
+    let why = evidence.no_second_recording().map_or(String::new(), |why| why.to_string());
+    format!("{} would save {} of CPU time, but {why}", named(&of.name), judged(&of.cpu))
 }
 
 /// The command that measures one malloc alone, for `time` or the budget that the advice proposes. `None`
 /// if the program cannot be named.
-pub fn try_alone(evidence: &Evidence, of: &Candidate, time: Duration) -> Option<String> {
-    let command = evidence.program.command.as_deref()?;
+pub fn try_alone(evidence: &Measured, of: &Candidate, time: Duration) -> Option<String> {
+    let command = evidence.facts.program.command.as_deref()?;
     let time = budget(evidence.proposed.unwrap_or(time));
-    Some(format!("mallard try --allocator {} --budget {time} -- {command}", of.name))
+    let alone = format!("--allocator {} --budget {time} -- {command}", of.name);
+    Some(evidence.facts.typed.measure("try", &alone))
 }

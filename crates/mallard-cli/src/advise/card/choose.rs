@@ -1,21 +1,24 @@
 //! Chooses which changes get a card, and in which order.
 
-use super::{answer, make, Card};
-use crate::advise::evidence::{By, Candidate, Evidence, Kind, Site};
+use crate::advise::candidate::{By, Candidate, Kind};
+use crate::advise::facts::{Facts, Site};
+use crate::advise::measured::{Measured, RECORDINGS_MIN};
+use crate::advise::reason::Refusal;
 use crate::advise::rules::condition::{
     growing_bytes, is_a_trade, is_too_large, Subject, MEMORY_NOISE,
 };
 use crate::advise::rules::{self, About, Action, Rule};
-use crate::verdict::Verdict;
+use mallard_measure::verdict::Verdict;
 use mallard_trace::names::short;
 use std::cmp::Reverse;
 
-/// The number of recordings that must agree before a card advises to drop a region's memory at once.
-const RECORDINGS_MIN: u32 = 2;
 /// The greatest number of cards.
 const CARDS_MAX: usize = 5;
 /// Savings that differ by less than this share of the remaining time count as equal.
 const LEVEL: f64 = 0.03;
+/// A function whose growing memory holds this share of the live bytes at the peak matters as much as what a
+/// change saves.
+const MOST_OF_LIVE: f64 = 0.5;
 /// A change that needs less than this multiple of the least memory counts as equal in memory.
 const MUCH_MEMORY: f64 = 1.1;
 
@@ -33,34 +36,32 @@ pub struct Change<'a> {
     likely: f64,
 }
 
-/// The cards of a program, the most useful first. There is always one.
-pub fn cards(evidence: &Evidence) -> Vec<Card> {
-    let mut left = if evidence.is_broken { Vec::new() } else { changes(evidence) };
+/// The changes that get a card, the most useful first. Empty if nothing should change, or if it is not
+/// decided.
+pub fn chosen(evidence: &Measured) -> Vec<Change<'_>> {
+    let mut left = if evidence.facts.is_broken { Vec::new() } else { changes(evidence) };
     let mut chosen: Vec<Change> = Vec::new();
     while let (Some(best), true) = (first(evidence, &left), chosen.len() < CARDS_MAX) {
         left.retain(|other| !is_same(evidence, &best, other));
         chosen.push(best);
     }
-    if chosen.is_empty() {
-        return vec![match open(evidence) {
-            reasons if reasons.is_empty() => make::leave(evidence),
-            reasons => make::undecided(evidence, reasons),
-        }];
-    }
-    chosen.iter().map(|change| make::change(evidence, change)).collect()
+    chosen
 }
 
 /// All changes that the evidence allows and that save enough.
-fn changes(evidence: &Evidence) -> Vec<Change<'_>> {
+fn changes(evidence: &Measured) -> Vec<Change<'_>> {
     let mut all: Vec<Change> =
         evidence.candidates.iter().flat_map(|of| of_candidate(evidence, of)).collect();
     all.extend(leak(evidence));
     all
 }
 
-fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>> {
+fn of_candidate<'a>(evidence: &'a Measured, of: &'a Candidate) -> Vec<Change<'a>> {
     if of.kind == Kind::Strategy {
         return strategy(evidence, of).into_iter().collect();
+    }
+    if of.never_ran() {
+        return Vec::new();
     }
     let time = match of.kind {
         Kind::Malloc => "malloc-switch",
@@ -68,7 +69,7 @@ fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>
     };
     let subject = Subject::Candidate(of);
     let change = |(id, likely): (&str, f64)| {
-        let rule = rules::rule(id).filter(|rule| rule.applies(evidence, &subject))?;
+        let rule = rules::rule(id).filter(|rule| rule.applies(&evidence.facts, &subject))?;
         Some(Change { rule, candidate: Some(of), site: None, likely })
     };
     let both = [(time, likely(of)), ("fragmented-after-peak", memory_share(of))];
@@ -80,7 +81,7 @@ fn of_candidate<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Vec<Change<'a>
 fn likely(of: &Candidate) -> f64 {
     match of.by {
         By::Replay => crate::replay::likely(of.cpu.saving),
-        By::Try => of.cpu.saving,
+        By::Try | By::Plan => of.cpu.saving,
     }
 }
 
@@ -91,65 +92,59 @@ fn memory_share(of: &Candidate) -> f64 {
 }
 
 /// The change to a local allocator, if the evidence allows it and it saves enough.
-fn strategy<'a>(evidence: &'a Evidence, of: &'a Candidate) -> Option<Change<'a>> {
+fn strategy<'a>(evidence: &'a Measured, of: &'a Candidate) -> Option<Change<'a>> {
     let rule = of.rule.and_then(rules::rule)?;
-    let gains = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.min_gain;
+    let gains = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.facts.min_gain;
     let change = Change { rule, candidate: Some(of), site: None, likely: likely(of) };
     (gains && why_not(evidence, rule, of).is_empty()).then_some(change)
 }
 
 /// Why a strategy must not be advised, however much it saves. Empty if there is no reason.
-pub fn why_not(evidence: &Evidence, rule: &Rule, of: &Candidate) -> Vec<String> {
-    let region = of.region.and_then(|place| evidence.regions.get(place));
-    let site = of.site.and_then(|place| evidence.sites.get(place));
+pub fn why_not(evidence: &Measured, rule: &Rule, of: &Candidate) -> Vec<Refusal> {
+    let reasons = why_never(&evidence.facts, rule, of);
+    match reasons.is_empty() && winks_out(of) {
+        true => evidence.no_second_recording().into_iter().collect(),
+        false => reasons,
+    }
+}
+
+fn winks_out(of: &Candidate) -> bool {
+    of.plan.as_ref().is_some_and(|plan| plan.rules.iter().any(|rule| rule.strategy.winks_out()))
+}
+
+/// Why a strategy must not be advised even if a second recording agrees with the first.
+fn why_never(facts: &Facts, rule: &Rule, of: &Candidate) -> Vec<Refusal> {
+    let region = of.region.and_then(|place| facts.regions.get(place));
+    let site = of.site.and_then(|place| facts.sites.get(place));
     let subject = match (region, site) {
         (Some(region), _) => Subject::Region(region),
         (None, Some(site)) => Subject::Site(site),
-        _ => return vec!["nothing is known of its blocks".to_string()],
+        _ => return vec![Refusal::UnknownBlocks],
     };
-    let failed = rule.when.iter().filter(|condition| !condition.holds(evidence, &subject));
     // A plan for several sites has the name of the first site, which need not meet all conditions.
-    let mut reasons: Vec<String> =
-        failed.filter_map(|condition| condition.failure(evidence, &subject)).collect();
-    if !rule.applies(evidence, &subject) && reasons.is_empty() && !is_for_many(of) {
-        reasons.push("the trace does not show what it needs".to_string());
+    let mut reasons: Vec<Refusal> = rule.failures(facts, &subject).collect();
+    if !rule.applies(facts, &subject) && reasons.is_empty() && !is_for_many(of) {
+        reasons.push(Refusal::NotShown);
     }
-    let winks_out =
-        of.plan.as_ref().is_some_and(|p| p.rules.iter().any(|r| r.strategy.winks_out()));
+    let winks_out = winks_out(of);
     if let Some(account) = &of.account {
-        if account.is_shared {
-            reasons.push("several threads would use one allocator".to_string());
-        }
-        if account.escapes > 0 && (rule.winks_out() || winks_out) {
-            reasons.push(format!("{} blocks would be used after their end", account.escapes));
-        }
+        reasons.extend(account.is_shared.then_some(Refusal::Shared));
+        let dangles = account.escapes > 0 && (rule.winks_out() || winks_out);
+        reasons.extend(dangles.then_some(Refusal::Dangling(account.escapes)));
     }
-    if winks_out && !rule.winks_out() {
-        reasons.push("the rule does not allow to skip destructors".to_string());
-    }
-    if winks_out && reasons.is_empty() {
-        reasons.extend(no_second_recording(evidence));
-    }
+    reasons.extend((winks_out && !rule.winks_out()).then_some(Refusal::KeepsDestructors));
     reasons
 }
 
-/// Why no memory may be dropped at once. `None` if there is a second recording.
-pub fn no_second_recording(evidence: &Evidence) -> Option<String> {
-    (evidence.recordings < RECORDINGS_MIN).then(|| match &evidence.not_again {
-        Some(why) => format!("it needs a second recording, and {why}"),
-        None => "it needs a second recording".to_string(),
-    })
-}
-
-/// Whether a wink-out would be advised if there were a second recording.
-pub fn lacks_recording(evidence: &Evidence, of: &Candidate) -> bool {
-    let Some(rule) = of.rule.and_then(rules::rule).filter(|rule| rule.winks_out()) else {
-        return false;
+/// The wink-outs that would be advised if there were a second recording.
+pub fn lacking_recording(evidence: &Measured) -> impl Iterator<Item = &Candidate> {
+    let would_be_advised = |of: &&Candidate| {
+        let rule = of.rule.and_then(rules::rule).filter(|rule| rule.winks_out());
+        of.gains(evidence.facts.min_gain)
+            && rule.is_some_and(|rule| why_never(&evidence.facts, rule, of).is_empty())
     };
-    let with_second = Evidence { recordings: RECORDINGS_MIN, ..evidence.clone() };
-    evidence.recordings < RECORDINGS_MIN
-        && of.gains(evidence.min_gain)
-        && why_not(&with_second, rule, of).is_empty()
+    let all = evidence.candidates.iter().filter(would_be_advised);
+    all.filter(|_| evidence.recordings < RECORDINGS_MIN)
 }
 
 /// Whether the plan is for several sites.
@@ -158,13 +153,16 @@ fn is_for_many(of: &Candidate) -> bool {
 }
 
 /// The function whose memory grows most, if it grows enough.
-fn leak(evidence: &Evidence) -> Option<Change<'_>> {
+fn leak(evidence: &Measured) -> Option<Change<'_>> {
     let rule = rules::rule("leak")?;
-    let applies = |site: &&Site| rule.applies(evidence, &Subject::Site(site));
-    let most = |site: &&Site| (growing_bytes(evidence, site), site.figures.live_bytes);
-    let site = evidence.sites.iter().filter(applies).max_by_key(most)?;
-    let all = evidence.memory.peak_rss.max(evidence.memory.live_peak).max(1);
-    let likely = (growing_bytes(evidence, site) as f64 / all as f64).min(1.0);
+    let applies = |site: &&Site| rule.applies(&evidence.facts, &Subject::Site(site));
+    let most = |site: &&Site| (growing_bytes(&evidence.facts, site), site.figures.live_bytes);
+    let site = evidence.facts.sites.iter().filter(applies).max_by_key(most)?;
+    let growing = growing_bytes(&evidence.facts, site) as f64;
+    let all = evidence.facts.memory.peak_rss.max(evidence.facts.memory.live_peak).max(1);
+    // What holds a small part of the live bytes comes after changes that save time.
+    let is_most = growing >= MOST_OF_LIVE * evidence.facts.memory.live_peak as f64;
+    let likely = if is_most { (growing / all as f64).min(1.0) } else { 0.0 };
     Some(Change { rule, candidate: None, site: Some(site), likely })
 }
 
@@ -172,7 +170,7 @@ fn leak(evidence: &Evidence) -> Option<Change<'_>> {
 /// order is: acceptable memory, least work, no skipped destructor, no pool that has to outlive the calls,
 /// largest saving. If destructors take much
 /// of the time, to skip them is what saves, and does not put a change behind others.
-fn first<'a>(evidence: &Evidence, all: &[Change<'a>]) -> Option<Change<'a>> {
+fn first<'a>(evidence: &Measured, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.likely).max_by(f64::total_cmp)?;
     let is_near = |change: &Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);
     let is_level = |change: &&Change| {
@@ -208,11 +206,11 @@ fn is_level_region(pool: &Change, other: &Change) -> bool {
 
 /// Whether the frees at the ends of a region take so much time that the destructors around them matter. A
 /// replay of a wink-out does not show the time of destructors.
-fn saves_destructors(evidence: &Evidence, change: &Change) -> bool {
+fn saves_destructors(evidence: &Measured, change: &Change) -> bool {
     let region = change.candidate.and_then(|of| of.region);
-    let region = region.and_then(|place| evidence.regions.get(place));
-    match (region, evidence.program.cpu_ns) {
-        (Some(region), Some(cpu)) => region.teardown_ns >= evidence.min_gain * cpu.max(1.0),
+    let region = region.and_then(|place| evidence.facts.regions.get(place));
+    match (region, evidence.facts.program.cpu_ns) {
+        (Some(region), Some(cpu)) => region.teardown_ns >= evidence.facts.min_gain * cpu.max(1.0),
         _ => false,
     }
 }
@@ -226,21 +224,21 @@ pub fn action(change: &Change) -> Action {
 }
 
 /// The function in which a change is made. `None` for the whole program.
-fn function<'a>(evidence: &'a Evidence, change: &Change<'a>) -> Option<&'a str> {
+fn function<'a>(evidence: &'a Measured, change: &Change<'a>) -> Option<&'a str> {
     let of_leak = change.site.map(|site| site.owner.function.as_str());
     change.candidate.and_then(|of| function_of(evidence, of)).or(of_leak)
 }
 
 /// The function that a candidate changes. `None` for the whole program.
-fn function_of<'a>(evidence: &'a Evidence, of: &Candidate) -> Option<&'a str> {
-    let region = of.region.and_then(|place| evidence.regions.get(place));
-    let site = of.site.and_then(|place| evidence.sites.get(place));
+fn function_of<'a>(evidence: &'a Measured, of: &Candidate) -> Option<&'a str> {
+    let region = of.region.and_then(|place| evidence.facts.regions.get(place));
+    let site = of.site.and_then(|place| evidence.facts.sites.get(place));
     region.map(|region| region.function.as_str()).or(site.map(|site| site.owner.function.as_str()))
 }
 
 /// Whether `other` is another candidate of the same kind for the place of a change: for the same function, for
 /// functions of which one calls the other, or for the whole program. Such candidates share one card.
-pub fn is_alternative(evidence: &Evidence, change: &Change, other: &Candidate) -> bool {
+pub fn is_alternative(evidence: &Measured, change: &Change, other: &Candidate) -> bool {
     let Some(chosen) = change.candidate else { return false };
     let is_same_place = match (function_of(evidence, chosen), function_of(evidence, other)) {
         (Some(one), Some(other)) => one == other || calls(evidence, one, other),
@@ -252,7 +250,7 @@ pub fn is_alternative(evidence: &Evidence, change: &Change, other: &Candidate) -
 
 /// Whether one card is enough for two changes. True for local allocators of the same function, or of
 /// two functions if one calls the other, and for changes of the same kind to the whole program.
-fn is_same(evidence: &Evidence, one: &Change, other: &Change) -> bool {
+fn is_same(evidence: &Measured, one: &Change, other: &Change) -> bool {
     let kind = |change: &Change| change.candidate.map(|of| of.kind);
     match (function(evidence, one), function(evidence, other)) {
         (Some(a), Some(b)) => kind(one) == kind(other) && (a == b || calls(evidence, a, b)),
@@ -262,43 +260,28 @@ fn is_same(evidence: &Evidence, one: &Change, other: &Change) -> bool {
 }
 
 /// Whether some call stack has both functions.
-fn calls(evidence: &Evidence, one: &str, other: &str) -> bool {
+fn calls(evidence: &Measured, one: &str, other: &str) -> bool {
     let (one, other) = (short(one), short(other));
     let has = |stack: &[String], name: &String| stack.contains(name);
-    evidence.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
+    evidence.facts.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
 }
 
-/// Why the measurements do not decide whether a change helps. Empty if there is no doubt about the
-/// recorded run, and no change can help, as far as the bound tells, which leaves out locality.
-fn open(evidence: &Evidence) -> Vec<String> {
-    if evidence.bound.share.is_some_and(|share| share < evidence.min_gain) {
-        return evidence.doubts.clone();
-    }
-    let mut reasons: Vec<String> = evidence.all_undecided().cloned().collect();
-    let unsettled: Vec<&Candidate> = unsettled(evidence).collect();
-    if let (Some(noise), false) = (evidence.noise, unsettled.is_empty()) {
-        reasons.push(answer::noise(evidence, noise));
-    }
-    if evidence.interrupted {
-        reasons.push("the measurement was interrupted".to_string());
-    }
-    let promising = unsettled.into_iter().filter(|of| of.cpu.saving >= evidence.min_gain);
-    reasons.extend(promising.map(answer::unsettled));
-    reasons.extend(answer::need_recording(evidence));
-    reasons.dedup();
-    reasons
+/// The malloc or setting that saves the most in replays, if the program did not run under it.
+pub fn unrun(evidence: &Measured) -> Option<&Candidate> {
+    let gains = |of: &&Candidate| of.never_ran() && of.gains(evidence.facts.min_gain);
+    evidence.candidates.iter().filter(gains).max_by(|a, b| a.cpu.saving.total_cmp(&b.cpu.saving))
 }
 
 /// The malloc or setting that seems to save the most, if measurements do not decide about it. More runs
 /// of the program may decide. `None` if no undecided malloc or setting seems to save enough.
-pub fn to_try(evidence: &Evidence) -> Option<&Candidate> {
-    let whole = unsettled(evidence).filter(|of| of.kind != Kind::Strategy);
-    let promising = whole.filter(|of| of.cpu.saving >= evidence.min_gain);
+pub fn to_try(evidence: &Measured) -> Option<&Candidate> {
+    let whole = unsettled(evidence).filter(|of| of.kind != Kind::Strategy).chain(unrun(evidence));
+    let promising = whole.filter(|of| of.cpu.saving >= evidence.facts.min_gain);
     promising.max_by(|a, b| a.cpu.saving.total_cmp(&b.cpu.saving))
 }
 
 /// The candidates whose measurements do not decide whether they save enough.
-fn unsettled(evidence: &Evidence) -> impl Iterator<Item = &Candidate> {
+pub fn unsettled(evidence: &Measured) -> impl Iterator<Item = &Candidate> {
     evidence.candidates.iter().filter(|of| {
         let may_be_advised = match (of.kind, of.rule.and_then(rules::rule)) {
             (Kind::Strategy, Some(rule)) => why_not(evidence, rule, of).is_empty(),
@@ -306,6 +289,6 @@ fn unsettled(evidence: &Evidence) -> impl Iterator<Item = &Candidate> {
             _ => true,
         };
         let is_open = of.cpu.verdict == Verdict::NotMeasurable && of.cpu.saving.is_finite();
-        is_open && may_be_advised && !of.cannot_gain(evidence.min_gain)
+        is_open && may_be_advised && !of.cannot_gain(evidence.facts.min_gain)
     })
 }

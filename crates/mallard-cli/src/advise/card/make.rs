@@ -1,14 +1,19 @@
 //! Makes the cards of chosen changes.
 
+use super::advice::{Advice, Open, Other};
+use super::card::{Applied, AtEnd, Card, Expected, Memory, Part, RegionPart, Saving, SitePart};
 use super::choose::{action, to_try, Change};
-use super::{
-    answer, in_c, words, AtEnd, Card, Expected, Memory, Part, RegionPart, Saving, SitePart,
-};
-use crate::advise::code::{self, Code, Language, Library, Made, Place};
-use crate::advise::evidence::{Candidate, Evidence, Kind, Site};
+use super::{answer, phrases, words};
+use crate::advise::candidate::{Candidate, Kind};
+use crate::advise::code::{self, Code, Language, Made, Place};
+use crate::advise::facts::{Facts, Site};
+use crate::advise::measured::Measured;
+use crate::advise::reason::Doubt;
 use crate::advise::rules::condition::Subject;
 use crate::advise::rules::{self, Rule};
-use crate::look::frames;
+use crate::advise::words::failed;
+use crate::look::frames::in_words;
+use mallard_trace::names::is_system_library;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{Plan, Scope};
 use std::collections::BTreeMap;
@@ -20,13 +25,30 @@ const TRIED_ALONE: Duration = Duration::from_secs(300);
 /// How long the pool of a site lives in a replay.
 const OUTLIVES: &str = "one for the program or used again";
 
+/// The cards of an advice, the most useful first. There is always one, unless the user asked for a strategy.
+pub fn cards(evidence: &Measured, advice: &Advice) -> Vec<Card> {
+    match advice {
+        Advice::Forced => Vec::new(),
+        Advice::Leave(others) => vec![leave(evidence, others)],
+        Advice::Undecided(open, others) => vec![undecided(evidence, open, others)],
+        Advice::Change(changes) => {
+            changes.iter().map(|(of, others)| change(evidence, of, others)).collect()
+        }
+    }
+}
+
+/// What a card says about other changes.
+fn in_sentences(evidence: &Measured, others: &[Other]) -> Vec<String> {
+    others.iter().map(|other| answer::other(evidence, other)).collect()
+}
+
 /// The card of a change.
-pub fn change(evidence: &Evidence, change: &Change) -> Card {
+fn change(evidence: &Measured, change: &Change, others: &[Other]) -> Card {
     let of = change.candidate;
-    let region = of.and_then(|of| of.region).and_then(|place| evidence.regions.get(place));
-    let site = of.and_then(|of| of.site).and_then(|place| evidence.sites.get(place));
+    let region = of.and_then(|of| of.region).and_then(|place| evidence.facts.regions.get(place));
+    let site = of.and_then(|of| of.site).and_then(|place| evidence.facts.sites.get(place));
     let site = site.or(change.site).filter(|_| region.is_none());
-    let place = place(evidence, region, site);
+    let place = place(&evidence.facts, region, site);
     let subject = match (region, site, of) {
         (Some(region), ..) => Subject::Region(region),
         (_, Some(site), _) => Subject::Site(site),
@@ -35,17 +57,18 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
     };
     let mut card = empty(change.rule);
     card.action = action(change);
-    card.title = words::title(change.rule, &what(site, of, &place.function), of, card.action)
-        .replace("{function}", &place.function);
+    let function = in_words(&place.function);
+    card.title = words::title(change, &what(site, of, &function), &function);
     card.region = region.map(region_part);
     card.site = site.map(|site| site_part(change.rule, site));
     card.evidence = words::evidence(evidence, change.rule, &subject, of);
-    card.hazards = words::hazards(change.rule, of, region);
+    card.hazards = words::hazards(evidence, change.rule, of, region, place.language);
     card.code = code::of(change.rule.id, &place);
     card.language = Some(place.language).filter(|_| region.is_some() || site.is_some());
-    match of {
-        Some(of) => measured(&mut card, evidence, of),
-        None => card.check = Some(evidence.typed.measure(&words::check_of_code(evidence))),
+    let (how, check) = words::commands(evidence, of);
+    (card.how, card.check) = (how, Some(check));
+    if let Some(of) = of {
+        measured(&mut card, of, place.language);
     }
     if change.rule.winks_out() {
         let blocks = region.map_or(0, |region| region.blocks);
@@ -53,12 +76,10 @@ pub fn change(evidence: &Evidence, change: &Change) -> Card {
         card.destructors_skipped = Some(account.map_or(blocks, |account| account.winked_out));
         card.freed_by = region.map_or(Vec::new(), |region| region.freed_by.clone());
     }
-    card.why_not = words::why_not(evidence, change, region);
-    card.sentence = words::sentence(evidence, &card, change, &place.function);
-    match place.language {
-        Language::C => in_words(in_c::said(card)),
-        _ => in_words(card),
-    }
+    card.why_not = in_sentences(evidence, others);
+    let sentence = words::sentence(evidence, &card, change, &function);
+    card.sentence = failed(&evidence.facts.program) + &sentence;
+    card
 }
 
 /// What gets a pool: the nodes of a container, or a structure.
@@ -75,39 +96,37 @@ fn what(site: Option<&Site>, of: Option<&Candidate>, function: &str) -> String {
     }
 }
 
-/// Describes functions without a name in words. Commands, code and plans keep the form in which a plan
-/// selects such a function.
-fn in_words(mut card: Card) -> Card {
-    let texts = [&mut card.title, &mut card.sentence].into_iter();
-    let lists = card.evidence.iter_mut().chain(&mut card.hazards).chain(&mut card.why_not);
-    texts.chain(lists).for_each(|text| *text = frames::in_words(text));
+/// The card that advises to change nothing.
+fn leave(evidence: &Measured, others: &[Other]) -> Card {
+    let mut card = of_program(evidence, "leave-it", others);
+    card.sentence = failed(&evidence.facts.program) + &answer::leave(evidence);
     card
 }
 
-/// The card that advises to change nothing.
-pub fn leave(evidence: &Evidence) -> Card {
-    let mut card = of_program(evidence, "leave-it");
-    card.sentence = answer::leave(evidence);
-    in_words(card)
-}
-
 /// The card if the measurements do not decide.
-pub fn undecided(evidence: &Evidence, reasons: Vec<String>) -> Card {
-    let mut card = of_program(evidence, "undecided");
-    card.sentence = answer::undecided(evidence, &reasons);
-    let check = to_try(evidence).and_then(|of| answer::try_alone(evidence, of, TRIED_ALONE));
-    card.check = check.map(|command| evidence.typed.measure(&command));
+fn undecided(evidence: &Measured, open: &[Open], others: &[Other]) -> Card {
+    let mut card = of_program(evidence, "undecided", others);
+    card.sentence = failed(&evidence.facts.program) + &answer::undecided(evidence, open);
+    card.check = to_try(evidence).and_then(|of| answer::try_alone(evidence, of, TRIED_ALONE));
+    // The sentence about an unknown bound contains its reason already.
+    let unknown = evidence.bound().unknown;
+    let is_known = |of: &&Open| match of {
+        Open::Doubt(Doubt::Part { what, again: None }) => Some(what) == unknown.as_ref(),
+        _ => false,
+    };
+    let mut reasons: Vec<String> =
+        open.iter().filter(|of| !is_known(of)).map(|of| answer::reason(evidence, of)).collect();
+    reasons.dedup();
     card.evidence.extend(reasons);
-    in_words(card)
+    card
 }
 
-fn of_program(evidence: &Evidence, id: &str) -> Card {
+fn of_program(evidence: &Measured, id: &str, others: &[Other]) -> Card {
     let rule = rules::rule(id).expect("a rule for the whole program");
     let mut card = empty(rule);
     card.evidence = words::bounds(evidence);
-    card.why_not = answer::measured(evidence);
-    card.why_not.extend(answer::not_local(evidence));
-    card.saving.bound = evidence.bound.share;
+    card.why_not = in_sentences(evidence, others);
+    card.saving.bound = evidence.bound().share;
     card
 }
 
@@ -137,19 +156,18 @@ fn empty(rule: &'static Rule) -> Card {
     }
 }
 
-/// Adds what was measured, and the commands.
-fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
+/// Adds what was measured.
+fn measured(card: &mut Card, of: &Candidate, language: Language) {
     let strategy = of.plan.as_ref().and_then(|plan| plan.rules.first()).map(|rule| rule.strategy);
     card.strategy = strategy.map(|strategy| strategy.to_string());
     card.strategy_words = match card.rule {
-        "object-pool" => Some(format!("pool of one size, {OUTLIVES}, objects destroyed as before")),
-        "multipool" => strategy.map(|strategy| {
-            let words = words::of_strategy(strategy);
-            words.replacen("multipool", &format!("multipool, {OUTLIVES}"), 1)
+        "object-pool" => Some(format!("pool of one size, {OUTLIVES}, objects freed as before")),
+        rule => strategy.map(|strategy| {
+            let lives = if rule == "multipool" { format!(", {OUTLIVES}") } else { String::new() };
+            phrases::of_strategy(strategy, &lives, language)
         }),
-        _ => strategy.map(words::of_strategy),
     };
-    card.allocator = (of.kind != Kind::Strategy).then(|| of.name.clone());
+    card.allocator = (of.kind != Kind::Strategy).then(|| of.name.to_string());
     card.saving = Saving {
         bound: None,
         allocator: of.allocator.as_ref().map(Part::of),
@@ -158,6 +176,12 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
         total: Some(Part::of(&of.cpu)),
         expected: of.expected.map(|(low, high)| Expected { low, high }),
         measured_by: Some(of.by),
+        in_program: of.in_program.as_ref().map(|of| Applied {
+            saving: Part::of(&of.cpu),
+            as_it_is: Part::of(&of.as_it_is),
+            calls: Expected { low: of.calls.0, high: of.calls.1 },
+            ends: of.ends,
+        }),
     };
     card.memory = Some(Memory {
         measured_by: of.memory_by,
@@ -174,16 +198,13 @@ fn measured(card: &mut Card, evidence: &Evidence, of: &Candidate) {
         }),
     });
     card.plan = of.plan.as_ref().map(toml);
-    let (how, check) = words::commands(evidence, of);
-    card.how = how.map(|how| evidence.typed.run(&how));
-    card.check = Some(evidence.typed.measure(&check));
 }
 
 /// What the most blocks below a function are for. Texts are mostly the entries of something else, which an
 /// example with a container shows as well. A hash map of Rust decides, because it must become another one.
-fn made_in(evidence: &Evidence, function: &str, language: Language) -> Option<Made> {
+fn made_in(facts: &Facts, function: &str, language: Language) -> Option<Made> {
     let mut blocks: BTreeMap<Made, i64> = BTreeMap::new();
-    for site in evidence.sites.iter().filter(|site| site.stack.iter().any(|at| at == function)) {
+    for site in facts.sites.iter().filter(|site| site.stack.iter().any(|at| at == function)) {
         if let Some(made) = site.made {
             *blocks.entry(made).or_default() += site.figures.allocs;
         }
@@ -195,61 +216,55 @@ fn made_in(evidence: &Evidence, function: &str, language: Language) -> Option<Ma
     blocks.into_iter().max_by_key(|&(_, blocks)| blocks).map(|(made, _)| made).or(text)
 }
 
-fn place(evidence: &Evidence, region: Option<&Region>, site: Option<&Site>) -> Place {
+fn place(facts: &Facts, region: Option<&Region>, site: Option<&Site>) -> Place {
     match (region, site) {
+        (Some(of), _) if is_in_c_library(facts, of) => {
+            let place = place_of(&of.shown, &of.file, of.line, Language::C);
+            Place { made: made_in(facts, &of.shown, Language::C), in_c_library: true, ..place }
+        }
         (Some(of), _) => {
-            let library = library(evidence, &of.shown);
-            let place = place_of(evidence, &of.shown, &of.file, of.line, library);
-            Place { made: made_in(evidence, &of.shown, place.language), ..place }
+            let language = Language::of(of.file.as_deref(), names(facts));
+            let place = place_of(&of.shown, &of.file, of.line, language);
+            Place { made: made_in(facts, &of.shown, language), ..place }
         }
         (None, Some(site)) => {
             let of = &site.owner;
-            let place = place_of(evidence, &of.shown, &of.file, of.line, Library::None);
-            Place { made: site.made, ..place }
+            let language = Language::of(of.file.as_deref(), names(facts));
+            Place { made: site.made, ..place_of(&of.shown, &of.file, of.line, language) }
         }
         (None, None) => Place::default(),
     }
 }
 
-fn place_of(
-    evidence: &Evidence,
-    shown: &str,
-    file: &Option<String>,
-    line: Option<u32>,
-    library: Library,
-) -> Place {
-    let language = match library {
-        Library::None => Language::of(file.as_deref(), names(evidence)),
-        _ => Language::C,
-    };
-    Place { function: shown.to_string(), file: file.clone(), line, library, language, made: None }
+fn place_of(shown: &str, file: &Option<String>, line: Option<u32>, language: Language) -> Place {
+    Place { function: shown.to_string(), file: file.clone(), line, language, ..Place::default() }
 }
 
 /// The functions of the program that are known to allocate, by their full names.
-fn names(evidence: &Evidence) -> impl Iterator<Item = &str> {
-    let of_sites = evidence.sites.iter().flat_map(|of| [&of.function, &of.owner.function]);
-    let of_regions = evidence.regions.iter().map(|of| &of.function);
+fn names(facts: &Facts) -> impl Iterator<Item = &str> {
+    let of_sites = facts.sites.iter().flat_map(|of| [&of.function, &of.owner.function]);
+    let of_regions = facts.regions.iter().map(|of| &of.function);
     of_sites.chain(of_regions).map(String::as_str)
 }
 
-/// The library that makes at least half of the blocks that a function allocates.
-fn library(evidence: &Evidence, function: &str) -> Library {
-    let (mut all, mut of_libraries) = (0, [0; 2]);
-    for site in &evidence.sites {
-        let Some(depth) = site.stack.iter().position(|name| name == function) else { continue };
+/// Whether functions of a library written in C allocate at least half of the blocks of a region. The program
+/// cannot change these functions. Functions of C have no parameters and no scopes in their names.
+fn is_in_c_library(facts: &Facts, region: &Region) -> bool {
+    let is_library = |module: &str| module.contains(".so") && !is_system_library(module);
+    let is_of_c = |name: &String| !name.contains(['(', ':', '<']);
+    let (mut all, mut in_library) = (0, 0);
+    for site in &facts.sites {
+        let Some(depth) = site.stack.iter().position(|name| *name == region.shown) else {
+            continue;
+        };
+        let called = site.stack[..depth].iter().chain([&site.function]);
+        let is_it = is_library(&site.module) && called.into_iter().all(is_of_c);
         all += site.figures.allocs;
-        let called = site.stack[..depth].iter().map(|name| Library::of(name));
-        match called.into_iter().find(|&library| library != Library::None) {
-            Some(Library::Cmark) => of_libraries[0] += site.figures.allocs,
-            Some(Library::Lua) => of_libraries[1] += site.figures.allocs,
-            _ => {}
-        }
+        in_library += if is_it { site.figures.allocs } else { 0 };
     }
-    match of_libraries {
-        _ if all == 0 => Library::of(function),
-        [blocks, _] if 2 * blocks >= all => Library::Cmark,
-        [_, blocks] if 2 * blocks >= all => Library::Lua,
-        _ => Library::of(function),
+    match all {
+        0 => is_library(&region.module) && is_of_c(&region.function),
+        all => 2 * in_library >= all,
     }
 }
 
@@ -305,6 +320,7 @@ pub fn toml(plan: &Plan) -> String {
             Scope::Everything => {}
             Scope::Region(function) => lines += &format!("region = {}\n", text(function)),
             Scope::Site(function) => lines += &format!("site = {}\n", text(function)),
+            Scope::Functions(pattern) => lines += &format!("functions = {}\n", text(pattern)),
             Scope::Stack(node) => lines += &format!("stack = {node}\n"),
         }
         lines += &format!("strategy = \"{}\"\n", rule.strategy);

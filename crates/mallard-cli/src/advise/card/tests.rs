@@ -1,15 +1,17 @@
 //! Tests which cards each kind of evidence leads to, and their order.
 
 use super::{cards, Card};
-use crate::advise::evidence::{Account, By, Dropped, Evidence, Kind};
+use crate::advise::candidate::{Account, By, Dropped, Kind};
+use crate::advise::measured::Measured;
+use crate::advise::reason::{CannotRun, Doubt, Gap, NoSecond, Reason, What};
 use crate::advise::rules::{rule, sample, Action};
-use crate::verdict::Verdict;
+use mallard_measure::verdict::Verdict;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{End, Scope, Strategy};
 
 mod words;
 
-fn first(evidence: &Evidence) -> Card {
+fn first(evidence: &Measured) -> Card {
     cards(evidence).swap_remove(0)
 }
 
@@ -27,7 +29,7 @@ fn each_sample_gives_the_card_of_its_rule() {
         (sample::nothing(), "leave-it", Action::Leave),
         (sample::noisy(), "undecided", Action::Undecided),
         (sample::program(), "leave-it", Action::Leave),
-        (Evidence::default(), "leave-it", Action::Leave),
+        (Measured::default(), "leave-it", Action::Leave),
     ];
     for (evidence, id, action) in expected {
         let card = first(&evidence);
@@ -60,6 +62,46 @@ fn what_runs_of_the_program_show_is_not_compared_with_a_part_of_a_saving() {
 }
 
 #[test]
+fn a_card_shows_what_the_program_saves_as_it_is_and_what_the_source_may_save_besides() {
+    let evidence = sample::in_program(sample::document(), 0.2, (0.01, 0.03), 0.05);
+    let evidence = Measured { recordings: 2, ..evidence };
+    let card = first(&evidence);
+    assert_eq!((card.rule, card.saving.measured_by), ("wink-out-arena", Some(By::Plan)));
+    let text = card.text();
+    for part in [
+        "20 % (19 to 21 %) of the CPU time, measured in the program as it is",
+        "a change of the source saves more: 1.0 to 3.0 % for calls that inlined code does not make, at most 5.0 % for frees and \
+         destructors that it skips",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let how = card.how.as_deref();
+    assert_eq!(how, Some("mallard run --plan /tmp/app.mallard/advice.plan -- ./app data"));
+    assert!(card.sentence.contains("would need 20 to 29 % less CPU time"), "{}", card.sentence);
+    // A destructor runs if blocks are freed one by one.
+    let plain = evidence.candidates.iter().find(|of| of.rule == Some("arena")).unwrap();
+    assert_eq!(plain.in_program.as_ref().unwrap().ends, 0.0);
+}
+
+#[test]
+fn a_plan_is_offered_as_it_is_if_it_saves_more_than_every_malloc() {
+    let with_malloc = |saving| {
+        let mut evidence = sample::in_program(sample::structure((16, 64)), 0.2, (0.0, 0.0), 0.0);
+        let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.swap_remove(0);
+        malloc.cpu = sample::judged(saving, Verdict::Gain);
+        evidence.candidates.push(malloc);
+        cards(&evidence)
+    };
+    let plan =
+        |cards: &[Card]| cards.iter().find(|card| card.rule == "multipool").unwrap().how.clone();
+    assert!(plan(&with_malloc(0.15)).unwrap().contains("mallard run --plan "));
+    assert_eq!(plan(&with_malloc(0.18)), None);
+    // A malloc that saves about as much needs no change of the source, and comes first.
+    assert_eq!(with_malloc(0.18)[0].rule, "malloc-switch");
+    assert_eq!(with_malloc(0.15)[0].rule, "multipool");
+}
+
+#[test]
 fn a_leak_comes_before_a_smaller_saving_of_time() {
     let mut evidence = sample::leak();
     evidence.candidates.extend(sample::malloc("mimalloc", Kind::Malloc).candidates);
@@ -79,9 +121,9 @@ fn a_leak_is_named_by_the_function_of_the_program() {
 fn of_equal_savings_a_change_that_runs_destructors_comes_first_unless_they_take_time() {
     let mut evidence = sample::document();
     evidence.candidates[1].cpu = sample::judged(0.305, Verdict::Gain);
-    evidence.regions[0].teardown_ns = 1e6;
+    evidence.facts_mut().regions[0].teardown_ns = 1e6;
     assert_eq!(first(&evidence).rule, "arena");
-    evidence.regions[0].teardown_ns = 2e7;
+    evidence.facts_mut().regions[0].teardown_ns = 2e7;
     assert_eq!(first(&evidence).rule, "wink-out-arena");
 }
 
@@ -129,39 +171,42 @@ fn a_block_that_escapes_in_the_exact_account_forbids_a_wink_out() {
 
 #[test]
 fn a_card_says_why_memory_is_not_dropped_at_once() {
-    let why = |evidence: &Evidence| first(evidence).why_not.join("\n");
+    let why = |evidence: &Measured| first(evidence).why_not.join("\n");
     let escapes = why(&sample::one_escapes());
     let expected = "no wink-out: 30 blocks outlived their call, allocated by title";
     assert!(escapes.contains(expected), "{escapes}");
     let mut few = sample::document();
-    few.regions[0].instances = 29;
+    few.facts_mut().regions[0].instances = 29;
     assert!(why(&few).contains("no wink-out: 29 calls seen, and 30 are needed"));
-    few.regions[0].instances = 1;
+    few.facts_mut().regions[0].instances = 1;
     assert!(why(&few).contains("1 call seen, and 2 are needed"));
     let mut one = sample::document();
-    one.regions[0].inputs = 1;
+    one.facts_mut().regions[0].inputs = 1;
     assert!(why(&one).contains("no wink-out: 1 different input seen, and 2 are needed"));
     let mut cut = sample::document();
-    cut.validity = vec!["3 events were lost".to_string()];
-    assert!(why(&cut).contains("less than the whole run: 3 events were lost"));
+    cut.facts_mut().validity = vec![Gap::Events("3 events".to_string())];
+    assert!(why(&cut).contains("less than the whole run: the recording lacks 3 events"));
 }
 
 #[test]
 fn a_program_below_the_bound_is_left_alone_however_noisy_the_machine_is() {
     let mut evidence = sample::nothing();
     evidence.noise = Some(0.05);
-    evidence.undecided = vec!["the budget has ended".to_string()];
+    evidence.questions = vec![What::TooFewRuns.into()];
     assert_eq!(first(&evidence).action, Action::Leave);
-    evidence.bound.share = Some(0.3);
+    evidence.facts_mut().bound.share = Some(0.3);
     assert_eq!(first(&evidence).action, Action::Undecided);
 }
 
 #[test]
 fn a_doubt_about_the_recorded_run_leaves_a_program_undecided_below_the_bound_too() {
-    let evidence = Evidence { doubts: vec!["a signal ended it".to_string()], ..sample::nothing() };
+    let evidence = sample::with(sample::nothing(), |of| of.doubts = vec![Doubt::EndedBySignal]);
     let card = first(&evidence);
     assert_eq!(card.action, Action::Undecided);
-    assert!(card.sentence.ends_with("should change its allocator: a signal ended it."), "{card:?}");
+    let expected =
+        "should change its allocator: a signal ended the recorded run, which shows only the \
+                    work until then.";
+    assert!(card.sentence.ends_with(expected), "{card:?}");
 }
 
 #[test]
@@ -182,7 +227,7 @@ fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
     assert!(reasons.contains("--min-gain 5%"), "{reasons}");
     let check = "mallard try --allocator mimalloc --budget 5m -- ./app data";
     assert_eq!(card.check.as_deref(), Some(check));
-    evidence.program.cpu_ns = Some(12e6);
+    evidence.facts_mut().program.cpu_ns = Some(12e6);
     let card = first(&evidence);
     assert!(card.evidence.join("\n").contains("one run is too short (12 ms)"), "{card:?}");
     let expected =
@@ -211,20 +256,21 @@ fn a_card_that_runs_do_not_decide_names_what_the_replay_found() {
 fn without_a_second_recording_the_same_allocator_keeps_its_destructors() {
     let mut evidence = sample::document();
     evidence.recordings = 1;
-    evidence.not_again = Some("the budget was too small for one".to_string());
+    evidence.no_second = Some(NoSecond::NoTime);
     let card = first(&evidence);
     assert_eq!((card.rule, card.strategy.as_deref()), ("arena", Some("AS3")));
     let expected = "no wink-out: it needs a second recording, and the budget was too small for one";
     assert!(card.why_not.contains(&expected.to_string()), "{card:?}");
-    evidence.not_again = None;
+    evidence.no_second = None;
     let dropped = evidence.candidates.remove(0);
     evidence.dropped.push(Dropped {
-        name: "AS4 in render_document".to_string(),
+        name: "AS4 in render_document".into(),
         kind: Kind::Strategy,
         region: Some(0),
-        why: "others saved more".to_string(),
+        why: Reason::PlayTooLong,
     });
-    let expected = "no wink-out: AS4 in render_document was not measured: others saved more";
+    let expected =
+        "no wink-out: AS4 in render_document was not measured: it could not be played in time";
     assert!(first(&evidence).why_not.contains(&expected.to_string()), "{:?}", first(&evidence));
     // If nothing else saves enough, a second recording may decide.
     evidence.candidates.insert(0, dropped);
@@ -288,7 +334,7 @@ fn memory_that_is_kept_after_a_peak_is_measured_at_the_end() {
     assert!(card.text().contains(expected), "{}", card.text());
     // A user changes a setting with less effort than the malloc.
     let mut setting = evidence.candidates[0].clone();
-    (setting.name, setting.kind) = ("glibc:trim=64KiB".to_string(), Kind::Variable);
+    (setting.name, setting.kind) = ("glibc:trim=64KiB".into(), Kind::Variable);
     evidence.candidates.push(setting);
     let card = first(&evidence);
     let variable = "GLIBC_TUNABLES=glibc.malloc.trim_threshold=65536";
@@ -300,13 +346,13 @@ fn memory_that_is_kept_after_a_peak_is_measured_at_the_end() {
 fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
     let mut evidence = sample::document();
     let mut structure = sample::structure((16, 48));
-    structure.sites[0].owner.function = evidence.regions[0].function.clone();
-    structure.sites[0].stack =
+    structure.facts_mut().sites[0].owner.function = evidence.facts.regions[0].function.clone();
+    structure.facts_mut().sites[0].stack =
         ["render_document", "main", "__libc_start_main", "_start"].map(String::from).to_vec();
-    evidence.sites = structure.sites;
+    evidence.facts_mut().sites = structure.facts.sites.clone();
     evidence.candidates.truncate(2); // an arena with wink-out saves 31 %, and without 25 %
     evidence.candidates.append(&mut structure.candidates);
-    let why = |evidence: &Evidence| {
+    let why = |evidence: &Measured| {
         let all = cards(evidence);
         assert_eq!(all.len(), 1, "{all:?}");
         (all[0].strategy.clone().unwrap(), all[0].why_not.join("\n"), all[0].evidence.join("\n"))
@@ -317,7 +363,7 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
     // Of two that save about the same, the one that skips no destructor comes first.
     evidence.candidates.remove(1);
     evidence.candidates[0].cpu = sample::judged(0.13, Verdict::Gain);
-    evidence.regions[0].teardown_ns = 0.0;
+    evidence.facts_mut().regions[0].teardown_ns = 0.0;
     let (strategy, others, stack) = why(&evidence);
     assert_eq!(strategy, "AS7");
     // An allocator for each call is a smaller change than a pool that has to outlive the calls.
@@ -325,7 +371,7 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
     for (saving, expected) in [(0.125, "AS3"), (0.10, "AS3"), (0.05, "AS7")] {
         arena.cpu = sample::judged(saving, Verdict::Gain);
         let candidates = vec![evidence.candidates[1].clone(), arena.clone()];
-        let mut both = Evidence { candidates, ..evidence.clone() };
+        let mut both = Measured { candidates, ..evidence.clone() };
         assert_eq!(why(&both).0, expected, "{saving}");
         // A change of another kind that saves as much, but needs much more memory, alters nothing.
         let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.swap_remove(0);
@@ -334,32 +380,65 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
         both.candidates.push(malloc);
         assert_eq!(first(&both).strategy.as_deref(), Some(expected), "{saving}");
     }
-    let arena = "an arena, dropped at once (AS4) saves 13 % (12 to 14 %) of CPU time, but skips destructors";
+    let arena = "an arena, dropped at once (AS4) saves 13 % (12 to 14 %) of CPU time, but frees no block on its own";
     assert!(others.contains(arena), "{others}");
     assert!(stack.contains("call stack: render_document from main\n"), "{stack}");
 }
 
 #[test]
 fn a_predicted_saving_names_what_can_show_it() {
-    let says = |evidence: &Evidence| first(evidence).sentence;
-    assert!(says(&sample::document()).contains("only the changed program can show it"));
+    assert!(first(&sample::document()).sentence.contains("only the changed program can show it"));
+}
+
+#[test]
+fn a_malloc_under_which_the_program_did_not_run_is_not_advised() {
     let mut malloc = sample::malloc("mimalloc", Kind::Malloc);
     malloc.candidates[0].by = By::Replay;
-    assert!(says(&malloc).contains("only runs of the program can show it"), "{}", says(&malloc));
+    malloc.facts_mut().program.cannot_run = Some(CannotRun::NotAsked);
+    let card = first(&malloc);
+    assert_eq!(card.action, Action::Undecided);
+    let why =
+        "mimalloc saves 8.0 % (7.0 to 9.0 %) of CPU time in replays, but the program has not run \
+               under it (--no-try was given)";
+    assert!(card.sentence.contains(why), "{}", card.sentence);
+    assert!(card.check.unwrap().starts_with("mallard try --allocator mimalloc"));
+    // Beside other changes, the first card says so.
+    malloc.candidates.extend(sample::document().candidates);
+    malloc.facts_mut().regions = sample::document().facts.regions.clone();
+    let cards = cards(&malloc);
+    assert!(cards.iter().all(|card| card.action != Action::Switch), "{cards:?}");
+    assert!(cards[0].why_not.iter().any(|line| line.contains(why)), "{cards:?}");
+}
+
+#[test]
+fn a_malloc_that_breaks_the_program_is_named_with_the_reason() {
+    let breaks = Dropped {
+        name: "tcmalloc".into(),
+        kind: Kind::Malloc,
+        region: None,
+        why: Reason::Breaks("ended by signal 6 (SIGABRT): free(): invalid pointer".to_string()),
+    };
+    for mut evidence in [sample::malloc("mimalloc", Kind::Malloc), sample::nothing()] {
+        evidence.dropped.push(breaks.clone());
+        let lines = first(&evidence).why_not;
+        let expected = format!("tcmalloc {}", breaks.why);
+        assert!(lines.contains(&expected), "{lines:?}");
+        assert!(!lines.join("\n").contains("1 other change"), "{lines:?}");
+    }
 }
 
 #[test]
 fn a_function_and_its_caller_have_one_card() {
     let mut evidence = sample::document();
     let outer = Region { function: "run".into(), shown: "run".into(), ..sample::region() };
-    evidence.regions.push(outer);
+    evidence.facts_mut().regions.push(outer);
     let mut of = sample::strategy(3, "arena", Scope::Region("run".into()), 0.1);
     of.region = Some(1);
     evidence.candidates.push(of);
     assert_eq!(cards(&evidence).len(), 2);
     let mut site = sample::site((16, 64));
     site.stack = ["render_document", "run", "main"].map(str::to_string).to_vec();
-    evidence.sites.push(site);
+    evidence.facts_mut().sites.push(site);
     assert_eq!(cards(&evidence).len(), 1);
 }
 
@@ -378,12 +457,12 @@ fn random_region(random: &mut fastrand::Rng) -> Region {
     }
 }
 
-fn random_evidence(random: &mut fastrand::Rng) -> Evidence {
+fn random_evidence(random: &mut fastrand::Rng) -> Measured {
     let mut evidence = sample::program();
-    evidence.regions = (0..random.usize(0..5)).map(|_| random_region(random)).collect();
+    evidence.facts_mut().regions = (0..random.usize(0..5)).map(|_| random_region(random)).collect();
     evidence.noise = (random.u8(0..4) == 0).then_some(0.05);
     evidence.recordings = 1 + u32::from(random.u8(0..4) > 0);
-    evidence.bound.share = random.bool().then(|| random.f64());
+    evidence.facts_mut().bound.share = random.bool().then(|| random.f64());
     let ids = ["wink-out-arena", "arena", "wink-out-multipool-over-arena", "multipool-over-arena"];
     for _ in 0..random.usize(0..8) {
         let id = ids[random.usize(0..ids.len())];
@@ -420,7 +499,7 @@ fn random_evidence_never_gives_a_wink_out_with_an_escape_or_too_few_calls_or_inp
             let region = card.region.unwrap();
             assert_eq!(evidence.recordings, 2);
             let same = |of: &&Region| of.function == region.function;
-            assert!(evidence.regions.iter().filter(same).all(|of| of.escapes == 0));
+            assert!(evidence.facts.regions.iter().filter(same).all(|of| of.escapes == 0));
             assert!(region.instances >= 30 && region.inputs >= 2 && region.foreign_frees == 0);
         }
     }

@@ -1,16 +1,17 @@
 //! Cards in the terminal.
 
-use super::words::share;
-use super::{Card, Memory, Part};
+use super::card::{Card, Memory, Part};
+use super::phrases::{predicted, share};
+use crate::advise::candidate::By;
 use crate::advise::code::{Language, Place};
-use crate::advise::evidence::By;
 use crate::look::frames::in_words;
-use crate::output::shell::as_called;
-use crate::output::units::{bytes, count, percent};
-use crate::verdict::Verdict;
+use mallard_measure::output::shell::as_called;
+use mallard_measure::output::units::{bytes, percent, percents, plural};
+use mallard_measure::output::width::{unbroken, width};
+use mallard_measure::verdict::Verdict;
 
-/// The width of a line. A longer word makes a line longer.
-const WIDTH: usize = 98;
+/// A part of the CPU time below this share is not shown.
+const LEAST_PART: f64 = 0.005;
 /// The width of the names at the left.
 const NAMES: usize = 10;
 
@@ -54,17 +55,21 @@ impl Card {
         title
             + &entry_if("where", self.place().map(|place| in_words(&place.shown())))
             + &entry_if("what", self.strategy_words.clone())
-            + &entry_if("saves", self.saves())
+            + &match self.saves_in_program() {
+                Some(lines) => entries("saves", &lines),
+                None => entry_if("saves", self.saves()),
+            }
     }
 
     /// How to make and to check the change.
     fn end(&self) -> String {
         let mut text = entry_if("skips", self.skips());
         text += &self.code_lines();
-        for (name, command) in [("do", &self.how), ("check", &self.check)] {
+        // A plan can be used before the source is changed.
+        let how = if self.plan.is_some() { "now" } else { "do" };
+        for (name, command) in [(how, &self.how), ("check", &self.check)] {
             // A command is one line, however long, so that it can be copied.
-            let line = command.as_ref().map(|c| format!("  {name:<NAMES$}{}\n", as_called(c)));
-            text += &line.unwrap_or_default();
+            text += &entry_if(name, command.as_ref().map(|command| unbroken(&as_called(command))));
         }
         text
     }
@@ -80,7 +85,7 @@ impl Card {
 
     /// The frees that wink-out skips.
     fn skips(&self) -> Option<String> {
-        let frees = count(self.destructors_skipped?);
+        let frees = plural(self.destructors_skipped?, "free");
         let most = match in_words(&self.freed_by.join(", ")) {
             functions if functions.is_empty() => functions,
             functions => format!("; most blocks are freed in {functions}"),
@@ -89,7 +94,28 @@ impl Card {
             Some(Language::C) => "",
             _ => ", and at most as many destructors,",
         };
-        Some(format!("{frees} frees{destructors} in the recorded run{most}"))
+        Some(format!("{frees}{destructors} in the recorded run{most}"))
+    }
+
+    /// What runs of the program with the plan show, and what a change of the source may save besides. `None` if there
+    /// were no such runs.
+    fn saves_in_program(&self) -> Option<Vec<String>> {
+        let of = self.saving.in_program?;
+        let mut lines =
+            vec![format!("{} of the CPU time, measured in the program as it is", part(&of.saving))];
+        let mut parts = Vec::new();
+        if of.calls.high >= LEAST_PART {
+            let share = percents(of.calls.low, of.calls.high);
+            parts.push(format!("{share} for calls that inlined code does not make"));
+        }
+        if of.ends >= LEAST_PART {
+            let share = percent(of.ends);
+            parts.push(format!("at most {share} for frees and destructors that it skips"));
+        }
+        if !parts.is_empty() {
+            lines.push(format!("a change of the source saves more: {}", parts.join(", ")));
+        }
+        Some(lines)
     }
 
     /// The saving to believe: that of runs of the program, or else the probable one, which a replay is only a
@@ -104,13 +130,10 @@ impl Card {
         let Some(likely) = expected else {
             return Some(format!("{} of the CPU time, {by}", part(&total)));
         };
-        let share = match likely.high >= 1.0 {
-            true => format!("at least {}", percent(likely.low)),
-            false => range(likely.low, likely.high),
-        };
+        let share = predicted(likely.low, likely.high);
         let interval = match percent(total.low) == percent(total.high) {
             true => String::new(),
-            false => format!(", {}", range(total.low, total.high)),
+            false => format!(", {}", percents(total.low, total.high)),
         };
         let replay = format!("the replay alone: {}{interval}", percent(total.saving));
         Some(format!("probably {share} of the program's CPU time ({replay})"))
@@ -130,7 +153,7 @@ impl Card {
     fn memory_lines(&self) -> String {
         let Some(of) = &self.memory else { return String::new() };
         let what = match of.measured_by {
-            By::Try => "of the program",
+            By::Try | By::Plan => "of the program",
             By::Replay => "of the heap",
         };
         let (before, after) = (bytes(of.before_bytes), bytes(of.after_bytes));
@@ -151,8 +174,21 @@ impl Card {
         let Some((language, code)) = known else { return String::new() };
         let example = "an example of the change, to adapt; other languages: --json";
         let mut text = entry("code", &format!("{language}, {example}"));
-        text.extend(code.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n"));
+        text.extend(code.lines().map(code_line));
         text
+    }
+}
+
+/// A line of code, which may be wrapped at its spaces. A comment after wide code comes before the code.
+fn code_line(line: &str) -> String {
+    let line = format!("    {line}").trim_end().to_string();
+    let (indent, code) = line.split_at(line.len() - line.trim_start().len());
+    let comment = ["// ", "/* "].into_iter().find_map(|begin| code.find(&format!(" {begin}")));
+    match comment.filter(|_| line.chars().count() > width()) {
+        Some(at) => format!("{indent}{}\n{indent}{}\n", &code[at + 1..], code[..at].trim_end()),
+        // In a string or a directive, a line may not end.
+        None if code.contains('"') || code.starts_with('#') => unbroken(&line) + "\n",
+        None => line + "\n",
     }
 }
 
@@ -163,11 +199,6 @@ fn changed(of: &Part) -> String {
         Verdict::Loss => format!("more by {}", share(-of.saving, -of.high, -of.low)),
         verdict => verdict.to_string(),
     }
-}
-
-/// An interval of shares: `15 to 64 %`.
-fn range(low: f64, high: f64) -> String {
-    format!("{} to {}", percent(low).replace(" %", ""), percent(high))
 }
 
 fn part(of: &Part) -> String {
@@ -187,27 +218,5 @@ fn entry_if(name: &str, text: Option<String>) -> String {
 
 /// A name at the left, and a text beside it.
 fn entry(name: &str, text: &str) -> String {
-    let first = format!("  {name:<NAMES$}");
-    let rest = " ".repeat(first.len());
-    wrapped(text, &first, &rest)
-}
-
-/// A text in lines that begin with `first` and then with `rest`.
-fn wrapped(text: &str, first: &str, rest: &str) -> String {
-    let mut lines = String::new();
-    let mut line = first.to_string();
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines += &format!("{}\n", line.trim_end());
-            line = rest.to_string();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line += word;
-        is_empty = false;
-    }
-    lines + line.trim_end() + "\n"
+    format!("  {name:<NAMES$}{text}\n")
 }

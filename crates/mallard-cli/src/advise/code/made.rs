@@ -53,6 +53,17 @@ impl Made {
         })
     }
 
+    /// The word in the name of an example.
+    pub fn word(self) -> &'static str {
+        match self {
+            Vector => "vector",
+            Map => "map",
+            HashMap => "hash_map",
+            Text => "text",
+            Object => "objects",
+        }
+    }
+
     /// Whether the blocks are those of a container, which takes an allocator.
     pub fn is_container(self) -> bool {
         self != Object

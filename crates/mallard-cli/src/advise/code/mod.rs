@@ -1,20 +1,17 @@
 //! The code of a card: how the change looks in C++, C and Rust.
 //!
-//! Each text compiles as it is. `tests/compile/advice` and `crates/mallard-alloc/tests/advice` have the
-//! texts of a sample card, and a test compares the texts here with them. In the texts, `@name@` stands
-//! for the function, and `@where@` for the function and its place.
+//! Each example is a file of `tests/compile/advice` or `crates/mallard-alloc/tests/advice`, where the tests
+//! compile it. An example is of a sample function, whose name and place become those of the card.
 
-mod c;
-mod cpp;
+mod examples;
 mod made;
-mod rust;
 
 #[cfg(test)]
 mod tests;
 
-pub use c::Library;
 pub use made::Made;
 
+use examples::EXAMPLES;
 use serde::Serialize;
 
 /// Where a change is made.
@@ -26,8 +23,8 @@ pub struct Place {
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
-    /// The library that allocates there, if it takes an allocator as a parameter.
-    pub library: Library,
+    /// Whether a library written in C allocates there. The program can only give it an allocator as a parameter.
+    pub in_c_library: bool,
     /// The language of the function.
     pub language: Language,
     /// What most of its blocks are for. `None` if that is not known.
@@ -93,7 +90,7 @@ impl Place {
         let last = plain.rsplit("::").next().unwrap_or_default();
         let is_name = last.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        match is_name && !RESERVED.contains(&last) {
+        match is_name && !RESERVED.split(' ').any(|name| name == last) {
             true => last.to_string(),
             false => OTHER.to_string(),
         }
@@ -104,65 +101,42 @@ impl Place {
 const OTHER: &str = "this_part";
 
 /// Names that a function in an example cannot have: keywords, and names that the examples use.
-const RESERVED: [&str; 47] = [
-    "main",
-    "operator",
-    "new",
-    "delete",
-    "malloc",
-    "calloc",
-    "realloc",
-    "free",
-    "memcpy",
-    "memset",
-    "do",
-    "for",
-    "if",
-    "while",
-    "switch",
-    "return",
-    "class",
-    "struct",
-    "union",
-    "enum",
-    "template",
-    "typename",
-    "namespace",
-    "using",
-    "auto",
-    "const",
-    "static",
-    "int",
-    "long",
-    "void",
-    "char",
-    "fn",
-    "let",
-    "mut",
-    "impl",
-    "trait",
-    "match",
-    "type",
-    "use",
-    "mod",
-    "crate",
-    "self",
-    "move",
-    "structure",
-    "object",
-    "objects",
-    "memory",
-];
+const RESERVED: &str =
+    "main operator new delete malloc calloc realloc free memcpy memset do for if while switch \
+    return class struct union enum template typename namespace using auto const static int \
+    long void char fn let mut impl trait match type use mod crate self move structure object \
+    objects memory";
+
+/// The sample function of the examples, and its place.
+const SAMPLE: &str = "render_document";
+const SAMPLE_PLACE: &str = "render_document (render.cpp:40)";
 
 /// The texts of a rule for a place. A rule without a local allocator has no texts.
 pub fn of(rule: &str, place: &Place) -> Code {
-    let fill = |text: String| fill(&text, place);
+    let name = rule.replace('-', "_");
+    let of_made = place.made.map_or("", Made::word);
+    // What has no example of its own is shown as the elements of a vector, if there is such an example.
+    let others = if matches!(place.made, Some(Made::Text | Made::Object)) { "vector" } else { "" };
+    let made = |ending| example(&name, &[of_made, others, ""], ending).map(|of| fill(of, place));
+    let plain = name.trim_start_matches("wink_out_");
+    let library = Some(()).filter(|()| place.in_c_library);
+    let library = library.and_then(|()| example(plain, &["library"], ".c"));
     Code {
-        cpp_pmr: cpp::pmr(rule, place.made).map(fill),
-        cpp_mallard: cpp::mallard(rule, place.made).map(fill),
-        c: c::mallard(rule, place.library).map(str::to_string).map(fill),
-        rust: rust::mallard(rule, place.made).map(fill),
+        cpp_pmr: made("_pmr.cpp"),
+        cpp_mallard: made(".cpp"),
+        c: library.or(example(&name, &[""], ".c")).map(|of| fill(of, place)),
+        rust: made(".rs"),
     }
+}
+
+/// The first example of a rule whose file exists, of these kinds.
+fn example(rule: &str, kinds: &[&str], ending: &str) -> Option<&'static str> {
+    let file = |kind: &&str| match *kind {
+        "" => format!("{rule}{ending}"),
+        kind => format!("{rule}_{kind}{ending}"),
+    };
+    let text = |file: String| EXAMPLES.iter().find(|(name, _)| *name == file).map(|(_, of)| *of);
+    kinds.iter().map(file).find_map(text)
 }
 
 fn fill(text: &str, place: &Place) -> String {
@@ -170,7 +144,8 @@ fn fill(text: &str, place: &Place) -> String {
     if name == OTHER {
         shown += &format!(": {OTHER} stands for the part that allocates");
     }
-    text.trim_start_matches('\n').replace("@name@", &name).replace("@where@", &shown)
+    let parts = text.split(SAMPLE_PLACE).map(|part| part.replace(SAMPLE, &name));
+    parts.collect::<Vec<_>>().join(&shown)
 }
 
 impl Code {

@@ -1,10 +1,12 @@
 //! Conditions of rules. A condition compares a figure of a region, a site, a candidate or the program
 //! with a limit.
 
+use crate::advise::candidate::{Candidate, Kind};
 use crate::advise::code::Made;
-use crate::advise::evidence::{Candidate, Evidence, Site};
-use crate::output::units::{bytes, count, percent, plural};
-use crate::verdict::Verdict;
+use crate::advise::facts::{Facts, Site};
+use crate::advise::reason::Refusal;
+use mallard_measure::output::units::{bytes, count, percent, plural};
+use mallard_measure::verdict::Verdict;
 use mallard_trace::names::{is_standard, short};
 use mallard_trace::regions::Region;
 use mallard_trace::replay::End;
@@ -15,6 +17,9 @@ pub const MEMORY_RATIO_MAX: f64 = 1.5;
 pub const MEMORY_TRADE: f64 = 1.1;
 /// The smallest difference of memory that counts, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;
+/// A malloc may need this many bytes more than `MEMORY_RATIO_MAX` allows: a small program that needs some MiB
+/// more is still small. A plan is compared with other plans, so it may need only `MEMORY_NOISE` more.
+const MEMORY_SMALL: u64 = 16 << 20;
 /// The smallest saving of a change for memory, as a share of the peak.
 const MEMORY_GAIN_MIN: f64 = 0.1;
 /// The smallest saving of a change for memory, and the smallest leak that counts, in bytes.
@@ -86,20 +91,20 @@ use Condition::*;
 
 impl Condition {
     /// Whether the condition holds.
-    pub fn holds(self, evidence: &Evidence, subject: &Subject) -> bool {
+    pub fn holds(self, facts: &Facts, subject: &Subject) -> bool {
         match subject {
-            _ if self == WholeRun => evidence.validity.is_empty(),
-            Subject::Region(region) => self.holds_for_region(evidence, region),
-            Subject::Site(site) => self.holds_for_site(evidence, site),
-            Subject::Candidate(of) => self.holds_for_candidate(evidence, of),
+            _ if self == WholeRun => facts.validity.is_empty(),
+            Subject::Region(region) => self.holds_for_region(facts, region),
+            Subject::Site(site) => self.holds_for_site(facts, site),
+            Subject::Candidate(of) => self.holds_for_candidate(facts, of),
             Subject::Program => false,
         }
     }
 
-    fn holds_for_region(self, evidence: &Evidence, of: &Region) -> bool {
+    fn holds_for_region(self, facts: &Facts, of: &Region) -> bool {
         match self {
             NoForeignFrees => of.foreign_frees == 0,
-            NoEscapes => twins(evidence, of).all(|twin| twin.escapes == 0),
+            NoEscapes => twins(facts, of).all(|twin| twin.escapes == 0),
             EscapesUpTo(share) => of.escapes as f64 <= share * of.blocks as f64,
             Instances(least) => finished(of) >= least,
             Inputs(least) => of.inputs >= least,
@@ -112,7 +117,7 @@ impl Condition {
         }
     }
 
-    fn holds_for_site(self, evidence: &Evidence, of: &Site) -> bool {
+    fn holds_for_site(self, facts: &Facts, of: &Site) -> bool {
         let figures = &of.figures;
         let allocs = figures.allocs.max(1) as f64;
         match self {
@@ -120,24 +125,24 @@ impl Condition {
             UtilisationFrom(least) => utilisation(of) >= least,
             UtilisationBelow(limit) => utilisation(of) < limit,
             VariationUpTo(bits) => figures.v.value.is_some_and(|v| v <= bits),
-            OneSize => has_one_size(evidence, of),
-            SeveralSizesOrContainer => !has_one_size(evidence, of) || is_of_container(of),
+            OneSize => has_one_size(facts, of),
+            SeveralSizesOrContainer => !has_one_size(facts, of) || is_of_container(of),
             NoContainer => !is_of_container(of),
             Blocks(least) => figures.allocs >= least,
             FreedFrom(share) => figures.frees as f64 >= share * allocs,
             NeverFreedFrom(share) => figures.live_allocs as f64 >= share * allocs,
             Grows => of.is_growing,
             LiveFrom(share) => {
-                let live = growing_bytes(evidence, of);
+                let live = growing_bytes(facts, of);
                 live >= MEMORY_BYTES_MIN
-                    && live as f64 >= share * evidence.memory.live_peak.max(1) as f64
+                    && live as f64 >= share * facts.memory.live_peak.max(1) as f64
             }
             _ => false,
         }
     }
 
-    fn holds_for_candidate(self, evidence: &Evidence, of: &Candidate) -> bool {
-        let gain = evidence.min_gain;
+    fn holds_for_candidate(self, facts: &Facts, of: &Candidate) -> bool {
+        let gain = facts.min_gain;
         match self {
             GainsTime => of.cpu.verdict == Verdict::Gain && of.cpu.saving >= gain,
             TimeStays => of.cpu.verdict != Verdict::Loss || of.cpu.saving >= -gain,
@@ -148,45 +153,36 @@ impl Condition {
                     && before.saturating_sub(after) >= MEMORY_BYTES_MIN
             }
             MemoryStays => !is_too_large(of),
-            HeldFrom(share) => held_share(evidence).is_some_and(|held| held >= share),
+            HeldFrom(share) => held_share(facts).is_some_and(|held| held >= share),
             _ => false,
         }
     }
 
     /// The condition as a reason on a card, with the figures of the subject. `None` if there is
     /// nothing to say.
-    pub fn sentence(self, evidence: &Evidence, subject: &Subject) -> Option<String> {
+    pub fn sentence(self, facts: &Facts, subject: &Subject) -> Option<String> {
         match subject {
             Subject::Region(region) => self.of_region(region),
-            Subject::Site(site) => self.of_site(evidence, site),
-            Subject::Candidate(_) => self.of_program(evidence),
+            Subject::Site(site) => self.of_site(facts, site),
+            Subject::Candidate(_) => self.of_program(facts),
             Subject::Program => None,
         }
     }
 
     /// Why a safety condition fails. Such a condition keeps the program from using blocks after their
     /// end. `None` for all other conditions.
-    pub fn failure(self, evidence: &Evidence, subject: &Subject) -> Option<String> {
+    pub fn failure(self, facts: &Facts, subject: &Subject) -> Option<Refusal> {
         Some(match (self, subject) {
-            (WholeRun, _) => match evidence.validity.first() {
-                Some(lack) => format!("the trace is less than the whole run: {lack}"),
-                None => "the trace is less than the whole run".to_string(),
-            },
-            (NoForeignFrees, Subject::Region(of)) => {
-                format!("another thread frees {}", plural(of.foreign_frees, "block"))
-            }
+            (WholeRun, _) => Refusal::PartOfRun(facts.validity.first().cloned()),
+            (NoForeignFrees, Subject::Region(of)) => Refusal::ForeignFrees(of.foreign_frees),
             (NoForeignFrees, Subject::Site(of)) => {
-                let frees = of.figures.cross_thread_frees.max(0) as u64;
-                format!("another thread frees {}", plural(frees, "block"))
+                Refusal::ForeignFrees(of.figures.cross_thread_frees.max(0) as u64)
             }
-            (NoEscapes, Subject::Region(of)) => escaped(evidence, of),
-            (EscapesUpTo(_), Subject::Region(of)) => escaped(evidence, of),
-            (Instances(least), Subject::Region(of)) => {
-                format!("{} seen, and {least} are needed", plural(finished(of), "call"))
+            (NoEscapes | EscapesUpTo(_), Subject::Region(of)) => escapes(facts, of),
+            (Instances(needed), Subject::Region(of)) => {
+                Refusal::FewCalls { seen: finished(of), needed }
             }
-            (Inputs(least), Subject::Region(of)) => {
-                format!("{} seen, and {least} are needed", plural(of.inputs, "different input"))
-            }
+            (Inputs(needed), Subject::Region(of)) => Refusal::FewInputs { seen: of.inputs, needed },
             _ => return None,
         })
     }
@@ -200,7 +196,7 @@ impl Condition {
                 plural(of.inputs, "different input")
             ),
             EscapesUpTo(_) if of.escapes > 0 => format!(
-                "{} of {} outlived their call, so destructors have to run",
+                "{} of {} outlived their call, so each block has to be freed as before",
                 count(of.escapes),
                 plural(of.blocks, "block")
             ),
@@ -224,7 +220,7 @@ impl Condition {
         })
     }
 
-    fn of_site(self, evidence: &Evidence, of: &Site) -> Option<String> {
+    fn of_site(self, facts: &Facts, of: &Site) -> Option<String> {
         let figures = &of.figures;
         let allocs = figures.allocs.max(0) as u64;
         Some(match self {
@@ -243,8 +239,8 @@ impl Condition {
                 format!("the sizes are few (V {:.1} bits)", figures.v.value.unwrap_or(0.0))
             }
             LiveFrom(_) => {
-                let live = growing_bytes(evidence, of);
-                let share = live as f64 / evidence.memory.live_peak.max(1) as f64;
+                let live = growing_bytes(facts, of);
+                let share = live as f64 / facts.memory.live_peak.max(1) as f64;
                 format!(
                     "{} in use at the end, {} of what was in use at the peak",
                     bytes(live),
@@ -260,9 +256,9 @@ impl Condition {
         })
     }
 
-    fn of_program(self, evidence: &Evidence) -> Option<String> {
+    fn of_program(self, facts: &Facts) -> Option<String> {
         match self {
-            HeldFrom(_) => held_share(evidence).map(|held| {
+            HeldFrom(_) => held_share(facts).map(|held| {
                 format!(
                     "{} of the resident memory was held by the malloc beyond live blocks, averaged \
                      over time",
@@ -281,7 +277,7 @@ pub fn finished(of: &Region) -> u64 {
 
 /// The regions of the function of a region. They differ in what ends their instances. A mark in the
 /// program has the name that its author chose, usually that of the function, with or without its scopes.
-fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a Region> {
+fn twins<'a>(facts: &'a Facts, of: &'a Region) -> impl Iterator<Item = &'a Region> {
     let same = move |twin: &&Region| {
         let is_namesake = match (twin.ends == End::Exact, of.ends == End::Exact) {
             (true, false) => names(&twin.function, &of.shown),
@@ -290,7 +286,7 @@ fn twins<'a>(evidence: &'a Evidence, of: &'a Region) -> impl Iterator<Item = &'a
         };
         twin.function == of.function || is_namesake
     };
-    evidence.regions.iter().filter(same).chain([of])
+    facts.regions.iter().filter(same).chain([of])
 }
 
 /// Whether the blocks of a site are those of a container. A function of the standard library that is not
@@ -314,9 +310,9 @@ pub fn names(mark: &str, function: &str) -> bool {
     name == mark || name.strip_suffix(mark).is_some_and(|scopes| scopes.ends_with("::"))
 }
 
-/// A text that says which blocks outlive their instance.
-fn escaped(evidence: &Evidence, of: &Region) -> String {
-    let worst = twins(evidence, of).max_by_key(|twin| twin.escapes).unwrap_or(of);
+/// The blocks that outlive their instance.
+fn escapes(facts: &Facts, of: &Region) -> Refusal {
+    let worst = twins(facts, of).max_by_key(|twin| twin.escapes).unwrap_or(of);
     // Short names may be the same, for example of the instances of one template.
     let mut functions: Vec<String> = Vec::new();
     for function in worst.escape_sites.iter().map(|site| short(&site.function)) {
@@ -325,11 +321,7 @@ fn escaped(evidence: &Evidence, of: &Region) -> String {
         }
     }
     functions.truncate(2);
-    let by = match functions.is_empty() {
-        true => String::new(),
-        false => format!(", allocated by {}", functions.join(" and ")),
-    };
-    format!("{} outlived their call{by}", plural(worst.escapes, "block"))
+    Refusal::Escapes { blocks: worst.escapes, functions }
 }
 
 /// U of a site.
@@ -340,16 +332,16 @@ fn utilisation(of: &Site) -> f64 {
 
 /// Whether the function of a site makes blocks of one size only, on all of its call stacks: a plan gives
 /// all of them one pool.
-fn has_one_size(evidence: &Evidence, of: &Site) -> bool {
+fn has_one_size(facts: &Facts, of: &Site) -> bool {
     let size = of.figures.size_min;
-    let same = evidence.sites.iter().filter(|site| site.function == of.function);
+    let same = facts.sites.iter().filter(|site| site.function == of.function);
     same.chain([of]).all(|site| (site.figures.size_min, site.figures.size_max) == (size, size))
 }
 
 /// Live bytes at the end, summed over all growing sites of the function that owns a site.
-pub fn growing_bytes(evidence: &Evidence, of: &Site) -> u64 {
+pub fn growing_bytes(facts: &Facts, of: &Site) -> u64 {
     let same = |site: &&Site| site.is_growing && site.owner.function == of.owner.function;
-    let others = evidence.sites.iter().filter(same);
+    let others = facts.sites.iter().filter(same);
     let sum: i64 = others.map(|site| site.figures.live_bytes).sum();
     sum.max(of.figures.live_bytes).max(0) as u64
 }
@@ -368,13 +360,14 @@ pub fn more_bytes(of: &Candidate) -> u64 {
 /// Whether a candidate needs so much memory that its saving of time hardly counts.
 pub fn is_too_large(of: &Candidate) -> bool {
     let (before, after) = of.peak_bytes;
-    after as f64 > MEMORY_RATIO_MAX * before as f64 + MEMORY_NOISE as f64
+    let room = if of.kind == Kind::Strategy { MEMORY_NOISE } else { MEMORY_SMALL };
+    after as f64 > MEMORY_RATIO_MAX * before as f64 + room as f64
 }
 
 /// The share of the resident memory that the malloc holds free (fragmented or kept), averaged over
 /// time. `None` if this share is unknown or means few bytes.
-pub fn held_share(evidence: &Evidence) -> Option<f64> {
-    let summary = &evidence.memory.summary;
+pub fn held_share(facts: &Facts) -> Option<f64> {
+    let summary = &facts.memory.summary;
     let parts = &summary.mean.parts;
     let held = parts.fragmented.saturating_add(parts.kept);
     let all = parts.resident.saturating_sub(parts.recorder).max(1);

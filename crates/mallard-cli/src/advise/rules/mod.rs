@@ -1,18 +1,16 @@
 //! The rules of the advice, as data: the conditions, the strategy to play, and the text of each rule.
 //!
-//! `condition` decides whether a rule applies, and `plans` makes the plans to play.
+//! `condition` decides whether a rule applies.
 
 pub mod condition;
-mod plans;
 
 #[cfg(test)]
 pub mod sample;
 #[cfg(test)]
 mod tests;
 
-pub use plans::plans;
-
-use super::evidence::Evidence;
+use super::facts::Facts;
+use super::reason::Refusal;
 use condition::Condition::{self, *};
 use condition::Subject;
 use mallard_trace::regions::Region;
@@ -109,6 +107,8 @@ pub struct Rule {
     pub why: &'static str,
     /// The risks of the change.
     pub hazards: &'static [&'static str],
+    /// The further risks in languages that have destructors and containers: C++ and Rust.
+    pub hazards_of_objects: &'static [&'static str],
 }
 
 const OBSERVED: &str =
@@ -117,15 +117,15 @@ const OBSERVED: &str =
 const GROWS: &str =
     "each container holds a pointer to its allocator: objects that hold strings or vectors \
                      grow by 8 bytes for each of these, and a replay does not show what that costs";
-const DESTRUCTORS: &str =
-    "destructors do not run: one that closes a file, unlocks, or counts must \
-                           stay outside";
+const NO_FREES: &str =
+    "functions that free do not run: what closes a file, unlocks, or counts must stay outside";
+const DESTRUCTORS: &str = "destructors do not run, either";
 const GUARDED: &str = "for the trial, mallard::guarded around the allocator stops the program at \
                        the first access after the end";
 const ONE_THREAD: &str = "the allocator is for one thread at a time: all blocks of a call must be \
                           freed by its thread";
-const LIFETIME: &str = "the allocator must be declared before the containers that use it, and so \
-                        end after them";
+const LIFETIME: &str = "the allocator must be made before everything that uses it, and end after \
+                        it";
 const OTHER_MACHINES: &str = "another machine or input may show another saving: repeat the \
                               measurement where the program runs";
 
@@ -152,7 +152,8 @@ pub const RULES: [Rule; 12] = [
         why:
             "An arena allocates by moving a pointer, and one call returns all memory: no block is \
               freed alone.",
-        hazards: &[OBSERVED, DESTRUCTORS, GUARDED, GROWS],
+        hazards: &[OBSERVED, NO_FREES],
+        hazards_of_objects: &[DESTRUCTORS, GUARDED, GROWS],
     },
     Rule {
         id: "arena",
@@ -161,10 +162,10 @@ pub const RULES: [Rule; 12] = [
         strategy: 3,
         when: &[WholeRun, NoForeignFrees, NoEscapes, Instances(2), UtilisationFrom(0.25)],
         title: "Give each call of {function} an arena",
-        why:
-            "An arena allocates by moving a pointer, and its free does nothing. Destructors run as \
-              before.",
-        hazards: &[OBSERVED, LIFETIME, GUARDED, GROWS],
+        why: "An arena allocates by moving a pointer, and its free does nothing. The code that \
+              frees stays.",
+        hazards: &[OBSERVED, LIFETIME],
+        hazards_of_objects: &[GUARDED, GROWS],
     },
     Rule {
         id: "wink-out-multipool-over-arena",
@@ -183,7 +184,8 @@ pub const RULES: [Rule; 12] = [
         why:
             "The multipool uses freed blocks again while the call runs, and the arena returns all \
               memory at its end.",
-        hazards: &[OBSERVED, DESTRUCTORS, GUARDED, GROWS],
+        hazards: &[OBSERVED, NO_FREES],
+        hazards_of_objects: &[DESTRUCTORS, GUARDED, GROWS],
     },
     Rule {
         id: "multipool-over-arena",
@@ -193,13 +195,13 @@ pub const RULES: [Rule; 12] = [
         when: &[NoForeignFrees, EscapesUpTo(0.5), Instances(2), UtilisationBelow(0.9)],
         title: "Give each call of {function} a multipool in an arena",
         why: "The multipool uses freed blocks again while the call runs, and the arena keeps them \
-              together. Destructors run as before.",
+              together. The code that frees stays.",
         hazards: &[
             "blocks that outlive the call must be copied to the heap before the call ends",
             LIFETIME,
             ONE_THREAD,
-            GROWS,
         ],
+        hazards_of_objects: &[GROWS],
     },
     Rule {
         id: "multipool",
@@ -217,7 +219,8 @@ pub const RULES: [Rule; 12] = [
         title: "Give {what} a multipool that outlives its calls",
         why: "Blocks of few sizes come and go: a multipool uses them again in a few instructions, \
               and keeps them together.",
-        hazards: &[POOL_LIVES, LIFETIME, ONE_THREAD, GROWS],
+        hazards: &[POOL_LIVES, LIFETIME, ONE_THREAD],
+        hazards_of_objects: &[GROWS],
     },
     Rule {
         id: "object-pool",
@@ -235,11 +238,8 @@ pub const RULES: [Rule; 12] = [
         title: "Give the objects that {function} makes an object pool that outlives its calls",
         why: "All blocks have one size and come and go: a pool of that size uses them again in a \
               few instructions.",
-        hazards: &[
-            POOL_LIVES,
-            "the pool must outlive its objects and the handles to them",
-            ONE_THREAD,
-        ],
+        hazards: &[POOL_LIVES, "the pool must outlive its objects", ONE_THREAD],
+        hazards_of_objects: &[],
     },
     Rule {
         id: "malloc-switch",
@@ -250,6 +250,7 @@ pub const RULES: [Rule; 12] = [
         title: "Start the program with {allocator}",
         why: "The whole program gets another malloc. Its code does not change.",
         hazards: &[OTHER_MACHINES],
+        hazards_of_objects: &[],
     },
     Rule {
         id: "glibc-variables",
@@ -260,6 +261,7 @@ pub const RULES: [Rule; 12] = [
         title: "Set {allocator}",
         why: "The malloc of the program stays, with another setting: the smallest change there is.",
         hazards: &[OTHER_MACHINES],
+        hazards_of_objects: &[],
     },
     Rule {
         id: "fragmented-after-peak",
@@ -270,16 +272,18 @@ pub const RULES: [Rule; 12] = [
         title: "Start the program with {allocator}, for its memory",
         why: "The malloc keeps memory that the program does not use any more.",
         hazards: &[OTHER_MACHINES],
+        hazards_of_objects: &[],
     },
     Rule {
         id: "leak",
         action: Action::Fix,
         about: About::Site,
         strategy: 0,
-        when: &[WholeRun, Grows, NeverFreedFrom(0.9), LiveFrom(0.5)],
+        when: &[WholeRun, Grows, NeverFreedFrom(0.9), LiveFrom(0.1)],
         title: "Look at what {function} allocates: its memory only grows",
         why: "No allocator helps: the blocks are in use until the program ends.",
         hazards: &["a cache, or data that is needed until the end, looks the same in a trace"],
+        hazards_of_objects: &[],
     },
     Rule {
         id: "leave-it",
@@ -290,6 +294,7 @@ pub const RULES: [Rule; 12] = [
         title: "Leave the allocator as it is",
         why: "No change that was looked at saves enough to be worth the work.",
         hazards: &[],
+        hazards_of_objects: &[],
     },
     Rule {
         id: "undecided",
@@ -300,6 +305,7 @@ pub const RULES: [Rule; 12] = [
         title: "Not decided",
         why: "The measurements do not show whether a change would help.",
         hazards: &[],
+        hazards_of_objects: &[],
     },
 ];
 
@@ -310,21 +316,31 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 }
 
 /// Whether some rule for a wink-out applies to a region.
-pub fn may_wink_out(evidence: &Evidence, region: &Region) -> bool {
+pub fn may_wink_out(facts: &Facts, region: &Region) -> bool {
     let subject = Subject::Region(region);
     let is_for_regions = |rule: &&Rule| rule.about == About::Region && rule.winks_out();
-    RULES.iter().filter(is_for_regions).any(|rule| rule.applies(evidence, &subject))
+    RULES.iter().filter(is_for_regions).any(|rule| rule.applies(facts, &subject))
 }
 
 impl Rule {
     /// Whether the rule applies to a subject.
-    pub fn applies(&self, evidence: &Evidence, subject: &Subject) -> bool {
-        self.when.iter().all(|condition| condition.holds(evidence, subject))
+    pub fn applies(&self, facts: &Facts, subject: &Subject) -> bool {
+        self.when.iter().all(|condition| condition.holds(facts, subject))
+    }
+
+    /// Why safety conditions fail, in their order. Empty if all of them hold.
+    pub fn failures<'a>(
+        &'a self,
+        facts: &'a Facts,
+        subject: &'a Subject,
+    ) -> impl Iterator<Item = Refusal> + 'a {
+        let failed = self.when.iter().filter(|condition| !condition.holds(facts, subject));
+        failed.filter_map(|condition| condition.failure(facts, subject))
     }
 
     /// The conditions in words, with the figures of the subject.
-    pub fn reasons(&self, evidence: &Evidence, subject: &Subject) -> Vec<String> {
-        self.when.iter().filter_map(|condition| condition.sentence(evidence, subject)).collect()
+    pub fn reasons(&self, facts: &Facts, subject: &Subject) -> Vec<String> {
+        self.when.iter().filter_map(|condition| condition.sentence(facts, subject)).collect()
     }
 
     /// The strategy that is played.

@@ -1,7 +1,9 @@
 //! Sample evidence for each rule.
 
-use crate::advise::evidence::*;
-use crate::verdict::{Judgement, Verdict};
+use crate::advise::candidate::{Account, By, Candidate, Forced, InProgram, Kind, Name};
+use crate::advise::facts::*;
+use crate::advise::measured::Measured;
+use mallard_measure::verdict::{Judgement, Verdict};
 use mallard_trace::duck::Estimate;
 use mallard_trace::regions::{EscapeSite, Quantiles, Region};
 use mallard_trace::replay::{End, Plan, Scope, Strategy};
@@ -14,8 +16,8 @@ pub fn judged(saving: f64, verdict: Verdict) -> Judgement {
 }
 
 /// A program that allocates for 40 % of its CPU time. Nothing is known of its parts.
-pub fn program() -> Evidence {
-    Evidence {
+pub fn program() -> Measured {
+    let facts = Facts {
         program: Program {
             trace: "app.mallard".to_string(),
             name: "app".to_string(),
@@ -24,6 +26,7 @@ pub fn program() -> Evidence {
             malloc: "glibc".to_string(),
             cpu_ns: Some(1e9),
             cpu_measured: None,
+            run_takes: None,
             wall_ns: 1e9,
             threads: 1,
             threads_at_once: 1,
@@ -41,9 +44,15 @@ pub fn program() -> Evidence {
         },
         memory: Memory { peak_rss: 100 << 20, live_peak: 80 << 20, ..Memory::default() },
         min_gain: 0.02,
-        recordings: 2,
-        ..Evidence::default()
-    }
+        ..Facts::default()
+    };
+    Measured { recordings: 2, ..Measured::begin(facts) }
+}
+
+/// Measured with other facts.
+pub fn with(mut evidence: Measured, change: impl FnOnce(&mut Facts)) -> Measured {
+    change(evidence.facts_mut());
+    evidence
 }
 
 /// A region that just meets the conditions of each rule for regions.
@@ -123,7 +132,7 @@ pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) ->
     let rules = vec![mallard_trace::replay::Rule { scope, strategy, ends, first_chunk: 0 }];
     let blocks = 60_000;
     Candidate {
-        name: strategy.to_string(),
+        name: Name::Plan(strategy, String::new()),
         kind: Kind::Strategy,
         rule: Some(rule),
         plan: Some(Plan { name: strategy.to_string(), rules, ..Plan::default() }),
@@ -148,6 +157,7 @@ pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) ->
             winked_out: if strategy.winks_out() { blocks } else { 0 },
             ..Account::default()
         }),
+        in_program: None,
     }
 }
 
@@ -155,7 +165,7 @@ pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) ->
 pub fn whole(name: &str, kind: Kind, cpu: (f64, Verdict), memory: (f64, Verdict)) -> Candidate {
     let before = 100u64 << 20;
     Candidate {
-        name: name.to_string(),
+        name: name.into(),
         kind,
         rule: None,
         plan: None,
@@ -175,6 +185,7 @@ pub fn whole(name: &str, kind: Kind, cpu: (f64, Verdict), memory: (f64, Verdict)
         memory_at_end: None,
         end_bytes: (0, 0),
         account: None,
+        in_program: None,
     }
 }
 
@@ -184,7 +195,7 @@ fn of_region() -> Scope {
 
 /// A program with a function that renders documents. The memory of this function can be dropped at
 /// once.
-pub fn document() -> Evidence {
+pub fn document() -> Measured {
     let wink_out = strategy(4, "wink-out-arena", of_region(), 0.31);
     let others = [
         strategy(3, "arena", of_region(), 0.25),
@@ -192,13 +203,43 @@ pub fn document() -> Evidence {
         strategy(11, "multipool-over-arena", of_region(), 0.18),
     ];
     let candidates = std::iter::once(wink_out).chain(others).collect();
-    Evidence { regions: vec![region()], candidates, ..program() }
+    Measured { candidates, ..with(program(), |facts| facts.regions = vec![region()]) }
+}
+
+/// The same program, after runs with its plans in force: each saved `saving` against its control. The program
+/// spends between the two shares of `calls` on calls that inlined code does not make, and `ends` on what wink-out skips.
+pub fn in_program(evidence: Measured, saving: f64, calls: (f64, f64), ends: f64) -> Measured {
+    let applied = |of: Candidate| {
+        let ends = if of.account.as_ref().is_some_and(|of| of.winked_out > 0) { ends } else { 0.0 };
+        let cpu = judged(saving, Verdict::Gain);
+        let file = "/tmp/app.mallard/advice.plan".into();
+        let shown = InProgram { as_it_is: cpu.clone(), cpu, calls, ends, file };
+        let (low, high) = shown.expected();
+        let cpu = Judgement {
+            low,
+            high,
+            ..judged(saving + (calls.0 + calls.1 + ends) / 2.0, Verdict::Gain)
+        };
+        let (by, expected, in_program) = (By::Plan, Some((low, high)), Some(shown));
+        Candidate {
+            by,
+            cpu,
+            expected,
+            in_program,
+            memory_by: By::Try,
+            allocator: None,
+            pages: None,
+            ..of
+        }
+    };
+    let candidates = evidence.candidates.iter().cloned().map(applied).collect();
+    Measured { candidates, ..evidence }
 }
 
 /// The program of [`document`], but one block of each document outlives the document.
-pub fn one_escapes() -> Evidence {
+pub fn one_escapes() -> Measured {
     let mut evidence = document();
-    let region = &mut evidence.regions[0];
+    let region = &mut evidence.facts_mut().regions[0];
     region.escapes = 30;
     let site = EscapeSite { node: 9, function: "title()".to_string(), blocks: 30, bytes: 900 };
     region.escape_sites = vec![site];
@@ -218,21 +259,21 @@ pub fn wish(dangling: u64) -> Forced {
 }
 
 /// A program with a structure whose blocks come and go. `sizes` are the least and the largest.
-pub fn structure(sizes: (i64, i64)) -> Evidence {
+pub fn structure(sizes: (i64, i64)) -> Measured {
     let rule = if sizes.0 == sizes.1 { "object-pool" } else { "multipool" };
     let site = site(sizes);
     let candidates = vec![strategy(7, rule, Scope::Site(site.function.clone()), 0.12)];
-    Evidence { sites: vec![site], candidates, ..program() }
+    Measured { candidates, ..with(program(), |facts| facts.sites = vec![site]) }
 }
 
 /// A program for which another malloc, or a setting, saves CPU time.
-pub fn malloc(name: &str, kind: Kind) -> Evidence {
+pub fn malloc(name: &str, kind: Kind) -> Measured {
     let of = whole(name, kind, (0.08, Verdict::Gain), (0.0, Verdict::NoDifference));
-    Evidence { candidates: vec![of], ..program() }
+    Measured { candidates: vec![of], ..program() }
 }
 
 /// A program whose malloc holds much free memory.
-pub fn fragmented() -> Evidence {
+pub fn fragmented() -> Measured {
     let none = Verdict::NoDifference;
     let of = whole("jemalloc", Kind::Malloc, (0.0, none), (0.3, Verdict::Gain));
     let parts = Parts {
@@ -244,12 +285,12 @@ pub fn fragmented() -> Evidence {
     };
     let mean = Moment { t_ns: 0, parts };
     let summary = MemorySummary { moments: 10, mean, ..MemorySummary::default() };
-    let memory = Memory { summary, ..program().memory };
-    Evidence { candidates: vec![of], memory, ..program() }
+    let memory = Memory { summary, ..program().facts.memory };
+    Measured { candidates: vec![of], ..with(program(), |facts| facts.memory = memory) }
 }
 
 /// A program whose live memory grows until the program ends.
-pub fn leak() -> Evidence {
+pub fn leak() -> Measured {
     let mut site = site((16, 64));
     site.function = "std::vector<int>::push_back(int)".to_string();
     site.shown = "std::vector<…>::push_back".to_string();
@@ -259,29 +300,30 @@ pub fn leak() -> Evidence {
     site.figures.live_allocs = 900;
     site.figures.live_bytes = 40 << 20;
     site.figures.peak_bytes = 40 << 20;
-    Evidence { sites: vec![site], ..program() }
+    with(program(), |facts| facts.sites = vec![site])
 }
 
 /// A program that no allocator can improve.
-pub fn nothing() -> Evidence {
+pub fn nothing() -> Measured {
     let none = Verdict::NoDifference;
     let of = whole("mimalloc", Kind::Malloc, (0.004, none), (0.0, none));
     let bound =
         Bound { share: Some(0.012), calls: Some(0.01), faults: Some(0.002), ..Bound::default() };
-    Evidence { candidates: vec![of], bound, ..program() }
+    Measured { candidates: vec![of], ..with(program(), |facts| facts.bound = bound) }
 }
 
 /// A program on a machine with too much noise.
-pub fn noisy() -> Evidence {
+pub fn noisy() -> Measured {
     let open = Verdict::NotMeasurable;
     let of = whole("mimalloc", Kind::Malloc, (0.05, open), (0.0, open));
-    Evidence { candidates: vec![of], noise: Some(0.05), ..program() }
+    Measured { candidates: vec![of], noise: Some(0.05), ..program() }
 }
 
 /// All samples: at least one for each rule.
-pub fn all() -> Vec<Evidence> {
+pub fn all() -> Vec<Measured> {
     vec![
         document(),
+        in_program(document(), 0.2, (0.01, 0.03), 0.05),
         one_escapes(),
         structure((16, 64)),
         structure((48, 48)),

@@ -1,15 +1,18 @@
 //! Tests that each rule applies to evidence made for it, and not if one condition just fails.
 
 use super::condition::{Condition, Subject};
-use super::{plans, rule, sample, About, Rule, RULES};
+use super::{rule, sample, About, Rule, RULES};
+use crate::advise::candidate::Kind;
 use crate::advise::code::Made;
-use crate::advise::evidence::{Evidence, Kind};
-use crate::verdict::Verdict;
+use crate::advise::measured::Measured;
+use crate::advise::proposals::plans;
+use crate::advise::reason::Gap;
+use mallard_measure::verdict::Verdict;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{End, Plan, Scope};
 
-/// Evidence in which the first region, site or candidate meets all conditions of a rule.
-fn made_for(rule: &Rule) -> Evidence {
+/// Measured in which the first region, site or candidate meets all conditions of a rule.
+fn made_for(rule: &Rule) -> Measured {
     match rule.id {
         "multipool" => sample::structure((16, 64)),
         "object-pool" => sample::structure((48, 48)),
@@ -21,32 +24,32 @@ fn made_for(rule: &Rule) -> Evidence {
     }
 }
 
-fn subject<'a>(rule: &Rule, evidence: &'a Evidence) -> Subject<'a> {
+fn subject<'a>(rule: &Rule, evidence: &'a Measured) -> Subject<'a> {
     match rule.about {
-        About::Region => Subject::Region(&evidence.regions[0]),
-        About::Site => Subject::Site(&evidence.sites[0]),
+        About::Region => Subject::Region(&evidence.facts.regions[0]),
+        About::Site => Subject::Site(&evidence.facts.sites[0]),
         About::Malloc | About::Variable => Subject::Candidate(&evidence.candidates[0]),
         About::Program => Subject::Program,
     }
 }
 
-fn applies(rule: &Rule, evidence: &Evidence) -> bool {
-    rule.applies(evidence, &subject(rule, evidence))
+fn applies(rule: &Rule, evidence: &Measured) -> bool {
+    rule.applies(&evidence.facts, &subject(rule, evidence))
 }
 
 /// Changes the evidence so that a condition just fails.
-fn fail(condition: Condition, rule: &Rule, evidence: &mut Evidence) {
+fn fail(condition: Condition, rule: &Rule, evidence: &mut Measured) {
     use Condition::*;
-    let min_gain = evidence.min_gain;
+    let min_gain = evidence.facts.min_gain;
     if condition == WholeRun {
-        evidence.validity.push("3 events were lost".to_string());
+        evidence.facts_mut().validity.push(Gap::Samples(4096));
         return;
     }
     match rule.about {
-        About::Region => fail_region(condition, &mut evidence.regions[0]),
+        About::Region => fail_region(condition, &mut evidence.facts_mut().regions[0]),
         About::Site => {
-            let live_peak = evidence.memory.live_peak as f64;
-            let site = &mut evidence.sites[0];
+            let live_peak = evidence.facts.memory.live_peak as f64;
+            let site = &mut evidence.facts_mut().sites[0];
             let figures = &mut site.figures;
             let allocs = figures.allocs as f64;
             match condition {
@@ -65,14 +68,13 @@ fn fail(condition: Condition, rule: &Rule, evidence: &mut Evidence) {
             }
         }
         _ => {
-            let parts = &mut evidence.memory.summary.mean.parts;
             let of = &mut evidence.candidates[0];
             match condition {
                 GainsTime => of.cpu.saving = min_gain - 1e-6,
-                MemoryStays => of.peak_bytes.1 = of.peak_bytes.0 * 3 / 2 + (1 << 20) + 1,
+                MemoryStays => of.peak_bytes.1 = of.peak_bytes.0 * 3 / 2 + (16 << 20) + 1,
                 GainsMemory => of.memory.saving = 0.099,
                 TimeStays => of.cpu = sample::judged(-0.021, Verdict::Loss),
-                HeldFrom(_) => parts.kept -= 1,
+                HeldFrom(_) => evidence.facts_mut().memory.summary.mean.parts.kept -= 1,
                 _ => panic!("{condition:?} is not about a candidate"),
             }
         }
@@ -115,7 +117,7 @@ fn no_rule_applies_if_a_condition_just_fails() {
 fn a_block_that_escapes_a_region_with_another_end_forbids_a_wink_out() {
     let mut evidence = sample::document();
     let twin = Region { escapes: 1, ends: End::Drained, ..sample::region() };
-    evidence.regions.push(twin);
+    evidence.facts_mut().regions.push(twin);
     for rule in RULES.iter().filter(|rule| rule.winks_out()) {
         assert!(!applies(rule, &evidence), "{}", rule.id);
     }
@@ -127,7 +129,7 @@ fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_th
     let winks_out = || RULES.iter().filter(|rule| rule.winks_out());
     let mark = || "render_document".to_string(); // as __func__ gives it
     let marked = Region { function: mark(), shown: mark(), ends: End::Exact, ..sample::region() };
-    evidence.regions.push(marked);
+    evidence.facts_mut().regions.push(marked);
     let forms = [
         "render_document",
         "bool html::render_document",
@@ -137,20 +139,20 @@ fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_th
         "render_document.constprop.0",
     ];
     for shown in forms {
-        evidence.regions[0].shown = shown.to_string();
-        evidence.regions[1].escapes = 0;
+        evidence.facts_mut().regions[0].shown = shown.to_string();
+        evidence.facts_mut().regions[1].escapes = 0;
         assert!(winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
-        evidence.regions[1].escapes = 1;
+        evidence.facts_mut().regions[1].escapes = 1;
         assert!(!winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
     }
     for shown in ["render_documents", "html_render_document", "render_document::clear"] {
-        evidence.regions[0].shown = shown.to_string();
+        evidence.facts_mut().regions[0].shown = shown.to_string();
         assert!(winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
     }
     // Other marks, and marks with scopes or several words, are not the function.
-    evidence.regions[0].shown = "xml::render_document".to_string();
+    evidence.facts_mut().regions[0].shown = "xml::render_document".to_string();
     for mark in ["html::render_document", "render_document 1", "the render_document"] {
-        evidence.regions[1].function = mark.to_string();
+        evidence.facts_mut().regions[1].function = mark.to_string();
         assert!(winks_out().any(|rule| applies(rule, &evidence)), "{mark}");
     }
 }
@@ -158,7 +160,7 @@ fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_th
 #[test]
 fn an_instance_whose_end_was_not_seen_does_not_count() {
     let mut evidence = sample::document();
-    evidence.regions[0].unfinished = 1;
+    evidence.facts_mut().regions[0].unfinished = 1;
     assert!(!applies(rule("wink-out-arena").unwrap(), &evidence));
 }
 
@@ -193,14 +195,14 @@ fn rules_have_different_names_and_sentences_without_gaps() {
 #[test]
 fn each_rule_that_applies_to_a_region_proposes_a_plan_that_selects_it() {
     let evidence = sample::document();
-    let all = plans(&evidence);
+    let all = plans(&evidence.facts);
     let names: Vec<&str> = all.iter().map(|proposal| proposal.rule).collect();
     let expected =
         ["wink-out-arena", "arena", "wink-out-multipool-over-arena", "multipool-over-arena"];
     assert_eq!(names, expected);
     for proposal in &all {
         assert_eq!(proposal.region, Some(0));
-        let scope = Scope::Region(evidence.regions[0].function.clone());
+        let scope = Scope::Region(evidence.facts.regions[0].function.clone());
         assert_eq!(proposal.plan.rules[0].scope, scope);
         let text = crate::advise::card::toml(&proposal.plan);
         let read = Plan::parse(&text, &proposal.plan.name).unwrap();
@@ -212,8 +214,8 @@ fn each_rule_that_applies_to_a_region_proposes_a_plan_that_selects_it() {
 fn a_function_has_one_plan_for_each_rule_whatever_ends_its_instances() {
     let mut evidence = sample::document();
     let twin = Region { instances: 40, ends: End::Drained, ..sample::region() };
-    evidence.regions.push(twin);
-    let all = plans(&evidence);
+    evidence.facts_mut().regions.push(twin);
+    let all = plans(&evidence.facts);
     assert_eq!(all.len(), 4);
     assert!(all.iter().all(|proposal| proposal.region == Some(1)));
 }
@@ -221,11 +223,11 @@ fn a_function_has_one_plan_for_each_rule_whatever_ends_its_instances() {
 #[test]
 fn sites_of_one_structure_are_played_alone_and_together() {
     let mut evidence = sample::structure((16, 64));
-    assert_eq!(plans(&evidence).len(), 1);
+    assert_eq!(plans(&evidence.facts).len(), 1);
     let mut node = sample::site((48, 48));
     node.function = "node::make()".to_string();
-    evidence.sites.push(node);
-    let all = plans(&evidence);
+    evidence.facts_mut().sites.push(node);
+    let all = plans(&evidence.facts);
     let rules: Vec<&str> = all.iter().map(|proposal| proposal.rule).collect();
     assert_eq!(rules, ["multipool", "object-pool", "multipool"]);
     assert_eq!(all[2].plan.rules.len(), 2);
@@ -234,45 +236,45 @@ fn sites_of_one_structure_are_played_alone_and_together() {
 #[test]
 fn no_pool_is_proposed_for_a_place_without_a_name_in_a_library() {
     let mut evidence = sample::structure((16, 64));
-    evidence.sites[0].function = "libx.so.1+0x12".to_string();
-    assert_eq!(plans(&evidence).len(), 1);
-    evidence.sites[0].module = "/usr/lib/libx.so.1".to_string();
-    assert!(plans(&evidence).is_empty());
+    evidence.facts_mut().sites[0].function = "libx.so.1+0x12".to_string();
+    assert_eq!(plans(&evidence.facts).len(), 1);
+    evidence.facts_mut().sites[0].module = "/usr/lib/libx.so.1".to_string();
+    assert!(plans(&evidence.facts).is_empty());
 }
 
 #[test]
 fn a_function_that_makes_blocks_of_another_size_elsewhere_gets_no_pool_of_one_size() {
     let mut evidence = sample::structure((48, 48));
-    evidence.sites.push(sample::site((64, 64)));
-    let rules: Vec<&str> = plans(&evidence).iter().map(|proposal| proposal.rule).collect();
+    evidence.facts_mut().sites.push(sample::site((64, 64)));
+    let rules: Vec<&str> = plans(&evidence.facts).iter().map(|proposal| proposal.rule).collect();
     assert_eq!(rules, ["multipool"]);
 }
 
 #[test]
 fn no_pool_is_proposed_for_a_function_that_allocates_for_its_callers() {
     let mut evidence = sample::structure((48, 48));
-    evidence.sites[0].passes_on = true;
-    assert!(plans(&evidence).is_empty());
+    evidence.facts_mut().sites[0].passes_on = true;
+    assert!(plans(&evidence.facts).is_empty());
 }
 
 #[test]
 fn nothing_is_proposed_for_a_program_without_regions_and_sites() {
-    assert!(plans(&sample::program()).is_empty());
+    assert!(plans(&sample::program().facts).is_empty());
 }
 
 #[test]
 fn the_nodes_of_a_container_get_a_multipool_and_no_object_pool() {
     let mut evidence = sample::structure((16, 16));
-    let rules = |evidence: &Evidence| plans(evidence)[0].rule;
+    let rules = |evidence: &Measured| plans(&evidence.facts)[0].rule;
     for (made, expected) in [(None, "object-pool"), (Some(Made::Object), "object-pool")] {
-        evidence.sites[0].made = made;
+        evidence.facts_mut().sites[0].made = made;
         assert_eq!(rules(&evidence), expected, "{made:?}");
     }
     for made in [Made::HashMap, Made::Map, Made::Vector, Made::Text] {
-        evidence.sites[0].made = Some(made);
+        evidence.facts_mut().sites[0].made = Some(made);
         assert_eq!(rules(&evidence), "multipool", "{made:?}");
     }
-    evidence.sites[0].made = None;
-    evidence.sites[0].function = "std::some_container<int>::add(int)".to_string();
+    evidence.facts_mut().sites[0].made = None;
+    evidence.facts_mut().sites[0].function = "std::some_container<int>::add(int)".to_string();
     assert_eq!(rules(&evidence), "multipool");
 }

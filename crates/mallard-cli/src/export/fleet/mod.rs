@@ -4,14 +4,13 @@
 //! table comes before the keys, because Spark reads each table from one folder.
 
 mod key;
-mod write;
+pub mod write;
 
 pub use key::{date, name, Key};
-pub use write::{add, Addition};
 
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
-use crate::output::shell::quoted_path;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
 use mallard_trace::tables::schema::{ALL, ALLOCS};
 use std::fs;
 use std::path::{Path, PathBuf};

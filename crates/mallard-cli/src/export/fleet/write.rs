@@ -1,9 +1,9 @@
 //! Writes the tables of one run, and moves all of them into the fleet at the end.
 
 use super::{names, Fleet, Key};
-use crate::error::status::UNREADABLE;
-use crate::error::Failure;
-use crate::output::shell::quoted_path;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
 use mallard_trace::allocs;
 use mallard_trace::tables::schema::{ALL, ALLOCS, EVENTS};
 use mallard_trace::tables::{Schema, Style, Tables};

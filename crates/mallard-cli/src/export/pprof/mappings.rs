@@ -1,7 +1,7 @@
 //! The addresses at which files with code were mapped.
 
 use super::proto::Mapping;
-use crate::error::Failure;
+use mallard_measure::error::Failure;
 use mallard_trace::tables::schema::{MAPPINGS, MODULES};
 use mallard_trace::Trace;
 use std::collections::HashMap;

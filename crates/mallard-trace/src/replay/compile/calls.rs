@@ -6,7 +6,8 @@ use super::super::selection::NO_RULE;
 use super::refusals::{damaged, too_many_blocks};
 use super::{Block, Compiler};
 use crate::error::Result;
-use crate::format::{flag, op};
+use crate::format::{flag, is_family, op};
+use crate::lifetimes::{join, Left, ThreadRow, Visitor};
 use crate::rows::{Row, NULL};
 
 /// The alignment of what malloc returns, as an exponent.
@@ -15,15 +16,48 @@ const NATURAL_ALIGN: u8 = 4;
 /// The longest gap between two calls, in nanoseconds: 19 hours. Longer gaps are cut to this.
 const GAP_MAX: u64 = 1 << 46;
 
-impl Compiler<'_> {
-    /// Compiles the call of an event.
-    pub(super) fn call(&mut self, row: &Row, thread: usize) -> Result<()> {
-        match row.op {
-            op::MALLOC..=op::PVALLOC if row.alloc >= 0 => {
-                let (kind, align) = kind_of_allocation(row);
-                self.allocate(row, thread, kind, align)
-            }
-            op::MALLOC..=op::PVALLOC => {
+impl Visitor<ThreadRow<'_>> for Compiler<'_> {
+    type Done = Result<()>;
+
+    #[inline]
+    fn begin(&mut self, (row, thread): ThreadRow) -> Result<()> {
+        if row.op == op::REALLOC_TO {
+            self.odd.unknown_blocks += u64::from(row.old_alloc != NULL);
+        }
+        let (kind, align) = kind_of_allocation(row);
+        self.allocate(row, thread, kind, align)
+    }
+
+    /// Compiles a realloc of a known block that succeeded.
+    fn resize(&mut self, (row, thread): ThreadRow) -> Result<()> {
+        let Some(block) = self.remove(row.old_alloc) else {
+            return self.allocate(row, thread, to::OP_REALLOC, NATURAL_ALIGN);
+        };
+        if self.regions.has_ended(block.instance) && self.regions.winks_out(block.instance) {
+            return self.revive(row, thread, block);
+        }
+        // An op stream has no realloc to size 0: glibc would free the block.
+        let size = row.size.max(1);
+        self.regions.resume(block.instance, &mut self.emitter, &mut self.slots);
+        let op = self.realloc_ops(row, thread, &block, to::OP_REALLOC, size);
+        let at = self.emitter.call(thread, op);
+        let (instance, writer) = (block.instance, thread as u32);
+        self.used(instance, self.regions.target(instance), thread, at);
+        self.regions.resize(instance, block.size, size);
+        let block = Block { size, at, writer, align: NATURAL_ALIGN, is_new: false, ..block };
+        self.insert(row.alloc, block)
+    }
+
+    #[inline]
+    fn end(&mut self, (row, thread): ThreadRow) -> Result<()> {
+        let lacks_stack = row.op != op::REALLOC_TO && row.stack < 0;
+        self.odd.frees_without_stack += u64::from(lacks_stack && self.selection.has_sure_ends());
+        self.free(row, thread, row.old_block())
+    }
+
+    fn leave(&mut self, (row, thread): ThreadRow, why: Left) -> Result<()> {
+        match why {
+            Left::Failed => {
                 let (kind, align) = kind_of_allocation(row);
                 let failed = match kind {
                     to::OP_CALLOC => to::OP_CALLOC_FAILED,
@@ -32,18 +66,40 @@ impl Compiler<'_> {
                 };
                 self.call_alone(row, thread, pack(row.size, align, failed, 0))
             }
-            op::REALLOC_TO => self.realloc(row, thread),
-            op::FREE..=op::FREE_ALIGNED_SIZED if row.alloc >= 0 => {
-                self.odd.frees_without_stack +=
-                    u64::from(row.stack < 0 && self.selection.has_sure_ends());
-                self.free(row, thread, row.alloc)
+            Left::ReallocFailed if row.old_alloc >= 0 => self.fail_to_resize(row, thread),
+            Left::ReallocFailed if row.old_alloc == NULL => {
+                let what = pack(row.size, NATURAL_ALIGN, to::OP_MALLOC_FAILED, 0);
+                self.call_alone(row, thread, what)
             }
-            op::FREE..=op::FREE_ALIGNED_SIZED => self.free_of_no_block(row, thread),
-            _ => {
-                self.odd.traced += 1;
+            Left::NoBlock if !row.has_addr => {
+                self.call_alone(row, thread, pack(0, 0, to::OP_FREE_NULL, 0))
+            }
+            Left::ReallocFailed | Left::NoBlock => {
+                self.odd.unknown_blocks += 1;
                 Ok(())
             }
         }
+    }
+
+    /// An op stream has the calls of malloc's family only.
+    fn reset(&mut self, _: ThreadRow) -> Result<()> {
+        self.odd.traced += 1;
+        Ok(())
+    }
+
+    fn pass(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Compiler<'_> {
+    /// Compiles the call of an event.
+    pub(super) fn call(&mut self, row: &Row, thread: usize) -> Result<()> {
+        if !is_family(row.op) {
+            self.odd.traced += 1;
+            return Ok(());
+        }
+        join(self, (row, thread))
     }
 
     /// Returns the gap before a call. Adds pauses first if the gap is too long for an op.
@@ -157,15 +213,6 @@ impl Compiler<'_> {
         self.regions.freed(instance, thread, block.size, &mut self.emitter);
     }
 
-    /// Compiles a free of null, which has no address, or of a block that was never seen.
-    fn free_of_no_block(&mut self, row: &Row, thread: usize) -> Result<()> {
-        if !row.has_addr {
-            return self.call_alone(row, thread, pack(0, 0, to::OP_FREE_NULL, 0));
-        }
-        self.odd.unknown_blocks += 1;
-        Ok(())
-    }
-
     /// Counts a block that has outlived its instance.
     pub(super) fn escape(&mut self, block: &Block, by: Option<usize>) {
         let stacks = &self.stacks;
@@ -176,46 +223,6 @@ impl Compiler<'_> {
             own.or(functions.first()).map_or("?".to_string(), |f| f.function.to_string())
         };
         self.regions.escape(block.instance, by, function);
-    }
-
-    fn realloc(&mut self, row: &Row, thread: usize) -> Result<()> {
-        match (row.old_alloc, row.alloc) {
-            (old, new) if old >= 0 && new >= 0 => self.resize(row, thread),
-            (old, _) if old >= 0 && row.size == 0 => self.free(row, thread, old),
-            (old, _) if old >= 0 => self.fail_to_resize(row, thread),
-            (old, new) if new >= 0 => {
-                self.odd.unknown_blocks += u64::from(old != NULL);
-                self.allocate(row, thread, to::OP_REALLOC, NATURAL_ALIGN)
-            }
-            (NULL, _) => {
-                let what = pack(row.size, NATURAL_ALIGN, to::OP_MALLOC_FAILED, 0);
-                self.call_alone(row, thread, what)
-            }
-            _ => {
-                self.odd.unknown_blocks += 1;
-                Ok(())
-            }
-        }
-    }
-
-    /// Compiles a realloc of a known block that succeeded.
-    fn resize(&mut self, row: &Row, thread: usize) -> Result<()> {
-        let Some(block) = self.remove(row.old_alloc) else {
-            return self.allocate(row, thread, to::OP_REALLOC, NATURAL_ALIGN);
-        };
-        if self.regions.has_ended(block.instance) && self.regions.winks_out(block.instance) {
-            return self.revive(row, thread, block);
-        }
-        // An op stream has no realloc to size 0: glibc would free the block.
-        let size = row.size.max(1);
-        self.regions.resume(block.instance, &mut self.emitter, &mut self.slots);
-        let op = self.realloc_ops(row, thread, &block, to::OP_REALLOC, size);
-        let at = self.emitter.call(thread, op);
-        let (instance, writer) = (block.instance, thread as u32);
-        self.used(instance, self.regions.target(instance), thread, at);
-        self.regions.resize(instance, block.size, size);
-        let block = Block { size, at, writer, align: NATURAL_ALIGN, is_new: false, ..block };
-        self.insert(row.alloc, block)
     }
 
     /// Compiles a realloc that failed. This thread becomes the writer of the slot, because the
@@ -265,6 +272,7 @@ fn kind_of_allocation(row: &Row) -> (u8, u8) {
     let align = if row.align == 0 { NATURAL_ALIGN } else { row.align };
     let has = |flag: u16| row.flags & flag != 0;
     match row.op {
+        op::REALLOC_TO => (to::OP_REALLOC, NATURAL_ALIGN),
         _ if has(flag::FROM_NEW) && has(flag::ALIGNED) => (to::OP_NEW_ALIGNED, align),
         _ if has(flag::FROM_NEW) => (to::OP_NEW, NATURAL_ALIGN),
         op::MALLOC => (to::OP_MALLOC, NATURAL_ALIGN),

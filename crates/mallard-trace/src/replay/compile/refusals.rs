@@ -3,8 +3,8 @@
 use super::super::compiled::RuleResult;
 use super::super::plan::Rule;
 use super::super::strategy::Strategy;
-use super::super::threads::Process;
 use crate::error::{Error, ErrorKind, Result};
+use crate::threads::Process;
 use crate::trace::Trace;
 use std::io;
 use std::path::Path;

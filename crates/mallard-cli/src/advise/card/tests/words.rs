@@ -1,13 +1,17 @@
 //! Tests of the words, the keys and the code of cards.
 
 use super::first;
-use crate::advise::card::answer::measured;
+use crate::advise::candidate::dropped;
+use crate::advise::candidate::{By, Candidate, Kind};
+use crate::advise::card::advice::others_of_program;
 use crate::advise::card::{cards, text, verdict};
 use crate::advise::code::Made;
-use crate::advise::evidence::{By, Candidate, Evidence, Kind, Owner};
+use crate::advise::facts::Owner;
+use crate::advise::measured::Measured;
+use crate::advise::reason::Reason;
 use crate::advise::rules::{sample, Action};
-use crate::advise::screen::dropped;
-use crate::verdict::Verdict;
+use mallard_measure::output::width::fitted;
+use mallard_measure::verdict::Verdict;
 use mallard_trace::regions::{EscapeSite, Region};
 use mallard_trace::replay::End;
 use serde_json::Value;
@@ -31,15 +35,28 @@ fn the_probable_saving_comes_first_and_the_replay_is_said_to_be_a_part() {
 }
 
 #[test]
+fn a_saving_above_the_bound_is_explained() {
+    let beware = |by: By, bound: f64| {
+        let mut evidence = sample::malloc("glibc:tcache=1000", Kind::Variable);
+        evidence.candidates[0].by = by;
+        evidence.candidates[0].cpu = sample::judged(0.38, Verdict::Gain);
+        evidence.facts_mut().bound.share = Some(bound);
+        first(&evidence).text().contains("saves more than its recorded calls")
+    };
+    assert!(beware(By::Try, 0.08));
+    assert!(!beware(By::Try, 0.5) && !beware(By::Replay, 0.08));
+}
+
+#[test]
 fn a_later_card_has_all_that_is_needed_to_act_on_it() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     evidence.candidates[0].cpu = sample::judged(0.5, Verdict::Gain);
     let document = sample::document();
-    evidence.regions = document.regions;
+    evidence.facts_mut().regions = document.facts.regions.clone();
     evidence.candidates.extend(document.candidates);
     let all = cards(&evidence);
     assert_eq!((all[0].rule, all[1].rule), ("malloc-switch", "wink-out-arena"));
-    let shown = text(&all);
+    let shown = fitted(&text(&all), 100);
     let later = shown.split("Also, 2: ").nth(1).unwrap();
     let needed =
         ["  where     render_document (render.cpp:40)", "  code      C++ with Mallard, an example"];
@@ -54,13 +71,15 @@ fn a_card_fits_on_a_screen_and_ends_with_a_sentence_that_stands_alone() {
     for evidence in sample::all() {
         let cards = cards(&evidence);
         for card in &cards {
-            let shown = card.text();
-            assert!(shown.lines().count() <= 60, "{shown}");
+            let wide = fitted(&card.text(), 98);
+            assert!(wide.lines().count() <= 60, "{wide}");
+            let shown = fitted(&card.text(), 80);
             let commands = [&card.how, &card.check];
             for line in shown.lines() {
                 let is_command =
                     commands.iter().any(|c| c.as_ref().is_some_and(|c| line.ends_with(c)));
-                assert!(is_command || line.chars().count() <= 110, "{line}");
+                let is_setting = line.trim_start().starts_with("GLIBC_TUNABLES=");
+                assert!(is_command || is_setting || line.chars().count() <= 80, "{line}");
             }
             assert!(card.sentence.ends_with('.') && card.sentence.contains("app"), "{shown}");
         }
@@ -120,7 +139,7 @@ fn a_card_that_changes_nothing_has_a_bound_and_no_saving() {
             (&card["saving"]["total"], &card["saving"]["bound"]),
             (&Value::Null, &share.into())
         );
-        evidence.bound.share = None;
+        evidence.facts_mut().bound.share = None;
         let card = serde_json::to_value(first(&evidence)).unwrap();
         assert_eq!(card["saving"]["bound"], Value::Null);
     }
@@ -134,23 +153,23 @@ fn the_bound_leaves_out_locality_wherever_it_is_said() {
     assert!(first(&evidence)
         .sentence
         .contains("takes at most 1.2 % of the CPU time, locality aside"));
-    evidence.bound.share = Some(0.3);
+    evidence.facts_mut().bound.share = Some(0.3);
     assert!(first(&evidence).sentence.ends_with("takes at most 30 %, locality aside."));
 }
 
 #[test]
 fn the_shares_of_calls_are_upper_limits_beside_that_of_a_replay() {
     let mut evidence = sample::nothing();
-    evidence.bound.add_replay(Some(0.004));
+    evidence.replayed = Some(0.004);
     let said = first(&evidence).evidence.join("\n");
     let limit = "malloc and free take at most about 1.0 % of the CPU time, and page faults 0.2 %\n";
     let replayed = "a replay of all calls, page faults included, takes 0.4 % of the CPU time\n";
     assert!(said.contains(&format!("{limit}{replayed}")), "{said}");
     assert!(said.contains("so no allocator can save more than 1.2 %"), "{said}");
-    evidence.bound.add_replay(Some(0.014));
+    evidence.replayed = Some(0.014);
     let said = first(&evidence).evidence.join("\n");
     assert!(said.contains("so no allocator can save more than 1.4 %"), "{said}");
-    evidence.bound.replayed = None;
+    evidence.replayed = None;
     assert!(!first(&evidence).evidence.join("\n").contains("a replay"));
 }
 
@@ -174,7 +193,7 @@ fn the_verdict_is_that_of_the_first_card() {
 #[test]
 fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
-    evidence.regions = vec![Region { foreign_frees: 500, ..sample::region() }];
+    evidence.facts_mut().regions = vec![Region { foreign_frees: 500, ..sample::region() }];
     let expected = "no allocator of its own for render_document: another thread frees 500 blocks";
     assert!(first(&evidence).why_not.contains(&expected.to_string()));
     evidence.candidates.clear();
@@ -182,10 +201,10 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
     assert_eq!(card.action, Action::Leave);
     assert!(card.why_not.contains(&expected.to_string()));
     // If its instances end in another way, a rule applies to the function.
-    evidence.regions.push(Region { ends: End::Drained, ..sample::region() });
+    evidence.facts_mut().regions.push(Region { ends: End::Drained, ..sample::region() });
     assert!(!first(&evidence).why_not.contains(&expected.to_string()));
-    evidence.regions[0] = Region { instances: 1, inputs: 1, ..sample::region() };
-    evidence.regions[1].utilisation = 1.0; // for an arena, and not for a multipool in an arena
+    evidence.facts_mut().regions[0] = Region { instances: 1, inputs: 1, ..sample::region() };
+    evidence.facts_mut().regions[1].utilisation = 1.0; // for an arena, and not for a multipool in an arena
     let others = first(&evidence).why_not;
     assert!(!others.iter().any(|why| why.contains("no allocator of its own")), "{others:?}");
 }
@@ -194,7 +213,7 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
 fn a_card_says_why_another_malloc_that_helps_does_not_come_first() {
     let mut evidence = sample::malloc("rpmalloc", Kind::Malloc);
     let mut other = evidence.candidates[0].clone();
-    other.name = "jemalloc".to_string();
+    other.name = "jemalloc".into();
     let mut why = |saving, peak: u64, by| {
         let cpu = sample::judged(saving, Verdict::Gain);
         let (before, memory_by) = (other.peak_bytes.0, By::Try);
@@ -220,7 +239,7 @@ fn a_card_says_why_another_malloc_that_helps_does_not_come_first() {
 fn a_card_says_that_another_malloc_takes_more_time() {
     let mut evidence = sample::malloc("rpmalloc", Kind::Malloc);
     let mut other = evidence.candidates[0].clone();
-    other.name = "jemalloc".to_string();
+    other.name = "jemalloc".into();
     other.cpu = sample::judged(-0.18, Verdict::Loss);
     other.peak_bytes = (1 << 20, 100 << 20);
     let begin = "jemalloc takes 18 % (17 to 19 %) more CPU time";
@@ -229,14 +248,17 @@ fn a_card_says_that_another_malloc_takes_more_time() {
     let expected = format!("{begin}, and needs 100 MiB instead of 1.0 MiB");
     assert!(lines.contains(&expected), "{lines:?}");
     evidence.candidates.remove(0);
-    let lines = measured(&evidence);
+    let lines: Vec<String> = others_of_program(&evidence)
+        .iter()
+        .map(|of| crate::advise::card::answer::other(&evidence, of))
+        .collect();
     assert!(lines[0].starts_with(&format!("{begin}: loss")), "{lines:?}");
 }
 
 #[test]
 fn the_changes_that_were_measured_are_all_counted() {
     let mut evidence = sample::nothing();
-    evidence.bound.share = Some(0.3);
+    evidence.facts_mut().bound.share = Some(0.3);
     let card = first(&evidence);
     assert!(card.sentence.contains("the one change that was measured saves 0.4 %"), "{card:?}");
     let mut slower = evidence.clone();
@@ -257,11 +279,12 @@ fn the_changes_that_were_measured_are_all_counted() {
 
 #[test]
 fn what_single_plays_showed_before_an_interruption_is_shown_and_decides_nothing() {
-    let mut evidence = Evidence { interrupted: true, ..sample::program() };
+    let mut evidence = Measured { interrupted: true, ..sample::program() };
     let plays = [("AS3 in parse", 0.57), ("mimalloc", 0.4), ("jemalloc", 0.3), ("x", 0.1)];
-    evidence.single_plays = plays.map(|(name, saved)| (name.to_string(), saved)).to_vec();
-    let dropped = |name: &str| dropped(name, Kind::Malloc, None, "interrupted");
-    evidence.dropped = plays.map(|(name, _)| dropped(name)).to_vec();
+    let played = |saved| Reason::Interrupted(Some(saved));
+    let dropped =
+        |(name, saved): (&str, f64)| dropped(name.into(), Kind::Malloc, None, played(saved));
+    evidence.dropped = plays.map(dropped).to_vec();
     let card = first(&evidence);
     assert_eq!(card.action, Action::Undecided);
     let expected = "an arena (AS3) in parse saved 57 % of CPU time in a single play, and then the \
@@ -277,10 +300,10 @@ fn what_single_plays_showed_before_an_interruption_is_shown_and_decides_nothing(
 fn places_with_the_same_short_name_are_named_once() {
     let mut evidence = sample::one_escapes();
     evidence.candidates.clear();
-    let mut other = evidence.regions[0].clone();
+    let mut other = evidence.facts.regions[0].clone();
     other.function = "render_document(int)".to_string();
-    evidence.regions.push(other);
-    for (n, region) in evidence.regions.iter_mut().enumerate() {
+    evidence.facts_mut().regions.push(other);
+    for (n, region) in evidence.facts_mut().regions.iter_mut().enumerate() {
         region.escapes = 50_000 + n as u64;
         let site = |of: &str| EscapeSite { node: 1, function: of.to_string(), blocks: 9, bytes: 9 };
         region.escape_sites = vec![site("make<A>(int)"), site("make<B>(int)"), site("title(int)")];
@@ -296,11 +319,11 @@ fn a_plan_for_several_sites_names_them() {
     let mut evidence = sample::structure((16, 64));
     let mut node = sample::site((48, 48));
     node.function = "node::make()".to_string();
-    evidence.sites.push(node.clone());
+    evidence.facts_mut().sites.push(node.clone());
     // Another instance of a template, which has the same short name.
     node.function = "node::make(int)".to_string();
-    evidence.sites.push(node);
-    let plan = crate::advise::rules::plans(&evidence).pop().unwrap().plan;
+    evidence.facts_mut().sites.push(node);
+    let plan = crate::advise::proposals::plans(&evidence.facts).pop().unwrap().plan;
     evidence.candidates[0].plan = Some(plan);
     let card = first(&evidence);
     assert!(
@@ -310,24 +333,39 @@ fn a_plan_for_several_sites_names_them() {
 }
 
 #[test]
-fn the_code_is_for_the_library_that_allocates() {
+fn the_code_is_for_the_c_library_that_allocates() {
     let mut evidence = sample::document();
     let mut site = sample::site((16, 64));
-    let stack = ["cmark_node_new", "cmark_parser_finish", "render_document", "main"];
+    site.function = "node_new".to_string();
+    site.module = "/usr/lib/libmarkup.so.3".to_string();
+    let stack = ["node_new", "parser_finish", "render_document", "main"];
     site.stack = stack.map(str::to_string).to_vec();
-    evidence.sites.push(site);
-    let shown = first(&evidence).text();
-    assert!(shown.contains("`cmark_mem`") && !shown.contains("C++ with Mallard"), "{shown}");
-    evidence.sites[0].stack.remove(0);
-    evidence.sites[0].stack.remove(0);
-    assert!(first(&evidence).text().contains("C++ with Mallard"));
+    evidence.facts_mut().sites.push(site);
+    let shown = |evidence: &Measured| first(evidence).text();
+    let (library, cpp) = ("C library that takes an allocator", "C++ with Mallard");
+    assert!(shown(&evidence).contains(library) && !shown(&evidence).contains(cpp));
+    let mut of = |function: &str, module: &str| {
+        let site = &mut evidence.facts_mut().sites[0];
+        (site.function, site.module) = (function.to_string(), module.to_string());
+        site.stack[0] = function.to_string();
+        shown(&evidence)
+    };
+    // Functions of the program, of the C library of the system, and of a library in C++.
+    for (function, module) in [
+        ("node_new", "/usr/bin/app"),
+        ("strdup", "/usr/lib/libc.so.6"),
+        ("markup::node_new", "/usr/lib/libmarkup.so.3"),
+    ] {
+        assert!(of(function, module).contains(cpp), "{function} {module}");
+    }
+    assert!(of("node_new", "/usr/lib/libmarkup.so.3").contains(library));
 }
 
 #[test]
 fn a_card_for_a_function_in_c_has_no_code_and_no_words_of_cpp() {
     for evidence in [sample::document(), sample::structure((16, 64)), sample::structure((48, 48))] {
         for of in evidence.candidates.clone() {
-            let card = first(&in_c(Evidence { candidates: vec![of], ..evidence.clone() }));
+            let card = first(&in_c(Measured { candidates: vec![of], ..evidence.clone() }));
             assert_eq!(serde_json::to_value(&card).unwrap()["language"], "c");
             let shown = card.text();
             assert!(
@@ -341,12 +379,12 @@ fn a_card_for_a_function_in_c_has_no_code_and_no_words_of_cpp() {
 }
 
 /// The same program, written in C and without debug information.
-fn in_c(mut evidence: Evidence) -> Evidence {
-    for of in &mut evidence.regions {
+fn in_c(mut evidence: Measured) -> Measured {
+    for of in &mut evidence.facts_mut().regions {
         (of.function, of.file, of.line) = (of.shown.clone(), None, None);
         of.freed_by = vec!["node_free".to_string()];
     }
-    for of in &mut evidence.sites {
+    for of in &mut evidence.facts_mut().sites {
         (of.function, of.shown) = ("cache_put".to_string(), "cache_put".to_string());
         of.owner =
             Owner { function: of.function.clone(), shown: of.shown.clone(), ..Owner::default() };
@@ -358,7 +396,7 @@ fn in_c(mut evidence: Evidence) -> Evidence {
 #[test]
 fn a_pool_must_outlive_the_calls_and_a_container_has_nodes() {
     let mut evidence = sample::structure((16, 16));
-    evidence.sites[0].made = Some(Made::HashMap);
+    evidence.facts_mut().sites[0].made = Some(Made::HashMap);
     evidence.candidates = sample::structure((16, 64)).candidates;
     let card = first(&evidence);
     let title = "Give the nodes of the container in cache::put a multipool that outlives its calls";
@@ -375,18 +413,18 @@ fn a_pool_must_outlive_the_calls_and_a_container_has_nodes() {
 #[test]
 fn the_code_resembles_what_the_call_stacks_of_a_region_show() {
     let mut evidence = sample::document();
-    let code = |evidence: &Evidence| first(evidence).code;
+    let code = |evidence: &Measured| first(evidence).code;
     let mut add = |made, allocs| {
         let mut site = sample::site((16, 64));
         site.stack.insert(1, "render_document".to_string());
         site.made = Some(made);
         site.figures.allocs = allocs;
-        evidence.sites.push(site);
+        evidence.facts_mut().sites.push(site);
         code(&evidence)
     };
     assert!(add(Made::Text, 100).cpp_mallard.unwrap().contains("std::vector<text"));
     assert!(add(Made::HashMap, 10).cpp_mallard.unwrap().contains("std::unordered_map<int, text"));
     assert!(add(Made::Object, 20).cpp_mallard.unwrap().contains("memory.make<node>()"));
-    evidence.regions[0].file = Some("render.rs".to_string());
+    evidence.facts_mut().regions[0].file = Some("render.rs".to_string());
     assert!(code(&evidence).rust.unwrap().contains("use hashbrown::HashMap;"));
 }

@@ -1,0 +1,289 @@
+//! The page docs/calibration.md: predictions of replays beside measurements of programs.
+//!
+//! `pairs` reads the rows of the suite `calibration`, `counts` compares them, and `scatter` makes points
+//! of them for the HTML page.
+
+mod counts;
+mod pairs;
+mod scatter;
+
+use super::markdown::{measured, FIRST};
+use crate::markdown::{self, escaped, wrapped};
+use crate::rows::experiment::Machine;
+use crate::rows::published::Reason;
+use crate::tables::{number, Cell, Table};
+use counts::{Count, Kinds, Question};
+use mallard_measure::output::units::count;
+use mallard_measure::verdict::Verdict;
+use pairs::{Change, Figures, Pair, Program};
+pub use scatter::{scatters, Scatter};
+
+/// The suite with the rows of the page.
+pub const SUITE: &str = "calibration";
+
+/// Paragraphs that explain the page.
+const READING: &[&str] = &[
+    "Does `mallard replay` predict what another malloc changes? Here are programs that were recorded once, replayed \
+     under several mallocs, and then run under the same mallocs by `mallard try`. A change is against glibc; a \
+     negative change saves. A real change of CPU time is the median of runs in turns, and its verdict that of \
+     `mallard try`: *beyond noise* is a gain or a loss.",
+    "A replay has the calls and the pages of a program, and not the time of the program's own accesses, which \
+     changes with the places of the blocks. So it says what the calls save, and predicts an interval in which \
+     the program's saving should lie.",
+    "The change of peak memory is of the peak RSS in reality, and of the peak of the heap in the replay.",
+];
+
+/// Text for a page without rows.
+const NOTHING: &str =
+    "Nothing was measured yet. `./x bench calibration --json` measures; its rows belong in a folder of \
+     `results`, and `./x bench report` makes this page of them.";
+
+/// Makes the page.
+pub fn render(machines: &[Machine], reasons: &[Reason]) -> String {
+    let mut text = format!("{FIRST}\n\n# Calibration: replays beside reality\n");
+    let guide = "The guide says [how to measure this](guide/benchmarks.md#calibration).";
+    for paragraph in READING.iter().chain([&guide]) {
+        text += &format!("\n{}", wrapped(paragraph));
+    }
+    if machines.is_empty() {
+        text += &format!("\n{}", wrapped(NOTHING));
+    }
+    for machine in machines {
+        text += &format!("\n## {}\n", escaped(&machine.heading()));
+        text += &of_machine(machine, reasons);
+    }
+    text
+}
+
+fn of_machine(machine: &Machine, reasons: &[Reason]) -> String {
+    let figures = Figures::of(machine);
+    let (programs, allocators, pairs) = (figures.programs(), figures.allocators(), figures.pairs());
+    let mut text = section("How often the replay is right", &counted(&pairs));
+    text += &section("CPU time", &cpu(&programs, &allocators, &pairs));
+    text += &section("Peak memory", &memory(&programs, &allocators, &pairs));
+    text += &section("Programs", &of_programs(&programs));
+    let misses = misses(&programs, &pairs, reasons);
+    text += "\n### Pairs that miss\n";
+    text += &match misses.is_empty() {
+        true => format!("\n{}", wrapped("None.")),
+        false => markdown::table(&misses, "Pairs that miss"),
+    };
+    text + &measured(machine)
+}
+
+fn section(title: &str, table: &Table) -> String {
+    format!("\n### {title}\n{}", markdown::table(table, &table.title))
+}
+
+/// The table of counts.
+fn counted(pairs: &[Pair]) -> Table {
+    let kinds = Kinds::of(pairs);
+    let columns = ["pairs", "right", "share", "wanted"].map(String::from);
+    let mut table = Table::new("counts", &["question"]).columns(columns);
+    for question in Question::ALL {
+        let Count { asked, right } = Count::of(question, pairs);
+        let share = match asked {
+            0 => "-".to_string(),
+            _ => format!("{:.0} %", (100.0 * right as f64 / asked as f64).floor()),
+        };
+        let wanted = format!("{} %", question.wanted());
+        let cells = [asked.to_string(), right.to_string(), share, wanted].map(Cell::text);
+        table.line(vec![question.asks()], cells.to_vec());
+    }
+    let Kinds { different, unchanged, not_measurable, missing } = kinds;
+    let have = |count| if count == 1 { "has" } else { "have" };
+    table.note(format!(
+        "Of {} pairs of a program and a malloc, {different} {} a real change of CPU time beyond noise, \
+         {unchanged} really no difference, and {not_measurable} a change that is not measurable; {missing} \
+         {} no figure.",
+        pairs.len(),
+        have(different),
+        have(missing)
+    ))
+}
+
+/// A change with its sign, rounded to tenths. More digits would be noise.
+fn tenths(value: f64) -> String {
+    match (value * 10.0).round() == 0.0 {
+        true => "0".to_string(),
+        false => format!("{value:+.1}"),
+    }
+}
+
+/// A change, with a mark after it if the change is not measurable.
+fn change(of: Option<&Change>, unit: f64) -> String {
+    let Some(of) = of else { return "-".to_string() };
+    let unsure = if of.verdict == Some(Verdict::NotMeasurable) { "?" } else { "" };
+    format!("{}{unsure}", tenths(of.median / unit))
+}
+
+fn interval(of: Option<(f64, f64)>) -> String {
+    of.map_or(String::new(), |(low, high)| format!(" ({} to {})", tenths(low), tenths(high)))
+}
+
+/// A table with a line for each program and a column for each allocator.
+fn grid(
+    title: &str,
+    programs: &[Program],
+    allocators: &[String],
+    pairs: &[Pair],
+    cell: impl Fn(&Pair) -> Cell,
+) -> Table {
+    let mut table = Table::new(title, &["program"]).columns(allocators.iter().cloned());
+    for program in programs {
+        let of = |a: &String| pairs.iter().find(|p| p.program == program.name && p.allocator == *a);
+        let cells = allocators.iter().map(|a| of(a).map_or(Cell::default(), &cell));
+        table.line(vec![program.name.clone()], cells.collect());
+    }
+    table
+}
+
+fn cpu(programs: &[Program], allocators: &[String], pairs: &[Pair]) -> Table {
+    let cell = |pair: &Pair| Cell {
+        best: pair.real.as_ref().is_some_and(Change::is_different),
+        ..Cell::text(format!(
+            "{} / {}{}",
+            change(pair.real.as_ref(), 1.0),
+            change(pair.replayed.as_ref(), 1.0),
+            interval(pair.predicted)
+        ))
+    };
+    grid("CPU time", programs, allocators, pairs, cell).note(
+        "Changes of CPU time in per cent: real / replayed (predicted, from the least to the most). Bold: the \
+         real change is beyond noise. `?`: not measurable.",
+    )
+}
+
+fn memory(programs: &[Program], allocators: &[String], pairs: &[Pair]) -> Table {
+    const MIB: f64 = 1024.0;
+    let cell = |pair: &Pair| Cell {
+        best: pair.real_peak.as_ref().is_some_and(Change::is_different),
+        ..Cell::text(format!(
+            "{} / {}",
+            change(pair.real_peak.as_ref(), MIB),
+            change(pair.replayed_peak.as_ref(), MIB)
+        ))
+    };
+    grid("Peak memory", programs, allocators, pairs, cell).note(
+        "Changes of peak memory in MiB: real / replayed. Bold: the real change is beyond noise.",
+    )
+}
+
+fn of_programs(programs: &[Program]) -> Table {
+    let columns = [
+        "threads",
+        "CPU time in s",
+        "the same from the recording",
+        "peak in MiB",
+        "page faults",
+        "page faults of the replay",
+    ];
+    let mut table = Table::new("Programs", &["program"]).columns(columns.map(String::from));
+    for p in programs {
+        let peak = p.peak.map(|kib| kib / 1024.0);
+        let figures = [p.cpu_seconds, p.recorded_cpu_seconds, peak, p.faults, p.replayed_faults];
+        let figures = figures.map(Cell::figure);
+        let threads = Cell::text(p.threads.to_string());
+        table.line(vec![p.name.clone()], [vec![threads], figures.to_vec()].concat());
+    }
+    table.note(
+        "Programs under glibc. The CPU time from the recording is that of the recorded run, less what \
+         recording took: savings in a replay are shares of it.",
+    )
+}
+
+/// The pairs whose answer to a question is no, with facts that may explain the answer.
+fn misses(programs: &[Program], pairs: &[Pair], reasons: &[Reason]) -> Table {
+    let columns = ["misses", "real CPU", "replayed", "predicted", "known"];
+    let mut table = Table::prose("Pairs that miss", &["program", "malloc"], &columns);
+    for pair in pairs {
+        let missed = Question::ALL.into_iter().filter(|q| q.is_right(pair) == Some(false));
+        let missed: Vec<Question> = missed.collect();
+        if missed.is_empty() && pair.missing.is_empty() {
+            continue;
+        }
+        let mut words: Vec<&str> = missed.iter().map(|q| q.misses()).collect();
+        words.dedup();
+        let what = words.join(", ");
+        let cells = vec![
+            Cell::text(if what.is_empty() { "no figure" } else { &what }),
+            Cell::text(with_interval(pair.real.as_ref())),
+            Cell::text(with_interval(pair.replayed.as_ref())),
+            Cell::text(interval(pair.predicted).trim().trim_matches(['(', ')'])),
+            Cell::text(known(programs, pair, &missed, reasons)),
+        ];
+        table.line(vec![pair.program.clone(), pair.allocator.clone()], cells);
+    }
+    table
+}
+
+fn with_interval(of: Option<&Change>) -> String {
+    let Some(of) = of else { return "-".to_string() };
+    let verdict = of.verdict.map_or(String::new(), |v| format!(", {v}"));
+    format!("{}{}{verdict}", tenths(of.median), interval(Some((of.low, of.high))))
+}
+
+/// Facts that may explain why the answer for a pair is no.
+fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reason]) -> String {
+    let mut all = pair.missing.clone();
+    if missed.contains(&Question::Coverage) {
+        all.extend(reaches(pair));
+    }
+    if missed.contains(&Question::Peak) {
+        all.extend(peaks(pair));
+    }
+    if missed.iter().any(|q| *q != Question::Peak) {
+        let sources = [("real", &pair.real), ("replay", &pair.replayed)];
+        let whys = sources.iter().filter_map(|(source, change)| {
+            let why = &change.as_ref()?.why;
+            (!why.is_empty()).then(|| format!("{source}: {why}"))
+        });
+        all.extend(whys);
+        let program = programs.iter().find(|p| p.name == pair.program);
+        all.extend(program.and_then(recorded_otherwise));
+        all.extend(program.and_then(faults_otherwise));
+    }
+    let parts = [pair.program.clone(), format!("{}/{}", pair.program, pair.allocator)];
+    let of_pair =
+        |r: &&Reason| r.suite == SUITE && (parts.contains(&r.part) || r.part == pair.allocator);
+    all.extend(reasons.iter().filter(of_pair).map(|r| r.reason.clone()));
+    match all.is_empty() {
+        true => "nothing".to_string(),
+        false => all.join("; "),
+    }
+}
+
+/// A text that says that both intervals overlap, or how far the real median is from the prediction.
+fn reaches(pair: &Pair) -> Option<String> {
+    let (real, (low, high)) = (pair.real.as_ref()?, pair.predicted?);
+    let apart = (real.median - high).max(low - real.median);
+    Some(match real.low <= high && low <= real.high {
+        true => "the interval of the real change reaches into the predicted one".to_string(),
+        false => format!("the real change is {apart:.1} points outside"),
+    })
+}
+
+fn peaks(pair: &Pair) -> Option<String> {
+    let mib = |of: &Option<Change>| of.as_ref().map(|c| tenths(c.median / 1024.0));
+    let (real, replayed) = (mib(&pair.real_peak)?, mib(&pair.replayed_peak)?);
+    let peak = number(pair.peak? / 1024.0);
+    Some(format!("peak memory changes by {real} MiB to {peak}, in the replay by {replayed}"))
+}
+
+/// A text if the CPU time in the recording differs from the real CPU time by more than a tenth.
+fn recorded_otherwise(program: &Program) -> Option<String> {
+    let (real, recorded) = (program.cpu_seconds?, program.recorded_cpu_seconds?);
+    let share = recorded / real;
+    (!(0.9..=1.1).contains(&share)).then(|| {
+        format!("the recording says that the program takes {share:.2} times its real CPU time")
+    })
+}
+
+/// A text if the replay under glibc has more than 1.5 times the page faults of the whole program.
+fn faults_otherwise(program: &Program) -> Option<String> {
+    let (real, replayed) = (program.faults?, program.replayed_faults?);
+    (replayed > 1.5 * real).then(|| {
+        let [real, replayed] = [real, replayed].map(|faults| count(faults as u64));
+        format!("the replay has {replayed} page faults under glibc, and the whole program {real}")
+    })
+}

@@ -1,0 +1,142 @@
+//! Pairs of a program and an allocator: measurements of the program, and predictions of a replay.
+
+use crate::rows::experiment::Machine;
+use crate::rows::row::Row;
+use mallard_measure::verdict::Verdict;
+use std::collections::BTreeSet;
+
+/// A change against glibc. A negative change is a saving.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub median: f64,
+    /// The ends of the 95 % interval.
+    pub low: f64,
+    pub high: f64,
+    pub verdict: Option<Verdict>,
+    /// The cause of the uncertainty. Empty if no cause is known.
+    pub why: String,
+}
+
+impl Change {
+    fn of(row: &Row) -> Option<Change> {
+        let median = row.median?;
+        let all = [Verdict::Gain, Verdict::Loss, Verdict::NoDifference, Verdict::NotMeasurable];
+        let verdict = all.into_iter().find(|v| v.words() == row.verdict);
+        Some(Change { median, low: row.low(), high: row.high(), verdict, why: row.why.clone() })
+    }
+
+    /// Whether noise does not explain the change.
+    pub fn is_different(&self) -> bool {
+        matches!(self.verdict, Some(Verdict::Gain | Verdict::Loss))
+    }
+}
+
+/// A program under an allocator.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub program: String,
+    pub allocator: String,
+    /// Changes of CPU time in per cent.
+    pub real: Option<Change>,
+    pub replayed: Option<Change>,
+    /// The least and the largest change that the replay predicts for the program, in per cent.
+    pub predicted: Option<(f64, f64)>,
+    /// Changes of peak memory in KiB.
+    pub real_peak: Option<Change>,
+    pub replayed_peak: Option<Change>,
+    /// The peak RSS of the program under the allocator, in KiB.
+    pub peak: Option<f64>,
+    /// Why figures are missing.
+    pub missing: Vec<String>,
+}
+
+/// A program under glibc, and its recording.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub name: String,
+    pub threads: u32,
+    pub cpu_seconds: Option<f64>,
+    /// The CPU time of the program according to the recording.
+    pub recorded_cpu_seconds: Option<f64>,
+    pub faults: Option<f64>,
+    /// Page faults of the replay.
+    pub replayed_faults: Option<f64>,
+    pub peak: Option<f64>,
+}
+
+/// The figures of one machine.
+pub struct Figures<'a>(&'a Machine);
+
+impl<'a> Figures<'a> {
+    pub fn of(machine: &'a Machine) -> Figures<'a> {
+        Figures(machine)
+    }
+
+    fn row(&self, program: &str, allocator: &str, metric: &str) -> Option<&'a Row> {
+        let mut own = self.0.experiments.iter().filter(|e| e.case == program && e.metric == metric);
+        own.find_map(|e| e.of(allocator))
+    }
+
+    /// The programs in the order of their rows.
+    pub fn programs(&self) -> Vec<Program> {
+        let mut all: Vec<Program> = Vec::new();
+        for e in &self.0.experiments {
+            if all.iter().any(|p| p.name == e.case) {
+                continue;
+            }
+            let glibc = |metric: &str| self.row(&e.case, BASE, metric)?.median;
+            all.push(Program {
+                name: e.case.clone(),
+                threads: e.threads,
+                cpu_seconds: glibc("real_cpu_seconds"),
+                recorded_cpu_seconds: glibc("replayed_cpu_seconds"),
+                faults: glibc("real_page_faults"),
+                replayed_faults: glibc("replayed_page_faults"),
+                peak: glibc("real_peak_kib"),
+            });
+        }
+        all
+    }
+
+    /// The allocators in the order of their first rows, without glibc.
+    pub fn allocators(&self) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let rows = self.0.experiments.iter().flat_map(|e| &e.rows);
+        let names = rows.map(|row| row.contender.clone());
+        names.filter(|name| name != BASE && seen.insert(name.clone())).collect()
+    }
+
+    /// All pairs that have rows.
+    pub fn pairs(&self) -> Vec<Pair> {
+        let allocators = self.allocators();
+        let programs = self.programs();
+        let all = programs.iter().flat_map(|p| allocators.iter().map(move |a| (&p.name, a)));
+        all.filter_map(|(program, allocator)| self.pair(program, allocator)).collect()
+    }
+
+    fn pair(&self, program: &str, allocator: &str) -> Option<Pair> {
+        let row = |metric: &str| self.row(program, allocator, metric);
+        let change = |metric: &str| row(metric).and_then(Change::of);
+        row("real_cpu_percent")?;
+        let predicted = row("predicted_cpu_percent");
+        let mut missing = Vec::new();
+        for (metric, source) in [("real_cpu_percent", "real"), ("replayed_cpu_percent", "replay")] {
+            let without = row(metric).filter(|r| r.median.is_none());
+            missing.extend(without.map(|r| format!("{source}: {}", r.why)));
+        }
+        Some(Pair {
+            program: program.to_string(),
+            allocator: allocator.to_string(),
+            real: change("real_cpu_percent"),
+            replayed: change("replayed_cpu_percent"),
+            predicted: predicted.and_then(|r| Some((r.low?, r.high?))),
+            real_peak: change("real_peak_change_kib"),
+            replayed_peak: change("replayed_peak_change_kib"),
+            peak: row("real_peak_kib").and_then(|r| r.median),
+            missing,
+        })
+    }
+}
+
+/// The allocator with which all others are compared.
+const BASE: &str = "glibc";

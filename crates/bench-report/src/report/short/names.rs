@@ -1,0 +1,68 @@
+//! Names of contenders and ranges of factors, as the short answers show them.
+
+use crate::rows::matching::{like, Like};
+
+/// A contender as a reader knows it: `Mallard`, `jemalloc 5.3.1`.
+pub fn known_as(contender: &str) -> String {
+    if contender == "mallard/malloc" {
+        return "Mallard".to_string();
+    }
+    // A variant or a strategy follows a slash. The fourteen strategies are not named on short pages.
+    let (name, variant) = contender.split_once('/').unwrap_or((contender, ""));
+    let variant = if variant.starts_with("AS") { "" } else { variant };
+    let name = match name.rsplit_once('-') {
+        Some((name, rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("{name} {rest}")
+        }
+        _ => name.to_string(),
+    };
+    let name = match name.strip_prefix("google-tcmalloc") {
+        Some(rest) => format!("Google's tcmalloc{rest}"),
+        None if name.starts_with("gperftools") => format!("{name} (tcmalloc)"),
+        None => name,
+    };
+    [name.as_str(), variant].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/")
+}
+
+/// The library of a malloc, without its version: `jemalloc` of `jemalloc-5.3.1`.
+pub fn library(contender: &str) -> &str {
+    contender.rsplit_once('-').map_or(contender, |(name, _)| name)
+}
+
+pub fn is_malloc(contender: &str) -> bool {
+    like(contender) == Some(Like::Malloc)
+}
+
+/// The smallest and the largest of some factors, in words: `0.88 to 0.93`.
+pub fn from_to(factors: impl IntoIterator<Item = f64>) -> Option<String> {
+    let range = crate::statistics::Range::of(factors)?;
+    let (least, most) = (crate::tables::number(range.least), crate::tables::number(range.most));
+    Some(if least == most { least } else { format!("{least} to {most}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contenders_have_the_names_that_readers_know() {
+        assert_eq!(known_as("mallard/malloc"), "Mallard");
+        assert_eq!(known_as("jemalloc-5.3.1"), "jemalloc 5.3.1");
+        assert_eq!(known_as("gperftools-2.10"), "gperftools 2.10 (tcmalloc)");
+        assert_eq!(known_as("google-tcmalloc-2025.06"), "Google's tcmalloc 2025.06");
+        assert_eq!(
+            known_as("boost-container-1.74/unsync-pool"),
+            "boost-container 1.74/unsync-pool"
+        );
+        assert_eq!(known_as("libstdc++-pmr-12/AS9"), "libstdc++-pmr 12");
+        assert_eq!(known_as("std::vector"), "std::vector");
+        assert_eq!((library("jemalloc-5.3.1"), library("fixed")), ("jemalloc", "fixed"));
+    }
+
+    #[test]
+    fn equal_ends_of_a_range_are_said_once() {
+        assert_eq!(from_to([0.932, 0.884]).unwrap(), "0.88 to 0.93");
+        assert_eq!(from_to([0.931, 0.932]).unwrap(), "0.93");
+        assert_eq!(from_to([]), None);
+    }
+}

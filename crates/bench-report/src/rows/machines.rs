@@ -1,0 +1,78 @@
+//! The common names of machines, such as Zen 3. `results/machines.csv` has them.
+
+use mallard_measure::error::Failure;
+use serde::Deserialize;
+use std::path::Path;
+
+/// One line of the file.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Name {
+    /// The beginning of the machine's name in rows.
+    pub machine: String,
+    /// The name under which the processor is known.
+    pub name: String,
+    /// The evidence for the common name, in words. A row has only what the machine says about itself.
+    pub known_by: String,
+}
+
+/// All names of the file. Without a file the list is empty, and machines have the names of their rows.
+#[derive(Default)]
+pub struct Names(Vec<Name>);
+
+impl Names {
+    pub fn read(file: &Path) -> Result<Names, Failure> {
+        if !file.exists() {
+            return Ok(Names::default());
+        }
+        let failed = |e: csv::Error| {
+            Failure::new(
+                format!("cannot read {}: {}", file.display(), e.to_string().to_lowercase()),
+                "nothing was written",
+                "write the columns machine,name,known_by",
+            )
+        };
+        let mut reader = csv::Reader::from_path(file).map_err(failed)?;
+        let names: Vec<Name> = reader.deserialize().collect::<Result<_, _>>().map_err(failed)?;
+        Ok(Names(names))
+    }
+
+    /// The name of a machine. If several beginnings fit, the longest counts.
+    pub fn of(&self, machine: &str) -> Option<&Name> {
+        let fitting = self.0.iter().filter(|n| machine.starts_with(&n.machine));
+        fitting.max_by_key(|n| n.machine.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Names, Failure> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("machines.csv");
+        std::fs::write(&file, text).unwrap();
+        Names::read(&file)
+    }
+
+    #[test]
+    fn the_longest_beginning_that_fits_names_a_machine() {
+        let names = read(
+            "machine,name,known_by\n\"A CPU\",Zen,the vendor\n\"A CPU, L2 512\",Zen 3,its cache\n",
+        )
+        .unwrap();
+        assert_eq!(names.of("A CPU, L2 512 KiB").unwrap().name, "Zen 3");
+        assert_eq!(names.of("A CPU, L2 1024 KiB").unwrap().name, "Zen");
+        assert!(names.of("B CPU").is_none());
+    }
+
+    #[test]
+    fn without_a_file_no_machine_has_a_name() {
+        assert!(Names::read(Path::new("/missing/machines.csv")).unwrap().of("A CPU").is_none());
+    }
+
+    #[test]
+    fn a_file_with_other_columns_is_an_error_that_names_the_columns() {
+        let error = read("processor,name\nA,B\n").err().unwrap().to_string();
+        assert!(error.contains("machines.csv") && error.contains("known_by"), "{error}");
+    }
+}

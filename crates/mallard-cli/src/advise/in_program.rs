@@ -1,0 +1,396 @@
+//! Runs the program with plans in force.
+//!
+//! `libmallard-plan.so` serves the blocks of a plan from its local allocators, in the program as it is. So a
+//! run shows what a replay cannot: destructors, accesses to the blocks, all other work. Two things remain that
+//! only a change of the source can save. Code with the allocator inline makes no calls, and wink-out skips the
+//! frees and destructors at the end of a region. Both are measured, as parts of the CPU time.
+
+use super::budget::Budget;
+use super::candidate::{dropped, By, Candidate, Dropped, InProgram, Kind};
+use super::confirm::{bare, AsItIs, Raced, Runs};
+use super::measured::Measured;
+use super::ranking::Entry;
+use super::reason::Reason;
+use super::second_recording;
+use mallard_measure::error::Failure;
+use mallard_measure::mallocs::applied::{AppliedPlan, Applies};
+use mallard_measure::mallocs::Allocator;
+use mallard_measure::rounds::blocks::{measure, Plan};
+use mallard_measure::rounds::measured::Measured as Rounds;
+use mallard_measure::rounds::subject::{Subject, Turn};
+use mallard_measure::rounds::timing::Timing;
+use mallard_measure::verdict::fresh::blocks_needed;
+use mallard_measure::verdict::{margin, Judgement, Verdict};
+use mallard_trace::plan::{self, Rules};
+use mallard_trace::Trace;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The greatest number of plans that run in the program beside the mallocs.
+pub const PLANS_MAX: usize = 3;
+/// The greatest number of plans that run beside their controls.
+const FINALISTS_MAX: usize = 2;
+/// The share of the remaining budget for runs of plans beside their controls.
+const SHARE: f64 = 0.9;
+/// What a block of a plan costs in calls, in nanoseconds, that code with the allocator inline does not make: those
+/// of malloc and free through the library, which look at the caller and count. At least and at most; in programs of
+/// tests/known these were 5.1 to 5.6 ns, beside frees that an arena skips.
+const CALL_NS: (f64, f64) = (2.0, 6.0);
+/// What a free takes, in nanoseconds, while the library times it. The time is not of a destructor.
+const TIMED_FREE_NS: f64 = 4.0;
+
+/// A plan that can be applied in the program, with the changes of the source that it stands for.
+pub struct Applicable {
+    entries: Vec<Entry>,
+    file: PathBuf,
+    applied: AppliedPlan,
+}
+
+/// The plans that can be applied, in a folder of their own.
+pub struct Plans {
+    /// What cannot be applied.
+    pub dropped: Vec<Dropped>,
+    all: Vec<Applicable>,
+    own: Allocator,
+    bare: Subject,
+    folder: tempfile::TempDir,
+}
+
+impl Plans {
+    /// Compiles the plans. `None` if the library that applies them is not installed, or if the program was not
+    /// found.
+    pub fn compile(trace: &Trace, groups: Vec<Vec<Entry>>, runs: &Runs) -> Option<Plans> {
+        let (own, bare) = bare(runs).ok()?;
+        let folder = tempfile::Builder::new().prefix("mallard-advise-").tempdir().ok()?;
+        let mut plans = Plans { dropped: Vec::new(), all: Vec::new(), own, bare, folder };
+        for (number, entries) in groups.into_iter().enumerate() {
+            let file = plans.folder.path().join(format!("{number}.plan"));
+            let applied = AppliedPlan::find(&file).ok()?;
+            match compiled(trace, &entries, &file) {
+                Ok(()) => plans.all.push(Applicable { entries, file, applied }),
+                Err(why) => {
+                    let lost = |of: Entry| {
+                        let region = of.region();
+                        dropped(of.name, of.kind, region, Reason::NotApplied(why.clone()))
+                    };
+                    plans.dropped.extend(entries.into_iter().map(lost));
+                }
+            }
+        }
+        Some(plans)
+    }
+
+    /// The program with each plan.
+    pub fn subjects(&self) -> Vec<Subject> {
+        self.all.iter().map(|of| self.subject(of, Applies::Serves)).collect()
+    }
+
+    fn subject(&self, of: &Applicable, applies: Applies) -> Subject {
+        let mut variables = of.applied.variables(&self.own, &self.bare.path, applies);
+        // What the library reports would be another output of the program.
+        let off = ["MALLARD_STATS", "MALLARD_PLAN_REPORT", "MALLARD_PLAN_TIMES"];
+        variables.extend(off.map(|name| (name.into(), None)));
+        Subject {
+            name: of.entries[0].name.to_string(),
+            variables,
+            library: Some(of.applied.library.clone()),
+            ..self.bare.clone()
+        }
+    }
+
+    /// Measures the best plans of a race beside their controls, and returns what the program shows of all plans.
+    pub fn settle(
+        self,
+        former: &Measured,
+        raced: Raced,
+        trace: &Trace,
+        runs: &Runs,
+        budget: &Budget,
+        timing: &Timing,
+    ) -> Measured {
+        let mut found = Measured { dropped: self.dropped.clone(), ..former.nothing() };
+        let mut ran: Vec<(&Applicable, AsItIs)> = Vec::new();
+        for (of, as_it_is) in self.all.iter().zip(raced.plans) {
+            match as_it_is {
+                Some(as_it_is) => ran.push((of, as_it_is)),
+                None => {
+                    let why = "the program did not run with it as without it".to_string();
+                    found.dropped.extend(lost(of, &Reason::NotApplied(why)));
+                }
+            }
+        }
+        ran.sort_by(|(_, a), (_, b)| b.cpu.saving.total_cmp(&a.cpu.saving));
+        let time = self.time(former, budget);
+        let runs_of = |count: usize| (2 + 2 * count) * (1 + blocks_needed(count));
+        let fits = |count: &usize| raced.run * runs_of(*count) as u32 <= time;
+        let count = (1..=ran.len().min(FINALISTS_MAX)).rev().find(fits).unwrap_or(0);
+        let rest = ran.split_off(count.min(ran.len()));
+        self.add_raced(&mut found, trace, rest, count, runs, budget);
+        if ran.is_empty() || budget.is_interrupted() {
+            return found;
+        }
+        match budget.share(|| self.beside_controls(&ran, runs, &timing.part(time))) {
+            Err(failure) => {
+                let why = Reason::NotApplied(failure.what().to_string());
+                ran.iter().for_each(|(of, _)| found.dropped.extend(lost(of, &why)));
+            }
+            Ok(rounds) => {
+                let cpu_ns = rounds.median_of_all(0, |f| f.cpu_ns);
+                let parts = ran.iter().map(|(of, _)| self.parts(of, cpu_ns, runs, budget));
+                let parts: Vec<Parts> = parts.collect();
+                found.interrupted = rounds.interrupted;
+                self.add(&mut found, trace, &ran, &parts, &rounds);
+            }
+        }
+        found
+    }
+
+    /// Adds plans that have no runs beside their controls, for which there was no time: their savings in the race are
+    /// with the cost of deciding, so a change of the source saves more. `before` plans saved more than these.
+    fn add_raced(
+        &self,
+        found: &mut Measured,
+        trace: &Trace,
+        raced: Vec<(&Applicable, AsItIs)>,
+        before: usize,
+        runs: &Runs,
+        budget: &Budget,
+    ) {
+        let min_gain = found.facts.min_gain;
+        for (number, (of, as_it_is)) in raced.into_iter().enumerate() {
+            if as_it_is.cpu.verdict != Verdict::Gain {
+                found.dropped.extend(lost(of, &Reason::SavesLess(as_it_is.cpu.saving)));
+                continue;
+            }
+            let cpu_ns = found.facts.program.cpu_ns.unwrap_or(f64::INFINITY);
+            let parts = self.parts(of, cpu_ns, runs, budget);
+            let file = kept(trace, &of.file, before + number).unwrap_or_default();
+            let cpu = as_it_is.cpu.clone();
+            let shown =
+                InProgram { cpu: cpu.clone(), as_it_is: cpu, calls: parts.calls, ends: 0.0, file };
+            for entry in &of.entries {
+                let ends = if entry.winks_out() { parts.ends } else { 0.0 };
+                let shown = InProgram { ends, ..shown.clone() };
+                let (memory, peaks) = (as_it_is.memory.clone(), as_it_is.peak_bytes);
+                found.candidates.push(candidate(entry, shown, memory, peaks, 0.0, min_gain));
+            }
+        }
+    }
+
+    /// The time for runs beside controls. Leaves time for the second recording that wink-out needs.
+    fn time(&self, former: &Measured, budget: &Budget) -> Duration {
+        let winks_out = self.all.iter().flat_map(|of| &of.entries).any(Entry::winks_out);
+        let needed = second_recording::time_needed(former);
+        let is_kept = winks_out && former.recordings < 2 && needed < budget.left() / 2;
+        let kept = if is_kept { needed } else { Duration::ZERO };
+        (budget.left() - kept).mul_f64(SHARE)
+    }
+
+    /// Runs the program with each plan and with its control.
+    fn beside_controls(
+        &self,
+        plans: &[(&Applicable, AsItIs)],
+        runs: &Runs,
+        timing: &Timing,
+    ) -> Result<Rounds, Failure> {
+        let both = [Applies::Serves, Applies::Control];
+        let subjects =
+            plans.iter().flat_map(|(of, _)| both.map(|applies| self.subject(of, applies)));
+        let subjects: Vec<Subject> = subjects.collect();
+        let kept = (0..subjects.len()).collect();
+        let ignores_output = runs.ignores_output;
+        let plan = Plan { ignores_output, drops: false, kept, ..timing.plan() };
+        measure(runs.runner, &self.bare, &subjects, &plan)
+    }
+
+    /// Runs the program once with the plan, and reads what the library reports. The program as it is takes `cpu_ns`.
+    fn parts(&self, of: &Applicable, cpu_ns: f64, runs: &Runs, budget: &Budget) -> Parts {
+        let report = of.file.with_extension("report");
+        let mut subject = self.subject(of, Applies::Serves);
+        subject.variables.push(("MALLARD_PLAN_REPORT".into(), Some(report.clone().into())));
+        subject.variables.push(("MALLARD_PLAN_TIMES".into(), Some("1".into())));
+        let turn = Turn { padding: 0, limit: budget.left(), watches: false };
+        // Of a server, the CPU time is that of one piece of work, and the report is of all.
+        if runs.runner.load.is_some() {
+            return Parts::default();
+        }
+        if runs.runner.run_once(&subject, turn).is_err() {
+            return Parts::default();
+        }
+        let text = std::fs::read_to_string(report).unwrap_or_default();
+        Parts::of(&text, cpu_ns)
+    }
+
+    /// Adds the candidates that the measured plans stand for.
+    fn add(
+        &self,
+        found: &mut Measured,
+        trace: &Trace,
+        ran: &[(&Applicable, AsItIs)],
+        parts: &[Parts],
+        rounds: &Rounds,
+    ) {
+        let min_gain = found.facts.min_gain;
+        let pairs: Vec<(usize, usize)> = (0..ran.len()).map(|at| (2 * at, 2 * at + 1)).collect();
+        let against = rounds.against_controls(&pairs);
+        let alive = against.alive();
+        if alive.is_empty() || rounds.all_blocks() == 0 {
+            let why = Reason::NotApplied("the program ran too seldom with it".to_string());
+            ran.iter().for_each(|(of, _)| found.dropped.extend(lost(of, &why)));
+            return;
+        }
+        let (cpu, _) = against.settle(|f| f.cpu_ns, min_gain);
+        let (memory, _) = against.settle(|f| f.peak_rss, min_gain);
+        let margin = margin(&cpu.control, min_gain);
+        let peak = |column: usize| against.median_of_all(column, |f| f.peak_rss) as u64;
+        for (at, ((of, as_it_is), parts)) in ran.iter().zip(parts).enumerate() {
+            let Some(place) = alive.iter().position(|&alive| alive == at) else {
+                let why = "the program did not run with it as without it".to_string();
+                found.dropped.extend(lost(of, &Reason::NotApplied(why)));
+                continue;
+            };
+            let file = kept(trace, &of.file, at).unwrap_or_default();
+            let in_program = InProgram {
+                cpu: cpu.candidates[place].clone(),
+                as_it_is: as_it_is.cpu.clone(),
+                calls: parts.calls,
+                ends: 0.0,
+                file,
+            };
+            for entry in &of.entries {
+                let ends = if entry.winks_out() { parts.ends } else { 0.0 };
+                let in_program = InProgram { ends, ..in_program.clone() };
+                let memory = memory.candidates[place].clone();
+                let peak_bytes = (peak(0), peak(2 + at));
+                found
+                    .candidates
+                    .push(candidate(entry, in_program, memory, peak_bytes, margin, min_gain));
+            }
+        }
+    }
+}
+
+fn candidate(
+    entry: &Entry,
+    in_program: InProgram,
+    memory: Judgement,
+    peak_bytes: (u64, u64),
+    margin: f64,
+    min_gain: f64,
+) -> Candidate {
+    let proposal = entry.proposal.as_ref();
+    Candidate {
+        name: entry.name.clone(),
+        kind: Kind::Strategy,
+        rule: proposal.map(|proposal| proposal.rule),
+        plan: proposal.map(|proposal| proposal.plan.clone()),
+        region: entry.region(),
+        site: entry.site(),
+        by: By::Plan,
+        cpu: with_parts(&in_program, min_gain),
+        expected: Some(in_program.expected()),
+        predicted: None,
+        margin,
+        replayed: None,
+        allocator: None,
+        pages: None,
+        memory_by: By::Try,
+        memory,
+        peak_bytes,
+        memory_at_end: None,
+        end_bytes: (0, 0),
+        account: entry.account.clone(),
+        in_program: Some(in_program),
+    }
+}
+
+/// The judgement on a change of the source: the middle of the interval in which its saving lies. A plan that
+/// loses is no gain, whatever its parts are.
+fn with_parts(of: &InProgram, min_gain: f64) -> Judgement {
+    let (low, high) = of.expected();
+    let saving = (of.cpu.saving + (of.calls.0 + of.calls.1 + of.ends) / 2.0).min(1.0);
+    let verdict = match of.cpu.verdict {
+        Verdict::Loss => Verdict::Loss,
+        _ if low > 0.0 && saving >= min_gain => Verdict::Gain,
+        Verdict::Gain => Verdict::Gain,
+        Verdict::NoDifference if high >= min_gain => Verdict::NotMeasurable,
+        verdict => verdict,
+    };
+    Judgement { saving, low, high, verdict, ..of.cpu.clone() }
+}
+
+fn lost<'a>(of: &'a Applicable, why: &'a Reason) -> impl Iterator<Item = Dropped> + 'a {
+    of.entries.iter().map(|of| dropped(of.name.clone(), of.kind, of.region(), why.clone()))
+}
+
+/// Compiles the plan of a group, whose plans differ in nothing but wink-out, which a plan in the program does not
+/// apply.
+fn compiled(trace: &Trace, entries: &[Entry], file: &Path) -> Result<(), String> {
+    let proposal = entries.first().and_then(|entry| entry.proposal.as_ref());
+    let Some(proposal) = proposal else { return Err("it has no rules".to_string()) };
+    let mut rules = Rules::from(proposal.plan.clone());
+    if proposal.rule == "object-pool" {
+        rules.details.iter_mut().for_each(|details| details.is_pool = true);
+    }
+    let made = plan::make(trace, &rules).map_err(|error| error.what().to_string())?;
+    std::fs::write(file, made.plan.to_bytes()).map_err(|error| error.to_string())
+}
+
+/// Keeps a plan in the folder of the trace, where `mallard run --plan` finds it. `None` if the folder cannot be
+/// written.
+fn kept(trace: &Trace, file: &Path, number: usize) -> Option<PathBuf> {
+    let kept = trace.folder().join(format!("advice-{}.plan", number + 1));
+    std::fs::copy(file, &kept).ok()?;
+    Some(kept)
+}
+
+/// The parts of the CPU time that only a change of the source can save.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Parts {
+    calls: (f64, f64),
+    ends: f64,
+}
+
+/// A line of the library's report.
+#[derive(Deserialize)]
+struct Report {
+    rules: Vec<ReportedRule>,
+}
+
+#[derive(Deserialize)]
+struct ReportedRule {
+    blocks: u64,
+    #[serde(default)]
+    end_ns: u64,
+    #[serde(default)]
+    end_frees: u64,
+}
+
+impl Parts {
+    /// Reads a report: a line of JSON for each process.
+    fn of(report: &str, cpu_ns: f64) -> Parts {
+        let lines = report.lines().filter_map(|line| serde_json::from_str::<Report>(line).ok());
+        let rules: Vec<ReportedRule> = lines.flat_map(|line| line.rules).collect();
+        let sum = |of: fn(&ReportedRule) -> u64| rules.iter().map(of).sum::<u64>() as f64;
+        let blocks = sum(|of| of.blocks);
+        let ends = sum(|of| of.end_ns) - sum(|of| of.end_frees) * TIMED_FREE_NS;
+        let share = |ns: f64| (ns.max(0.0) / cpu_ns.max(1.0)).min(1.0);
+        let (least, most) = CALL_NS;
+        Parts { calls: (share(blocks * least), share(blocks * most)), ends: share(ends) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_report_are_shares_of_the_cpu_time() {
+        let line =
+            r#"{"process":1,"rules":[{"name":"a","blocks":1000,"end_ns":50000,"end_frees":500}]}"#;
+        let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0);
+        assert_eq!(parts, Parts { calls: (0.04, 0.12), ends: 0.96 });
+        assert_eq!(Parts::of("", 100_000.0), Parts::default());
+    }
+}

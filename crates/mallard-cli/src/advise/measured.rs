@@ -1,0 +1,227 @@
+//! What the measurements have shown so far: the third value on the way to an advice.
+//!
+//! Each step of the measurement gets what is known, and returns what it has found itself. [`Measured::and`]
+//! puts the two together, so that no step changes what another one has found.
+
+use super::candidate::{By, Candidate, Dropped, Forced};
+use super::facts::{Bound, Facts};
+use super::proposals::Proposals;
+use super::reason::{CannotRun, Doubt, NoSecond, Note, Question, Reason, Refusal};
+use mallard_measure::verdict::{Judgement, Verdict, Why};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The number of recordings that must agree before a card advises to drop a region's memory at once.
+pub const RECORDINGS_MIN: u32 = 2;
+
+/// The facts, and what measurements have shown: all of them so far, or those of one step.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// The facts.
+    pub facts: Rc<Facts>,
+    /// The measured candidates.
+    pub candidates: Vec<Candidate>,
+    /// The candidates that were not measured, with the reasons.
+    pub dropped: Vec<Dropped>,
+    /// Notes for the reader, in addition to those of the facts.
+    pub notes: Vec<Note>,
+    /// The questions that are not decided.
+    pub questions: Vec<Question>,
+    /// A doubt that a second recording adds to those of the facts.
+    pub doubt: Option<Doubt>,
+    /// How many recordings of the program there are. A second one is made before wink-out is advised.
+    pub recordings: u32,
+    /// Why the second recording that wink-out needs is missing. `None` if there is a second recording,
+    /// or if no plan with wink-out saves enough.
+    pub no_second: Option<NoSecond>,
+    /// The budget that is needed for the second recording. `None` if the budget was not too small for it.
+    pub second_needs: Option<Duration>,
+    /// The share of the recorded part in the CPU time of the run, if plans and mallocs were replayed with a
+    /// part of the run: then a saving is a share of the CPU time of this part.
+    pub part: Option<f64>,
+    /// What all calls took in a replay, as a share of the CPU time. `None` if they were not replayed.
+    pub replayed: Option<f64>,
+    /// Why runs of the program failed. `None` if they did not, or if there were none.
+    pub runs_failed: Option<CannotRun>,
+    /// How much two measurements of the unchanged program differ, as a share, if more than the least
+    /// gain: this machine then cannot measure a difference as small as the least gain. Otherwise `None`.
+    pub noise: Option<f64>,
+    /// The budget that probably decides what is left undecided.
+    pub proposed: Option<Duration>,
+    /// Whether the user has interrupted the measurement.
+    pub interrupted: bool,
+    /// The result of the strategy that the user asked for (--force).
+    pub forced: Option<Forced>,
+}
+
+impl Measured {
+    /// What is known before any measurement.
+    pub fn begin(facts: Facts) -> Measured {
+        Measured { facts: Rc::new(facts), recordings: 1, ..Measured::default() }
+    }
+
+    /// What a step has found of the same program: nothing yet.
+    pub fn nothing(&self) -> Measured {
+        Measured { facts: Rc::clone(&self.facts), ..Measured::default() }
+    }
+
+    /// What is known of proposals before they are measured.
+    pub fn of_proposals(&self, proposals: &Proposals) -> Measured {
+        let notes = proposals.note.iter().cloned().collect();
+        Measured { dropped: proposals.dropped.clone(), notes, ..self.nothing() }
+    }
+
+    /// What is known, and what a step has found afterwards.
+    pub fn and(&self, step: Measured) -> Measured {
+        let mut all = self.clone();
+        let is_over = |of: &Candidate| step.dropped.iter().any(|dropped| dropped.ends(of));
+        all.candidates.retain(|of| !is_over(of));
+        let is_new = |note: &Note| !self.all_notes().any(|known| known == note);
+        all.notes.extend(step.notes.into_iter().filter(is_new));
+        step.candidates.into_iter().for_each(|of| all.add(of));
+        all.dropped.extend(step.dropped);
+        all.questions.extend(step.questions);
+        let recordings = self.recordings.max(step.recordings);
+        Measured {
+            doubt: all.doubt.or(step.doubt),
+            recordings,
+            no_second: step.no_second.or(all.no_second).filter(|_| recordings < RECORDINGS_MIN),
+            second_needs: step.second_needs.or(all.second_needs),
+            part: step.part.or(all.part),
+            replayed: step.replayed.or(all.replayed),
+            runs_failed: all.runs_failed.or(step.runs_failed),
+            noise: [all.noise, step.noise].into_iter().flatten().reduce(f64::max),
+            proposed: step.proposed.or(all.proposed),
+            interrupted: all.interrupted || step.interrupted,
+            forced: all.forced.or(step.forced),
+            ..all
+        }
+    }
+
+    /// Adds a candidate. The runs and the replay of one malloc become one candidate.
+    fn add(&mut self, of: Candidate) {
+        let is_same = |other: &Candidate| other.name == of.name && other.by != of.by;
+        let Some(place) = self.candidates.iter().position(is_same) else {
+            return self.candidates.push(of);
+        };
+        let other = self.candidates.remove(place);
+        let (tried, replayed) = match of.by {
+            By::Try | By::Plan => (of, other),
+            By::Replay => (other, of),
+        };
+        // The runs decide, because they show every effect. But if they vary too much, and the replay rules out a
+        // gain, the replay decides.
+        let is_open = tried.cpu.verdict == Verdict::NotMeasurable;
+        if !is_open || !replayed.cannot_gain(self.facts.min_gain) {
+            return self.candidates.push(tried.with_replay(&replayed));
+        }
+        self.notes.push(Note::RunsVary { name: replayed.name.to_string(), why: tried.cpu.why });
+        self.candidates.push(replayed);
+    }
+
+    /// The facts, for tests that need others.
+    #[cfg(test)]
+    pub fn facts_mut(&mut self) -> &mut Facts {
+        Rc::make_mut(&mut self.facts)
+    }
+
+    /// All notes, those of the facts first.
+    pub fn all_notes(&self) -> impl Iterator<Item = &Note> {
+        self.facts.notes.iter().chain(&self.notes)
+    }
+
+    /// The upper limit of what any allocator could save. The times of a recording are estimated from a few
+    /// calls, so a replay may show that the calls take more.
+    pub fn bound(&self) -> Bound {
+        let bound = self.facts.bound.clone();
+        let least = self.replayed.unwrap_or(0.0).min(1.0);
+        let share = bound.share.map(|share| share.max(least));
+        Bound { share, replayed: self.replayed.or(bound.replayed), ..bound }
+    }
+
+    /// Why the program cannot run again, or did not. `None` if it can.
+    pub fn cannot_run(&self) -> Option<&CannotRun> {
+        self.facts.program.cannot_run.as_ref().or(self.runs_failed.as_ref())
+    }
+
+    /// Why the recorded run may not show what the program usually does.
+    pub fn doubts(&self) -> impl Iterator<Item = &Doubt> {
+        self.facts.doubts.iter().chain(&self.doubt)
+    }
+
+    /// The questions that are not decided: those for which a larger budget is enough come last.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
+        let with_budget = |is_enough: bool| {
+            self.questions.iter().filter(move |of| of.needed.is_some() == is_enough)
+        };
+        with_budget(false).chain(with_budget(true))
+    }
+
+    /// Why no memory may be dropped at once. `None` if there is a second recording.
+    pub fn no_second_recording(&self) -> Option<Refusal> {
+        let enough = self.second_needs.and(self.proposed);
+        let why = self.no_second.clone();
+        (self.recordings < RECORDINGS_MIN).then_some(Refusal::NoSecond { why, enough })
+    }
+
+    /// The mallocs under which the program does not work.
+    pub fn breaking(&self) -> impl Iterator<Item = &Dropped> {
+        self.dropped.iter().filter(|of| matches!(of.why, Reason::Breaks(_)))
+    }
+}
+
+/// How much two measurements of the base differ, if this keeps a difference of the least gain from being
+/// measured.
+pub fn noise(control: &Judgement) -> Option<f64> {
+    let has_figures = !matches!(control.why, Some(Why::TooFewBlocks { .. } | Why::NoFigure));
+    let is_noisy = control.verdict == Verdict::NotMeasurable && has_figures;
+    is_noisy.then(|| control.low.abs().max(control.high.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::candidate::{dropped, Kind};
+    use crate::advise::rules::sample::{self, whole};
+
+    #[test]
+    fn a_replay_that_rules_out_a_gain_decides_if_runs_vary_too_much() {
+        let decides = |replayed: (f64, Verdict, Option<Why>), tried: Verdict| {
+            let of = |cpu| whole("mimalloc", Kind::Malloc, cpu, (0.0, Verdict::NoDifference));
+            let (saving, verdict, why) = replayed;
+            let mut replay = Candidate { by: By::Replay, ..of((saving, verdict)) };
+            replay.cpu.why = why;
+            let evidence = Measured { candidates: vec![of((0.05, tried))], ..sample::program() };
+            let evidence =
+                evidence.and(Measured { candidates: vec![replay], ..evidence.nothing() });
+            let [of] = &evidence.candidates[..] else { panic!("one candidate is left") };
+            assert_eq!(evidence.notes.len(), usize::from(of.by == By::Replay));
+            of.by
+        };
+        let ruled_out = (0.011, Verdict::NoDifference, None);
+        assert_eq!(decides(ruled_out, Verdict::NotMeasurable), By::Replay);
+        assert_eq!(decides(ruled_out, Verdict::Gain), By::Try);
+        assert_eq!(decides((0.04, Verdict::Gain, None), Verdict::NotMeasurable), By::Try);
+        let meet = (0.0, Verdict::NotMeasurable, Some(Why::ThreadsMeet));
+        assert_eq!(decides(meet, Verdict::NotMeasurable), By::Try);
+    }
+
+    #[test]
+    fn two_plans_for_functions_of_the_same_short_name_stay_two() {
+        let evidence = sample::document();
+        let twin = Candidate { region: Some(1), ..evidence.candidates[0].clone() };
+        let both = evidence.and(Measured { candidates: vec![twin], ..evidence.nothing() });
+        assert_eq!(both.candidates.len(), evidence.candidates.len() + 1);
+    }
+
+    #[test]
+    fn a_malloc_that_breaks_the_program_is_no_candidate_any_more_whatever_replays_showed() {
+        let evidence = sample::malloc("mimalloc", Kind::Malloc);
+        let with = |why| {
+            let dropped = vec![dropped("mimalloc".into(), Kind::Malloc, None, why)];
+            evidence.and(Measured { dropped, ..evidence.nothing() }).candidates.len()
+        };
+        assert_eq!(with(Reason::Breaks("it hangs".to_string())), 0);
+        assert_eq!(with(Reason::PlayTooLong), 1);
+    }
+}

@@ -1,0 +1,339 @@
+//! The sentences of all reasons, doubts, questions and notes, for the terminal, JSON and the report.
+//!
+//! The sentences of cards are in `card`.
+
+use super::facts::Program;
+use super::measured::Measured;
+use super::reason::{
+    CannotRun, Difference, Doubt, Gap, NoSecond, Note, Question, Reason, Refusal, What,
+};
+use crate::look::frames::in_words;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::output::units::{budget, bytes, count, percent, plural, time};
+use mallard_measure::rounds::subject::failure;
+use std::fmt;
+use std::time::Duration;
+
+/// All that is not decided, the doubts first.
+pub fn undecided(measured: &Measured) -> Vec<String> {
+    let doubts = measured.doubts().map(Doubt::to_string);
+    let questions = measured.open_questions().map(|of| question(of, measured.proposed));
+    doubts.chain(questions).collect()
+}
+
+/// A question, and the budget that probably decides it.
+pub fn question(of: &Question, proposed: Option<Duration>) -> String {
+    match of.needed.and(proposed) {
+        Some(proposed) => format!("{}; --budget {} probably decides", of.what, budget(proposed)),
+        None => of.what.to_string(),
+    }
+}
+
+/// The first sentence of each answer, if the recorded run failed. Otherwise empty.
+pub fn failed(program: &Program) -> String {
+    let Program { name, failure, .. } = program;
+    let of_failure = |failure| {
+        format!("The recorded run of {name} {failure}, and the figures are of this run. ")
+    };
+    failure.as_ref().map_or(String::new(), of_failure)
+}
+
+/// A note. `name` is the name of the program.
+pub fn note(of: &Note, name: &str) -> String {
+    match of {
+        Note::OfProgram(what) => format!("{name} {what}"),
+        Note::Said(what) => what.clone(),
+        Note::ShortRun(ns) => format!(
+            "the recorded run took {} of CPU time: mostly the start of a process, so give the program \
+             more work",
+            time(*ns)
+        ),
+        Note::PartOfRun(share) => format!(
+            "a saving by replay is a share of the CPU time of the recorded part of the run, which has \
+             about {} of the CPU time",
+            percent(*share)
+        ),
+        Note::RunsVary { name, why } => {
+            let why = why.map_or(String::new(), |why| format!(" ({why})"));
+            format!(
+                "runs of the program under {name} vary too much to decide{why}: what is said of its CPU \
+                 time is from the replay"
+            )
+        }
+        Note::RecordingInterrupted => {
+            "the recording was interrupted, and shows the run until then".to_string()
+        }
+        Note::NothingMeasured => {
+            "the command was interrupted before it measured anything".to_string()
+        }
+        Note::Again(why) => format!("--again: {why}"),
+        Note::EarlierStays(folder) => format!(
+            "the earlier advice on this recording decides more, and stays in place of this one; \
+             mallard report {} shows it",
+            quoted_path(folder)
+        ),
+    }
+}
+
+/// The text follows the name of the candidate, or stands alone.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let at_most = |what: &str, share: &f64| {
+            format!("{what} take at most {} of the CPU time", percent(*share))
+        };
+        let no_more = |what: &str, share: &f64| {
+            format!("{}, so it cannot save more, locality aside", at_most(what, share))
+        };
+        let text = match self {
+            Reason::RegionTooSmall(most) => no_more("calls, pages and frees at its end", most),
+            Reason::ProgramTooSmall(most) => no_more("calls and pages", most),
+            Reason::CallsTooFew(share) => at_most("calls of malloc and free", share),
+            Reason::FaultsTooFew(share) => at_most("page faults", share),
+            Reason::OneThread => "the program has one thread at a time".to_string(),
+            Reason::LittleHeld => "the malloc holds little more memory than is in use".to_string(),
+            Reason::NoTimeToPlay => {
+                "the budget is too small to play the recorded calls".to_string()
+            }
+            Reason::NoTimeToPrepare => "the budget is too small to prepare its replay".to_string(),
+            Reason::NoTimeToMeasure => "the budget is too small to measure it".to_string(),
+            Reason::PlayTooLong => "it could not be played in time".to_string(),
+            Reason::CameLater { saved, measured } => format!(
+                "in a single play it saved {}; the time was enough to measure {}, which came first",
+                percent(*saved),
+                plural(*measured as u64, "change")
+            ),
+            Reason::Interrupted(Some(saved)) => format!(
+                "in a single play it saved {}, and then the command was interrupted",
+                percent(*saved)
+            ),
+            Reason::Interrupted(None) => {
+                "the command was interrupted before it was replayed".to_string()
+            }
+            Reason::NotPlayed(how) => how.clone(),
+            Reason::NotApplied(how) => {
+                format!("the plan cannot be applied in the program as it is: {how}")
+            }
+            Reason::SavesLess(saved) => format!(
+                "in runs of the program with the plan it saved {}, and others saved more",
+                percent(*saved)
+            ),
+            Reason::NoBlocks => "it applies to no block of the recording".to_string(),
+            Reason::TooMuchMemory { held, in_use } => format!(
+                "it would hold {}, and the program has at most {} in use",
+                bytes(*held),
+                bytes(*in_use)
+            ),
+            Reason::Breaks(how) => format!("breaks the program: {how}"),
+            Reason::LosesRace(runs) => format!(
+                "it was dropped after {} of the program: others saved more",
+                plural(*runs as u64, "run")
+            ),
+            Reason::Contradicted(difference) => {
+                format!("in a second recording of the program {difference}")
+            }
+            Reason::IsBase => {
+                "the malloc of the program: other rows save in relation to it".to_string()
+            }
+            Reason::SameCalls(plain) => {
+                format!("makes the calls of {plain}, through a virtual interface")
+            }
+            Reason::NotProposed => "no rule proposes it for this function".to_string(),
+        };
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Difference::NoRegion => f.write_str("it has no such region"),
+            Difference::Escapes(blocks) => {
+                write!(f, "its calls leave {} in use", plural(*blocks, "block"))
+            }
+            Difference::Instances { now, before } => {
+                write!(f, "it has {now} instances instead of {before}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Gap::Events(what) => write!(f, "the recording lacks {what}"),
+            Gap::Said(what) => f.write_str(what),
+            Gap::Samples(bytes) => {
+                write!(f, "the trace has samples: about one block for each {bytes} bytes")
+            }
+            Gap::Programs(share) => {
+                let share = percent(*share);
+                write!(f, "{share} of the CPU time is of programs that were not recorded")
+            }
+            Gap::Window(time) => write!(f, "the trace has only the time {time} of the run"),
+            Gap::No(what) => write!(f, "the trace has no {what}"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let few = |seen: u64, what: &str, needed: &u64| {
+            format!("{} seen, and {needed} are needed", plural(seen, what))
+        };
+        let text = match self {
+            Refusal::PartOfRun(Some(lack)) => {
+                format!("the trace is less than the whole run: {lack}")
+            }
+            Refusal::PartOfRun(None) => "the trace is less than the whole run".to_string(),
+            Refusal::ForeignFrees(blocks) => {
+                format!("another thread frees {}", plural(*blocks, "block"))
+            }
+            Refusal::Escapes { blocks, functions } => {
+                let by = match functions.is_empty() {
+                    true => String::new(),
+                    false => format!(", allocated by {}", in_words(&functions.join(" and "))),
+                };
+                format!("{} outlived their call{by}", plural(*blocks, "block"))
+            }
+            Refusal::FewCalls { seen, needed } => few(*seen, "call", needed),
+            Refusal::FewInputs { seen, needed } => few(*seen, "different input", needed),
+            Refusal::UnknownBlocks => "nothing is known of its blocks".to_string(),
+            Refusal::NotShown => "the trace does not show what it needs".to_string(),
+            Refusal::Shared => "several threads would use one allocator".to_string(),
+            Refusal::Dangling(blocks) => {
+                format!("{} would be used after their end", plural(*blocks, "block"))
+            }
+            Refusal::KeepsDestructors => "the rule does not allow to skip destructors".to_string(),
+            Refusal::NoSecond { why: None, .. } => "it needs a second recording".to_string(),
+            Refusal::NoSecond { why: Some(why), enough } => {
+                let enough = enough.map_or(String::new(), |time| {
+                    format!(": --budget {} is probably enough", budget(time))
+                });
+                format!("it needs a second recording, and {why}{enough}")
+            }
+        };
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Display for NoSecond {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            NoSecond::NotRun(why) => {
+                write!(f, "the program was not run again ({why}): --again names one that you make")
+            }
+            NoSecond::NoProof(folder, lack) => {
+                write!(f, "{} is no proof: {lack}", folder.display())
+            }
+            NoSecond::NoTime => f.write_str("the budget was too small for one"),
+            NoSecond::Fails(how) => write!(f, "the program could not be recorded again: {how}"),
+        }
+    }
+}
+
+impl fmt::Display for CannotRun {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            CannotRun::Ended { status, like_a_server } => {
+                let help = match like_a_server {
+                    true => "; for a server, --load gives it work",
+                    false => "",
+                };
+                write!(f, "it {}{help}", ended(*status))
+            }
+            CannotRun::Imported(from) => {
+                write!(f, "the trace was imported from {from}, and does not say how to run it")
+            }
+            CannotRun::NoCommandLine => f.write_str("the trace does not have its command line"),
+            CannotRun::NoFile(path) => write!(f, "there is no {} here", quoted_path(path)),
+            CannotRun::NoFolder(folder) => write!(
+                f,
+                "the folder {}, in which it was recorded, cannot be entered",
+                quoted_path(folder)
+            ),
+            CannotRun::NotAsked => f.write_str("--no-try was given"),
+            CannotRun::Fails(how) => f.write_str(how),
+        }
+    }
+}
+
+/// How a run ended with a status: `ended with status 3`.
+fn ended(status: i32) -> String {
+    failure(status).unwrap_or("succeeded".to_string())
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Doubt::EndedBySignal => {
+                f.write_str("a signal ended the recorded run, which shows only the work until then")
+            }
+            Doubt::OneProcess { number, file, share } => {
+                let name = file.rsplit('/').next().unwrap_or_default();
+                let share = percent(*share);
+                write!(
+                    f,
+                    "only process {number} ({name}) was looked at, which did {share} of the work"
+                )
+            }
+            Doubt::Part { what, again: None } => f.write_str(what),
+            Doubt::Part { what, again: Some(again) } => {
+                write!(f, "{what}; the whole run is recorded by {again}")
+            }
+            Doubt::OtherEnd { name, status } => write!(
+                f,
+                "without the recorder, {name} {}, so the recording shows another run",
+                ended(*status)
+            ),
+            Doubt::OtherCalls { first, second } => write!(
+                f,
+                "the program does not do the same again: {} calls of malloc and free were recorded \
+                 first, and {} the second time",
+                count(*first),
+                count(*second)
+            ),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let time = |of: &Duration| time(of.as_nanos() as f64);
+        let of_another = "whether another allocator saves time";
+        let of_runs = "what another malloc saves in the program itself";
+        match self {
+            What::ShareUnknown => f.write_str(
+                "nothing was replayed: how much of the CPU time the recorded part of the run took is \
+                 not known well enough",
+            ),
+            What::NotReplayed(what, help) => write!(f, "nothing was replayed: {what}; {help}"),
+            What::ReplaysFail(what, help) => write!(f, "{of_another}: {what}; {help}"),
+            What::RunsFail(how) => write!(f, "{of_runs}: {how}"),
+            What::TooFewRuns => write!(f, "{of_runs}: too few runs"),
+            What::LongCalls(play, plays) => write!(
+                f,
+                "{of_another}: playing the recorded calls once takes {}, and a measurement has at least \
+                 {plays} plays of each allocator; a recording of a part of the run (mallard record \
+                 --window) takes less",
+                time(play)
+            ),
+            What::LongReplay(play, plays) => write!(
+                f,
+                "{of_another}: one replay takes {}, and a measurement has at least {plays} of each \
+                 allocator",
+                time(play)
+            ),
+            What::LongRun(run, runs) => write!(
+                f,
+                "{of_runs}: one run takes {}, and a measurement has at least {runs} runs",
+                time(run)
+            ),
+            What::LeftOut(plans, first) => write!(
+                f,
+                "what {} such as {} would save: the budget is too small to replay all",
+                plural(*plans as u64, "plan"),
+                in_words(first)
+            ),
+        }
+    }
+}

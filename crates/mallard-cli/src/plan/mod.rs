@@ -1,0 +1,82 @@
+//! `mallard plan`: makes plans of recordings, shows them, and says what they would serve. A plan gives the blocks of
+//! some call stacks to arenas and pools, in a program that is not changed.
+//!
+//! `make` compiles rules with a recording, `show` prints a compiled plan, `check` runs a program under one and
+//! reads the library's `report`, and `run` is `mallard run`, which refuses a damaged plan before the program starts.
+
+mod check;
+mod make;
+mod report;
+pub mod run;
+mod show;
+
+use clap::Subcommand;
+use mallard_measure::error::status::UNREADABLE;
+use mallard_measure::error::Failure;
+use mallard_measure::mallocs::probe;
+use mallard_trace::plan::{names_in, CompiledPlan, PlanModule};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Makes and shows plans, which apply arenas and pools in a program that is not changed.
+///
+/// A plan says which blocks of a program come from an arena or a pool, by their call stacks. `mallard run --plan`
+/// applies it, and `mallard try --plan` measures it beside other mallocs. docs/guide/plans.md has an example.
+#[derive(clap::Args)]
+pub struct Command {
+    #[command(subcommand)]
+    command: Commands,
+}
+
+#[derive(Subcommand)]
+enum Commands {
+    Make(make::Command),
+    Show(show::Command),
+    Check(check::Command),
+}
+
+impl Command {
+    /// Runs the subcommand.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        match self.command {
+            Commands::Make(command) => command.run(),
+            Commands::Show(command) => command.run(),
+            Commands::Check(command) => command.run(),
+        }
+    }
+}
+
+/// Fails if a file is no compiled plan, or is damaged. The program would run without it.
+pub fn must_be_whole(file: &Path) -> Result<CompiledPlan, Failure> {
+    Ok(CompiledPlan::read(file)?)
+}
+
+/// Fails if a file is no whole plan, or if the program at `path` is another build than that of the plan. Returns the
+/// names of libraries that are other builds.
+pub fn must_fit(file: &Path, path: &Path) -> Result<BTreeSet<String>, Failure> {
+    let plan = must_be_whole(file)?;
+    let misfits = misfits(&plan, path);
+    let program = plan.modules.iter().find(|module| module.is_program);
+    match program.filter(|module| misfits.contains(&*module.shown())) {
+        None => Ok(misfits),
+        Some(_) => Err(Failure::new(
+            format!("{} is another build than that of the plan {}", path.display(), file.display()),
+            "nothing was started",
+            "mallard record -- PROG ARGS, and then mallard plan make, with this build",
+        )
+        .with_status(UNREADABLE)),
+    }
+}
+
+/// The names of modules of the plan that are other builds than the program at `path` and its libraries.
+pub fn misfits(plan: &CompiledPlan, path: &Path) -> BTreeSet<String> {
+    let mut files = probe::libraries(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    files.push((name, path.to_path_buf()));
+    let is_misfit = |module: &&PlanModule| {
+        let file = files.iter().find(|(name, _)| *name == module.shown());
+        file.is_some_and(|(_, file)| names_in(module, file, &[]).is_none())
+    };
+    plan.modules.iter().filter(is_misfit).map(|module| module.shown().into_owned()).collect()
+}

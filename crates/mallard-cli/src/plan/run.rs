@@ -1,0 +1,23 @@
+//! `mallard run`, with a check of its plan.
+
+use super::must_be_whole;
+use mallard_measure::comparison;
+use mallard_measure::error::Failure;
+use std::process::ExitCode;
+
+// Clap shows the comment of `comparison::run::Command` as the description of the command.
+#[derive(clap::Args)]
+pub struct Run {
+    #[command(flatten)]
+    command: comparison::run::Command,
+}
+
+impl Run {
+    /// Replaces this process by the program.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        if let Some(file) = &self.command.plan {
+            must_be_whole(file)?;
+        }
+        self.command.run()
+    }
+}

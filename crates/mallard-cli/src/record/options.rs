@@ -1,0 +1,107 @@
+//! The options of `mallard record`.
+
+use super::serving::ServerWork;
+use crate::output::debuginfod::Debuginfod;
+use mallard_measure::parse::{bytes, window};
+use mallard_measure::process::launch::Streams;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Records every allocation of a program, with its call stack.
+///
+/// The program is not rebuilt. It has the terminal and receives signals as usual, and the command
+/// ends with its exit status (with --load, with 0). The result is a folder NAME.mallard, which `mallard stats`, `sites`
+/// and other commands read.
+#[derive(clap::Args)]
+pub struct Command {
+    /// The trace to write, NAME.mallard. By default it has the name of the program, with a number if
+    /// there is one already.
+    #[arg(short = 'o', long = "output", value_name = "NAME")]
+    pub(super) output: Option<PathBuf>,
+    /// Which frames of call stacks are recorded: all by the unwind tables, all by frame pointers,
+    /// the caller alone, or none.
+    #[arg(long, value_enum, default_value = "full")]
+    pub(super) stacks: Stacks,
+    /// Frees have no call stacks.
+    #[arg(long)]
+    pub(super) no_free_stacks: bool,
+    /// Records a part of the allocations only: on average one every BYTES allocated bytes.
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "0", hide_default_value = true)]
+    pub(super) sample: u64,
+    /// Records this part of the run only, for example 10s..70s.
+    #[arg(long, value_name = "FROM..TO", value_parser = window)]
+    pub(super) window: Option<Range<Duration>>,
+    /// Records processes that the program starts as well: by fork, or also by exec. The recording
+    /// ends when all of them have ended.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) follow: Vec<Follow>,
+    #[command(flatten)]
+    pub(super) work: ServerWork,
+    /// What a thread does when it allocates faster than the events can be written.
+    #[arg(long, value_enum, default_value = "block")]
+    pub(super) on_full: OnFull,
+    /// Stops recording when the events have this size on the disk. The trace is at most a tenth larger.
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "16GiB")]
+    pub(super) max_size: u64,
+    /// Looks for debug information here as well.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) debug_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) debuginfod: Debuginfod,
+    /// Leaves addresses without names of functions.
+    #[arg(long)]
+    pub(super) no_symbols: bool,
+    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
+    /// path, the name of the file stays.
+    #[arg(long)]
+    pub(super) anonymize: bool,
+    /// Keeps the stream of events beside the trace, as NAME.stream.
+    #[arg(long, conflicts_with = "anonymize")]
+    pub(super) keep_stream: bool,
+    /// Overwrites the trace if it exists.
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Writes the summary as one line of JSON. Like the text, it goes to stderr.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Writes nothing but errors.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    #[arg(skip)]
+    pub(super) streams: Streams,
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROG ARGS"
+    )]
+    pub(super) program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Stacks {
+    Full,
+    Fp,
+    Caller,
+    None,
+}
+
+/// Which of the processes that a program starts are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Follow {
+    /// Those that it forks.
+    Fork,
+    /// Those that run another program.
+    Exec,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnFull {
+    /// The thread waits. No event is lost.
+    Block,
+    /// The thread goes on. Events are lost, and counted.
+    Drop,
+}

@@ -1,0 +1,28 @@
+/* A library that reports as libmallard-plan.so does, and serves nothing. With the variable SLOW=1 it takes
+   some time if it is no control, so that a plan is seen to lose. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+__attribute__((destructor)) static void report(void)
+{
+    const char* file = getenv("MALLARD_PLAN_REPORT");
+    const char* control = getenv("MALLARD_PLAN_CONTROL");
+    int is_control = control != NULL && strcmp(control, "1") == 0;
+    if (getenv("SLOW") != NULL && !is_control)
+        for (volatile long i = 0; i < 200000000; ++i)
+            ;
+    if (file == NULL || getenv("MALLARD_PLAN") == NULL)
+        return;
+    FILE* to = fopen(file, "a");
+    if (to == NULL)
+        return;
+    fprintf(to,
+            "{\"process\":%d,\"program\":\"%s\",\"control\":%s,\"rules\":[{\"name\":\"parse\","
+            "\"allocator\":\"arena\",\"blocks\":1500,\"bytes\":64000,\"peak_bytes\":2048,\"refused\":0,"
+            "\"large\":3}],\"unknown_blocks\":20,\"other_blocks\":480,\"modules_missing\":[\"liba.so\"]}\n",
+            (int)getpid(), program_invocation_short_name, is_control ? "true" : "false");
+    fclose(to);
+}

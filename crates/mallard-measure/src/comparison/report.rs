@@ -1,0 +1,282 @@
+//! Shows a measurement: as a table, a sentence and the next command, or as JSON.
+
+use super::options::Options;
+use super::plan::Planned;
+use crate::output::units::{budget, bytes, plural};
+use crate::process::proc::{self, Process};
+use crate::process::starter;
+use crate::rounds::blocks::shown;
+use crate::rounds::measured::Measured;
+use crate::rounds::subject::Subject;
+use crate::rounds::timing::status;
+use crate::rounds::words::lacks_fresh;
+use crate::verdict::estimate::share_explained;
+use crate::verdict::fresh::{winner, Confirmed, Fresh};
+use crate::verdict::paired::{Differences, Interval};
+use crate::verdict::{blocks_missing, Judged, Judgement, Verdict, Why, BLOCKS_MIN};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A shorter run is mostly the start of a process.
+const SHORT: Duration = Duration::from_millis(10);
+
+/// The words that differ between reports of `mallard try` and of `mallard verify`.
+pub struct Words {
+    /// The title of the first column.
+    pub kind: &'static str,
+    /// The program with its arguments, as the user typed it.
+    pub program: String,
+    /// The short name of the program.
+    pub name: String,
+    /// Words for a candidate whose output or status differs from those of the base.
+    pub breaks: &'static str,
+    /// Whether two programs are compared, instead of mallocs.
+    pub is_pair: bool,
+    /// The function by which the program allocates instead of malloc. `None` if it calls malloc.
+    pub allocates_by: Option<&'static str>,
+}
+
+impl Default for Words {
+    fn default() -> Words {
+        Words {
+            kind: "malloc",
+            program: String::new(),
+            name: String::new(),
+            breaks: "breaks the program",
+            is_pair: false,
+            allocates_by: None,
+        }
+    }
+}
+
+/// The result of one candidate.
+pub struct Row<'a> {
+    /// The candidate.
+    pub subject: &'a Subject,
+    /// The index of the candidate.
+    pub index: usize,
+    /// The judgements on CPU time and memory. `None` if the candidate is broken or nothing was
+    /// measured.
+    pub judged: Option<(&'a Judgement, &'a Judgement)>,
+    /// How the candidate breaks the program. `None` if it does not.
+    pub broken: Option<&'a str>,
+}
+
+/// The result of a comparison.
+pub struct Report {
+    pub(super) base: Subject,
+    pub(super) candidates: Vec<Subject>,
+    /// The measurement.
+    pub measured: Measured,
+    pub(super) cpu: Judged,
+    pub(super) memory: Judged,
+    /// The judgements on CPU time by the blocks of the choice alone (see `turns`).
+    pub(super) chosen: Judged,
+    /// The results of fresh runs of the best candidates. Key: the place in `Measured::alive`.
+    pub(super) confirmed: Confirmed,
+    /// The least difference that counts, as a share of the base.
+    pub min_gain: f64,
+    pub(super) seed: u64,
+    pub(super) is_server: bool,
+    /// The plan among the candidates. `None` if there is none.
+    pub(super) planned: Option<Planned>,
+    /// The words of this comparison.
+    pub words: Words,
+    /// The largest share of CPU time that an allocator could save.
+    pub bound: Option<f64>,
+    /// The shares of the real savings that a replay finds, by the names of the candidates.
+    pub(super) explained: BTreeMap<String, Interval>,
+    /// Notes for the reader.
+    pub notes: Vec<String>,
+    /// The command to type next.
+    pub next: String,
+}
+
+impl Report {
+    /// Judges a measurement.
+    pub fn new(
+        base: Subject,
+        candidates: Vec<Subject>,
+        measured: Measured,
+        options: &Options,
+        seed: u64,
+    ) -> Report {
+        let min_gain = options.timing.min_gain;
+        let (cpu, confirmed) = measured.settle(|f| f.cpu_ns, min_gain);
+        let (memory, _) = measured.settle(|f| f.peak_rss, min_gain);
+        let mut report = Report {
+            cpu,
+            confirmed,
+            memory,
+            chosen: measured.judge(|f| f.cpu_ns, min_gain),
+            base,
+            candidates,
+            measured,
+            min_gain,
+            seed,
+            is_server: options.is_server(),
+            planned: None,
+            words: Words::default(),
+            bound: None,
+            explained: BTreeMap::new(),
+            notes: Vec::new(),
+            next: String::new(),
+        };
+        report.notes = report.own_notes(options);
+        report
+    }
+
+    /// Notes about the measurement itself.
+    pub(super) fn own_notes(&self, options: &Options) -> Vec<String> {
+        let mut notes = Vec::new();
+        let measured = &self.measured;
+        let (blocks, first) = (measured.all_blocks(), measured.first);
+        if blocks > 0 && first < SHORT && !self.is_server {
+            notes.push(format!(
+                "one run takes {}: mostly the start of a process, so give the program more work",
+                shown(first)
+            ));
+        }
+        if let (true, Some(needed)) = (measured.ran_out, blocks_missing(&self.cpu)) {
+            let budget = shown(options.timing.budget);
+            let runs = plural(blocks as u64, "run");
+            notes.push(format!("the budget of {budget} was enough for {runs} of each, and verdicts need {needed} or more"));
+        }
+        if measured.status != 0 && blocks > 0 {
+            let how = crate::rounds::subject::ending(measured.status, &Default::default());
+            notes.push(format!("the program fails in every run: {how}"));
+        }
+        if blocks > 0 && measured.median_of_all(0, |f| f.peak_rss) < 1.1 * floor() {
+            let floor = bytes(floor() as u64);
+            notes.push(format!("peaks below {floor} cannot be compared: a process begins with a copy of mallard's memory"));
+        }
+        if options.is_server() {
+            notes.push("CPU time, wall time and page faults are those of one load".to_string());
+        }
+        if measured.dropped.contains(&Some(1)) {
+            let note =
+                "the budget allowed one run of each to choose by, so another one may save more";
+            notes.push(note.to_string());
+        }
+        notes.extend(lacks_fresh(measured).filter(|_| self.winner().is_some()));
+        notes
+    }
+
+    /// The result of the fresh runs of a candidate.
+    pub fn fresh(&self, index: usize) -> Option<&Fresh> {
+        self.confirmed.get(&self.place(index)?)
+    }
+
+    /// Stores which shares of the measured savings a replay found. `replayed` are the savings in the replay,
+    /// by the names of the mallocs, as shares of `program_ns`, the CPU time of the recorded program.
+    pub fn explain(&mut self, replayed: &BTreeMap<String, Differences>, program_ns: f64) {
+        let scale = program_ns / self.measured.median_of_all(0, |f| f.cpu_ns);
+        let measured = &self.measured;
+        let share = |index: usize| {
+            let name = &self.candidates[index].name;
+            let real = measured.differences(index, |f| f.cpu_ns)?;
+            let share = share_explained(replayed.get(name)?, scale, &real)?;
+            Some((name.clone(), share))
+        };
+        self.explained = self.measured.alive().into_iter().filter_map(share).collect();
+    }
+
+    /// All candidates.
+    pub fn rows<'a>(&'a self) -> Vec<Row<'a>> {
+        let mut judged = self.cpu.candidates.iter().zip(&self.memory.candidates);
+        let row = |(index, subject): (usize, &'a Subject)| {
+            let broken = self.measured.broken[index].as_deref();
+            let judged = if broken.is_none() { judged.next() } else { None };
+            Row { subject, index, judged, broken }
+        };
+        self.candidates.iter().enumerate().map(row).collect()
+    }
+
+    /// The name of the winner.
+    pub fn best(&self) -> Option<String> {
+        self.winner().map(|(row, _)| row.subject.name.clone())
+    }
+
+    /// The candidate that the result names as the best, with its judgement on CPU time. `None` if no
+    /// candidate has a gain.
+    pub fn winner(&self) -> Option<(Row<'_>, &Judgement)> {
+        let place = winner(&self.chosen, &self.cpu, &self.confirmed)?;
+        let row = self.rows().into_iter().find(|row| self.place(row.index) == Some(place))?;
+        if self.is_control(row.index) {
+            return None; // by chance, since it does the same and more
+        }
+        Some((row, &self.cpu.candidates[place]))
+    }
+
+    /// Whether a candidate is the control of a plan, which nobody would use.
+    pub(super) fn is_control(&self, index: usize) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.control == index)
+    }
+
+    /// The place of a candidate among the candidates that are not broken. `None` if it is broken.
+    pub(super) fn place(&self, index: usize) -> Option<usize> {
+        self.measured.alive().iter().position(|&alive| alive == index)
+    }
+
+    /// The candidate with a gain that saves the most of one metric.
+    pub fn best_by<'a>(
+        &'a self,
+        of: impl Fn((&'a Judgement, &'a Judgement)) -> &'a Judgement,
+    ) -> Option<(Row<'a>, &'a Judgement)> {
+        let gains = self.rows().into_iter().filter_map(|row| {
+            let judgement = of(row.judged.filter(|_| !self.is_control(row.index))?);
+            (judgement.verdict == Verdict::Gain).then_some((row, judgement))
+        });
+        gains.max_by(|(_, a), (_, b)| a.saving.total_cmp(&b.saving))
+    }
+
+    /// Whether the CPU time of a candidate is not measurable so far.
+    pub fn is_open(&self) -> bool {
+        self.measured.blocks() == 0 || self.cpu.candidates.iter().any(is_open)
+    }
+
+    /// Whether a candidate loses CPU time or memory, or breaks the program.
+    pub fn has_loss(&self) -> bool {
+        self.rows().iter().any(|row| {
+            let lost = |(cpu, memory): (&Judgement, &Judgement)| {
+                cpu.verdict == Verdict::Loss || memory.verdict == Verdict::Loss
+            };
+            row.broken.is_some() || row.judged.is_some_and(lost) && !self.is_control(row.index)
+        })
+    }
+
+    /// The exit status of a command that is not a gate.
+    pub fn status(&self) -> ExitCode {
+        status(&self.measured)
+    }
+
+    /// The command to type next, if more time is likely to decide more.
+    pub fn more_time(&self, options: &Options) -> Option<String> {
+        if !self.is_open() {
+            return None;
+        }
+        // An interval of half the width needs four times the runs.
+        let blocks = self.measured.all_blocks().max(1);
+        let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
+        let more = budget(options.timing.budget * times as u32);
+        Some(format!("the same command with --budget {more}, on a quiet machine"))
+    }
+}
+
+/// Whether a candidate has no verdict because it was dropped early.
+pub fn is_dropped(of: &Judgement) -> bool {
+    matches!(of.why, Some(Why::DroppedEarly { .. }))
+}
+
+/// Whether more runs could decide about a candidate.
+pub fn is_open(of: &Judgement) -> bool {
+    of.verdict == Verdict::NotMeasurable && !is_dropped(of)
+}
+
+/// The smallest peak that can be measured, in bytes. Between fork and exec, a process has a copy of the
+/// anonymous memory of the process that made it, and this copy counts as a part of the peak.
+pub fn floor() -> f64 {
+    let maker = starter::process().map_or(Process::This, |it| Process::Id(it.as_raw() as u32));
+    proc::status_bytes(maker, "RssAnon:").unwrap_or(0) as f64
+}

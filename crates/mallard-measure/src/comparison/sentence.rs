@@ -1,0 +1,141 @@
+//! The result of a comparison in one sentence.
+
+use super::plan::PLAN;
+use super::report::{is_dropped, is_open, Report};
+use crate::output::units::{percent, plural};
+use crate::rounds::subject::failure;
+use crate::rounds::words::needs;
+use crate::verdict::{Judgement, Verdict};
+
+/// The result in one sentence.
+pub fn sentence(report: &Report) -> String {
+    if report.measured.blocks() == 0 {
+        return match report.measured.interrupted {
+            true => "Interrupted before the first comparison was complete: nothing was measured."
+                .to_string(),
+            false if !report.measured.broken.is_empty() => "Nothing was measured.".to_string(),
+            false => "There was nothing to compare with.".to_string(),
+        };
+    }
+    let cut = match report.measured.interrupted {
+        true => {
+            let runs = plural(report.measured.blocks() as u64, "run");
+            format!(" (Interrupted after {runs} of each.)")
+        }
+        false => String::new(),
+    };
+    let text = if report.words.is_pair { pair(report) } else { mallocs(report) };
+    failures(report) + &text + &bound(report) + &cut
+}
+
+/// A sentence that the program fails in every run. Empty if it does not.
+fn failures(report: &Report) -> String {
+    let name = match report.words.name.as_str() {
+        "" => "the program",
+        name => name,
+    };
+    let sentence = |how| format!("Every run of {name} {how}, and the figures are of such runs. ");
+    failure(report.measured.status).map_or(String::new(), sentence)
+}
+
+/// The result of a comparison of two programs.
+fn pair(report: &Report) -> String {
+    let rows = report.rows();
+    let Some((cpu, memory)) = rows[0].judged else {
+        return "The two programs do not do the same, so nothing was compared.".to_string();
+    };
+    let open = |of: &Judgement| of.verdict == Verdict::NotMeasurable;
+    match (open(cpu), open(memory)) {
+        (true, true) => "What the change costs or saves is not measurable yet.".to_string(),
+        (true, false) => format!(
+            "After the change the program needs {}; its CPU time is not measurable yet.",
+            needs(memory, "memory")
+        ),
+        (false, true) => format!(
+            "After the change the program needs {}; its memory is not measurable yet.",
+            needs(cpu, "CPU time")
+        ),
+        (false, false) => format!(
+            "After the change the program needs {}, and {}.",
+            needs(cpu, "CPU time"),
+            needs(memory, "memory")
+        ),
+    }
+}
+
+fn mallocs(report: &Report) -> String {
+    let program = &report.words.name;
+    if let Some((row, cpu)) = report.winner() {
+        let memory = row
+            .judged
+            .map_or(String::new(), |(_, memory)| format!(", and {}", needs(memory, "memory")));
+        return format!(
+            "{}, {program} needs {}{memory}.",
+            under(&row.subject.name),
+            needs(cpu, "CPU time")
+        );
+    }
+    if let Some(function) = report.words.allocates_by {
+        return format!(
+            "The mallocs were not tested: {program} allocates by {function}, an allocator of its own."
+        );
+    }
+    let rows = report.rows();
+    let candidates = rows.iter().filter(|row| !report.is_control(row.index));
+    let judged: Vec<_> = candidates.filter_map(|row| row.judged).collect();
+    if judged.is_empty() {
+        return format!("No other malloc runs {program} as its own does: keep it.");
+    }
+    let all = judged.len();
+    let open = judged.iter().filter(|(cpu, _)| is_open(cpu)).count();
+    let kept: Vec<_> = judged.iter().filter(|(cpu, _)| !is_dropped(cpu)).collect();
+    let time = if kept.is_empty() || open > 0 {
+        let most =
+            if open > 0 { format!("; not measurable yet: {open} of {all}") } else { String::new() };
+        format!("No malloc was shown to save CPU time of {program}{most}")
+    } else if kept.iter().all(|(cpu, _)| cpu.verdict == Verdict::Loss) {
+        let which = match kept.len() == all {
+            true => "every other malloc".to_string(),
+            false => format!("the best {} of {all} other mallocs", kept.len()),
+        };
+        format!("Under {which} {program} needs more CPU time")
+    } else {
+        let widest = kept.iter().map(|(cpu, _)| cpu.high.max(0.0)).fold(0.0, f64::max);
+        let which = match kept.len() == all {
+            true => String::new(),
+            false => format!(" under the best {} of {all}", kept.len()),
+        };
+        format!("No malloc saves CPU time of {program}: at most {}{which}", percent(widest))
+    };
+    // Memory is worth a change if it costs no time.
+    let cheap = report
+        .best_by(|(cpu, memory)| if cpu.verdict == Verdict::NoDifference { memory } else { cpu });
+    match cheap {
+        Some((row, memory)) => format!(
+            "{time}. {} it needs {}, and no more CPU time.",
+            under(&row.subject.name),
+            needs(memory, "memory")
+        ),
+        None if open > 0 => format!("{time}."),
+        None => format!("{time}, so keep the malloc that it has."),
+    }
+}
+
+/// The words for a malloc, or for a plan.
+fn under(name: &str) -> String {
+    match name {
+        PLAN => "With the plan".to_string(),
+        _ => format!("Under {name}"),
+    }
+}
+
+/// A sentence with the bound of a recording. Empty if no bound is known.
+fn bound(report: &Report) -> String {
+    match report.bound {
+        Some(share) => format!(
+            " A recording says that malloc, free and page faults take at most {} of its CPU time: no malloc can save more, locality aside.",
+            percent(share)
+        ),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Plans that are applied in a program which is not changed: a library in front of the program's malloc serves the
+//! call stacks of the plan from local allocators.
+
+use super::Allocator;
+use crate::error::Failure;
+use crate::process::installed::PLAN;
+use crate::process::preload::preloadable;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Variables of the environment to set, or to remove (`None`).
+pub type Variables = Vec<(OsString, Option<OsString>)>;
+
+/// A compiled plan, and the library that applies plans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedPlan {
+    /// The file of the plan.
+    pub file: PathBuf,
+    /// The library.
+    pub library: PathBuf,
+}
+
+/// What the library does with the blocks of the plan's call stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applies {
+    /// The library serves the blocks from local allocators.
+    Serves,
+    /// The library decides about each block, and then asks the malloc of the program for it. The difference from a
+    /// program without the library is the cost of deciding.
+    Control,
+}
+
+impl AppliedPlan {
+    /// Finds the library. Does not read the plan: the library does, and so should the caller before.
+    pub fn find(file: &Path) -> Result<AppliedPlan, Failure> {
+        let library = PLAN.find("the program was not started")?;
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+        Ok(AppliedPlan { file, library })
+    }
+
+    /// Returns the variables of the environment that apply the plan in a program that has the malloc `own`.
+    pub fn variables(&self, own: &Allocator, program: &Path, applies: Applies) -> Variables {
+        let mut variables = own.variables(program);
+        let is_preload = |(name, _): &(OsString, Option<OsString>)| name == "LD_PRELOAD";
+        let others = match variables.iter().position(is_preload) {
+            Some(at) => variables.remove(at).1,
+            None => std::env::var_os("LD_PRELOAD"),
+        };
+        let mut preload = preloadable(&self.library).into_os_string();
+        if let Some(others) = others.filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let control = (applies == Applies::Control).then(|| OsString::from("1"));
+        variables.push(("LD_PRELOAD".into(), Some(preload)));
+        variables.push(("MALLARD_PLAN".into(), Some(self.file.clone().into())));
+        variables.push(("MALLARD_PLAN_CONTROL".into(), control));
+        variables
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_of_the_plan_is_in_front_of_the_malloc() {
+        let plan =
+            AppliedPlan { file: "/a.plan".into(), library: "/lib/libmallard-plan.so".into() };
+        let of = |own: &Allocator, applies| {
+            let variables = plan.variables(own, Path::new("/bin/true"), applies);
+            let text = |name: &str| {
+                let variable = variables.iter().find(|(of, _)| of == name).expect(name);
+                variable.1.as_ref().map(|value| value.to_string_lossy().into_owned())
+            };
+            [text("LD_PRELOAD"), text("MALLARD_PLAN"), text("MALLARD_PLAN_CONTROL")]
+        };
+        let own = Allocator {
+            library: Some("/lib/libmine.so".into()),
+            as_started: false,
+            ..Allocator::as_started("mine")
+        };
+        let [preload, file, control] = of(&own, Applies::Serves);
+        assert!(preload.unwrap().starts_with("/lib/libmallard-plan.so:/lib/libmine.so"));
+        assert_eq!((file.as_deref(), control), (Some("/a.plan"), None));
+        let [preload, _, control] = of(&Allocator::as_started("glibc"), Applies::Control);
+        assert!(preload.unwrap().starts_with("/lib/libmallard-plan.so"));
+        assert_eq!(control.as_deref(), Some("1"));
+    }
+}

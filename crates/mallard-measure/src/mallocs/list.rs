@@ -1,0 +1,195 @@
+//! The list of mallocs: spec/allocators.csv.
+
+use serde::Deserialize;
+use std::sync::OnceLock;
+
+/// Where an allocator comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The malloc of the C library.
+    Libc,
+    /// A package of Debian.
+    Debian,
+    /// A library that `bench/peers` builds from a crate.
+    Crate,
+    /// Mallard's malloc.
+    Mallard,
+    /// The C library's malloc with other settings.
+    Tunable,
+    /// A malloc that is recognised in programs, and never preloaded.
+    Known,
+}
+
+/// The programs for which a setting can matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matters {
+    /// Those with several threads at once.
+    Threads,
+    /// Those whose calls of malloc and free take much CPU time.
+    Calls,
+    /// Those whose page faults take much CPU time.
+    Pages,
+    /// Those whose malloc holds much more memory than is in use.
+    Memory,
+}
+
+/// One line of spec/allocators.csv.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Entry {
+    /// What `--allocator` accepts.
+    pub name: String,
+    /// Its name in rows of benchmarks. `*` stands for the version. Empty: it has no rows.
+    pub contender: String,
+    /// The origin of the allocator.
+    pub kind: Kind,
+    /// The file for LD_PRELOAD; empty for a malloc of the C library.
+    pub library: String,
+    /// The package of Debian that has the library.
+    pub package: String,
+    /// Variables that are set, as NAME=VALUE, separated by spaces.
+    pub environment: String,
+    /// The programs for which a setting can matter. `None` if the allocator can matter for all.
+    pub matters: Option<Matters>,
+    /// Beginnings of the names of files that have this malloc, separated by spaces.
+    pub files: String,
+    /// Functions by which programs allocate if the malloc does not replace `malloc`, separated by spaces.
+    pub functions: String,
+    /// Further functions that tell whose `malloc` a program contains, separated by spaces.
+    pub marks: String,
+    /// A description of the allocator.
+    pub about: String,
+}
+
+impl Entry {
+    /// The name without a version: `jemalloc` of `jemalloc-5.3.1`.
+    pub fn library_name(&self) -> &str {
+        self.name.split('-').next().unwrap_or_default()
+    }
+
+    /// The variables that are set, with their values.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let pairs = self.environment.split(' ').filter_map(|pair| pair.split_once('='));
+        pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    }
+}
+
+/// The lines of spec/allocators.csv.
+#[derive(Debug)]
+pub struct Mallocs {
+    lines: Vec<Entry>,
+}
+
+impl Mallocs {
+    /// The list.
+    pub fn get() -> &'static Mallocs {
+        static LIST: OnceLock<Mallocs> = OnceLock::new();
+        LIST.get_or_init(|| Mallocs::parse(include_str!("../../../../spec/allocators.csv")))
+    }
+
+    fn parse(text: &str) -> Mallocs {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let lines = reader.deserialize();
+        let lines = lines.map(|line| line.expect("a valid line of spec/allocators.csv"));
+        Mallocs { lines: lines.collect() }
+    }
+
+    /// Those that a program can run under.
+    pub fn to_start(&self) -> impl Iterator<Item = &Entry> {
+        self.lines.iter().filter(|entry| entry.kind != Kind::Known)
+    }
+
+    /// The malloc in a file, by the name of the file. `None` if it is that of the C library, or unknown.
+    pub fn in_file(&self, name: &str) -> Option<&Entry> {
+        self.lines.iter().find(|entry| entry.files.split(' ').any(|begin| begins(name, begin)))
+    }
+
+    /// A function by which a program allocates without `malloc`. `has` tells whether the program has a
+    /// function.
+    pub fn allocates_by(&self, has: impl Fn(&str) -> bool) -> Option<&str> {
+        let all = self.lines.iter().flat_map(|entry| entry.functions.split(' '));
+        all.filter(|name| !name.is_empty()).find(|name| has(name))
+    }
+
+    /// The malloc that a program contains. `has` tells whether the program has a function.
+    pub fn contained(&self, has: impl Fn(&str) -> bool) -> Option<&Entry> {
+        let names = |entry: &'_ Entry| [entry.marks.clone(), entry.functions.clone()].join(" ");
+        self.lines
+            .iter()
+            .find(|entry| names(entry).split(' ').any(|name| !name.is_empty() && has(name)))
+    }
+
+    /// Whether rows of benchmarks with this contender are of a malloc.
+    pub fn has_rows_of(&self, contender: &str) -> bool {
+        let library = |entry: &Entry| match entry.contender.rsplit_once('-') {
+            Some((library, _)) => format!("{library}-"),
+            None => entry.contender.clone(),
+        };
+        self.lines.iter().any(|entry| begins(contender, &library(entry)))
+    }
+}
+
+/// Whether `name` begins with `begin`, which is not empty.
+fn begins(name: &str, begin: &str) -> bool {
+    !begin.is_empty() && name.starts_with(begin)
+}
+
+/// The allocators of spec/allocators.csv that a program can run under.
+pub fn list() -> impl Iterator<Item = &'static Entry> {
+    Mallocs::get().to_start()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_list_is_whole() {
+        let mut names = std::collections::HashSet::new();
+        let all = &Mallocs::get().lines;
+        for entry in all {
+            assert!(names.insert(&entry.name), "{} is there twice", entry.name);
+            assert!(!entry.about.is_empty(), "{entry:?}");
+            let has_none = matches!(entry.kind, Kind::Libc | Kind::Tunable | Kind::Known);
+            assert_eq!(entry.library.is_empty(), has_none, "{entry:?}");
+            let has_library = !entry.library.is_empty();
+            assert!(!has_library || entry.files.split(' ').any(|f| entry.library.starts_with(f)));
+            assert_eq!(entry.package.is_empty(), entry.kind != Kind::Debian, "{entry:?}");
+            assert_eq!(entry.variables().is_empty(), entry.kind != Kind::Tunable, "{entry:?}");
+            assert_eq!(entry.matters.is_none(), entry.kind != Kind::Tunable, "{entry:?}");
+        }
+        assert_eq!(all[0].name, "glibc");
+    }
+
+    #[test]
+    fn a_malloc_that_is_added_to_the_list_is_known_everywhere() {
+        let text = include_str!("../../../../spec/allocators.csv");
+        let line = "duckalloc-1.2,duckalloc-1.2,crate,libduckalloc.so,,,,libduckalloc,duck_alloc,\
+                    duck_version,made up\n";
+        let mallocs = Mallocs::parse(&format!("{text}{line}"));
+        let only = |name: &'static str| move |other: &str| other == name;
+        assert!(mallocs.to_start().any(|entry| entry.name == "duckalloc-1.2"));
+        assert_eq!(mallocs.in_file("libduckalloc.so.1").unwrap().name, "duckalloc-1.2");
+        assert_eq!(mallocs.allocates_by(only("duck_alloc")), Some("duck_alloc"));
+        assert_eq!(mallocs.contained(only("duck_version")).unwrap().name, "duckalloc-1.2");
+        assert!(mallocs.has_rows_of("duckalloc-1.3"));
+    }
+
+    #[test]
+    fn mallocs_are_recognised_by_files_and_functions() {
+        let mallocs = Mallocs::get();
+        let file = |name| mallocs.in_file(name).map(|entry| entry.name.as_str());
+        assert_eq!(file("libjemalloc.so.2"), Some("jemalloc"));
+        assert_eq!(file("librpmalloc.so"), Some("rpmalloc-1.4.3"));
+        assert_eq!(file("libmallard.so.0"), Some("mallard"));
+        assert_eq!(file("libtbbmalloc.so.2"), Some("tbbmalloc"));
+        assert_eq!((file("libmallard-record.so"), file("libc.so.6")), (None, None));
+        let has = |names: &'static [&str]| move |name: &str| names.contains(&name);
+        assert_eq!(mallocs.allocates_by(has(&["main", "_rjem_malloc"])), Some("_rjem_malloc"));
+        assert_eq!(mallocs.allocates_by(has(&["mallctl"])), None);
+        let contained = |names| mallocs.contained(has(names)).map(|entry| entry.name.as_str());
+        assert_eq!(contained(&["mallctl"]), Some("jemalloc"));
+        assert_eq!(contained(&["main"]), None);
+    }
+}

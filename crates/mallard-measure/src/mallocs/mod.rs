@@ -1,0 +1,157 @@
+//! The list of mallocs, and the allocators that a program can run under: those of the list, and any other
+//! library with a malloc.
+//!
+//! `list` is spec/allocators.csv, `wanted` parses `--allocator`, `library` finds the file, and `probe` loads the library into a small
+//! program to check which malloc is called there.
+
+pub mod applied;
+mod library;
+pub mod list;
+pub mod probe;
+pub mod wanted;
+
+pub use list::{list, Entry, Kind, Matters};
+
+use crate::error::Failure;
+use crate::process::preload::preloadable;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// An allocator whose library was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocator {
+    /// The name in tables: what the user typed, or the name in the list.
+    pub name: String,
+    /// The library that is preloaded. `None` for glibc.
+    pub library: Option<PathBuf>,
+    /// Further variables of the environment.
+    pub environment: Vec<(String, String)>,
+    /// Whether LD_PRELOAD stays as the user has set it. True for the base of a comparison.
+    pub as_started: bool,
+}
+
+impl Allocator {
+    /// The allocator of a program that the user starts without mallard.
+    pub fn as_started(name: &str) -> Allocator {
+        Allocator {
+            name: name.to_string(),
+            library: None,
+            environment: Vec::new(),
+            as_started: true,
+        }
+    }
+
+    /// Finds the library of an entry of the list.
+    pub fn of(entry: &Entry) -> Result<Allocator, Failure> {
+        Ok(Allocator {
+            name: entry.name.clone(),
+            library: library::of(entry)?,
+            environment: entry.variables(),
+            as_started: false,
+        })
+    }
+
+    /// Returns the variables of the environment that give a program this malloc.
+    pub fn variables(&self, program: &Path) -> Vec<(OsString, Option<OsString>)> {
+        let mut variables: Vec<(OsString, Option<OsString>)> = Vec::new();
+        if !self.as_started {
+            let mut preload = OsString::new();
+            let own = self.library.iter().chain(others_preloaded());
+            let in_front = self.in_front_of_linked_malloc(program);
+            for path in own.chain(&in_front) {
+                if !preload.is_empty() {
+                    preload.push(":");
+                }
+                preload.push(preloadable(path));
+            }
+            variables.push(("LD_PRELOAD".into(), Some(preload).filter(|all| !all.is_empty())));
+        }
+        let more = self.environment.iter();
+        variables.extend(more.map(|(name, value)| (name.into(), Some(value.into()))));
+        variables
+    }
+
+    /// The libraries that have to be in front of the malloc that a program is linked with: the C library
+    /// for a row of glibc, and the C++ runtime for its operators new and delete. Without the runtime,
+    /// the operators would still be those of the linked malloc, unless the preloaded one has its own.
+    fn in_front_of_linked_malloc(&self, program: &Path) -> Vec<PathBuf> {
+        let libraries = probe::libraries(program);
+        if !libraries.iter().any(|(name, _)| probe::is_malloc(name)) {
+            return Vec::new();
+        }
+        let libc = self.library.is_none().then(|| PathBuf::from("libc.so.6"));
+        let runtimes = libraries.into_iter().filter(|(name, _)| probe::is_cpp_runtime(name));
+        libc.into_iter().chain(runtimes.map(|(_, path)| path)).collect()
+    }
+
+    /// Sets the variables for a program that is to be started.
+    pub fn apply(&self, command: &mut Command) {
+        for (name, value) in self.variables(command.get_program().as_ref()) {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+}
+
+/// The libraries in the user's LD_PRELOAD, without the one that has a malloc.
+fn others_preloaded() -> &'static [PathBuf] {
+    static OTHERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    OTHERS.get_or_init(|| {
+        let all = preloaded_by_user();
+        if all.is_empty() {
+            return all;
+        }
+        let own = probe::malloc_as_started().unwrap_or_default();
+        all.into_iter().filter(|path| path.file_name() != own.file_name()).collect()
+    })
+}
+
+/// The libraries in LD_PRELOAD.
+pub fn preloaded_by_user() -> Vec<PathBuf> {
+    let text = std::env::var("LD_PRELOAD").unwrap_or_default();
+    text.split([':', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+}
+
+/// The allocator under which a program runs when the user starts it: glibc, or what LD_PRELOAD
+/// brings.
+pub fn base() -> Allocator {
+    let own = if preloaded_by_user().is_empty() { None } else { probe::malloc_as_started() };
+    match own.filter(|path| !probe::is_of_libc(path)) {
+        Some(path) => Allocator::as_started(&shown(&path)),
+        None => Allocator::as_started("glibc"),
+    }
+}
+
+/// The name of a file, as text.
+pub fn shown(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Returns the allocators of the list that are installed and work, and the reasons why the others are
+/// left out.
+pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for entry in list() {
+        match Allocator::of(entry)
+            .and_then(|allocator| probe::check(&allocator).map(|()| allocator))
+        {
+            Ok(allocator) => found.push(allocator),
+            Err(failure) => missing.push((entry.name.clone(), failure)),
+        }
+    }
+    (found, missing)
+}
+
+/// A note that names the allocators that are left out, with the command that says how to get them. `None` if
+/// none is left out.
+pub fn note_of_missing(missing: &[(String, Failure)]) -> Option<String> {
+    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!("not installed: {}; mallard try --list tells how to get them", names.join(", "))
+    })
+}

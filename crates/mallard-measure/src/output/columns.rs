@@ -1,0 +1,150 @@
+//! Tables of text without a frame.
+//!
+//! A table that is wider than the output gets narrower titles, names and gaps. If that is not enough, the
+//! columns that do not fit follow below, beside the names again.
+
+use super::width::{shortened, width};
+use comfy_table::{presets, Cell, CellAlignment, ContentArrangement, Table};
+use std::fmt;
+use std::ops::Range;
+
+/// The width of names if the table would be too wide.
+const NAME_MAX: usize = 32;
+
+/// What stands before columns of which the names are in a line above.
+const INDENT: usize = 6;
+
+/// A table. The first columns have names, and are at the left; the others have figures.
+#[derive(Clone)]
+pub struct Columns {
+    titles: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    names: usize,
+    figures: CellAlignment,
+    /// The spaces between two columns.
+    gap: u16,
+}
+
+impl Columns {
+    /// A table whose first `names` columns are names.
+    pub fn new(titles: Vec<String>, rows: Vec<Vec<Cell>>, names: usize) -> Columns {
+        Columns { titles, rows, names, figures: CellAlignment::Right, gap: 2 }
+    }
+
+    /// The same table, in which all columns are at the left.
+    pub fn left(self) -> Columns {
+        Columns { figures: CellAlignment::Left, ..self }
+    }
+
+    /// The lines of the titles, and the lines of each row. What does not fit beside the names is in further
+    /// lines of the row.
+    pub fn rows(self) -> (Vec<String>, Vec<Vec<String>>) {
+        let number = self.rows.len();
+        let (mut titles, mut rows) = (Vec::new(), vec![Vec::new(); number]);
+        for lines in self.parts(width(), false) {
+            let begin = lines.len() - number;
+            titles.extend_from_slice(&lines[..begin]);
+            rows.iter_mut().zip(&lines[begin..]).for_each(|(row, line)| row.push(line.clone()));
+        }
+        (titles, rows)
+    }
+
+    /// The lines of each part of the table, with its titles. The first part begins with the names, and so
+    /// do the others if `repeats_names` is set.
+    fn parts(mut self, width: usize, repeats_names: bool) -> Vec<Vec<String>> {
+        if self.width_of(0..self.titles.len()) > width {
+            let columns = 0..self.titles.len();
+            columns.for_each(|column| self.titles[column] = self.narrow_title(column));
+        }
+        if self.width_of(0..self.titles.len()) > width {
+            self.shorten_names();
+            self.gap = 1;
+        }
+        if self.width_of(0..self.titles.len()) > width {
+            self.gap = 2; // narrow gaps are not enough
+        }
+        let (mut parts, mut begin) = (Vec::new(), self.names);
+        loop {
+            let mut end = begin + 1;
+            let has_names = repeats_names || begin == self.names;
+            let before = if has_names { self.width_of(0..self.names) } else { INDENT };
+            while end < self.titles.len() && before + self.width_of(begin..end + 1) <= width {
+                end += 1;
+            }
+            parts.push(self.part(begin..end.min(self.titles.len()), has_names));
+            if end >= self.titles.len() {
+                return parts;
+            }
+            begin = end;
+        }
+    }
+
+    fn width_of(&self, columns: Range<usize>) -> usize {
+        columns.map(|column| self.column_width(column) + usize::from(self.gap)).sum()
+    }
+
+    fn column_width(&self, column: usize) -> usize {
+        self.cells_width(column).max(widest(&self.titles[column]))
+    }
+
+    fn cells_width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| widest(&cell.content())).max().unwrap_or(0)
+    }
+
+    /// A title in several lines, if its cells are narrower.
+    fn narrow_title(&self, column: usize) -> String {
+        let title = &self.titles[column];
+        match widest(title) > self.cells_width(column) {
+            true => title.replace(' ', "\n"),
+            false => title.clone(),
+        }
+    }
+
+    fn shorten_names(&mut self) {
+        for row in &mut self.rows {
+            for cell in row.iter_mut().take(self.names) {
+                let name = cell.content();
+                // A path is not shortened, because it could not be used any more.
+                if widest(&name) > NAME_MAX && !name.starts_with(['/', '.']) {
+                    *cell = Cell::new(shortened(&name, NAME_MAX));
+                }
+            }
+        }
+    }
+
+    /// Some columns as lines, which begin with the names or with spaces.
+    fn part(&self, columns: Range<usize>, has_names: bool) -> Vec<String> {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        let names = if has_names { self.names } else { 0 };
+        let indent = " ".repeat(if has_names { 0 } else { INDENT });
+        let shown = || (0..names).chain(columns.clone());
+        table.set_header(shown().map(|column| &self.titles[column]));
+        for row in &self.rows {
+            let cells = shown().map(|column| row.get(column).cloned().unwrap_or(Cell::new("")));
+            table.add_row(cells.collect::<Vec<_>>());
+        }
+        for (number, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((1, self.gap - 1));
+            if number >= names {
+                column.set_cell_alignment(self.figures);
+            }
+        }
+        let lines = table.to_string();
+        lines.lines().map(|line| format!("{indent}{line}").trim_end().to_string()).collect()
+    }
+}
+
+impl fmt::Display for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let parts = self.clone().parts(width(), true);
+        let parts: Vec<String> = parts.iter().map(|lines| lines.join("\n")).collect();
+        f.write_str(&parts.join("\n\n"))
+    }
+}
+
+/// The length of the longest line.
+fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}

@@ -1,0 +1,307 @@
+//! Fits text to the width of the terminal.
+//!
+//! Each line of a text that is wider is wrapped at spaces. A command that the user can paste, a path and
+//! a quoted text are never broken: such a word may be wider, and then stands on a line of its own.
+
+use std::sync::{LazyLock, OnceLock};
+
+/// The width of text that goes to a file or a pipe, and the least of text for a terminal.
+const WIDTH_MIN: usize = 80;
+
+/// Stands for a space within a text that is not broken. No Unicode text has this character.
+const NO_BREAK: char = '\u{f8ff}';
+
+/// Lists the subcommands of the command that runs: see `know_subcommands`.
+static SUBCOMMANDS: OnceLock<fn() -> Vec<String>> = OnceLock::new();
+
+/// Units after a number: see `units`.
+const UNITS: [&str; 11] = ["B", "KiB", "MiB", "GiB", "TiB", "ns", "us", "ms", "s", "min", "%"];
+
+/// The width of a line: that of the terminal if stdout is one, or the variable COLUMNS, but at least 80.
+pub fn width() -> usize {
+    static WIDTH: LazyLock<usize> = LazyLock::new(|| {
+        let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+        // A table without a width asks the terminal.
+        let terminal = comfy_table::Table::new().width().map(usize::from);
+        terminal.or_else(columns).unwrap_or(0).max(WIDTH_MIN)
+    });
+    *WIDTH
+}
+
+/// Makes known which subcommands the running command has: such a word after `mallard` begins a command that the
+/// user can paste. The first call counts.
+pub fn know_subcommands(list: fn() -> Vec<String>) {
+    let _ = SUBCOMMANDS.set(list);
+}
+
+/// A text that is never broken, such as the command line of a program.
+pub fn unbroken(text: &str) -> String {
+    text.replace(' ', NO_BREAK.encode_utf8(&mut [0; 4]))
+}
+
+/// A text whose lines are not wider than `width`.
+pub fn fitted(text: &str, width: usize) -> String {
+    let lines = text.split('\n').map(|line| match line.chars().count() > width {
+        true => wrapped(line, width),
+        false => line.to_string(),
+    });
+    lines.collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
+}
+
+/// A name of at most `width` characters, in whose middle the rest is left out.
+pub fn shortened(name: &str, width: usize) -> String {
+    let count = name.chars().count();
+    if count <= width {
+        return name.to_string();
+    }
+    let kept = width.saturating_sub(1);
+    let begin: String = name.chars().take(kept - kept / 2).collect();
+    let end: String = name.chars().skip(count - kept / 2).collect();
+    format!("{begin}…{end}")
+}
+
+/// A line as several lines. What is before a gap at the left, such as a name, stays before the text.
+fn wrapped(line: &str, width: usize) -> String {
+    let text_at = text_column(line);
+    let indent = line.len() - line.trim_start().len();
+    let is_comment = line[indent..].starts_with("// ");
+    let rest = " ".repeat(match indent {
+        _ if is_comment => indent,
+        _ if text_at > 0 => text_at,
+        0 if line.starts_with(char::is_uppercase) => 0,
+        0 if !line.starts_with("mallard: ") => 2,
+        indent @ 10.. => indent,
+        indent => indent.max(2) + 2,
+    });
+    let rest = if is_comment { rest + "// " } else { rest };
+    let (first, text) = line.split_at(text_at.max(indent));
+    let (mut lines, mut last, mut is_empty) = (String::new(), first.to_string(), true);
+    for word in words(text) {
+        let room = width.saturating_sub(rest.len());
+        for part in broken(word, room) {
+            let used = last.chars().count() + usize::from(!is_empty);
+            if used + part.chars().count() > width && !last.trim().is_empty() {
+                lines += without_comma(&last, width);
+                lines.push('\n');
+                last = rest.clone();
+                is_empty = true;
+            }
+            if !is_empty && part.as_ptr() == word.as_ptr() {
+                last.push(' ');
+            }
+            last += part;
+            is_empty = false;
+        }
+    }
+    lines + last.trim_end()
+}
+
+/// A finished line. After a command that fills the line, a comma would be pasted too.
+fn without_comma(line: &str, width: usize) -> &str {
+    let line = line.trim_end();
+    match line.chars().count() > width {
+        true => line.trim_end_matches([',', ';', ':']),
+        false => line,
+    }
+}
+
+/// The column of the text beside a name at the left of a line. 0 if there is no such name.
+fn text_column(line: &str) -> usize {
+    let indent = line.len() - line.trim_start().len();
+    let Some(gap) = line[indent..].find("  ").map(|at| indent + at) else { return 0 };
+    let column = gap + line[gap..].len() - line[gap..].trim_start().len();
+    let is_name = !line[..gap].contains([NO_BREAK, '<', '(']) && line[..gap].is_ascii();
+    if is_name && column <= 30 {
+        column
+    } else {
+        0
+    }
+}
+
+/// The words of a text. A command of mallard is one word, and so are a text in quotation marks, a number
+/// with its unit, and an option with its value.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text.trim_start();
+    std::iter::from_fn(move || {
+        let bytes = command_bytes(rest).unwrap_or_else(|| {
+            let first = word_bytes(rest, false);
+            let (word, others) = rest.split_at(first);
+            let gap = others.len() - others.trim_start().len();
+            let next = word_bytes(&others[gap..], false);
+            match is_one(word, &others[gap..gap + next]) {
+                true => first + gap + next,
+                false => first,
+            }
+        });
+        let (word, others) = rest.split_at(bytes);
+        rest = others.trim_start();
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+/// Whether two words belong on one line: a number and its unit, or an option and its value.
+fn is_one(word: &str, next: &str) -> bool {
+    let next = next.trim_end_matches([',', ';', ':', '.', ')']);
+    let is_number = word.ends_with(|c: char| c.is_ascii_digit());
+    is_number && UNITS.contains(&next) || word.starts_with("--") && next.contains('=')
+}
+
+/// The length of the command, such as one of mallard, with which a text begins: it may change the folder and set
+/// variables, and goes up to a comma, semicolon or colon at the end of a word, or to the end.
+fn command_bytes(text: &str) -> Option<usize> {
+    let mut at = 0;
+    let next = |at: &mut usize| {
+        let begin = *at + text[*at..].len() - text[*at..].trim_start().len();
+        *at = begin + word_bytes(&text[begin..], true);
+        &text[begin..*at]
+    };
+    let mut word = next(&mut at);
+    while word == "cd" && text[at..].contains(" && ") {
+        at += text[at..].find(" && ")? + 4;
+        word = next(&mut at);
+    }
+    while word.split_once('=').is_some_and(|(name, _)| is_variable(name)) {
+        word = next(&mut at);
+    }
+    let is_mallard = word == "mallard" || word.ends_with("/mallard");
+    let name = next(&mut at);
+    match word {
+        _ if is_mallard && is_subcommand(name, &text[at..]) => {}
+        "sh" if name == "-c" => {}
+        "xdg-open" | "mallard-replay" | "cmake" | "apt-get" | "pip" => {}
+        _ => return None,
+    }
+    let mut end = at;
+    while !text[..end].ends_with([',', ';', ':', ')']) {
+        let word = next(&mut at);
+        if word.is_empty() {
+            break;
+        }
+        end = at;
+    }
+    Some(end)
+}
+
+/// Whether a word after `mallard` is a subcommand, and not a verb: `rest` begins with an option, or the running
+/// command has this subcommand.
+fn is_subcommand(word: &str, rest: &str) -> bool {
+    let rest = rest.trim_start();
+    let known = || SUBCOMMANDS.get().map_or(Vec::new(), |list| list());
+    let word = word.trim_end_matches([',', ';', ':']);
+    rest.starts_with('-') && !rest.starts_with("- ") || known().iter().any(|name| name == word)
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// The length of the word with which a text begins. A quoted part of the word may have spaces: anywhere
+/// in a word of a command, and at the begin of another word, which may have an apostrophe.
+fn word_bytes(text: &str, is_of_command: bool) -> usize {
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next().filter(|c| !c.is_whitespace()) {
+        at += c.len_utf8();
+        let is_quote = c == '\'' && (is_of_command || text[..at - 1].chars().all(|c| c == '('));
+        if is_quote {
+            at += text[at..].find('\'').map_or(0, |end| end + 1);
+        }
+    }
+    at
+}
+
+/// The parts of a word that is wider than a line. The names of templates are broken where their parts
+/// end; a path is not broken.
+fn broken(word: &str, room: usize) -> Vec<&str> {
+    let is_name = ["::", "<", "("].iter().any(|part| word.contains(part));
+    if word.chars().count() <= room || !is_name || word.contains(['/', NO_BREAK, ' ']) {
+        return vec![word];
+    }
+    let (mut parts, mut rest) = (Vec::new(), word);
+    while let Some((limit, _)) = rest.char_indices().nth(room) {
+        let Some(end) = rest[..limit].rfind(['<', ',', ':', '(', '>']).map(|at| at + 1) else {
+            break;
+        };
+        parts.push(&rest[..end]);
+        rest = &rest[end..];
+    }
+    parts.push(rest);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, width: usize) -> Vec<String> {
+        know_subcommands(|| vec!["sites".to_string()]);
+        fitted(text, width).lines().map(str::to_string).collect()
+    }
+
+    #[test]
+    fn lines_that_fit_stay_as_they_are() {
+        let text = "  a   b\n\nc  \n";
+        assert_eq!(fitted(text, 8), text);
+    }
+
+    #[test]
+    fn a_wide_line_is_wrapped_below_its_text() {
+        assert_eq!(lines("  note: one two three", 14), ["  note: one", "    two three"]);
+        assert_eq!(
+            lines("name    one two three", 14),
+            ["name    one", "        two", "        three"]
+        );
+        assert_eq!(lines("No gain. Run it.", 10), ["No gain.", "Run it."]);
+        assert_eq!(lines("mallard: one two", 12), ["mallard: one", "    two"]);
+        assert_eq!(lines("  // one two", 9), ["  // one", "  // two"]);
+    }
+
+    #[test]
+    fn a_command_stands_on_one_line_without_a_comma() {
+        let command = "cd 'a b' && X=1 mallard run -- a 'b, c' d";
+        assert_eq!(
+            lines(&format!("  note: so {command}, or not"), 20),
+            ["  note: so", &format!("    {command}"), "    or not"]
+        );
+        let build = "cmake -B build && cmake --build build";
+        assert_eq!(
+            lines(&format!("  help: in a clone: {build}, or X=a"), 20),
+            ["  help: in a clone:", &format!("    {build}"), "    or X=a"]
+        );
+        let fits = "  next: then mallard sites a; and b";
+        assert_eq!(lines(fits, 21), ["  next: then", "    mallard sites a;", "    and b"]);
+        let option = "  next: bin/mallard record --follow fork";
+        assert_eq!(lines(option, 20), ["  next:", "    bin/mallard record --follow fork"]);
+        assert_eq!(
+            lines("  help: the mallard is a duck", 15),
+            ["  help: the", "    mallard is", "    a duck"]
+        );
+    }
+
+    #[test]
+    fn paths_quoted_texts_and_unbroken_texts_are_not_broken() {
+        let path = "/a/rather::long/path(1)/of<a>/file";
+        assert_eq!(lines(&format!("in {path} now"), 20), ["in", &format!("  {path}"), "  now"]);
+        assert_eq!(lines("of 'a b c d e f' now", 12), ["of", "  'a b c d e f'", "  now"]);
+        assert_eq!(lines("the program's own and users' files", 14)[0], "the program's");
+        assert_eq!(lines("it took 3.1 s", 11), ["it took", "  3.1 s"]);
+        assert_eq!(lines("help: --a b=c d", 12), ["help:", "  --a b=c d"]);
+        let program = unbroken("./a b c d e f g");
+        assert_eq!(lines(&format!("it is {program}"), 12), ["it is", "  ./a b c d e f g"]);
+    }
+
+    #[test]
+    fn long_names_are_broken_between_their_parts_or_shortened() {
+        assert_eq!(
+            lines("in std::map<int,std::list<long>>::f", 16),
+            ["in std::map<int,", "  std::list<", "  long>>::f"]
+        );
+        assert_eq!(
+            lines("in a_template<b>::and::then::f", 20),
+            ["in a_template<b>::", "  and::then::f"]
+        );
+        assert_eq!(shortened("a::long::name", 9), "a::l…name");
+        assert_eq!(shortened("short", 5), "short");
+        assert_eq!(shortened("üüüüüü", 4).chars().count(), 4);
+    }
+}

@@ -1,0 +1,199 @@
+//! The parts of Mallard that are files of their own: the malloc, the recorder and the player. They lie
+//! below the prefix of an installed command, or in the build folder of the clone that built the command.
+
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::output::shell::quoted_path;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A part that the command needs.
+pub struct Part<'a> {
+    /// The name of the file.
+    pub file: &'a str,
+    /// The folder of the file in a build folder.
+    pub built_in: &'a str,
+    /// The component that installs the file.
+    pub component: &'a str,
+    /// The variable of the environment that names another file.
+    pub variable: &'a str,
+}
+
+/// The library that is preloaded into a program to record it.
+pub const RECORDER: Part = Part {
+    file: "libmallard-record.so",
+    built_in: "src/record",
+    component: "record",
+    variable: "MALLARD_RECORDER",
+};
+
+/// The library that is preloaded into a program to apply a plan.
+pub const PLAN: Part = Part {
+    file: "libmallard-plan.so",
+    built_in: "src/plan",
+    component: "record",
+    variable: "MALLARD_PLAN_LIBRARY",
+};
+
+/// The program that plays recordings.
+pub const PLAYER: Part = Part {
+    file: "mallard-replay",
+    built_in: "src/replay",
+    component: "record",
+    variable: "MALLARD_REPLAY",
+};
+
+/// A library of Mallard's malloc.
+pub fn malloc(file: &str) -> Part<'_> {
+    Part { file, built_in: "src/malloc", component: "malloc", variable: "MALLARD_MALLOC" }
+}
+
+/// The folders in `build` that are searched: those of presets, and `build` itself for `cmake -B build`.
+const BUILDS: [&str; 4] = ["release", "bench", "dev", ""];
+
+/// Builds the parts, which `cargo install` does not: it makes the command alone.
+const BUILT: &str = "in a clone: cmake -B build -DMALLARD_BUILD_COMMAND=OFF && cmake --build build";
+
+impl Part<'_> {
+    /// Finds the part: by its variable, or about this command. `state` is what an error says that was
+    /// not done.
+    pub fn find(&self, state: &str) -> Result<PathBuf, Failure> {
+        self.look()
+            .map_err(|what| Failure::new(what, state, self.help()).with_status(MALLARD_FAILED))
+    }
+
+    fn look(&self) -> Result<PathBuf, String> {
+        let Part { file, variable, .. } = self;
+        if let Some(path) = std::env::var_os(variable) {
+            let path = PathBuf::from(path);
+            return path.canonicalize().and_then(must_be_library).map_err(|e| {
+                let e = e.to_string().to_lowercase();
+                format!("{}, which {variable} names, cannot be used: {e}", path.display())
+            });
+        }
+        let found = self.places().into_iter().find(|path| path.is_file());
+        found.ok_or_else(|| format!("{file} is not beside {}", this_program().display()))
+    }
+
+    /// The paths at which the part may be.
+    pub fn places(&self) -> Vec<PathBuf> {
+        self.places_about(&this_program())
+    }
+
+    /// What to type if the part is missing.
+    pub fn help(&self) -> String {
+        self.help_about(&this_program())
+    }
+
+    fn places_about(&self, program: &Path) -> Vec<PathBuf> {
+        let prefix = above(program, 2);
+        let installed =
+            library_folders().map(|folder| prefix.join(folder).join("mallard").join(self.file));
+        let built = builds(program, self.built_in, self.file);
+        installed.into_iter().chain(built).collect()
+    }
+
+    fn help_about(&self, program: &Path) -> String {
+        let Part { file, component, variable, .. } = self;
+        let makes = match is_installed(program) {
+            true => format!(
+                "{BUILT} && cmake --install build --prefix {} --component {component}",
+                quoted_path(above(program, 2))
+            ),
+            false => "./x build release in the clone".to_string(),
+        };
+        format!("{makes}, or {variable}=/path/to/{file}")
+    }
+}
+
+/// The paths at which a file may be in the build folders of the clone that built this command; none for
+/// an installed command.
+pub fn in_builds(folder: &str, file: &str) -> Vec<PathBuf> {
+    builds(&this_program(), folder, file)
+}
+
+/// The folders below a prefix that have libraries for this processor: on Debian and Ubuntu, below /usr,
+/// the one that is named for the processor and the C library; elsewhere the others. What is preloaded is
+/// for glibc, even if this command is not.
+pub fn library_folders() -> [String; 3] {
+    [format!("lib/{}-linux-gnu", std::env::consts::ARCH), "lib64".into(), "lib".into()]
+}
+
+/// Fails if the file is not a library or a program. The dynamic linker would ignore such a file, and
+/// start the program without the recorder.
+pub fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
+    let mut begin = [0; 4];
+    File::open(&path)?.read_exact(&mut begin)?;
+    if begin == *b"\x7fELF" {
+        return Ok(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "it is no library"))
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default()
+}
+
+fn above(program: &Path, levels: usize) -> &Path {
+    program.ancestors().nth(levels).unwrap_or(Path::new("/"))
+}
+
+/// Whether a program is in PREFIX/bin. Otherwise it is in build/cargo/PROFILE of a clone.
+fn is_installed(program: &Path) -> bool {
+    above(program, 1).ends_with("bin")
+}
+
+fn builds(program: &Path, folder: &str, file: &str) -> Vec<PathBuf> {
+    if is_installed(program) {
+        return Vec::new(); // above PREFIX, anybody may have written
+    }
+    BUILDS.map(|build| above(program, 3).join(build).join(folder).join(file)).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installed_command_looks_in_each_folder_of_libraries_below_its_prefix() {
+        let debian = match () {
+            () if cfg!(target_arch = "x86_64") => "lib/x86_64-linux-gnu",
+            () if cfg!(target_arch = "aarch64") => "lib/aarch64-linux-gnu",
+            () => return,
+        };
+        let file = |folder| Path::new("/usr").join(folder).join("mallard/libmallard-record.so");
+        let places = RECORDER.places_about(Path::new("/usr/bin/mallard"));
+        assert_eq!(places, [debian, "lib64", "lib"].map(file));
+    }
+
+    #[test]
+    fn a_command_of_a_clone_looks_in_its_build_folders() {
+        let places =
+            malloc("libmallard.so").places_about(Path::new("/c/build/cargo/debug/mallard"));
+        for folder in ["release/", "bench/", "dev/", ""] {
+            let path = format!("/c/build/{folder}src/malloc/libmallard.so");
+            assert!(places.contains(&PathBuf::from(&path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_installed_command_without_a_part_names_the_component_and_its_own_prefix() {
+        let help = PLAYER.help_about(Path::new("/home/me/my tools/bin/mallard"));
+        let install = "cmake --install build --prefix '/home/me/my tools' --component record";
+        assert_eq!(
+            help,
+            format!("{BUILT} && {install}, or MALLARD_REPLAY=/path/to/mallard-replay")
+        );
+        let help = malloc("libmallard.so").help_about(Path::new("/usr/local/bin/mallard"));
+        let install = "cmake --install build --prefix /usr/local --component malloc";
+        assert_eq!(help, format!("{BUILT} && {install}, or MALLARD_MALLOC=/path/to/libmallard.so"));
+    }
+
+    #[test]
+    fn a_command_of_a_clone_without_a_part_names_the_script_that_builds_it() {
+        let help = RECORDER.help_about(Path::new("/clone/build/cargo/release/mallard"));
+        let variable = "MALLARD_RECORDER=/path/to/libmallard-record.so";
+        assert_eq!(help, format!("./x build release in the clone, or {variable}"));
+    }
+}

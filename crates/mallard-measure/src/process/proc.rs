@@ -1,0 +1,284 @@
+//! Reads what the kernel reports about processes, below /proc. No other module names a file there.
+//!
+//! Names and paths are bytes, because a program may choose any name, the kernel cuts names in the middle of
+//! a letter, and a path may have any byte but 0. So no file here is read as UTF-8.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The bytes of a process name that the kernel keeps.
+pub const NAME_BYTES_MAX: usize = 15;
+
+/// A process of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// The calling process.
+    This,
+    /// The process with this id.
+    Id(u32),
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Process::This => to.write_str("self"),
+            Process::Id(id) => id.fmt(to),
+        }
+    }
+}
+
+/// The folder of a process, or a path below it.
+fn place(process: Process, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{process}/{name}"))
+}
+
+/// Reads a file of a process. `None` if the process is gone, or may not be looked at.
+fn read(process: Process, name: &str) -> Option<Vec<u8>> {
+    fs::read(place(process, name)).ok()
+}
+
+/// The number that is a text in bytes.
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+/// The words of a line, which blanks separate.
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+/// The names of the entries of a folder that are numbers.
+fn numbers_in(folder: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The ids of all processes.
+pub fn processes() -> Vec<u32> {
+    numbers_in(Path::new("/proc"))
+}
+
+/// The ids of the threads of a process.
+pub fn threads(process: u32) -> Vec<u32> {
+    numbers_in(&place(Process::Id(process), "task"))
+}
+
+/// Whether a thread of a process has not ended.
+pub fn has_thread(process: u32, thread: u32) -> bool {
+    place(Process::Id(process), &format!("task/{thread}")).exists()
+}
+
+/// The CPU time of a thread in nanoseconds. `None` if the thread has ended.
+pub fn cpu_ns_of_thread(process: u32, thread: u32) -> Option<u64> {
+    number(words(&read(Process::Id(process), &format!("task/{thread}/schedstat"))?).next()?)
+}
+
+/// The children of a process. Empty if the kernel does not list children.
+pub fn children(process: u32) -> Vec<u32> {
+    let of_thread = |thread| {
+        let list = read(Process::Id(process), &format!("task/{thread}/children"));
+        let list = list.unwrap_or_default();
+        words(&list).filter_map(number).map(|child| child as u32).collect::<Vec<_>>()
+    };
+    threads(process).into_iter().flat_map(of_thread).collect()
+}
+
+/// The file /proc/PID/stat.
+#[derive(Debug)]
+pub struct Stat {
+    /// The name of the program, at most [`NAME_BYTES_MAX`] bytes.
+    pub name: Vec<u8>,
+    /// The fields after the name.
+    rest: Vec<u8>,
+}
+
+impl Stat {
+    /// Reads the file of a process.
+    pub fn of(process: u32) -> Option<Stat> {
+        Stat::parse(&read(Process::Id(process), "stat")?)
+    }
+
+    /// Parses the text of the file. The name, in parentheses, may contain anything.
+    fn parse(text: &[u8]) -> Option<Stat> {
+        let begin = text.iter().position(|&byte| byte == b'(')?;
+        let end = text.iter().rposition(|&byte| byte == b')')?;
+        let name = text.get(begin + 1..end)?.to_vec();
+        Some(Stat { name, rest: text[end + 1..].to_vec() })
+    }
+
+    /// The number in a field, counted as in proc_pid_stat(5): the process id is field 1.
+    pub fn field(&self, index: usize) -> Option<u64> {
+        number(words(&self.rest).nth(index - 3)?)
+    }
+
+    /// Whether the first thread has ended, and nobody has waited for the process.
+    pub fn is_zombie(&self) -> bool {
+        matches!(words(&self.rest).next(), Some(b"Z" | b"X"))
+    }
+}
+
+/// The resident pages of a process, and those of them that belong to a file.
+pub fn resident_pages(process: u32) -> Option<(u64, u64)> {
+    let text = read(Process::Id(process), "statm")?;
+    let mut pages = words(&text).skip(1).map_while(number);
+    Some((pages.next()?, pages.next()?))
+}
+
+/// A value in the file /proc/PID/status. `name` ends with a colon.
+pub fn status(process: Process, name: &str) -> Option<String> {
+    let text = read(process, "status")?;
+    let value = text.split(|&byte| byte == b'\n').find_map(|l| l.strip_prefix(name.as_bytes()))?;
+    Some(String::from_utf8_lossy(value.trim_ascii()).into_owned())
+}
+
+/// The same value in bytes, where the file has it in KiB.
+pub fn status_bytes(process: Process, name: &str) -> Option<u64> {
+    Some(status(process, name)?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+/// The limit of a process's address space in bytes (RLIMIT_AS), also if the process has ended but was
+/// not waited for. `None` if unlimited.
+pub fn address_space_limit(process: Process) -> Option<u64> {
+    let text = read(process, "limits")?;
+    let mut lines = text.split(|&byte| byte == b'\n');
+    number(words(lines.find_map(|line| line.strip_prefix(b"Max address space"))?).next()?)
+}
+
+/// Reads the file /proc/PID/smaps into `text`, and returns whether the file could be read.
+pub fn read_smaps(process: u32, text: &mut Vec<u8>) -> bool {
+    text.clear();
+    let file = fs::File::open(place(Process::Id(process), "smaps"));
+    file.and_then(|mut file| file.read_to_end(text)).is_ok()
+}
+
+/// Whether a process has mapped the file with this inode and a path that ends with `path`. If `inode` is
+/// `None`, the path decides alone.
+pub fn has_mapped(process: u32, path: &Path, inode: Option<u64>) -> bool {
+    let text = read(Process::Id(process), "maps").unwrap_or_default();
+    is_in_maps(&text, path, inode)
+}
+
+fn is_in_maps(text: &[u8], path: &Path, inode: Option<u64>) -> bool {
+    // The kernel writes a line feed in a path as \012, and the end of a deleted file as below.
+    let path = path.as_os_str().as_bytes();
+    let parts: Vec<&[u8]> = path.split(|&byte| byte == b'\n').collect();
+    let path = parts.join(&b"\\012"[..]);
+    text.split(|&byte| byte == b'\n').any(|line| {
+        let line = line.strip_suffix(b" (deleted)").unwrap_or(line);
+        let its_inode = words(line).nth(4).and_then(number);
+        line.ends_with(&path) && (inode.is_none() || its_inode == inode)
+    })
+}
+
+/// A path to the file that a process executes. A stat or an open of it leads to the file even if the
+/// file was deleted.
+pub fn executable(process: u32) -> PathBuf {
+    place(Process::Id(process), "exe")
+}
+
+/// A path to the stdin of this process.
+pub fn stdin() -> PathBuf {
+    place(Process::This, "fd/0")
+}
+
+/// Whether a path leads below /proc, so that it has its meaning in one process only.
+pub fn has(path: &Path) -> bool {
+    path.starts_with("/proc")
+}
+
+/// A path by which other processes open a descriptor of this process.
+pub fn descriptor(number: i32) -> PathBuf {
+    place(Process::Id(std::process::id()), &format!("fd/{number}"))
+}
+
+/// Whether other processes can open descriptors of this process by their paths.
+pub fn is_mounted() -> bool {
+    place(Process::Id(std::process::id()), "fd").exists()
+}
+
+/// The name of the processor. `None` if the kernel has no such name.
+pub fn processor() -> Option<String> {
+    let text = fs::read("/proc/cpuinfo").ok()?;
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"model name"))?;
+    Some(String::from_utf8_lossy(line.trim_ascii_start().strip_prefix(b":")?).trim().to_string())
+}
+
+/// The name that the kernel gives to a process when it executes a file.
+pub fn name_of(file: &OsStr) -> Vec<u8> {
+    let name = file.as_bytes();
+    name[..name.len().min(NAME_BYTES_MAX)].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_any_bytes_does_not_move_the_fields_of_a_process() {
+        let fields = " S 1 7 7 0 -1 4194304 11 0 13 0 15 16 0 0 20 0 2 0 22 6 7";
+        for name in [&b"a) b) c"[..], b"\xc3\xa4 (\n", b"\xff", b"", b"x) Z 1 1 (y"] {
+            let text = [b"7 (", name, b")", fields.as_bytes()].concat();
+            let stat = Stat::parse(&text).unwrap();
+            assert_eq!((stat.name.as_slice(), stat.is_zombie()), (name, false));
+            let fields = [10, 12, 14, 15, 20, 22].map(|index| stat.field(index));
+            assert_eq!(fields, [11, 13, 15, 16, 2, 22].map(Some));
+            assert_eq!((stat.field(8), stat.field(99)), (None, None)); // -1, and beyond the end
+        }
+        assert!(Stat::parse(b"7 (a) Z 1").unwrap().is_zombie());
+        for damaged in ["", "7", "7 (a", ")("] {
+            assert!(Stat::parse(damaged.as_bytes()).is_none(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_mapped_file_is_found_by_its_path_and_inode() {
+        let text = b"55d0-55d8 r-xp 00001000 08:02 17        /opt/\xff it's\\012x\n\
+                     7fa0-7fb0 rw-s 00000000 00:01 2         /memfd:ring (deleted)\n7f00-7f80 rw-p 0 00:00 0 \n";
+        let has = |path: &[u8], inode| is_in_maps(text, Path::new(OsStr::from_bytes(path)), inode);
+        assert!(has(b"/opt/\xff it's\nx", None) && has(b"/opt/\xff it's\nx", Some(17)));
+        assert!(has(b"/memfd:ring", Some(2)) && !has(b"/memfd:ring", Some(3)));
+        assert!(!has(b"/opt/x", None));
+    }
+
+    #[test]
+    fn this_process_is_read() {
+        let own = std::process::id();
+        assert!(processes().contains(&own) && threads(own).contains(&own) && has_thread(own, own));
+        assert!(cpu_ns_of_thread(own, own).is_some());
+        assert!(Stat::of(own).unwrap().field(20).unwrap() >= 1);
+        let (resident, of_files) = resident_pages(own).unwrap();
+        assert!(resident > of_files && of_files > 0);
+        assert!(status_bytes(Process::This, "VmHWM:").unwrap() >= resident * 1024);
+        assert_eq!(status(Process::Id(own), "Pid:"), Some(own.to_string()));
+        assert!(has_mapped(own, &std::env::current_exe().unwrap(), None));
+        let mut smaps = Vec::new();
+        assert!(read_smaps(own, &mut smaps) && !smaps.is_empty());
+        assert!(is_mounted() && executable(own).exists());
+        assert_eq!(Stat::of(u32::MAX).map(|stat| stat.name), None);
+    }
+
+    #[test]
+    fn no_other_module_names_a_file_below_proc() {
+        fn check(folder: &Path) {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                let path = entry.path();
+                match path.is_dir() {
+                    true => check(&path),
+                    false if path.ends_with("proc.rs") => {}
+                    false => {
+                        let text = fs::read_to_string(&path).unwrap();
+                        // Tests name files there; in a file, they come last.
+                        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                        assert!(!code.contains("\"/proc/"), "{}", path.display());
+                    }
+                }
+            }
+        }
+        check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    }
+}

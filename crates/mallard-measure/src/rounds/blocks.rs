@@ -1,0 +1,518 @@
+//! Runs the blocks of a measurement in turns.
+
+use super::measured::Measured;
+use super::outputs;
+use super::race::{most, Standing, BLOCKS_TO_DROP, RACE_FROM};
+use super::runs::Runs;
+use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::output::progress::Work;
+use crate::output::units::{budget, time};
+use crate::process::child::Seen;
+use crate::process::load::WAITING_LOAD;
+use crate::verdict::fresh::{blocks_needed, WINNERS_MAX};
+use crate::verdict::{self, Verdict};
+use fastrand::Rng;
+use std::time::{Duration, Instant};
+
+/// The number of blocks after which the measurement may end before its budget does.
+const BLOCKS_GOOD: usize = 15;
+/// The largest number of blocks. Further blocks would make no interval noticeably narrower.
+const BLOCKS_MAX: usize = 400;
+/// The length of the longest variable that moves the stack: more than a page.
+const PADDING_MAX: usize = 4096 + 256;
+/// A run that takes this many times as long as the first run counts as a hang.
+const PATIENCE: u32 = 10;
+/// A run that takes less time than this never counts as a hang.
+const PATIENCE_MIN: Duration = Duration::from_secs(10);
+/// The budget divided by this number is kept for fresh runs of the best candidates.
+const FRESH_PART: u32 = 4;
+/// Fresh runs start only if there is time for this many blocks more than a verdict needs.
+const FRESH_SPARE: usize = 2;
+/// The number of runs in a fresh block of one candidate: the base, its control and the candidate.
+const FRESH_RUNS: usize = 3;
+/// If candidates are dropped early, the blocks of the choice have the remaining budget divided by this
+/// number. Fresh blocks have the rest.
+const CHOICE_PART: u32 = 2;
+
+/// How measurements are made.
+pub struct Plan {
+    /// The longest time that the measurement may take.
+    pub budget: Duration,
+    /// A run that takes longer is killed. `None` limits the first run to the budget, and the others to
+    /// a multiple of the first run's time.
+    pub timeout: Option<Duration>,
+    /// Whether outputs and statuses may differ.
+    pub ignores_output: bool,
+    /// The least difference that counts, as a share of the base.
+    pub min_gain: f64,
+    /// Whether candidates that cannot win are dropped early.
+    pub drops: bool,
+    /// The candidates that are never dropped, and have fresh runs, such as a plan and its control.
+    pub kept: Vec<usize>,
+    /// The seed of the random numbers.
+    pub seed: u64,
+    /// Shows progress; `None` if nothing is shown.
+    pub progress: Option<Work>,
+}
+
+/// A running measurement.
+struct Measurement<'a> {
+    runner: &'a dyn Runs,
+    base: &'a Subject,
+    candidates: &'a [Subject],
+    plan: &'a Plan,
+    rng: Rng,
+    begin: Instant,
+    /// The first run of the base.
+    first: Run,
+    out: Measured,
+    /// The time of the last run of each column.
+    took: Vec<Duration>,
+    /// Whether candidates are dropped early.
+    races: bool,
+    /// The half-width of the widest interval at the last computation.
+    known: Option<f64>,
+}
+
+/// The number of runs of the smallest race of some candidates that has a winner: one run of each to warm
+/// up, the blocks of the choice, and fresh blocks of the best.
+pub fn race_runs(candidates: usize) -> u32 {
+    let choice = (candidates + 2) * BLOCKS_TO_DROP;
+    (candidates + 2 + choice + FRESH_RUNS * (blocks_needed(1) + 1)) as u32
+}
+
+/// Runs the base and the candidates in turns, until the differences are known well enough, the budget
+/// ends, or the user interrupts.
+pub fn measure(
+    runner: &dyn Runs,
+    base: &Subject,
+    candidates: &[Subject],
+    plan: &Plan,
+) -> Result<Measured, Failure> {
+    let mut rng = Rng::with_seed(plan.seed);
+    let begin = Instant::now();
+    if let Some(progress) = &plan.progress {
+        progress.say(&format!("the first run of {}", base.name));
+    }
+    let limit = plan.timeout.map_or(plan.budget, |timeout| timeout.min(plan.budget));
+    let turn = Turn { padding: rng.usize(..PADDING_MAX), limit, watches: true };
+    let first = match runner.run(base, turn) {
+        Ok(first) => first,
+        Err(Stop::Interrupted) => {
+            return Ok(Measured { interrupted: true, ..Measured::nothing(candidates.len()) });
+        }
+        Err(Stop::TooLong) => return Err(too_long(plan)),
+        Err(Stop::Broken(how)) => return Err(base_fails(&how)),
+        Err(Stop::LoadHangs(how)) => return Err(load_hangs(how)),
+        Err(Stop::Failed(failure)) => return Err(failure),
+    };
+    let refusal = runner.explain(&first, base).filter(|_| !plan.ignores_output);
+    if let Some(failure) = refusal {
+        return Err(failure);
+    }
+    let nothing = Measured::nothing(candidates.len());
+    let out = Measured { status: first.status, first: first.took, ..nothing };
+    let took = vec![first.took; candidates.len() + 2];
+    let (races, known) = (false, None);
+    let mut measurement =
+        Measurement { runner, base, candidates, plan, rng, begin, first, out, took, races, known };
+    measurement.refuse_small_budget()?;
+    let all = measurement
+        .warm_up()
+        .and_then(|()| measurement.choose())
+        .and_then(|()| measurement.fresh_blocks());
+    match all {
+        Ok(()) => {}
+        Err(Stop::Interrupted) => measurement.out.interrupted = true,
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::TooLong) => return Err(base_fails("it ran for too long, and was killed")),
+        Err(Stop::Broken(how)) => return Err(base_fails(&how)),
+        Err(Stop::LoadHangs(how)) => return Err(load_hangs(how)),
+    }
+    Ok(measurement.out)
+}
+
+impl Measurement<'_> {
+    /// Refuses a budget that does not allow one block.
+    fn refuse_small_budget(&self) -> Result<(), Failure> {
+        let block = self.candidates.len() as u32 + 2;
+        if self.first.took * (2 * block) <= self.plan.budget {
+            return Ok(());
+        }
+        let runs = self.runs_needed();
+        let what = format!(
+            "a budget of {} is too small: one run takes {}, and a verdict needs {runs} runs",
+            shown(self.plan.budget),
+            shown(self.first.took)
+        );
+        let enough = budget(self.first.took * runs);
+        let help = format!("--budget {enough}, or {}", self.runner.less_work());
+        Err(Failure::new(what, "nothing was measured", help).with_status(MALLARD_FAILED))
+    }
+
+    /// The number of runs of the smallest measurement that can have a verdict: one run of each to warm
+    /// up, and then the blocks that a verdict needs. If candidates are dropped early, these are one
+    /// block of all, and blocks of one candidate.
+    fn runs_needed(&self) -> u32 {
+        let all = self.candidates.len();
+        let blocks = match self.races_with(all) {
+            true => all + 2 + self.fresh_runs() * (blocks_needed(1) + 1),
+            false => (all + 2) * blocks_needed(self.runner.compared(&self.out)),
+        };
+        (all + 2 + blocks) as u32
+    }
+
+    /// The number of runs in a fresh block of one candidate, and of the candidates that always run.
+    fn fresh_runs(&self) -> usize {
+        FRESH_RUNS + self.plan.kept.len()
+    }
+
+    /// Whether some running candidates are dropped early. None is if all may have fresh blocks.
+    fn races_with(&self, running: usize) -> bool {
+        self.plan.drops && running > WINNERS_MAX
+    }
+
+    /// Runs each subject once without measuring, which fills file caches and shows which candidates
+    /// break the program. A second run of the base shows whether its output is always the same.
+    fn warm_up(&mut self) -> Result<(), Stop> {
+        let again = self.run(1, false)?;
+        if let Some(difference) = self.difference(&again) {
+            return Err(Stop::Failed(varies(&difference)));
+        }
+        for index in 0..self.candidates.len() {
+            self.say(&format!("the first run of {}", self.candidates[index].name));
+            let run = self.run(index + 2, true);
+            self.accept(index, run)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the blocks of the choice.
+    fn choose(&mut self) -> Result<(), Stop> {
+        self.races = self.races_with(self.out.running().len());
+        match self.races {
+            true => self.race(),
+            false => self.blocks(FRESH_PART),
+        }
+    }
+
+    /// Runs blocks in which candidates are dropped early, until the differences are known well enough or
+    /// the time of the choice is over.
+    fn race(&mut self) -> Result<(), Stop> {
+        let begin = self.elapsed();
+        let rest = self.plan.budget.saturating_sub(begin);
+        let all = self.out.running().len();
+        let mut next_look = BLOCKS_GOOD;
+        while self.out.blocks() < BLOCKS_MAX {
+            self.say_rest();
+            self.block()?;
+            let done = self.out.blocks();
+            if self.out.running().is_empty() {
+                return Ok(());
+            }
+            let choice = self.time_to_choose(rest);
+            let taken = (self.elapsed() - begin).as_secs_f64() / choice.as_secs_f64().max(1e-9);
+            if done >= BLOCKS_TO_DROP && taken >= RACE_FROM {
+                self.drop_all_but(most(all, taken));
+            }
+            if self.is_known(&mut next_look) {
+                return Ok(());
+            }
+            if self.elapsed() + self.block_time() > begin + choice {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The time that the blocks of the choice may take: `rest` divided by `CHOICE_PART`, or more
+    /// for the first blocks. Always leaves time for fresh blocks of one candidate.
+    fn time_to_choose(&self, rest: Duration) -> Duration {
+        let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
+        let fresh = run * (self.fresh_runs() * (blocks_needed(1) + 1)) as u32;
+        let most = rest.saturating_sub(fresh);
+        match self.out.blocks() < BLOCKS_TO_DROP {
+            true => most,
+            false => most.min(rest / CHOICE_PART),
+        }
+    }
+
+    /// Drops candidates that are clearly worse than the best, and the worst of the others if more than
+    /// `most` are running.
+    fn drop_all_but(&mut self, most: usize) {
+        let done = self.out.blocks();
+        for index in Standing::of(&self.out, self.plan.min_gain).dropped(most) {
+            if !self.plan.kept.contains(&index) {
+                self.out.dropped[index] = Some(done);
+            }
+        }
+    }
+
+    /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts
+    /// are possible, reserves the budget divided by `kept_part` (0: nothing) for fresh blocks.
+    fn blocks(&mut self, kept_part: u32) -> Result<(), Stop> {
+        let mut next_look = BLOCKS_GOOD;
+        while self.out.blocks() < BLOCKS_MAX {
+            self.say_rest();
+            self.block()?;
+            let done = self.out.blocks();
+            if self.out.alive().is_empty() {
+                return Ok(());
+            }
+            if self.is_known(&mut next_look) {
+                return Ok(());
+            }
+            let compared = self.runner.compared(&self.out);
+            let keeps = kept_part > 0 && compared > 1 && done >= blocks_needed(compared);
+            let kept = if keeps { self.plan.budget / kept_part } else { Duration::ZERO };
+            if self.elapsed() + self.block_time() + kept > self.plan.budget {
+                self.out.ran_out = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the differences are known well enough. Checks this only from `next_look` blocks on,
+    /// and then raises `next_look`.
+    fn is_known(&mut self, next_look: &mut usize) -> bool {
+        let done = self.out.blocks();
+        if done < *next_look {
+            return false;
+        }
+        self.known = Some(verdict::half_width(&self.out.metric(|f| f.cpu_ns)));
+        *next_look = done + (done / 4).max(3);
+        self.runner.is_known(&self.out)
+    }
+
+    /// Runs the best candidates and the base again, in blocks that had no part in the choice.
+    fn fresh_blocks(&mut self) -> Result<(), Stop> {
+        let mut winners = self.winners();
+        if winners.is_empty() {
+            return Ok(());
+        }
+        while !winners.is_empty() && !self.is_affordable(&winners) {
+            winners.pop();
+        }
+        self.out.lacks_fresh = winners.is_empty();
+        if winners.is_empty() {
+            // Without fresh blocks, further blocks of the choice may still decide.
+            return if self.races { self.blocks(0) } else { Ok(()) };
+        }
+        let some = self.needed_for(&winners);
+        if self.races {
+            self.drop_the_undecided(&[&winners[..], &self.plan.kept].concat());
+        }
+        let fresh = Measured::nothing_of(&some, self.candidates.len());
+        let chosen = std::mem::replace(&mut self.out, fresh);
+        self.known = None;
+        let ended = self.blocks(0);
+        let fresh = std::mem::replace(&mut self.out, chosen);
+        self.out.lacks_fresh = fresh.blocks() < blocks_needed(winners.len());
+        self.out.add_fresh(&some, fresh);
+        ended
+    }
+
+    /// The candidates that should have fresh blocks, the best first.
+    fn winners(&self) -> Vec<usize> {
+        if self.races {
+            let standing = Standing::of(&self.out, self.plan.min_gain);
+            return standing.finalists(&self.out, self.plan.min_gain);
+        }
+        let mut winners = self.runner.winners(&self.out, self.plan.min_gain);
+        winners.truncate(WINNERS_MAX);
+        winners
+    }
+
+    /// The candidates that run in fresh blocks of some winners. A plan and its control run in all blocks, because
+    /// they are compared with each other.
+    fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
+        let mut needed = self.runner.needed_for(winners);
+        let running = self.out.running();
+        let kept = self.plan.kept.iter().copied().filter(|index| running.contains(index));
+        let kept: Vec<usize> = kept.filter(|index| !needed.contains(index)).collect();
+        needed.extend(kept);
+        needed
+    }
+
+    /// Marks candidates that have no verdict and are not kept as dropped.
+    fn drop_the_undecided(&mut self, kept: &[usize]) {
+        let done = self.out.blocks();
+        let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
+        for (index, of) in self.out.alive().into_iter().zip(judged) {
+            let is_open = of.verdict == Verdict::NotMeasurable && !kept.contains(&index);
+            if is_open && self.out.dropped[index].is_none() {
+                self.out.dropped[index] = Some(done);
+            }
+        }
+    }
+
+    /// Whether the rest of the budget is enough for fresh runs of some candidates.
+    fn is_affordable(&self, winners: &[usize]) -> bool {
+        let some = self.needed_for(winners);
+        let block: Duration =
+            self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
+        // A race cannot decide without fresh blocks, so one candidate needs no spare time for them.
+        let spare = if self.races && winners.len() == 1 { 0 } else { FRESH_SPARE };
+        let blocks = blocks_needed(winners.len()) + spare;
+        self.elapsed() + block * blocks as u32 <= self.plan.budget
+    }
+
+    /// Runs each column once, in random order.
+    fn block(&mut self) -> Result<(), Stop> {
+        let mut order: Vec<usize> =
+            (0..2).chain(self.out.running().iter().map(|i| i + 2)).collect();
+        self.rng.shuffle(&mut order);
+        let mut figures = vec![None; self.candidates.len() + 2];
+        for column in order {
+            let run = self.run(column, false);
+            figures[column] = match column {
+                0 | 1 => {
+                    let run = run?;
+                    if let Some(difference) = self.difference(&run) {
+                        return Err(Stop::Failed(varies(&difference)));
+                    }
+                    Some(run.figures)
+                }
+                _ => self.accept(column - 2, run)?,
+            };
+        }
+        for (column, figures) in figures.into_iter().enumerate() {
+            let is_dropped = column > 1 && self.out.dropped[column - 2].is_some();
+            if !is_dropped {
+                self.out.columns[column].push(figures.unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, column: usize, watches: bool) -> Result<Run, Stop> {
+        let subject = if column < 2 { self.base } else { &self.candidates[column - 2] };
+        let limit = self.patience();
+        let padding = self.rng.usize(..PADDING_MAX);
+        let run = self.runner.run(subject, Turn { padding, limit, watches })?;
+        self.took[column] = run.took;
+        Ok(run)
+    }
+
+    /// The time after which a run counts as a hang.
+    fn patience(&self) -> Duration {
+        self.plan.timeout.unwrap_or((self.first.took * PATIENCE).max(PATIENCE_MIN))
+    }
+
+    /// Stores the figures of a candidate, or notes that the candidate breaks the program.
+    fn accept(&mut self, index: usize, run: Result<Run, Stop>) -> Result<Option<Figures>, Stop> {
+        let why = match run {
+            Ok(run) if run.seen == Seen::No => {
+                "its library was not loaded into the program".to_string()
+            }
+            Ok(run) => match self.difference(&run) {
+                None => return Ok(Some(run.figures)),
+                Some(difference) => difference,
+            },
+            Err(Stop::TooLong) => format!(
+                "it hangs: a run was killed after {}, and the first one took {}",
+                shown(self.patience()),
+                shown(self.first.took)
+            ),
+            Err(Stop::Broken(how) | Stop::LoadHangs(how)) => how,
+            Err(stop) => return Err(stop),
+        };
+        self.out.broken[index] = Some(why);
+        Ok(None)
+    }
+
+    /// How a run differs from the first run of the base. `None` if it does not differ.
+    fn difference(&self, run: &Run) -> Option<String> {
+        let first = &self.first;
+        if is_crash(run.status) && !is_crash(first.status) {
+            return Some(ending(run.status, &run.output));
+        }
+        if self.plan.ignores_output {
+            return None;
+        }
+        if run.status != first.status {
+            let now = ending(run.status, &run.output);
+            return Some(format!(
+                "{now}, instead of {}",
+                ending(first.status, &Default::default())
+            ));
+        }
+        outputs::difference(&first.output, &run.output)
+    }
+
+    fn block_time(&self) -> Duration {
+        let running = self.out.running();
+        self.took[..2].iter().chain(running.iter().map(|i| &self.took[i + 2])).sum()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.runner.elapsed(self.begin)
+    }
+
+    fn say(&self, text: &str) {
+        if let Some(progress) = &self.plan.progress {
+            progress.say(text);
+        }
+    }
+
+    fn say_rest(&self) {
+        let rest = self.plan.budget.saturating_sub(self.elapsed());
+        let known = match self.known {
+            Some(width) => format!(", known within ±{:.1} %", width * 100.0),
+            None => String::new(),
+        };
+        self.say(&format!(
+            "round {} with {} runs, at most {} left{known}",
+            self.out.blocks() + 1,
+            self.out.running().len() + 2,
+            shown(rest)
+        ));
+    }
+}
+
+fn is_crash(status: i32) -> bool {
+    nix::libc::WIFSIGNALED(status)
+}
+
+/// Formats a time for a message.
+pub fn shown(duration: Duration) -> String {
+    time(duration.as_nanos() as f64)
+}
+
+/// The error for a program that does not end.
+fn too_long(plan: &Plan) -> Failure {
+    let (what, help) = match plan.timeout.filter(|timeout| *timeout <= plan.budget) {
+        Some(timeout) => (
+            format!("the program did not end within {}, the time of --timeout", shown(timeout)),
+            "a longer --timeout, or less work; for a server, --load CMD",
+        ),
+        None => (
+            format!("one run takes longer than the budget of {}", shown(plan.budget)),
+            "--budget with some twenty times the time of one run, or less work; for a server, --load CMD",
+        ),
+    };
+    let state = "the program was killed, and nothing was measured";
+    Failure::new(what, state, help).with_status(MALLARD_FAILED)
+}
+
+fn base_fails(how: &str) -> Failure {
+    let what = format!("the program fails under its own malloc: {how}");
+    Failure::new(what, "nothing was compared", "run it alone, and see").with_status(MALLARD_FAILED)
+}
+
+/// The error for a load that does not end while the program runs under its own malloc.
+fn load_hangs(how: String) -> Failure {
+    let state = "the program was killed, and nothing was compared";
+    Failure::new(how, state, WAITING_LOAD).with_status(MALLARD_FAILED)
+}
+
+fn varies(difference: &str) -> Failure {
+    let what = format!("two runs under the same malloc differ: {difference}");
+    let state =
+        "the measurement was stopped: a malloc that breaks the program could not be recognised";
+    let help = "--ignore-output, if the program prints times or random numbers";
+    Failure::new(what, state, help).with_status(MALLARD_FAILED)
+}

@@ -1,0 +1,193 @@
+//! The result of a measurement in turns.
+
+use super::subject::Figures;
+use crate::verdict::fresh::{self, Confirmed};
+use crate::verdict::paired::Differences;
+use crate::verdict::{judge_each, Block, Judged, Verdict, Why};
+use std::time::Duration;
+
+/// Why a candidate has no fresh runs. Never shown.
+const LEFT_OUT: &str = "it did not run again";
+
+/// All measured figures.
+#[derive(Default)]
+pub struct Measured {
+    /// The runs of each column in complete blocks. The columns are the base, its control, and each
+    /// candidate. The column of a dropped candidate has only the first blocks.
+    pub columns: Vec<Vec<Figures>>,
+    /// For each candidate, the reason why it was left out. `None` if it was not left out.
+    pub broken: Vec<Option<String>>,
+    /// For each candidate, the number of blocks after which it was dropped early; `None` if it was
+    /// not.
+    pub dropped: Vec<Option<usize>>,
+    /// The status of the base, as `wait` returns it.
+    pub status: i32,
+    /// The wall time of the first run of the base.
+    pub first: Duration,
+    /// Whether the user has interrupted the measurement.
+    pub interrupted: bool,
+    /// Whether the budget ended the measurement.
+    pub ran_out: bool,
+    /// Fresh blocks of the best candidates. The other candidates count as broken there.
+    pub fresh: Option<Box<Measured>>,
+    /// Whether the budget was too small to run the best candidates again.
+    pub lacks_fresh: bool,
+}
+
+impl Measured {
+    /// The empty result, before the first run.
+    pub fn nothing(candidates: usize) -> Measured {
+        Measured {
+            columns: vec![Vec::new(); candidates + 2],
+            broken: vec![None; candidates],
+            dropped: vec![None; candidates],
+            ..Measured::default()
+        }
+    }
+
+    /// The empty result of fresh runs of some candidates.
+    pub fn nothing_of(some: &[usize], candidates: usize) -> Measured {
+        let why = |i: usize| (!some.contains(&i)).then(|| LEFT_OUT.to_string());
+        Measured { broken: (0..candidates).map(why).collect(), ..Measured::nothing(candidates) }
+    }
+
+    /// Adds fresh runs, and marks the candidates that were broken in them.
+    pub fn add_fresh(&mut self, some: &[usize], fresh: Measured) {
+        for &i in some {
+            if self.broken[i].is_none() {
+                self.broken[i].clone_from(&fresh.broken[i]);
+            }
+        }
+        self.fresh = Some(Box::new(fresh));
+    }
+
+    /// The same measurement, in which each first candidate of `pairs` is compared with the second, its
+    /// own control, instead of with the base. Its CPU time and its peak are those of the base and the difference
+    /// between the two, so a saving is a share of the base. The result has a candidate for each pair.
+    pub fn against_controls(&self, pairs: &[(usize, usize)]) -> Measured {
+        let of_pair = |of: &Measured, (first, control): (usize, usize)| -> Vec<Figures> {
+            let [base, first, control] = [0, first + 2, control + 2].map(|at| &of.columns[at]);
+            let runs = base.iter().zip(first).zip(control);
+            let adjusted = |((base, first), control): ((&Figures, &Figures), &Figures)| {
+                let adjusted =
+                    |of: fn(&Figures) -> f64| (of(base) + of(first) - of(control)).max(0.0);
+                let (cpu_ns, peak_rss) = (adjusted(|of| of.cpu_ns), adjusted(|of| of.peak_rss));
+                Figures { cpu_ns, peak_rss, ..*first }
+            };
+            runs.map(adjusted).collect()
+        };
+        let of = |of: &Measured| {
+            let own = of.columns[..2].iter().cloned();
+            let broken = |&(first, control): &(usize, usize)| {
+                of.broken[first].clone().or_else(|| of.broken[control].clone())
+            };
+            Measured {
+                columns: own.chain(pairs.iter().map(|&pair| of_pair(of, pair))).collect(),
+                broken: pairs.iter().map(broken).collect(),
+                dropped: vec![None; pairs.len()],
+                ..Measured::default()
+            }
+        };
+        let Measured { status, first, interrupted, ran_out, lacks_fresh, .. } = *self;
+        let fresh = self.fresh.as_deref().map(|fresh| Box::new(of(fresh)));
+        Measured { fresh, status, first, interrupted, ran_out, lacks_fresh, ..of(self) }
+    }
+
+    /// The number of complete blocks.
+    pub fn blocks(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// The number of complete blocks, fresh blocks included.
+    pub fn all_blocks(&self) -> usize {
+        self.blocks() + self.fresh.as_ref().map_or(0, |fresh| fresh.blocks())
+    }
+
+    /// The candidates that are not broken.
+    pub fn alive(&self) -> Vec<usize> {
+        (0..self.broken.len()).filter(|&i| self.broken[i].is_none()).collect()
+    }
+
+    /// The candidates that still run: neither broken nor dropped.
+    pub fn running(&self) -> Vec<usize> {
+        self.alive().into_iter().filter(|&i| self.dropped[i].is_none()).collect()
+    }
+
+    /// One figure of each run, as blocks for a verdict. The blocks have only the candidates of `running`.
+    pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Block> {
+        let running = self.running();
+        let block = |n: usize| Block {
+            base: figure(&self.columns[0][n]),
+            control: figure(&self.columns[1][n]),
+            candidates: running.iter().map(|&i| figure(&self.columns[i + 2][n])).collect(),
+        };
+        (0..self.blocks()).map(block).collect()
+    }
+
+    /// The differences of one candidate from the base in all its blocks, fresh blocks included.
+    pub fn differences(&self, index: usize, figure: fn(&Figures) -> f64) -> Option<Differences> {
+        let fresh = self.fresh.as_deref().filter(|fresh| fresh.broken[index].is_none());
+        let pairs = |of: &Measured| -> Vec<(f64, f64)> {
+            let base = of.columns[0].iter().map(figure);
+            base.zip(of.columns[index + 2].iter().map(figure)).collect()
+        };
+        Differences::of([Some(self), fresh].into_iter().flatten().flat_map(pairs))
+    }
+
+    /// Judges one figure of the candidates of `alive`. A dropped candidate is judged by the blocks that
+    /// it has.
+    pub fn judge(&self, figure: impl Fn(&Figures) -> f64, min_gain: f64) -> Judged {
+        let column = |n: usize| -> Vec<f64> { self.columns[n].iter().map(&figure).collect() };
+        let candidates: Vec<Vec<f64>> = self.alive().into_iter().map(|i| column(i + 2)).collect();
+        judge_each(&column(0), &column(1), &candidates, min_gain)
+    }
+
+    /// Judges one figure. For candidates with fresh blocks, the fresh blocks replace the blocks of the
+    /// choice. Candidates have the places that they have in `alive`.
+    pub fn settle(&self, figure: fn(&Figures) -> f64, min_gain: f64) -> (Judged, Confirmed) {
+        let mut judged = self.judge(figure, min_gain);
+        let alive = self.alive();
+        for (&i, of) in alive.iter().zip(&mut judged.candidates) {
+            let is_open = of.verdict == Verdict::NotMeasurable;
+            if let Some(runs) = self.dropped[i].filter(|_| is_open) {
+                of.why = Some(Why::DroppedEarly { runs });
+            }
+        }
+        let Some(again) = &self.fresh else { return (judged, Confirmed::new()) };
+        let who = again.alive();
+        let ran: Vec<usize> = (0..who.len()).filter(|&at| alive.contains(&who[at])).collect();
+        let blocks: Vec<Block> = again.metric(figure).iter().map(|b| b.of(&ran)).collect();
+        let place = |at: &usize| alive.iter().position(|&i| i == who[*at]);
+        let places: Vec<usize> = ran.iter().filter_map(place).collect();
+        let settled = fresh::settle(&mut judged, &blocks, &places, min_gain);
+        (judged, settled)
+    }
+
+    /// The number of measured runs of a candidate, fresh runs included.
+    pub fn runs(&self, index: usize) -> usize {
+        let fresh = self.fresh.as_ref().filter(|fresh| fresh.broken[index].is_none());
+        let own = self.columns[index + 2].len();
+        fresh.map_or(own, |fresh| own + fresh.blocks())
+    }
+
+    /// The median of one figure in a column, over the blocks of the choice and the fresh blocks.
+    pub fn median_of_all(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
+        let ran_again = |fresh: &&Measured| column < 2 || fresh.broken[column - 2].is_none();
+        let fresh = self.fresh.as_deref().filter(ran_again).map(|fresh| &fresh.columns[column]);
+        median(self.columns[column].iter().chain(fresh.into_iter().flatten()).map(figure))
+    }
+
+    /// The median of one figure in a column, without fresh blocks.
+    pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
+        median(self.columns[column].iter().map(figure))
+    }
+}
+
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = figures.collect();
+    all.sort_by(f64::total_cmp);
+    match all.len() {
+        0 => f64::NAN,
+        n => (all[(n - 1) / 2] + all[n / 2]) / 2.0,
+    }
+}

@@ -1,0 +1,85 @@
+//! The trait through which a measurement in turns runs its subjects.
+
+use super::measured::Measured;
+use super::subject::{Run, Runner, Stop, Subject, Turn};
+use super::terminal;
+use crate::error::Failure;
+use crate::output::shell::quoted_words;
+use crate::process::orphans;
+use crate::verdict::fresh;
+use crate::verdict::{self, judge, Block};
+use std::time::{Duration, Instant};
+
+/// An interval is narrow enough if its half-width is at most this share of the base.
+const NARROW: f64 = 0.01;
+/// An interval is also narrow enough if its half-width is at most this share of the difference.
+const NARROW_SHARE: f64 = 0.2;
+
+/// Runs subjects, and decides when a measurement is exact enough.
+pub trait Runs {
+    /// Runs a subject once.
+    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop>;
+
+    /// Whether the differences are known well enough.
+    fn is_known(&self, measured: &Measured) -> bool;
+
+    /// The time since a moment. A simulation has a clock of its own.
+    fn elapsed(&self, since: Instant) -> Duration {
+        since.elapsed()
+    }
+
+    /// The number of compared candidates, without broken ones.
+    fn compared(&self, measured: &Measured) -> usize {
+        measured.alive().len()
+    }
+
+    /// The candidates with a gain, the best first. Empty if there was no choice.
+    fn winners(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
+        let alive = measured.alive();
+        let judged = judge(&measured.metric(|f| f.cpu_ns), min_gain);
+        fresh::winners(&judged).into_iter().map(|place| alive[place]).collect()
+    }
+
+    /// The subjects that must run to judge some winners: the winners, and the subjects with which the
+    /// winners are compared.
+    fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
+        winners.to_vec()
+    }
+
+    /// An error if the first run of the base shows that a comparison would be useless.
+    fn explain(&self, _first: &Run, _base: &Subject) -> Option<Failure> {
+        None
+    }
+
+    /// How the user can make the measurement shorter, for a message.
+    fn less_work(&self) -> &'static str {
+        "name fewer with --allocator, or give the program less work"
+    }
+}
+
+impl Runs for Runner {
+    fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
+        self.run_once(subject, turn)
+    }
+
+    fn is_known(&self, measured: &Measured) -> bool {
+        is_narrow(&measured.metric(|f| f.cpu_ns))
+    }
+
+    fn explain(&self, first: &Run, base: &Subject) -> Option<Failure> {
+        let program = quoted_words(&base.words);
+        orphans::refusal(&first.left, &program).or_else(|| terminal::refusal(first, &program))
+    }
+}
+
+/// Whether every interval is narrow enough. Ignores whether an interval excludes 0: a measurement
+/// that ends at the first difference finds differences by chance.
+pub fn is_narrow(blocks: &[Block]) -> bool {
+    let columns = blocks.first().map_or(0, |block| block.candidates.len());
+    (0..columns).all(|index| {
+        verdict::candidate(blocks, index).is_some_and(|of| {
+            let interval = of.interval();
+            interval.half_width() <= NARROW.max(interval.saving.abs() * NARROW_SHARE)
+        })
+    })
+}

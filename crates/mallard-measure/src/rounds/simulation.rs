@@ -1,0 +1,402 @@
+//! Simulates measurements in turns on a clock of their own, and counts right and wrong results.
+//!
+//! `MALLARD_TABLES=1 cargo test -p mallard-cli turns::simulation::print -- --nocapture` prints the table of
+//! decision 48. The other tests check bounds, with fewer rounds.
+
+use super::blocks::{measure, Plan};
+use super::measured::Measured;
+use super::runs::Runs;
+use super::subject::{Figures, Run, Stop, Subject, Turn};
+use crate::error::Failure;
+use crate::process::child::Seen;
+use crate::verdict::fresh::{confirm, winner, winners, Confirmed};
+use crate::verdict::simulation::rounds;
+use crate::verdict::{judge, Judged, Judgement, Verdict, Why};
+use fastrand::Rng;
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const MIN_GAIN: f64 = 0.02;
+/// The CPU time of one run of the base, and the peak of its memory.
+const RUN_NS: f64 = 3.2e8;
+const PEAK: f64 = 3e7;
+
+/// What disturbs a run.
+#[derive(Clone, Copy, Debug)]
+enum Noise {
+    /// A normal distribution with this standard deviation.
+    Normal(f64),
+    /// A standard deviation of 1 %; one run in ten is disturbed, by 10 % on average.
+    Tails,
+    /// A standard deviation of 1 %; periods of 3 s on average take 10 % more CPU time.
+    Periods,
+}
+
+const ALL: [Noise; 5] =
+    [Noise::Normal(0.01), Noise::Normal(0.02), Noise::Normal(0.04), Noise::Tails, Noise::Periods];
+
+/// One candidate: the shares of CPU time and of memory that it really saves.
+#[derive(Clone, Copy, Debug)]
+struct Truth {
+    cpu: f64,
+    memory: f64,
+}
+
+/// A machine that runs no program.
+struct Machine {
+    noise: Noise,
+    truths: Vec<Truth>,
+    /// The wall time of a run for each second of CPU time.
+    wall: f64,
+    random: RefCell<Rng>,
+    clock: Cell<Duration>,
+    is_busy: Cell<bool>,
+}
+
+impl Machine {
+    /// A disturbance of one run: a factor.
+    fn factor(&self) -> f64 {
+        let random = &mut *self.random.borrow_mut();
+        // The sum of 12 uniform values is almost normal.
+        let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        match self.noise {
+            Noise::Normal(deviation) => 1.0 + deviation * normal,
+            Noise::Tails if random.u8(..10) == 0 => 1.0 + 0.01 * normal - 0.1 * random.f64().ln(),
+            Noise::Tails => 1.0 + 0.01 * normal,
+            Noise::Periods => {
+                if random.u8(..10) == 0 {
+                    self.is_busy.set(!self.is_busy.get());
+                }
+                1.0 + 0.01 * normal + if self.is_busy.get() { 0.1 } else { 0.0 }
+            }
+        }
+    }
+}
+
+impl Runs for Machine {
+    fn run(&self, subject: &Subject, _: Turn) -> Result<Run, Stop> {
+        let index = subject.name.parse::<usize>().ok();
+        let truth = index.map_or(Truth { cpu: 0.0, memory: 0.0 }, |index| self.truths[index]);
+        let cpu_ns = RUN_NS * (1.0 - truth.cpu) * self.factor();
+        let peak = PEAK * (1.0 - truth.memory) * (1.0 + 0.002 * self.random.borrow_mut().f64());
+        let took = Duration::from_nanos((cpu_ns * self.wall) as u64);
+        self.clock.set(self.clock.get() + took);
+        let figures = Figures { cpu_ns, peak_rss: peak, ..Figures::default() };
+        let (output, left) = (Default::default(), Vec::new());
+        Ok(Run { figures, output, status: 0, seen: Seen::Yes, left, took })
+    }
+
+    fn is_known(&self, measured: &Measured) -> bool {
+        super::runs::is_narrow(&measured.metric(|f| f.cpu_ns))
+    }
+
+    fn elapsed(&self, _: Instant) -> Duration {
+        self.clock.get()
+    }
+}
+
+fn subject(name: &str) -> Subject {
+    let (path, words) = (PathBuf::new(), Vec::new());
+    Subject { name: name.to_string(), path, words, variables: Vec::new(), library: None }
+}
+
+/// How one simulated trial is made.
+#[derive(Clone, Copy)]
+struct Trial {
+    noise: Noise,
+    drops: bool,
+    budget: f64,
+    wall: f64,
+}
+
+/// The result of one simulated trial.
+struct Outcome {
+    measured: Measured,
+    cpu: Judged,
+    memory: Judged,
+    winner: Option<usize>,
+    is_open: bool,
+    seconds: f64,
+}
+
+/// Measures, and returns the time of the measurement in seconds.
+fn simulate(of: Trial, truths: &[Truth], seed: u64) -> (Result<Measured, Failure>, f64) {
+    simulate_keeping(&[], of, truths, seed)
+}
+
+/// Does the same with some candidates that are never dropped.
+fn simulate_keeping(
+    kept: &[usize],
+    of: Trial,
+    truths: &[Truth],
+    seed: u64,
+) -> (Result<Measured, Failure>, f64) {
+    let machine = Machine {
+        noise: of.noise,
+        truths: truths.to_vec(),
+        wall: of.wall,
+        random: RefCell::new(Rng::with_seed(seed)),
+        clock: Cell::new(Duration::ZERO),
+        is_busy: Cell::new(false),
+    };
+    let plan = Plan {
+        budget: Duration::from_secs_f64(of.budget),
+        timeout: None,
+        ignores_output: true,
+        min_gain: MIN_GAIN,
+        drops: of.drops,
+        kept: kept.to_vec(),
+        seed,
+        progress: None,
+    };
+    let subjects: Vec<Subject> = (0..truths.len()).map(|i| subject(&i.to_string())).collect();
+    let measured = measure(&machine, &subject("base"), &subjects, &plan);
+    (measured, machine.clock.get().as_secs_f64())
+}
+
+fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
+    let (measured, seconds) = simulate(of, truths, seed);
+    let measured = measured.ok().unwrap();
+    let (chosen, cpu, memory, confirmed) = judged(of, &measured);
+    let winner = winner(&chosen, &cpu, &confirmed);
+    let is_dropped = |why: Option<Why>| matches!(why, Some(Why::DroppedEarly { .. }));
+    let open = |c: &Judgement| c.verdict == Verdict::NotMeasurable && !is_dropped(c.why);
+    let is_open = winner.is_none() && cpu.candidates.iter().any(open);
+    Outcome { measured, cpu, memory, winner, is_open, seconds }
+}
+
+/// The judgements of a trial, as reports make them: on CPU time by the choice alone, on CPU time, and on
+/// memory. Also returns the results of the fresh blocks.
+fn judged(of: Trial, measured: &Measured) -> (Judged, Judged, Judged, Confirmed) {
+    if of.drops {
+        let (cpu, confirmed) = measured.settle(|f| f.cpu_ns, MIN_GAIN);
+        let (memory, _) = measured.settle(|f| f.peak_rss, MIN_GAIN);
+        return (measured.judge(|f| f.cpu_ns, MIN_GAIN), cpu, memory, confirmed);
+    }
+    // Every candidate has the same runs, and those with a gain have fresh runs as well.
+    let chosen = judge(&measured.metric(|f| f.cpu_ns), MIN_GAIN);
+    let memory = judge(&measured.metric(|f| f.peak_rss), MIN_GAIN);
+    let mut cpu = chosen.clone();
+    let confirmed = match &measured.fresh {
+        Some(fresh) => {
+            let who = fresh.alive();
+            confirm(&mut cpu, &fresh.metric(|f| f.cpu_ns), &who, MIN_GAIN)
+        }
+        None => Confirmed::new(),
+    };
+    assert!(confirmed.len() <= winners(&chosen).len());
+    (chosen, cpu, memory, confirmed)
+}
+
+fn saving(cpu: f64) -> Truth {
+    Truth { cpu, memory: 0.0 }
+}
+
+/// Ten candidates: one saves 10 %, two save less, five change nothing, and two have a loss.
+fn ten() -> Vec<Truth> {
+    [0.0, 0.06, 0.1, 0.05, 0.0, 0.0, 0.0, -0.15, -0.05, 0.0].map(saving).to_vec()
+}
+
+/// The percentages of the results: the best candidate is named, another candidate with a gain is named,
+/// one without a gain is named, no gain is found, nothing is decided. Last, the mean time in seconds.
+fn count(of: Trial, truths: &[Truth], rounds: u64) -> [f64; 6] {
+    let best = truths.iter().map(|t| t.cpu).fold(0.0, f64::max);
+    let mut counts = [0.0; 6];
+    for seed in 0..rounds {
+        let result = trial(of, truths, 1979 + seed);
+        let at = match result.winner {
+            Some(i) if truths[i].cpu > 0.0 && truths[i].cpu >= best - 1e-9 => 0,
+            Some(i) if truths[i].cpu > 0.0 => 1,
+            Some(_) => 2,
+            None if result.is_open => 4,
+            None => 3,
+        };
+        counts[at] += 100.0 / rounds as f64;
+        counts[5] += result.seconds / rounds as f64;
+    }
+    counts
+}
+
+#[test]
+fn the_best_is_named_at_least_as_often_as_without_dropping() {
+    for noise in ALL {
+        for budget in [30.0, 60.0] {
+            let named = |drops| {
+                let [best, other, ..] =
+                    count(Trial { noise, drops, budget, wall: 1.0 }, &ten(), 40);
+                (best, best + other)
+            };
+            let (before, after) = (named(false), named(true));
+            let what = format!("{noise:?}, {budget} s: {before:?} before, {after:?} after");
+            assert!(after.0 >= before.0 && after.1 >= before.1, "{what}");
+            let least = if matches!(noise, Noise::Normal(0.04)) { 60.0 } else { 90.0 };
+            assert!(after.1 >= least, "{what}");
+        }
+    }
+}
+
+#[test]
+fn ten_equal_candidates_rarely_have_a_gain_or_a_loss() {
+    for noise in ALL {
+        for (budget, wall) in [(30.0, 1.0), (30.0, 1.6), (60.0, 1.0)] {
+            let of = Trial { noise, drops: true, budget, wall };
+            let (mut gains, mut losses) = (0, 0);
+            for seed in 0..300 {
+                let outcome = trial(of, &[saving(0.0); 10], seed);
+                gains += usize::from(outcome.winner.is_some());
+                let is_loss = |c: &Judgement| c.verdict == Verdict::Loss;
+                losses += usize::from(outcome.cpu.candidates.iter().any(is_loss));
+            }
+            let what =
+                format!("{noise:?}, {budget} s, {wall}: {gains} gains and {losses} losses of 300");
+            assert!(gains <= 15 && losses <= 15, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_and_its_control_run_in_all_rounds() {
+    // The last two candidates are the plan and its control, which loses.
+    let truths =
+        [&[saving(0.05), saving(0.0)][..], &[saving(0.1); 6], &[saving(0.2), saving(-0.3)]]
+            .concat();
+    let kept = [8, 9];
+    let mut with_fresh = 0;
+    for budget in [20.0, 40.0, 100.0] {
+        let of = Trial { noise: Noise::Normal(0.02), drops: true, budget, wall: 1.0 };
+        for seed in 0..20 {
+            let (measured, seconds) = simulate_keeping(&kept, of, &truths, seed);
+            let Ok(measured) = measured else { continue };
+            assert!(seconds < budget * 1.1, "{seconds} of {budget}");
+            assert!(kept.iter().all(|&i| measured.dropped[i].is_none()), "{budget} s, seed {seed}");
+            let Some(fresh) = &measured.fresh else { continue };
+            with_fresh += 1;
+            assert!(kept.iter().all(|&i| fresh.broken[i].is_none()), "{budget} s, seed {seed}");
+            assert!(kept.iter().all(|&i| fresh.columns[i + 2].iter().all(|f| f.cpu_ns > 0.0)));
+        }
+    }
+    assert!(with_fresh >= 30, "{with_fresh} of 60");
+}
+
+#[test]
+fn the_saving_of_the_winner_is_not_exaggerated() {
+    let of = Trial { noise: Noise::Normal(0.02), drops: true, budget: 40.0, wall: 1.0 };
+    let is_within = |cpu: &Judgement| usize::from(cpu.low <= 0.1 && 0.1 <= cpu.high);
+    let (mut sum, mut within, mut chance, mut all) = (0.0, 0, 0, 0);
+    for seed in 0..200 {
+        let outcome = trial(of, &[saving(0.1); 10], seed);
+        let Some(winner) = outcome.winner else { continue };
+        let cpu = &outcome.cpu.candidates[winner];
+        sum += cpu.saving;
+        within += is_within(cpu);
+        all += 1;
+        // For comparison: a single candidate, which was not chosen, in as many blocks.
+        let blocks = outcome.measured.fresh.map_or(0, |fresh| fresh.blocks());
+        let budget = (blocks as f64 * 2.9 + 3.0) * 1e-9 * RUN_NS;
+        let alone = trial(Trial { budget, ..of }, &[saving(0.1)], 1000 + seed);
+        chance += is_within(&alone.cpu.candidates[0]);
+    }
+    let mean = sum / f64::from(all);
+    assert!(all >= 190 && (mean - 0.1).abs() < 0.003, "{all} winners, which save {mean}");
+    let what =
+        format!("{within} of {all} intervals have the true saving, without a choice {chance}");
+    assert!(within * 100 >= all as usize * 88 && within + 10 >= chance, "{what}");
+}
+
+#[test]
+fn the_last_candidates_have_most_of_the_runs() {
+    let of = Trial { noise: Noise::Normal(0.02), drops: true, budget: 30.0, wall: 1.0 };
+    let outcome = trial(of, &ten(), 1);
+    let measured = &outcome.measured;
+    assert_eq!(outcome.winner, Some(2));
+    // The candidate with a loss of 15 % is dropped at once, and has an interval from its two runs.
+    assert_eq!((measured.dropped[7], measured.runs(7)), (Some(2), 2));
+    let lost = &outcome.cpu.candidates[7];
+    assert_eq!(lost.why, Some(Why::DroppedEarly { runs: 2 }));
+    assert!(lost.saving < -0.1 && lost.low <= lost.saving && lost.saving <= lost.high);
+    assert_eq!(measured.dropped[2], None);
+    let last: usize =
+        (0..10).filter(|&i| measured.dropped[i].is_none()).map(|i| measured.runs(i)).sum();
+    let all: usize = (0..10).map(|i| measured.runs(i)).sum();
+    assert!(2 * last > all, "{last} of {all} runs");
+    // The base ran in every block.
+    assert_eq!(measured.all_blocks(), measured.runs(2));
+}
+
+#[test]
+fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
+    // Half of 400 s is for the choice. A fifth of that has ten blocks of twelve runs.
+    let of = Trial { noise: Noise::Periods, drops: true, budget: 400.0, wall: 1.0 };
+    for seed in 0..10 {
+        let dropped = trial(of, &ten(), seed).measured.dropped;
+        assert!(dropped.iter().flatten().all(|&blocks| blocks >= 10), "{dropped:?}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_too_small_is_refused_with_one_that_decides() {
+    for (drops, candidates, runs) in
+        [(true, 15, 55), (true, 3, 40), (false, 15, 187), (true, 1, 21)]
+    {
+        let of = Trial { noise: Noise::Normal(0.005), drops, budget: 1.0, wall: 1.0 };
+        let truths: Vec<Truth> = (0..candidates).map(|i| saving(0.2 - 0.01 * i as f64)).collect();
+        let refused = simulate(of, &truths, 1).0.err().unwrap();
+        assert!(refused.what().contains(&format!("a verdict needs {runs} runs")), "{refused}");
+        // With exactly these runs, a malloc that saves much has a gain.
+        let budget = (runs + 1) as f64 * RUN_NS * 1e-9;
+        let gains =
+            (0..20).filter(|&seed| trial(Trial { budget, ..of }, &truths, seed).winner.is_some());
+        let gains = gains.count();
+        assert!(gains >= 18, "{gains} of 20 with {runs} runs");
+    }
+}
+
+#[test]
+fn a_candidate_that_saves_memory_alone_is_measured_to_the_end() {
+    let saver = Truth { cpu: 0.0, memory: 0.2 };
+    for (others, index) in [(ten(), 4), (vec![saving(0.0); 10], 9)] {
+        let mut truths = others;
+        truths[index] = saver;
+        let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 40.0, wall: 1.0 };
+        let mut gains = 0;
+        for seed in 0..50 {
+            let outcome = trial(of, &truths, seed);
+            assert!(outcome.measured.dropped[index].is_none_or(|runs| runs >= 2));
+            gains += usize::from(outcome.memory.candidates[index].verdict == Verdict::Gain);
+        }
+        assert!(gains >= 48, "{gains} of 50 have a gain of memory");
+    }
+}
+
+#[test]
+fn none_of_three_candidates_is_dropped() {
+    let of = Trial { noise: Noise::Normal(0.02), drops: true, budget: 20.0, wall: 1.0 };
+    let outcome = trial(of, &[saving(-0.3)], 1);
+    assert_eq!(outcome.cpu.candidates[0].verdict, Verdict::Loss);
+    assert!(outcome.measured.fresh.is_none() && outcome.measured.dropped[0].is_none());
+    // None of three candidates is dropped, however large its loss is.
+    let of = Trial { budget: 40.0, ..of };
+    let three = trial(of, &[saving(-0.3), saving(-0.5), saving(0.1)], 1);
+    let verdicts: Vec<Verdict> = three.cpu.candidates.iter().map(|of| of.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Loss, Verdict::Loss, Verdict::Gain]);
+    assert_eq!(three.measured.dropped, [None; 3]);
+}
+
+#[test]
+fn print_the_table() {
+    println!("best, other, false, no gain, open; seconds");
+    for (name, truths) in [("ten, one saves 10 %", ten()), ("ten alike", vec![saving(0.0); 10])] {
+        for (budget, wall) in [(30.0, 1.0), (30.0, 1.6), (60.0, 1.0)] {
+            for noise in ALL {
+                for drops in [false, true] {
+                    let of = Trial { noise, drops, budget, wall };
+                    let counts =
+                        count(of, &truths, rounds(300)).map(|c| format!("{c:6.1}")).join("");
+                    let line = format!("{name}, {budget} s, wall {wall}, {noise:?}, {drops}");
+                    println!("{line:60}{counts}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A program under one allocator, and one run of it.
+
+pub use crate::process::child::{ending, failure, Output, Stop};
+use crate::process::child::{Child, End, Seen, Start};
+use crate::process::launch::Ended;
+use crate::process::load::{self, Load};
+use crate::process::orphans;
+use nix::sys::signal::Signal;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The time in which a server must start.
+const START: Duration = Duration::from_secs(10);
+/// The time in which a server must end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A subject of a comparison: a program in an environment.
+#[derive(Clone, Debug, Default)]
+pub struct Subject {
+    /// The name in tables.
+    pub name: String,
+    /// The path of the program.
+    pub path: PathBuf,
+    /// The name and the arguments of the program.
+    pub words: Vec<OsString>,
+    /// Environment variables to set, or to remove (`None`).
+    pub variables: Vec<(OsString, Option<OsString>)>,
+    /// The library to preload.
+    pub library: Option<PathBuf>,
+}
+
+/// The CPU time, memory and faults of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// CPU time of the program and of the processes that it waited for, in nanoseconds.
+    pub cpu_ns: f64,
+    /// The part of the CPU time in the kernel.
+    pub system_ns: f64,
+    /// Wall time in nanoseconds.
+    pub wall_ns: f64,
+    /// The largest peak of resident bytes of these processes.
+    pub peak_rss: f64,
+    /// Resident bytes after the last call of a replay; 0 for a program.
+    pub end_rss: f64,
+    /// Page faults.
+    pub faults: f64,
+}
+
+impl Figures {
+    /// The mean figures of `count` pieces of work.
+    fn of(ended: &Ended, wall: Duration, count: u64) -> Figures {
+        let count = count as f64;
+        Figures {
+            cpu_ns: (ended.user_ns + ended.system_ns) as f64 / count,
+            system_ns: ended.system_ns as f64 / count,
+            wall_ns: wall.as_nanos() as f64 / count,
+            peak_rss: ended.peak_rss as f64,
+            end_rss: 0.0,
+            faults: (ended.minor_faults + ended.major_faults) as f64 / count,
+        }
+    }
+}
+
+/// One complete run.
+pub struct Run {
+    /// The figures of the run.
+    pub figures: Figures,
+    /// The output of the program; in a run with a load, the output of the load.
+    pub output: Output,
+    /// The status as `wait` returns it; 0 in a run with a load.
+    pub status: i32,
+    /// Whether the library was seen in the memory of the process.
+    pub seen: Seen,
+    /// The names of the processes that the program left running.
+    pub left: Vec<String>,
+    /// The time of the whole run, setup included.
+    pub took: Duration,
+}
+
+/// How to run a subject this time.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The length of a variable that moves the stack. The address of the stack alone can change the
+    /// time of a program by some per cent.
+    pub padding: usize,
+    /// A run that takes longer is killed.
+    pub limit: Duration,
+    /// Whether to look for the library in the memory of the process, and to give processes that it
+    /// leaves running time to end.
+    pub watches: bool,
+}
+
+/// Runs subjects.
+#[derive(Clone, Default)]
+pub struct Runner {
+    /// The file for stdin.
+    pub stdin: Option<PathBuf>,
+    /// A shell command before each run.
+    pub setup: Option<String>,
+    /// A shell command that gives the program work.
+    pub load: Option<String>,
+    /// The time for which the load is repeated.
+    pub repeated_for: Option<Duration>,
+    /// Whether to look for processes that a program leaves running, and to kill them.
+    pub ends_orphans: bool,
+    /// Set when the user interrupts mallard.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Runner {
+    /// Runs a subject once, after the setup.
+    pub fn run_once(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
+        let begin = Instant::now();
+        self.set_up()?;
+        let set_up = begin.elapsed();
+        let mut variables = subject.variables.clone();
+        variables.push(("MALLARD_PADDING".into(), Some("x".repeat(turn.padding).into())));
+        let start = Start {
+            path: subject.path.clone(),
+            words: subject.words.clone(),
+            variables,
+            stdin: self.stdin.clone(),
+            captures: self.load.is_none(),
+            orphans: self.grace(turn),
+            library: subject.library.clone().filter(|_| turn.watches),
+        };
+        let child = Child::start(&start)?;
+        let mut run = match &self.load {
+            Some(load) => self.serve(child, load, turn.limit)?,
+            None => self.finish(child, turn.limit)?,
+        };
+        // The time of a run does not include the wait for processes that the program leaves running.
+        run.took = if self.load.is_some() { begin.elapsed() } else { set_up + run.took };
+        Ok(run)
+    }
+
+    /// The time in which processes that a program leaves running must end. `None` does not look for
+    /// them: beside a server, the load is a child of this process, as orphans are.
+    fn grace(&self, turn: Turn) -> Option<Duration> {
+        let grace = if turn.watches { orphans::GRACE } else { Duration::ZERO };
+        (self.ends_orphans && self.load.is_none()).then_some(grace)
+    }
+
+    fn finish(&self, mut child: Child, limit: Duration) -> Result<Run, Stop> {
+        match child.wait(limit, &self.interrupted)? {
+            End::Interrupted => Err(Stop::Interrupted),
+            End::TooLong => Err(Stop::TooLong),
+            End::Ended(ended, wall) => Ok(Run {
+                figures: Figures::of(&ended, wall, 1),
+                output: std::mem::take(&mut child.output),
+                status: ended.status,
+                seen: child.seen,
+                left: std::mem::take(&mut child.left),
+                took: wall,
+            }),
+        }
+    }
+
+    /// Runs the load against the program, and then ends the program.
+    fn serve(&self, mut server: Child, load: &str, limit: Duration) -> Result<Run, Stop> {
+        let (repeated_for, interrupted) = (self.repeated_for, &*self.interrupted);
+        let load = Load { command: load, repeated_for, start: START, limit, interrupted };
+        let served = load.run(|| self.alive(&mut server))?;
+        let ended = terminate(&mut server)?;
+        // The first load includes the start of the program. Of several loads, the first does not count.
+        let wall = match served.count as u32 {
+            1 => served.first - server.begin,
+            count => (served.last - served.first) * count / (count - 1),
+        };
+        Ok(Run {
+            figures: Figures::of(&ended, wall, served.count),
+            output: served.output,
+            status: 0,
+            seen: server.seen,
+            left: Vec::new(),
+            took: wall,
+        })
+    }
+
+    /// Fails if the program has ended.
+    fn alive(&self, server: &mut Child) -> Result<(), Stop> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(Stop::Interrupted);
+        }
+        if server.poll(Duration::ZERO)? {
+            let ended = server.finish()?;
+            let how = ending(ended.status, &server.output);
+            return Err(Stop::Broken(format!("it ended before its load did: {how}")));
+        }
+        server.watch();
+        Ok(())
+    }
+
+    /// Runs the setup, if there is one.
+    pub fn set_up(&self) -> Result<(), Stop> {
+        match &self.setup {
+            Some(setup) => load::set_up(setup, &self.interrupted),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Ends a server by SIGTERM, or by SIGKILL if that does not help.
+fn terminate(server: &mut Child) -> Result<Ended, Stop> {
+    server.signal(Signal::SIGTERM);
+    let begin = Instant::now();
+    while begin.elapsed() < GRACE && !server.poll(Duration::from_millis(50))? {}
+    Ok(server.finish()?)
+}

@@ -1,0 +1,111 @@
+//! The options of every command that measures in turns.
+
+use super::blocks::Plan;
+use super::measured::Measured;
+use super::subject::Runner;
+use crate::error::status::MALLARD_FAILED;
+use crate::error::Failure;
+use crate::output::progress::Work;
+use crate::parse::{duration, share};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// The last signal that interrupted mallard.
+static SIGNAL: LazyLock<Arc<AtomicUsize>> =
+    LazyLock::new(|| Arc::new(AtomicUsize::new(SIGINT as usize)));
+/// The least difference that counts if the user names none.
+const MIN_GAIN: f64 = 0.02;
+
+/// How long and how exactly is measured, and how the result is shown.
+#[derive(clap::Args)]
+pub struct Timing {
+    /// The measurement ends after this time, or earlier if each difference is known to 1 % of the
+    /// base or to a fifth of itself.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    pub budget: Duration,
+    /// The least difference that counts.
+    #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
+    pub min_gain: f64,
+    /// The seed of the random order of runs. With the same seed, a measurement has the same order
+    /// again.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Shows no progress, and no notes.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl Timing {
+    /// The default options, with the given budget.
+    pub fn of(budget: Duration, quiet: bool) -> Timing {
+        Timing { budget, min_gain: MIN_GAIN, seed: None, json: false, quiet }
+    }
+
+    /// Options for a measurement that is a part of another command.
+    pub fn part(&self, budget: Duration) -> Timing {
+        Timing { budget, json: self.json, ..*self }
+    }
+
+    /// The options `--min-gain` and `--seed`, if they differ from their default, for a command that
+    /// measures the same again.
+    pub fn typed(&self) -> Vec<String> {
+        // A share of 0.07 is 7.000000000000001 %.
+        let percent = (self.min_gain * 1e8).round() / 1e6;
+        let least = (self.min_gain != MIN_GAIN).then(|| format!("--min-gain {percent}%"));
+        let seed = self.seed.map(|seed| format!("--seed {seed}"));
+        least.into_iter().chain(seed).collect()
+    }
+
+    /// A runner of programs without a load, which stops when the user interrupts mallard.
+    pub fn runner(&self) -> Result<Runner, Failure> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let noted = signal_hook::flag::register_usize(signal, SIGNAL.clone(), signal as usize);
+            let flagged = || signal_hook::flag::register(signal, interrupted.clone());
+            noted.and_then(|_| flagged()).map_err(|e| {
+                let what = format!("signals cannot be handled: {e}");
+                Failure::new(what, "nothing was started", "ulimit -a").with_status(MALLARD_FAILED)
+            })?;
+        }
+        Ok(Runner { interrupted, ..Runner::default() })
+    }
+
+    /// A measurement in which runs may differ in their output, and candidates are dropped early.
+    pub fn plan(&self) -> Plan {
+        Plan {
+            budget: self.budget,
+            timeout: None,
+            ignores_output: true,
+            min_gain: self.min_gain,
+            drops: true,
+            kept: Vec::new(),
+            seed: self.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
+            progress: (!self.quiet).then(Work::begin),
+        }
+    }
+}
+
+/// Interrupts a runner, as if `signal` had come.
+pub fn interrupt(runner: &Runner, signal: i32) {
+    SIGNAL.store(signal as usize, Ordering::Relaxed);
+    runner.interrupted.store(true, Ordering::Relaxed);
+}
+
+/// The exit status of an interrupted command: 128 and the signal.
+pub fn interrupted() -> ExitCode {
+    ExitCode::from(128 + SIGNAL.load(Ordering::Relaxed) as u8)
+}
+
+/// The exit status of a command that is not a gate.
+pub fn status(measured: &Measured) -> ExitCode {
+    match measured.interrupted {
+        true => interrupted(),
+        false => ExitCode::SUCCESS,
+    }
+}

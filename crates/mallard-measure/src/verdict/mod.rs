@@ -1,0 +1,368 @@
+//! Decides what a comparison shows: a gain, a loss, no difference, or nothing measurable.
+//!
+//! `judge` compares programs that ran in turns. A block has one run of each program, and a second run of
+//! the base as its control. The difference between base and control is noise. `unpaired`
+//! compares rows of benchmarks that have only a median and a range.
+//! `docs/decisions/0043-intervals-widened-by-the-control.md` has the error rates of the rule.
+
+pub mod estimate;
+pub mod fresh;
+pub mod paired;
+
+#[cfg(test)]
+pub mod simulation;
+#[cfg(test)]
+mod tests;
+
+use paired::{Differences, Interval};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// The probability below which chance does not explain a difference.
+const SIGNIFICANT: f64 = 0.05;
+/// The fewest blocks with which the sign-flip test can be significant: the smallest p that n blocks
+/// can give is 2 / 2^n.
+pub const BLOCKS_MIN: usize = 6;
+/// A tolerance for rounding: 2.0000000000000018 % is not more than 2 %.
+const ROUNDING: f64 = 1e-9;
+
+/// What a comparison shows. A lower figure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// The candidate needs less than the base.
+    Gain,
+    /// The candidate needs more than the base.
+    Loss,
+    /// The candidate needs as much as the base, up to the least gain that counts.
+    NoDifference,
+    /// The measurements do not decide.
+    NotMeasurable,
+}
+
+impl Verdict {
+    /// The verdict in words, as printed and as in JSON.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Gain => "gain",
+            Verdict::Loss => "loss",
+            Verdict::NoDifference => "no difference",
+            Verdict::NotMeasurable => "not measurable",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(self.words())
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.words())
+    }
+}
+
+/// Why a difference is not measurable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// A figure is missing, negative, infinite or not a number.
+    NoFigure,
+    /// There are fewer blocks than a verdict needs.
+    TooFewBlocks {
+        /// The number of blocks that could decide.
+        needed: usize,
+    },
+    /// Base and control differ as much as base and candidate, although they are the same program.
+    ControlDiffers,
+    /// The interval of the control is too wide for differences of this size.
+    ControlTooWide,
+    /// The interval of the candidate is too wide: more runs can decide.
+    IntervalTooWide,
+    /// The candidate had a gain, but fresh runs do not show it.
+    NotConfirmed,
+    /// The candidate was dropped early, because others saved more.
+    DroppedEarly {
+        /// The number of runs that it had.
+        runs: usize,
+    },
+    /// The figures are of a replay, and several threads of the program allocate at the same time.
+    ThreadsMeet,
+}
+
+/// The number of blocks that some candidates need for a verdict, if any has too few.
+pub fn blocks_missing(judged: &Judged) -> Option<usize> {
+    let needed = |of: &Judgement| match of.why {
+        Some(Why::TooFewBlocks { needed }) => Some(needed),
+        _ => None,
+    };
+    judged.candidates.iter().filter_map(needed).max()
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Why::NoFigure => f.write_str("a figure is missing"),
+            Why::TooFewBlocks { needed } => write!(f, "too few runs, {needed} of each decide"),
+            Why::ControlDiffers => f.write_str("two runs of the same program differ by as much"),
+            Why::ControlTooWide => f.write_str("two runs of the same program vary by as much"),
+            Why::IntervalTooWide => f.write_str("more runs are needed"),
+            Why::NotConfirmed => f.write_str("fresh runs do not show the gain"),
+            Why::DroppedEarly { runs: 1 } => f.write_str("dropped after 1 run"),
+            Why::DroppedEarly { runs } => write!(f, "dropped after {runs} runs"),
+            Why::ThreadsMeet => f.write_str("a replay does not tell how often threads meet"),
+        }
+    }
+}
+
+impl Serialize for Why {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One block: a figure of each run. The runs took turns in random order. A lower figure is better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// The figure of the base, the program with which the candidates are compared.
+    pub base: f64,
+    /// The figure of another run of the base.
+    pub control: f64,
+    /// The figure of each candidate, always in the same order. NaN if a candidate has none.
+    pub candidates: Vec<f64>,
+}
+
+impl Block {
+    /// The same block with only some of its candidates.
+    pub fn of(&self, places: &[usize]) -> Block {
+        let candidates = places.iter().map(|&place| self.candidates[place]).collect();
+        Block { base: self.base, control: self.control, candidates }
+    }
+}
+
+/// The result of one candidate. Savings are shares of the base: 0.05 is 5 % less than the base, -0.05
+/// is 5 % more. If the base needs nothing, a saving is minus infinity, and null in JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The median of the savings in the blocks.
+    pub saving: f64,
+    /// The lower end of the 95 % interval of the median.
+    pub low: f64,
+    /// The upper end of the 95 % interval of the median.
+    pub high: f64,
+    /// The probability that chance alone makes such a difference, corrected for the number of
+    /// candidates by Holm's method.
+    pub p: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The reason if the verdict is `NotMeasurable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
+}
+
+impl Judgement {
+    /// The judgement on a candidate without a figure.
+    fn without_figure() -> Judgement {
+        Judgement {
+            saving: f64::NAN,
+            low: f64::NAN,
+            high: f64::NAN,
+            p: 1.0,
+            verdict: Verdict::NotMeasurable,
+            why: Some(Why::NoFigure),
+        }
+    }
+
+    fn new(of: &Differences, p: f64, (verdict, why): (Verdict, Option<Why>)) -> Judgement {
+        let Interval { saving, low, high } = of.interval();
+        Judgement { saving, low, high, p, verdict, why }
+    }
+}
+
+/// The results of the control and of each candidate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// The difference between two runs of the base. The verdict is `NoDifference` if the measurements
+    /// can show differences of the least gain, else `NotMeasurable`.
+    pub control: Judgement,
+    /// The difference between the base and each candidate.
+    pub candidates: Vec<Judgement>,
+}
+
+/// Judges one metric of some candidates. `min_gain` is the least difference that counts, as a share
+/// of the base.
+///
+/// The first that matches decides:
+/// 1. fewer than `BLOCKS_MIN` blocks: not measurable;
+/// 2. the interval is within `-min_gain` and `min_gain`: no difference;
+/// 3. the interval is above 0, and p is below 0.05: gain;
+/// 4. the interval is below 0, and p is below 0.05: loss;
+/// 5. otherwise: not measurable.
+///
+/// The verdict must stay the same when the interval is widened by the noise that the control shows
+/// (see `Rule`); otherwise the verdict is not measurable.
+pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
+    let control = Differences::of(blocks.iter().map(|b| (b.base, b.control)));
+    let candidates = (0..columns(blocks)).map(|i| candidate(blocks, i)).collect();
+    judge_all(control, candidates, min_gain)
+}
+
+/// Judges as `judge` does. Each list has one figure for each block. The list of a candidate that was
+/// dropped early ends with the last block of this candidate.
+pub fn judge_each(base: &[f64], control: &[f64], candidates: &[Vec<f64>], min_gain: f64) -> Judged {
+    let differences = |of: &[f64]| Differences::of(base.iter().copied().zip(of.iter().copied()));
+    let candidates = candidates.iter().map(|of| differences(of)).collect();
+    judge_all(differences(control), candidates, min_gain)
+}
+
+fn judge_all(
+    control: Option<Differences>,
+    candidates: Vec<Option<Differences>>,
+    min_gain: f64,
+) -> Judged {
+    let Some(control) = control else {
+        let none = Judgement::without_figure();
+        return Judged { candidates: vec![none.clone(); candidates.len()], control: none };
+    };
+    let measured: Vec<f64> = candidates.iter().flatten().map(Differences::p).collect();
+    let mut adjusted = holm(&measured).into_iter();
+    let rule = Rule::new(&control, min_gain, measured.len());
+    let mut judge_one = |of: Option<Differences>| {
+        let Some(of) = of else { return Judgement::without_figure() };
+        let p = adjusted.next().unwrap_or(1.0);
+        Judgement::new(&of, p, rule.verdict(&of, p))
+    };
+    Judged {
+        candidates: candidates.into_iter().map(&mut judge_one).collect(),
+        control: Judgement::new(&control, control.p(), rule.verdict_on_control(&control)),
+    }
+}
+
+/// The half-width of the widest interval of control and candidates: below 0.01, each saving is known
+/// to one per cent of the base. Infinite while there are fewer than `BLOCKS_MIN` blocks or a figure
+/// is missing.
+pub fn half_width(blocks: &[Block]) -> f64 {
+    if blocks.len() < BLOCKS_MIN {
+        return f64::INFINITY;
+    }
+    let control = Differences::of(blocks.iter().map(|b| (b.base, b.control)));
+    let candidates = (0..columns(blocks)).map(|i| candidate(blocks, i));
+    candidates
+        .chain([control])
+        .map(|of| of.map_or(f64::INFINITY, |of| of.interval().half_width()))
+        .fold(0.0, f64::max)
+}
+
+/// The distance by which noise moves both ends of an interval outwards, computed from the control.
+pub fn margin(control: &Judgement, min_gain: f64) -> f64 {
+    let Judgement { saving, low, high, .. } = *control;
+    widening(&Interval { saving, low, high }, min_gain)
+}
+
+fn widening(control: &Interval, min_gain: f64) -> f64 {
+    match control.excludes_zero() {
+        true => control.reach(),
+        false => (control.reach() - min_gain).max(0.0),
+    }
+}
+
+/// The differences of one candidate from the base.
+pub fn candidate(blocks: &[Block], index: usize) -> Option<Differences> {
+    let figure = |b: &Block| b.candidates.get(index).copied().unwrap_or(f64::NAN);
+    Differences::of(blocks.iter().map(|b| (b.base, figure(b))))
+}
+
+fn columns(blocks: &[Block]) -> usize {
+    blocks.iter().map(|b| b.candidates.len()).max().unwrap_or(0)
+}
+
+/// Corrects probabilities for the number of tests n (Holm 1979). The smallest is multiplied by n, the
+/// next by n - 1, and so on. No result is smaller than the result before it.
+fn holm(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
+    let mut adjusted = vec![1.0; p.len()];
+    let mut least: f64 = 0.0;
+    for (rank, index) in order.into_iter().enumerate() {
+        least = least.max(p[index] * (p.len() - rank) as f64).min(1.0);
+        adjusted[index] = least;
+    }
+    adjusted
+}
+
+/// The rule that turns differences into a verdict.
+///
+/// A verdict on a candidate counts only if the interval gives the same verdict when both of its
+/// ends are moved outwards by a margin. If the control's interval contains 0, the margin is how far
+/// that interval reaches beyond `min_gain`: 0 on a quiet machine. If the control's interval
+/// excludes 0, base and control differ although they are the same program, and the margin is the
+/// larger distance of the interval's ends from 0. So on a noisy machine a large change still has a
+/// verdict, and a small one is not measurable.
+struct Rule {
+    min_gain: f64,
+    margin: f64,
+    control_differs: bool,
+    /// The number of blocks with which all candidates can be significant.
+    needed: usize,
+}
+
+impl Rule {
+    fn new(control: &Differences, min_gain: f64, candidates: usize) -> Rule {
+        let of = control.interval();
+        let control_differs = of.excludes_zero();
+        let margin = widening(&of, min_gain);
+        Rule { min_gain, margin, control_differs, needed: Rule::blocks_needed(candidates) }
+    }
+
+    /// The fewest blocks with which each of some candidates can be significant.
+    fn blocks_needed(candidates: usize) -> usize {
+        let chance = |n: &usize| 2.0 * candidates.max(1) as f64 / 2f64.powi(*n as i32);
+        (BLOCKS_MIN..).find(|n| chance(n) < SIGNIFICANT).unwrap_or(usize::MAX)
+    }
+
+    fn verdict(&self, of: &Differences, p: f64) -> (Verdict, Option<Why>) {
+        let plain = self.decide(of.interval(), 0.0, p);
+        let widened = self.decide(of.interval(), self.margin, p);
+        let why = if of.blocks() < BLOCKS_MIN {
+            Why::TooFewBlocks { needed: self.needed }
+        } else if let (Some(verdict), true) = (plain, plain == widened) {
+            return (verdict, None);
+        } else if plain.is_some() && self.control_differs {
+            Why::ControlDiffers
+        } else if plain.is_some() {
+            Why::ControlTooWide
+        } else if of.interval().excludes_zero() && of.blocks() < self.needed {
+            Why::TooFewBlocks { needed: self.needed }
+        } else {
+            Why::IntervalTooWide
+        };
+        (Verdict::NotMeasurable, Some(why))
+    }
+
+    fn decide(&self, of: Interval, margin: f64, p: f64) -> Option<Verdict> {
+        let (low, high) = (of.low - margin, of.high + margin);
+        let bound = self.min_gain + ROUNDING;
+        if -bound <= low && high <= bound {
+            Some(Verdict::NoDifference)
+        } else if low > 0.0 && p < SIGNIFICANT {
+            Some(Verdict::Gain)
+        } else if high < 0.0 && p < SIGNIFICANT {
+            Some(Verdict::Loss)
+        } else {
+            None
+        }
+    }
+
+    fn verdict_on_control(&self, control: &Differences) -> (Verdict, Option<Why>) {
+        let why = if control.blocks() < BLOCKS_MIN {
+            Why::TooFewBlocks { needed: BLOCKS_MIN }
+        } else if control.interval().reach() <= self.min_gain + ROUNDING {
+            return (Verdict::NoDifference, None);
+        } else if self.control_differs {
+            Why::ControlDiffers
+        } else {
+            Why::ControlTooWide
+        };
+        (Verdict::NotMeasurable, Some(why))
+    }
+}

@@ -1,0 +1,410 @@
+//! Makes compiled plans of recordings.
+
+use super::blocks;
+use super::callers::{Callers, Chosen};
+use super::format::*;
+use super::places::Places;
+use super::rules::{made_nothing, Rules};
+use crate::error::{Error, ErrorKind, Result};
+use crate::modules::Module;
+use crate::names::forms;
+use crate::replay::selection::{Selection, NO_RULE};
+use crate::replay::{default_process, End, Scope};
+use crate::symbols::{code_of, Code};
+use crate::trace::{Stacks, Trace};
+use rayon::prelude::*;
+use std::collections::{BTreeSet, HashMap};
+
+/// The share of a rule's blocks that its largest size must have room for. The few larger blocks come from
+/// malloc.
+const COVERED: f64 = 0.999;
+
+/// A plan that was made of a recording.
+pub struct Made {
+    /// The plan.
+    pub plan: CompiledPlan,
+    /// What each rule of the plan would have served in the recorded run.
+    pub served: Vec<Served>,
+    /// The blocks of the recorded run.
+    pub blocks: u64,
+    /// Remarks for the user.
+    pub notes: Vec<String>,
+}
+
+/// What a rule would have served in the recorded run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Served {
+    /// The call stacks of the rule.
+    pub stacks: usize,
+    /// Their blocks.
+    pub blocks: u64,
+    /// The bytes of these blocks.
+    pub bytes: u64,
+}
+
+/// Makes a plan of a recording.
+pub fn make(trace: &Trace, rules: &Rules) -> Result<Made> {
+    let numbers = numbers(rules)?;
+    let stacks = trace.stacks()?;
+    let sites = trace.sites()?;
+    let nodes: Vec<i64> = sites.iter().map(|site| site.stack.into()).collect();
+    let selection = Selection::new(&rules.plan, &stacks, &nodes).map_err(made_nothing)?;
+    let choice_of = |node: i32| match selection.rule(node) {
+        NO_RULE => Choice::Malloc,
+        rule => numbers[rule].map_or(Choice::Malloc, Choice::Rule),
+    };
+    let mut maker = Maker {
+        rules,
+        trace,
+        stacks: &stacks,
+        numbers: &numbers,
+        places: Places::read(trace, &stacks)?,
+        served: vec![Served::default(); numbers.iter().flatten().count()],
+        notes: Vec::new(),
+    };
+    let mut chosen = Vec::new();
+    let mut all_blocks = 0;
+    for site in sites.iter().filter(|site| site.allocs > 0 || site.reallocs > 0) {
+        let choice = choice_of(site.stack);
+        all_blocks += site.allocs.max(0) as u64;
+        if let Choice::Rule(rule) = choice {
+            let served = &mut maker.served[rule as usize];
+            served.stacks += 1;
+        }
+        if site.stack > 0 {
+            chosen.push(Chosen { stack: maker.places.of(site.stack), choice, blocks: site.allocs });
+        }
+    }
+    let mut callers = Callers::of(chosen);
+    let ranges = maker.ranges()?;
+    maker.check_size(&mut callers, &ranges)?;
+    let rule_of = |node: i32| match choice_of(node) {
+        Choice::Rule(rule) => Some(rule as usize),
+        Choice::Malloc => None,
+    };
+    let found = blocks::read(trace, maker.served.len(), &rule_of)?;
+    let rules = maker.rules_of_plan(&found);
+    let plan = maker.with_modules(rules, &callers, ranges)?;
+    maker.must_serve(&plan)?;
+    // A plan that a reader would refuse is refused here, with the same words.
+    let plan = CompiledPlan::from_bytes(&plan.to_bytes(), "the plan").map_err(made_nothing)?;
+    maker.remarks(&callers);
+    Ok(Made { plan, served: maker.served, blocks: all_blocks, notes: maker.notes })
+}
+
+/// Returns the number of each rule in the compiled plan. `None` for rules that leave blocks to malloc.
+fn numbers(rules: &Rules) -> Result<Vec<Option<u32>>> {
+    let mut next = 0;
+    let mut numbers = Vec::new();
+    for (rule, _) in rules.all() {
+        let number = rules.allocator(rule).map(|_| next);
+        next += u32::from(number.is_some());
+        numbers.push(number);
+    }
+    let name = &rules.plan.name;
+    let (what, help) = match next as usize {
+        0 => (
+            format!("{name} has no rule with a local allocator"),
+            "write [[rule]], region = \"FUNCTION\", and strategy = \"arena\"".to_string(),
+        ),
+        count if count > RULES_MAX => (
+            format!("{name} has {count} rules with local allocators"),
+            format!("a plan has at most {RULES_MAX}: write patterns, as functions = \"^json::\""),
+        ),
+        _ => return Ok(numbers),
+    };
+    Err(refused(what, help))
+}
+
+fn refused(what: String, help: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Plan, what, "no plan was made", help)
+}
+
+struct Maker<'a> {
+    rules: &'a Rules,
+    trace: &'a Trace,
+    stacks: &'a Stacks,
+    /// The number of each rule in the compiled plan.
+    numbers: &'a [Option<u32>],
+    places: Places<'a>,
+    served: Vec<Served>,
+    notes: Vec<String>,
+}
+
+impl<'a> Maker<'a> {
+    /// The rules of the compiled plan. `found` has their recorded blocks.
+    fn rules_of_plan(&mut self, found: &[blocks::Blocks]) -> Vec<PlanRule> {
+        let mut made = Vec::new();
+        for (rule, of) in self.rules.all() {
+            let Some(allocator) = self.rules.allocator(rule) else { continue };
+            let number = made.len();
+            let blocks = &found[number];
+            self.served[number].blocks = blocks.blocks.round() as u64;
+            self.served[number].bytes = blocks.bytes.round() as u64;
+            let recorded = match allocator {
+                LocalAllocator::Pool => blocks.most_frequent(),
+                _ => blocks.covering(COVERED),
+            };
+            let recorded = recorded.map_or(BLOCK_MAX, |size| size.min(BLOCK_MAX.into()) as u32);
+            let name = self.rules.name(rule);
+            if of.strategy.winks_out() {
+                self.notes.push(format!(
+                    "{name}: {} frees no blocks together in a program that is not changed: each is freed by the \
+                     call that frees it now",
+                    of.strategy
+                ));
+            }
+            made.push(PlanRule {
+                name: name.into_bytes().into_iter().filter(|&byte| byte != 0).collect(),
+                allocator,
+                block_bytes: self.rules.block_bytes(rule).unwrap_or(recorded),
+                peak_bytes: blocks.peak.max(0.0).round() as u64,
+            });
+        }
+        made
+    }
+
+    /// Fails if a file has no room for the call stacks.
+    fn check_size(&mut self, callers: &mut Callers, ranges: &[CodeRange]) -> Result<()> {
+        let frames = |callers: &Callers| -> usize {
+            callers.stacks.iter().map(|stack| stack.frames.len()).sum()
+        };
+        if frames(callers) > ENTRIES_MAX && ranges.is_empty() {
+            // Without ranges, malloc serves unknown call stacks too.
+            callers.stacks.retain(|stack| stack.choice != Choice::Malloc);
+            self.notes.push(
+                "call stacks that malloc serves are too many to be in the plan, so the program counts them as unknown"
+                    .to_string(),
+            );
+        }
+        match frames(callers) {
+            count if count > ENTRIES_MAX => Err(refused(
+                format!(
+                    "{}: {count} frames tell the call stacks apart, and a plan has at most {ENTRIES_MAX}",
+                    self.rules.plan.name
+                ),
+                "write rules for fewer functions, or leave out one that a common function allocates for",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if a plan would serve no block.
+    fn must_serve(&self, plan: &CompiledPlan) -> Result<()> {
+        let serves = |choice: &Choice| matches!(choice, Choice::Rule(_));
+        let by_caller = plan.callers.iter().any(|caller| match &caller.answer {
+            Answer::Same(choice) => serves(choice),
+            Answer::ByStack(_) => false,
+        });
+        if by_caller
+            || plan.stacks.iter().any(|stack| serves(&stack.choice))
+            || !plan.ranges.is_empty()
+        {
+            return Ok(());
+        }
+        let missing = self.places.missing.first();
+        let why = match missing.map(|&module| self.places.modules[module].path.display()) {
+            Some(path) => format!("{path} is missing, or is another build"),
+            None => "no recorded call stack belongs to a rule and has addresses".to_string(),
+        };
+        Err(refused(
+            format!("{} would serve no block: {why}", self.rules.plan.name),
+            "mallard record -- PROG ARGS, with the program as it is now",
+        ))
+    }
+
+    /// The code of the functions of regions. Modules are numbered as in the trace. Fails if no code of a function
+    /// is found.
+    fn ranges(&mut self) -> Result<Vec<CodeRange>> {
+        let regions = self.regions()?;
+        if regions.is_empty() {
+            return Ok(self.ranges_of_everything());
+        }
+        let modules = self.modules_of(&regions);
+        let codes: Vec<(usize, Code)> = modules
+            .into_par_iter()
+            .map(|module| {
+                let mut wanted = |name: &str| matching(&regions, name);
+                (module, code_of(&self.places.modules[module], &mut wanted))
+            })
+            .collect();
+        let mut ranges = Vec::new();
+        for (module, code) in &codes {
+            let module = *module as u32;
+            for &(region, begin, end) in &code.parts {
+                let rule = regions[usize::from(region)].0;
+                ranges.extend(self.numbers[rule].map(|rule| CodeRange {
+                    module,
+                    begin,
+                    end,
+                    rule,
+                }));
+            }
+            let has_some = !code.parts.is_empty();
+            if has_some && !code.has_debug_information {
+                let name = self.places.modules[module as usize].name();
+                self.notes.push(format!(
+                    "{name} has no debug information: calls of the functions that the compiler inlined are only \
+                     known from the recording"
+                ));
+            }
+        }
+        for &(rule, name) in &regions {
+            let number = self.numbers[rule];
+            if !ranges.iter().any(|range| Some(range.rule) == number) && number.is_some() {
+                return Err(refused(
+                    format!("{}: rule {}: no code of {name} was found", self.rules.plan.name, rule + 1),
+                    "the recorded program must still be there, with symbols or debug information; or write \
+                     functions = \"NAME\" for the recorded call stacks alone",
+                ));
+            }
+        }
+        ranges.sort_by_key(CodeRange::order);
+        ranges.dedup();
+        Ok(ranges)
+    }
+
+    /// The rules with regions, and the functions of the regions.
+    fn regions(&self) -> Result<Vec<(usize, &'a str)>> {
+        let rules = self.rules;
+        let mut regions = Vec::new();
+        for (rule, of) in rules.all() {
+            let Scope::Region(name) = &of.scope else { continue };
+            if of.ends == Some(End::Exact) {
+                return Err(refused(
+                    format!(
+                        "{}: rule {}: {name} is a mark, and no function",
+                        rules.plan.name,
+                        rule + 1
+                    ),
+                    "write the function that has the mark, and ends = \"drained\"",
+                ));
+            }
+            regions.push((rule, name.as_str()));
+        }
+        Ok(regions)
+    }
+
+    /// All code of modules that were on call stacks, if a rule is for all blocks.
+    fn ranges_of_everything(&self) -> Vec<CodeRange> {
+        let everything = self.rules.all().find(|(_, of)| of.scope == Scope::Everything);
+        let Some(rule) = everything.and_then(|(rule, _)| self.numbers[rule]) else {
+            return Vec::new();
+        };
+        let frames = 0..self.stacks.frames() as u32;
+        let modules: BTreeSet<usize> =
+            frames.filter_map(|frame| self.stacks.place_of(frame).0).collect();
+        let mut ranges = Vec::new();
+        for module in modules {
+            let code = self.places.code(module);
+            let range = |(begin, end)| CodeRange { module: module as u32, begin, end, rule };
+            ranges.extend(code.into_iter().map(range));
+        }
+        ranges.sort_by_key(CodeRange::order);
+        ranges
+    }
+
+    /// The modules in which the functions of regions were recorded.
+    fn modules_of(&self, regions: &[(usize, &str)]) -> BTreeSet<usize> {
+        let mut known: HashMap<&str, bool> = HashMap::new();
+        let mut modules = BTreeSet::new();
+        for frame in 0..self.stacks.frames() as u32 {
+            let (Some(module), _) = self.stacks.place_of(frame) else { continue };
+            for of in self.stacks.functions_at(frame) {
+                let is_region = *known
+                    .entry(of.function)
+                    .or_insert_with(|| !matching(regions, of.function).is_empty());
+                if is_region {
+                    modules.insert(module);
+                }
+            }
+        }
+        modules
+    }
+
+    /// The plan with the modules that it needs. `ranges` number the modules as in the trace.
+    fn with_modules(
+        &mut self,
+        rules: Vec<PlanRule>,
+        callers: &Callers,
+        mut ranges: Vec<CodeRange>,
+    ) -> Result<CompiledPlan> {
+        let frames = callers.stacks.iter().flat_map(|stack| &stack.frames);
+        let places = callers.callers.iter().map(|caller| &caller.place).chain(frames);
+        let used = places.map(|place| place.module).chain(ranges.iter().map(|range| range.module));
+        let mut used: BTreeSet<u32> = used.collect();
+        let path = default_process(self.trace)?.map(|(_, path, _)| path).unwrap_or_default();
+        let is_at = |of: &Module| of.path.as_os_str() == path.as_str();
+        let program = self.places.modules.iter().position(is_at).map(|at| at as u32);
+        // The library leaves other programs alone, so it must know the program even if only libraries allocate.
+        used.extend(program);
+        let (mut modules, mut new) = (Vec::new(), HashMap::new());
+        for &module in &used {
+            let is_program = Some(module) == program;
+            match self.places.module(module as usize, is_program) {
+                Some(of) => {
+                    new.insert(module, modules.len() as u32);
+                    modules.push(of);
+                }
+                None => {
+                    self.places.missing.insert(module as usize);
+                }
+            }
+        }
+        let moved = |place: &Place| Some(Place { module: *new.get(&place.module)?, ..*place });
+        let caller = |of: &Caller| Some(Caller { place: moved(&of.place)?, ..*of });
+        let stack = |of: &PlanStack| {
+            let frames: Option<Vec<Place>> = of.frames.iter().map(moved).collect();
+            Some(PlanStack { frames: frames?, choice: of.choice })
+        };
+        ranges.retain(|range| new.contains_key(&range.module));
+        ranges.iter_mut().for_each(|range| range.module = new[&range.module]);
+        Ok(CompiledPlan {
+            modules,
+            rules,
+            callers: callers.callers.iter().filter_map(caller).collect(),
+            stacks: callers.stacks.iter().filter_map(stack).collect(),
+            ranges,
+        })
+    }
+
+    fn remarks(&mut self, callers: &Callers) {
+        if callers.mixed > 0 {
+            self.notes.push(format!(
+                "{} recorded blocks have call stacks whose first {FRAMES_MAX} frames are those of another rule: they \
+                 come from there",
+                callers.mixed
+            ));
+        }
+        for &module in &self.places.missing {
+            let name = self.places.modules[module].path.display();
+            self.notes.push(format!(
+                "{name} is not the file of the recording: blocks of its call stacks are left to malloc"
+            ));
+        }
+        let default = &self.rules.plan.default.name;
+        if default != "malloc" {
+            self.notes.push(format!(
+                "the plan names {default} for all other blocks: mallard run --plan FILE --allocator {default}"
+            ));
+        }
+        if self.trace.manifest().stream.sample_bytes > 0 {
+            self.notes.push("the recording is sampled: it lacks rare call stacks".to_string());
+        }
+    }
+}
+
+/// Returns the indices of the regions whose function has a name.
+fn matching(regions: &[(usize, &str)], name: &str) -> Vec<u16> {
+    let last = |wanted: &str| {
+        let end = wanted.find(['<', '(']).unwrap_or(wanted.len());
+        wanted[..end].rsplit("::").next().unwrap_or_default().to_string()
+    };
+    // Most names do not have the last part of any wanted name, and need not be taken apart.
+    if !regions.iter().any(|(_, wanted)| name.contains(&last(wanted))) {
+        return Vec::new();
+    }
+    let forms = forms(name);
+    let is_form = |of: &(usize, &(usize, &str))| forms.iter().any(|form| form == of.1 .1);
+    regions.iter().enumerate().filter(is_form).map(|(index, _)| index as u16).collect()
+}

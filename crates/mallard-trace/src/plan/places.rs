@@ -1,0 +1,125 @@
+//! The frames of call stacks as places in modules.
+
+use super::format::{Place, PlanModule, BUILD_ID_MAX};
+use crate::error::Result;
+use crate::hash::NumberMap;
+use crate::modules::Module;
+use crate::names::{short, MISSING};
+use crate::symbols::Layout;
+use crate::tables::schema::MODULES;
+use crate::trace::{FrameInfo, Stacks, Trace};
+use std::collections::BTreeSet;
+
+/// Beginnings of the file names of the C++ runtime.
+const CPP_RUNTIMES: [&str; 3] = ["libstdc++.", "libc++.", "libc++abi."];
+
+/// A recorded call stack as a plan has it.
+pub(super) struct PlacedStack {
+    /// The frames, the caller of the function that allocates first.
+    pub frames: Vec<Place>,
+    /// Whether these are all frames. If not, the place of the next one is not known.
+    pub is_whole: bool,
+}
+
+/// The modules of a trace, and where the frames of its call stacks are in them.
+pub(super) struct Places<'a> {
+    stacks: &'a Stacks,
+    pub modules: Vec<Module>,
+    layouts: Vec<Option<Layout>>,
+    known: NumberMap<u32, Option<Place>>,
+    /// The frames of operators new of the C++ runtime.
+    operators: NumberMap<u32, bool>,
+    /// The modules with frames whose place is not known.
+    pub missing: BTreeSet<usize>,
+}
+
+impl<'a> Places<'a> {
+    pub fn read(trace: &Trace, stacks: &'a Stacks) -> Result<Places<'a>> {
+        let table = trace.table(&MODULES)?;
+        let rows = table.texts("path")?.into_iter().zip(table.texts("build_id")?);
+        let modules: Vec<Module> =
+            rows.map(|(path, build_id)| Module { path: path.into(), build_id }).collect();
+        let layouts = modules.iter().map(Layout::read).collect();
+        let (known, operators) = (NumberMap::default(), NumberMap::default());
+        Ok(Places { stacks, modules, layouts, known, operators, missing: BTreeSet::new() })
+    }
+
+    /// Returns the places of a call stack.
+    pub fn of(&mut self, node: i32) -> PlacedStack {
+        let stacks = self.stacks;
+        let mut placed = PlacedStack { frames: Vec::new(), is_whole: true };
+        for frame in stacks.frames_of(node) {
+            if placed.frames.is_empty() && self.is_operator(frame) {
+                continue;
+            }
+            match self.place(frame) {
+                Some(place) => placed.frames.push(place),
+                None => {
+                    // A walk in the program ends at the same frame as that of the recorder.
+                    let is_end =
+                        stacks.functions_at(frame).iter().any(|f| f.function == MISSING[0]);
+                    placed.is_whole = is_end;
+                    break;
+                }
+            }
+        }
+        placed
+    }
+
+    /// Whether a frame is an operator new of the C++ runtime. The recorder's operators jump to those of the
+    /// runtime, which call malloc. In a program under a plan, the operator itself is the function that
+    /// allocates.
+    fn is_operator(&mut self, frame: u32) -> bool {
+        let stacks = self.stacks;
+        *self.operators.entry(frame).or_insert_with(|| {
+            let is_new = |of: &FrameInfo| {
+                let file = of.module.rsplit('/').next().unwrap_or_default();
+                CPP_RUNTIMES.iter().any(|runtime| file.starts_with(runtime))
+                    && short(of.function).starts_with("operator new")
+            };
+            let functions = stacks.functions_at(frame);
+            functions.iter().any(is_new)
+        })
+    }
+
+    fn place(&mut self, frame: u32) -> Option<Place> {
+        if let Some(&known) = self.known.get(&frame) {
+            return known;
+        }
+        let place = match self.stacks.place_of(frame) {
+            (Some(module), Some(offset)) => {
+                let layout = self.layouts.get(module).and_then(Option::as_ref);
+                let address = layout.and_then(|layout| layout.address(offset));
+                if address.is_none() {
+                    self.missing.insert(module);
+                }
+                address.map(|address| Place { module: module as u32, address })
+            }
+            _ => None,
+        };
+        self.known.insert(frame, place);
+        place
+    }
+
+    /// Returns the parts of a module that have code.
+    pub fn code(&self, module: usize) -> Vec<(u64, u64)> {
+        self.layouts[module].as_ref().map_or(Vec::new(), |layout| layout.code().collect())
+    }
+
+    /// Returns a module as a plan has it. `None` if nothing identifies the module.
+    pub fn module(&self, module: usize, is_program: bool) -> Option<PlanModule> {
+        use std::os::unix::ffi::OsStrExt;
+        let of = &self.modules[module];
+        let build_id = bytes(&of.build_id).filter(|id| id.len() <= BUILD_ID_MAX)?;
+        let key = self.layouts[module].as_ref().and_then(|layout| layout.key);
+        let key = if build_id.is_empty() { key? } else { 0 };
+        let name = of.path.file_name().unwrap_or_default().as_bytes().to_vec();
+        Some(PlanModule { name, is_program, build_id, key })
+    }
+}
+
+/// Reads hexadecimal digits.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
+    pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
+}

@@ -1,0 +1,211 @@
+//! Finds the code of functions: the functions themselves, and the copies that were inlined into others.
+
+use super::debug_files::{DebugFiles, Places};
+use super::dwarf::{DebugInfo, Slice};
+use super::files::Files;
+use super::table::{demangled, SymbolTable};
+use crate::modules::Module;
+use addr2line::gimli;
+use gimli::{AttributeValue, DebuggingInformationEntry, Unit, UnitOffset, UnitRef};
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// The name of a function may be that of another entry, which refers to a third one.
+const REFERENCES_MAX: usize = 16;
+
+/// The code of some functions in a module.
+#[derive(Default)]
+pub struct Code {
+    /// For each part of a function: the number of the wanted function, the first address, and the end.
+    pub parts: Vec<(u16, u64, u64)>,
+    /// Whether the module has debug information, which tells inlined copies.
+    pub has_debug_information: bool,
+}
+
+/// Finds the code of functions in a module. `wanted` returns the numbers of the functions that have a demangled
+/// name.
+pub fn code_of(module: &Module, wanted: &mut dyn FnMut(&str) -> Vec<u16>) -> Code {
+    // The library that reads object files may panic if a file is damaged.
+    catch_unwind(AssertUnwindSafe(|| try_code_of(module, wanted))).unwrap_or_default()
+}
+
+fn try_code_of(module: &Module, wanted: &mut dyn FnMut(&str) -> Vec<u16>) -> Code {
+    let (files, fetched) = (Files::default(), HashMap::new());
+    let from = DebugFiles::new(module, Places { folders: &[], fetched: &fetched }, &files);
+    let binary = from.binary();
+    let separate = from.separate(binary.as_ref().map(|(_, object)| object));
+    let objects = || binary.iter().chain(&separate);
+    let table = SymbolTable::read(objects().map(|(_, object)| object), &files);
+    let debug = objects().rev().find_map(|(path, object)| DebugInfo::open(object, path, &from));
+    let mut finder = Finder { wanted, known: HashMap::new(), table: &table, code: Code::default() };
+    for (address, bytes, name) in table.all() {
+        finder.add(name, &[(address, address.saturating_add(bytes))]);
+    }
+    if let Some(debug) = &debug {
+        finder.code.has_debug_information = true;
+        finder.search(debug);
+    }
+    let mut code = finder.code;
+    code.parts.sort_unstable();
+    code.parts.dedup();
+    code
+}
+
+struct Finder<'a, 'b> {
+    wanted: &'b mut dyn FnMut(&str) -> Vec<u16>,
+    /// The numbers of the functions with a name that was looked up.
+    known: HashMap<&'a str, Vec<u16>>,
+    table: &'b SymbolTable<'a>,
+    code: Code,
+}
+
+impl<'a> Finder<'a, '_> {
+    /// Adds the code of a function, if the function is wanted. The name may be mangled.
+    fn add(&mut self, name: &'a str, ranges: &[(u64, u64)]) {
+        let numbers = self.known.entry(name).or_insert_with(|| {
+            let name = without_clone(name);
+            (self.wanted)(&demangled(name))
+        });
+        for &number in numbers.iter() {
+            self.code.parts.extend(ranges.iter().map(|&(begin, end)| (number, begin, end)));
+        }
+    }
+
+    /// Searches debug information.
+    fn search(&mut self, debug: &DebugInfo<'a>) {
+        let dwarf = &*debug.dwarf;
+        let units = Units([units(dwarf), dwarf.sup().map(units).unwrap_or_default()]);
+        for (_, unit) in &units.0[OWN] {
+            let own = UnitRef::new(dwarf, unit);
+            let split = unit.dwo_id.and_then(|_| {
+                let (begin, _) = ranges(own.unit_ranges().ok()?).into_iter().next()?;
+                debug.unit(begin)
+            });
+            self.search_unit(split.unwrap_or(own), &units);
+        }
+    }
+
+    fn search_unit(&mut self, unit: UnitRef<'_, Slice<'a>>, units: &Units<'a>) {
+        let mut entries = unit.entries();
+        while let Ok(Some((_, entry))) = entries.next_dfs() {
+            let is_inlined = entry.tag() == gimli::DW_TAG_inlined_subroutine;
+            if !is_inlined && entry.tag() != gimli::DW_TAG_subprogram {
+                continue;
+            }
+            let Ok(found) = unit.die_ranges(entry) else { continue };
+            let ranges = ranges(found);
+            let Some(&(begin, _)) = ranges.first() else { continue };
+            let name = name_of(unit, entry, (units, OWN), REFERENCES_MAX);
+            // The symbol table often has the better name: see `SymbolTable::name`.
+            let name = if is_inlined { name } else { self.table.name(begin, name) };
+            if let Some(name) = name {
+                self.add(name, &ranges);
+            }
+        }
+    }
+}
+
+/// The index of the debug information of the module.
+const OWN: usize = 0;
+/// The index of the debug information that dwz made for several modules.
+const SHARED: usize = 1;
+
+/// The units of debug information, each with the place where it begins: those of the module, and those that it
+/// shares with other modules.
+struct Units<'a>([Vec<(usize, Unit<Slice<'a>>)>; 2]);
+
+impl<'a> Units<'a> {
+    /// Returns the unit that contains a place, and the place in the unit.
+    fn at(&self, which: usize, place: usize) -> Option<(&Unit<Slice<'a>>, UnitOffset)> {
+        let units = &self.0[which];
+        let after = units.partition_point(|&(begin, _)| begin <= place);
+        let (begin, unit) = units.get(after.checked_sub(1)?)?;
+        Some((unit, UnitOffset(place - begin)))
+    }
+}
+
+fn units<'a>(dwarf: &gimli::Dwarf<Slice<'a>>) -> Vec<(usize, Unit<Slice<'a>>)> {
+    let mut units = Vec::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        let Some(begin) = header.offset().as_debug_info_offset() else { continue };
+        if let Ok(unit) = dwarf.unit(header) {
+            units.push((begin.0, unit));
+        }
+    }
+    units
+}
+
+/// Reads ranges. Code that the linker has removed begins at 0.
+fn ranges(mut from: gimli::RangeIter<Slice>) -> Vec<(u64, u64)> {
+    let mut ranges = Vec::new();
+    while let Ok(Some(range)) = from.next() {
+        if range.begin != 0 && range.begin < range.end {
+            ranges.push((range.begin, range.end));
+        }
+    }
+    ranges
+}
+
+/// Returns the name of a function, which may be mangled: the name for the linker if there is one. `units` has all
+/// units, and which of them `unit` is one of.
+fn name_of<'a>(
+    unit: UnitRef<'_, Slice<'a>>,
+    entry: &DebuggingInformationEntry<'_, '_, Slice<'a>>,
+    units: (&Units<'a>, usize),
+    references: usize,
+) -> Option<&'a str> {
+    let value = |name| entry.attr_value(name).ok().flatten();
+    let text = |value: AttributeValue<Slice<'a>>| {
+        let text = unit.attr_string(value).ok()?;
+        std::str::from_utf8(text.slice()).ok().filter(|text| !text.is_empty())
+    };
+    let for_linker = value(gimli::DW_AT_linkage_name).or(value(gimli::DW_AT_MIPS_linkage_name));
+    if let Some(name) = for_linker.and_then(text) {
+        return Some(name);
+    }
+    let (all, own) = units;
+    let origin = value(gimli::DW_AT_abstract_origin).or(value(gimli::DW_AT_specification));
+    let of_origin = origin.and_then(|origin| {
+        let references = references.checked_sub(1)?;
+        let (unit, at, which) = match origin {
+            AttributeValue::UnitRef(at) => (unit, at, own),
+            AttributeValue::DebugInfoRef(at) => {
+                let (of, at) = all.at(own, at.0)?;
+                (UnitRef::new(unit.dwarf, of), at, own)
+            }
+            AttributeValue::DebugInfoRefSup(at) => {
+                let (of, at) = all.at(SHARED, at.0)?;
+                (UnitRef::new(unit.dwarf.sup()?, of), at, SHARED)
+            }
+            _ => return None,
+        };
+        name_of(unit, &unit.entry(at).ok()?, (all, which), references)
+    });
+    of_origin.or_else(|| value(gimli::DW_AT_name).and_then(text))
+}
+
+/// Cuts what the compiler adds to the name of a part or a copy of a function: `parse.cold`,
+/// `_Z5parsev.part.0`.
+fn without_clone(name: &str) -> &str {
+    const MARKS: [&str; 6] = ["cold", "part", "isra", "constprop", "lto_priv", "llvm"];
+    let is_mark = |(at, _): &(usize, &str)| {
+        let word = name[at + 1..].split('.').next();
+        word.is_some_and(|word| MARKS.contains(&word))
+    };
+    name.match_indices('.').find(is_mark).map_or(name, |(at, _)| &name[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_marks_of_copies_are_cut() {
+        let cut = ["f.cold", "f.part.0", "f.isra.0.cold", "_Z1fv.constprop.2", "f.llvm.123", "f"];
+        let [rest @ .., last] = cut.map(without_clone);
+        assert_eq!((rest, last), (["f", "f", "f", "_Z1fv", "f"], "f"));
+        let rust = "_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$3fmt17h0E";
+        assert_eq!(without_clone(rust), rust);
+    }
+}

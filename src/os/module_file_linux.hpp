@@ -1,0 +1,100 @@
+// What identifies the file of a loaded module: its build-id, which most linkers write, or else a
+// key made from its headers.
+#pragma once
+
+#include <mallard/trace/replay_format.h>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <link.h>
+
+namespace mallard::os {
+
+/// A module that is loaded in this process.
+struct loaded_module {
+    std::uintptr_t bias; ///< what is added to the addresses of the file
+    std::span<const ElfW(Phdr)> headers;
+    const char* path; ///< from the dynamic linker; "" for the program itself
+
+    const char* at(ElfW(Phdr) const& header) const noexcept
+    {
+        return reinterpret_cast<const char*>(bias + header.p_vaddr);
+    }
+};
+
+/// The program headers of a library whose first segment is mapped at `begin`; none if they are not
+/// in the first page.
+inline std::span<const ElfW(Phdr)> headers_at(std::uintptr_t begin) noexcept
+{
+    ElfW(Ehdr) file;
+    if (begin == 0)
+        return {};
+    std::memcpy(&file, reinterpret_cast<const void*>(begin), sizeof file);
+    bool const has_headers = std::memcmp(file.e_ident, ELFMAG, SELFMAG) == 0 &&
+                             file.e_phentsize == sizeof(ElfW(Phdr)) && file.e_phoff < 4096 &&
+                             file.e_phnum <= (4096 - file.e_phoff) / sizeof(ElfW(Phdr));
+    if (!has_headers)
+        return {};
+    return {reinterpret_cast<const ElfW(Phdr)*>(begin + file.e_phoff), file.e_phnum};
+}
+
+/// What is added to the addresses of a file whose first segment is mapped at `begin`.
+inline std::uintptr_t bias_of(std::uintptr_t begin, std::span<const ElfW(Phdr)> headers) noexcept
+{
+    for (ElfW(Phdr) const& header : headers)
+        if (header.p_type == PT_LOAD)
+            return begin - (header.p_vaddr & ~std::uintptr_t{4095});
+    return begin;
+}
+
+/// The build-id in the notes of the module; empty if there is none.
+inline std::span<const unsigned char> build_id(loaded_module const& m) noexcept
+{
+    for (ElfW(Phdr) const& header : m.headers) {
+        if (header.p_type != PT_NOTE)
+            continue;
+        const char* at = m.at(header);
+        const char* const end = at + header.p_memsz;
+        while (end - at >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
+            ElfW(Nhdr) note;
+            std::memcpy(&note, at, sizeof note);
+            const char* const name = at + sizeof note;
+            std::size_t const name_bytes = (note.n_namesz + std::size_t{3}) & ~std::size_t{3};
+            std::size_t const bytes = (note.n_descsz + std::size_t{3}) & ~std::size_t{3};
+            if (name_bytes + bytes > static_cast<std::size_t>(end - name))
+                break;
+            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+                std::memcmp(name, "GNU", 4) == 0)
+                return {reinterpret_cast<const unsigned char*>(name + name_bytes), note.n_descsz};
+            at = name + name_bytes + bytes;
+        }
+    }
+    return {};
+}
+
+/// A key of a module without a build-id: a checksum of its program headers, and of the unwind table
+/// with the address of each function.
+inline std::uint64_t module_key(loaded_module const& m) noexcept
+{
+    std::uint64_t key = 0;
+    auto const add = [&](const void* from, std::size_t bytes) noexcept {
+        auto const* at = static_cast<const char*>(from);
+        for (; bytes != 0;) {
+            std::size_t const part = bytes < 8 ? bytes : 8;
+            std::uint64_t word = 0;
+            std::memcpy(&word, at, part);
+            key = mallard_replay_mix(key, word);
+            at += part;
+            bytes -= part;
+        }
+    };
+    add(m.headers.data(), m.headers.size_bytes());
+    for (ElfW(Phdr) const& header : m.headers)
+        if (header.p_type == PT_GNU_EH_FRAME)
+            add(m.at(header), header.p_memsz);
+    return key;
+}
+
+} // namespace mallard::os

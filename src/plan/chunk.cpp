@@ -1,0 +1,105 @@
+#include "chunk.hpp"
+
+#include "../os/memory.hpp"
+#include "../os/processor.hpp"
+#include "short_lock.hpp"
+
+#include <new>
+
+namespace mallard::plan {
+
+constinit chunk_range all_chunks{0, 0};
+
+namespace {
+
+// The range begins in the middle of free addresses, and is not reserved: the limits on
+// addresses and on locked memory (`ulimit -v`, `ulimit -l`) are for the program. The system places
+// other mappings at one of the ends. If they ever reach the range, it cannot grow any more.
+constexpr std::size_t place_min = std::size_t{4} << 20;
+/// By how much the range grows.
+constexpr std::size_t step = std::size_t{1} << 20;
+/// So many free chunks keep their memory.
+constexpr std::size_t kept_max = 64;
+
+constinit short_lock free_lock; ///< protects the variables below
+constinit chunk* free_chunks = nullptr;
+constinit std::byte* fresh = nullptr; ///< the first chunk that was never taken
+
+/// Free chunks that are not in `free_chunks` yet. A thread that gives a chunk back needs no lock.
+constinit std::atomic<chunk*> given{nullptr};
+constinit std::atomic<std::size_t> free_count{0};
+
+std::byte* end_of_range() noexcept
+{
+    return reinterpret_cast<std::byte*>(all_chunks.begin +
+                                        all_chunks.bytes.load(std::memory_order_relaxed));
+}
+
+chunk* take_fresh() noexcept
+{
+    if (fresh == end_of_range()) {
+        if (os::map_at(fresh, step) != os::growth::made)
+            return nullptr;
+        all_chunks.bytes.fetch_add(step, std::memory_order_relaxed);
+    }
+    std::byte* const at = fresh;
+    fresh += chunk_bytes;
+    return ::new (at) chunk{};
+}
+
+} // namespace
+
+bool place_chunks(std::size_t bytes_max) noexcept
+{
+    for (std::size_t bytes = bytes_max; bytes >= place_min; bytes /= 2)
+        if (std::byte* const at = os::reserve(bytes, step)) {
+            os::unmap(at, bytes);
+            fresh = at + bytes / 2;
+            all_chunks.begin = reinterpret_cast<std::uintptr_t>(fresh);
+            return true;
+        }
+    return false;
+}
+
+chunk* take_chunk() noexcept
+{
+    if (!free_lock.try_take())
+        return nullptr;
+    if (free_chunks == nullptr)
+        free_chunks = given.exchange(nullptr, std::memory_order_acquire);
+    chunk* taken = free_chunks;
+    if (taken != nullptr) {
+        free_chunks = taken->next;
+        free_count.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+        taken = take_fresh();
+    }
+    free_lock.give();
+    return taken;
+}
+
+void give_chunk(chunk& c) noexcept
+{
+    // The page of the header keeps its memory, because the list is in the headers.
+    if (free_count.load(std::memory_order_relaxed) >= kept_max)
+        static_cast<void>(os::purge(reinterpret_cast<std::byte*>(&c) + os::page_bytes_max,
+                                    chunk_bytes - os::page_bytes_max));
+    free_count.fetch_add(1, std::memory_order_relaxed);
+    chunk* first = given.load(std::memory_order_relaxed);
+    do
+        c.next = first;
+    while (!given.compare_exchange_weak(first, &c, std::memory_order_release,
+                                        std::memory_order_relaxed));
+}
+
+void lock_chunks() noexcept
+{
+    free_lock.lock_for_fork();
+}
+
+void unlock_chunks(bool is_child) noexcept
+{
+    free_lock.unlock_after_fork(is_child);
+}
+
+} // namespace mallard::plan

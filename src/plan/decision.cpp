@@ -1,0 +1,427 @@
+#include "decision.hpp"
+
+#include "../os/memory.hpp"
+#include "../os/module_file_linux.hpp"
+#include "short_lock.hpp"
+#include "stack_decision.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <unistd.h>
+
+namespace mallard::plan {
+
+constinit empty_answers no_answers{{63, 1, 0, nullptr}, {}};
+constinit std::atomic<answer_table*> answers{&no_answers.table};
+
+namespace {
+
+constexpr std::uintptr_t not_loaded = 1; // no module is loaded at an odd address
+
+constinit plan the_plan;
+constinit tell_function* tell_build = nullptr;
+constinit char program_path[4096];
+constinit runtime_function* see_runtime = nullptr;
+constinit bool has_runtime = false; ///< whether a C++ runtime was loaded when the program started
+
+constinit short_lock change_lock; ///< of `answers`. Readers go on with the old table meanwhile
+// The thread that is changing the table uses the variables below.
+constinit std::uintptr_t biases_now[mallard_plan_modules_max];
+constinit bool has_other_build[mallard_plan_modules_max];
+constinit bool is_told[mallard_plan_modules_max];
+constinit unsigned tables = 0;
+constinit answer_table* first_table = nullptr;
+constinit answer_table* newest_table = nullptr; ///< the head of a list of all tables
+constexpr unsigned tables_max = 64;
+
+/// Words of a table that stay free for callers that the plan does not have.
+constexpr std::size_t spare_words = 2048;
+
+constexpr answer narrow(std::uint32_t of_plan) noexcept
+{
+    if (of_plan == mallard_plan_malloc)
+        return to_malloc;
+    if (of_plan >= mallard_plan_by_stack)
+        return static_cast<answer>(by_stack + (of_plan - mallard_plan_by_stack));
+    return static_cast<answer>(of_plan);
+}
+
+// --- modules
+
+std::span<const char> file_name(const char* path) noexcept
+{
+    const char* const slash = std::strrchr(path, '/');
+    const char* const name = slash == nullptr ? path : slash + 1;
+    return {name, std::strlen(name)};
+}
+
+bool is_runtime(const char* path) noexcept
+{
+    const char* const name = file_name(path).data();
+    return std::strncmp(name, "libstdc++", 9) == 0 || std::strncmp(name, "libc++", 6) == 0;
+}
+
+bool is_program(os::loaded_module const& m) noexcept
+{
+    return *m.path == '\0';
+}
+
+/// The build-id of a module, and the key of a module without one.
+struct identity {
+    std::span<const unsigned char> build_id;
+    std::uint64_t key;
+};
+
+identity identity_of(os::loaded_module const& m) noexcept
+{
+    auto const id = os::build_id(m);
+    bool const asks_for_key =
+        id.empty() && std::ranges::any_of(the_plan.modules, [](auto const& wanted) {
+            return wanted.build_id_bytes == 0;
+        });
+    return {id, asks_for_key ? os::module_key(m) : 0};
+}
+
+/// Returns whether the module is the module of the plan.
+bool is_same(mallard_plan_module const& wanted, os::loaded_module const& m,
+             identity const& of) noexcept
+{
+    if (wanted.is_program != 0 && !is_program(m))
+        return false;
+    if (wanted.build_id_bytes == 0)
+        return of.build_id.empty() && wanted.key == of.key;
+    return of.build_id.size() == wanted.build_id_bytes &&
+           std::memcmp(of.build_id.data(), wanted.build_id, of.build_id.size()) == 0;
+}
+
+bool has_same_name(mallard_plan_module const& wanted, os::loaded_module const& m) noexcept
+{
+    return (wanted.is_program != 0) == is_program(m) &&
+           std::ranges::equal(the_plan.text_of(wanted.name),
+                              file_name(is_program(m) ? program_path : m.path));
+}
+
+/// Compares one module of the process with those of the plan.
+void compare_module(os::loaded_module const& m) noexcept
+{
+    identity const of = identity_of(m);
+    for (std::size_t i = 0; i < the_plan.modules.size(); ++i)
+        if (is_same(the_plan.modules[i], m, of))
+            biases_now[i] = m.bias;
+        else if (has_same_name(the_plan.modules[i], m))
+            has_other_build[i] = true;
+}
+
+int see_module(dl_phdr_info* info, std::size_t, void*) noexcept
+{
+    has_runtime |= is_runtime(info->dlpi_name);
+    compare_module({info->dlpi_addr, {info->dlpi_phdr, info->dlpi_phnum}, info->dlpi_name});
+    return 0;
+}
+
+/// Stores which modules of the plan are loaded, and where, in `biases_now`. Takes locks of the
+/// dynamic linker, for which a thread inside of malloc must not wait: their owner may wait for the
+/// thread. So only the start of the program and dlclose call this function.
+void find_modules() noexcept
+{
+    std::ranges::fill(biases_now, not_loaded);
+    ::dl_iterate_phdr(see_module, nullptr);
+}
+
+/// Prints that the process has another build of a module, once for each module of the plan.
+void tell_other_builds() noexcept
+{
+    for (std::size_t i = 0; i < the_plan.modules.size(); ++i)
+        if (std::exchange(has_other_build[i], false) && biases_now[i] == not_loaded &&
+            !std::exchange(is_told[i], true))
+            tell_build(the_plan.text_of(the_plan.modules[i].name));
+}
+
+/// Whether a module is loaded that the plan has as its program, or is another build of it. True for
+/// a plan without a program.
+bool is_program_of_plan() noexcept
+{
+    bool has_program = false;
+    for (std::size_t i = 0; i < the_plan.modules.size(); ++i) {
+        if (the_plan.modules[i].is_program == 0)
+            continue;
+        if (biases_now[i] != not_loaded || has_other_build[i])
+            return true;
+        has_program = true;
+    }
+    return !has_program;
+}
+
+// --- tables
+
+/// Puts a caller into the table. False: the word is in use.
+bool put(answer_table& t, std::uintptr_t caller, answer is) noexcept
+{
+    if (caller >> (64 - answer_bits) != 0)
+        return false;
+    std::uint64_t const word = std::uint64_t{caller} << answer_bits | is;
+    for (std::size_t at = t.index_of(caller);; at = (at + 1) & t.mask) {
+        std::uint64_t found = 0;
+        if (t.words()[at].compare_exchange_strong(found, word, std::memory_order_relaxed)) {
+            t.used.fetch_add(1, std::memory_order_relaxed);
+            return true;
+        }
+        if (found >> answer_bits == caller)
+            return true;
+    }
+}
+
+/// Adds a caller that the plan does not have, unless the table is too full.
+void add_caller(answer_table& t, std::uintptr_t caller, answer is) noexcept
+{
+    if (&t != &no_answers.table && t.used.load(std::memory_order_relaxed) < t.mask / 4 * 3)
+        static_cast<void>(put(t, caller, is));
+}
+
+void add_stack(details& d, known_stack const& stack) noexcept
+{
+    std::size_t const mask = d.stacks.size() - 1;
+    std::size_t at = hash_of({stack.frames, stack.count}) & mask;
+    while (d.stacks[at].count != 0)
+        at = (at + 1) & mask;
+    d.stacks[at] = stack;
+}
+
+/// Cuts arrays off mapped memory, which reads as zero.
+struct memory {
+    std::byte* at;
+    template <class T>
+    std::span<T> take(std::size_t count) noexcept
+    {
+        auto* const first = reinterpret_cast<T*>(at);
+        at += (count * sizeof(T) + 63) / 64 * 64;
+        return {first, count};
+    }
+};
+
+std::uintptr_t address_of(mallard_plan_place const& place) noexcept
+{
+    std::uintptr_t const bias = biases_now[place.module];
+    return bias == not_loaded ? 0 : bias + place.address;
+}
+
+void fill_stacks(details& d) noexcept
+{
+    std::transform(the_plan.frames.begin(), the_plan.frames.end(), d.frames.begin(), address_of);
+    for (mallard_plan_stack const& s : the_plan.stacks) {
+        auto const frames = d.frames.subspan(s.first, s.frames);
+        if (std::ranges::find(frames, std::uintptr_t{0}) == frames.end())
+            add_stack(d, {frames.data(), s.frames, narrow(s.answer)});
+    }
+}
+
+void fill_ranges(details& d) noexcept
+{
+    std::size_t count = 0;
+    for (mallard_plan_range const& r : the_plan.ranges)
+        if (std::uintptr_t const bias = biases_now[r.module]; bias != not_loaded)
+            d.ranges[count++] = {bias + r.begin, bias + r.end, 0, static_cast<answer>(r.rule)};
+    d.ranges = d.ranges.first(count);
+    std::sort(d.ranges.begin(), d.ranges.end(), [](code_range const& a, code_range const& b) {
+        return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+    });
+    std::uintptr_t end_max = 0;
+    for (code_range& r : d.ranges)
+        r.end_max = end_max = std::max(end_max, r.end);
+}
+
+/// Makes a table for the modules in `biases_now`. Null: there is no memory.
+answer_table* make_table() noexcept
+{
+    std::size_t const capacity = std::bit_ceil((the_plan.callers.size() + spare_words) * 2);
+    std::size_t const places = std::bit_ceil(the_plan.stacks.size() * 2 + 1);
+    std::size_t const bytes = sizeof(answer_table) + capacity * sizeof(std::uint64_t) +
+                              sizeof(details) + the_plan.modules.size() * sizeof(std::uintptr_t) +
+                              the_plan.frames.size() * sizeof(std::uintptr_t) +
+                              places * sizeof(known_stack) +
+                              the_plan.ranges.size() * sizeof(code_range) + std::size_t{8} * 64;
+    std::byte* const at = os::map(bytes);
+    if (at == nullptr)
+        return nullptr;
+    memory rest{at};
+    answer_table& t = rest.take<answer_table>(1).front();
+    rest.take<std::uint64_t>(capacity);
+    details& d = rest.take<details>(1).front();
+    t.shift = 64 - static_cast<unsigned>(std::countr_zero(capacity));
+    t.mask = static_cast<std::uint32_t>(capacity - 1);
+    t.more = &d;
+    d.biases = rest.take<std::uintptr_t>(the_plan.modules.size());
+    d.frames = rest.take<std::uintptr_t>(the_plan.frames.size());
+    d.stacks = rest.take<known_stack>(places);
+    d.ranges = rest.take<code_range>(the_plan.ranges.size());
+    std::copy_n(biases_now, d.biases.size(), d.biases.begin());
+    for (mallard_plan_place const& caller : the_plan.callers)
+        if (std::uintptr_t const address = address_of(caller))
+            static_cast<void>(put(t, address, narrow(caller.answer)));
+    fill_stacks(d);
+    fill_ranges(d);
+    d.has_one_rule = the_plan.rules.size() == 1;
+    d.older = std::exchange(newest_table, &t);
+    tables += 1;
+    return &t;
+}
+
+bool is_for_modules_now(details const& d) noexcept
+{
+    return std::equal(d.biases.begin(), d.biases.end(), biases_now);
+}
+
+/// Makes `answers` the table for the modules in `biases_now`.
+void use_table_for_modules_now() noexcept
+{
+    // A plugin that comes back to the same address finds its old table.
+    for (answer_table* t = newest_table; t != nullptr; t = t->more->older)
+        if (is_for_modules_now(*t->more))
+            return answers.store(t, std::memory_order_release);
+    // The first table has modules that are never unloaded.
+    answer_table* const made = tables < tables_max ? make_table() : nullptr;
+    answers.store(made != nullptr ? made : first_table, std::memory_order_release);
+}
+
+/// Removes the callers that the plan does not have: other code may be loaded at their addresses.
+/// They lie behind all callers of the plan that have the same hash, so no chain breaks.
+void remove_added_callers(answer_table& t) noexcept
+{
+    for (std::size_t at = 0; at <= t.mask; ++at) {
+        auto& word = t.words()[at];
+        auto const is = static_cast<answer>(word.load(std::memory_order_relaxed));
+        if (is == by_range || is == runtime || is == unknown) {
+            word.store(0, std::memory_order_relaxed);
+            t.used.fetch_sub(1, std::memory_order_relaxed);
+        }
+    }
+}
+
+/// Calls `change` while no other thread changes the table. False: the lock was not available.
+template <class Change>
+bool change_alone(Change change) noexcept
+{
+    if (!change_lock.try_take())
+        return false;
+    change();
+    change_lock.give();
+    return true;
+}
+
+/// Changes the table if the module is of the plan, and was loaded after the program had started.
+/// False: this is not possible now.
+bool see_new_module(os::code_module const& found) noexcept
+{
+    auto const headers = os::headers_at(found.begin);
+    if (headers.empty() || found.path == nullptr || *found.path == '\0')
+        return true;
+    os::loaded_module const m{os::bias_of(found.begin, headers), headers, found.path};
+    identity const of = identity_of(m);
+    bool const is_of_plan = std::ranges::any_of(the_plan.modules, [&](auto const& wanted) {
+        return is_same(wanted, m, of) || has_same_name(wanted, m);
+    });
+    if (!is_of_plan)
+        return true;
+    return change_alone([&] {
+        std::ranges::copy(answers.load(std::memory_order_relaxed)->more->biases, biases_now);
+        compare_module(m);
+        tell_other_builds();
+        use_table_for_modules_now();
+    });
+}
+
+answer decide_about_new(answer_table& t, request_site const& of) noexcept
+{
+    if (t.more == nullptr)
+        return to_malloc; // there is no plan
+    os::code_module const module = os::module_of(of.caller);
+    if (!see_new_module(module))
+        return unknown;
+    if (answer const is = answer_of(of.caller); is != missing)
+        return is;
+    answer_table& now = *answers.load(std::memory_order_acquire);
+    bool const is_of_runtime = !of.is_operator && module.path != nullptr && is_runtime(module.path);
+    // A plugin may have loaded the runtime, whose constructor is the first caller.
+    if (is_of_runtime)
+        see_runtime();
+    answer const is = is_of_runtime ? runtime : now.more->ranges.empty() ? unknown : by_range;
+    add_caller(now, of.caller, is);
+    return is;
+}
+
+} // namespace
+
+start_of_plan begin_decisions(plan const& p, tell_function* tell) noexcept
+{
+    the_plan = p;
+    tell_build = tell;
+    ssize_t const bytes = ::readlink("/proc/self/exe", program_path, sizeof program_path - 1);
+    program_path[bytes > 0 ? bytes : 0] = '\0';
+    find_modules();
+    if (!is_program_of_plan())
+        return start_of_plan::of_another_program;
+    tell_other_builds();
+    first_table = make_table();
+    if (first_table == nullptr)
+        return start_of_plan::without_memory;
+    return start_of_plan::begun;
+}
+
+void begin_answers(runtime_function* see) noexcept
+{
+    see_runtime = see;
+    // Without a runtime, a look-up would leave an error, whose text the next call of the dynamic
+    // linker frees. A library that calls dlsym in its first free would then call itself.
+    if (has_runtime)
+        see_runtime();
+    os::on_new_module(
+        [](os::code_module const& m) noexcept { static_cast<void>(see_new_module(m)); });
+    answers.store(first_table, std::memory_order_release);
+}
+
+[[gnu::noinline]] answer decide_slowly(answer known, request_site const& of, os::call_site here,
+                                       stack_knowledge* of_thread) noexcept
+{
+    if (known == missing)
+        known = decide_about_new(*answers.load(std::memory_order_acquire), of);
+    if (is_rule(known) || known == to_malloc || known == unknown)
+        return known;
+    if (known == runtime)
+        return to_malloc;
+    if (of_thread != nullptr && of_thread->region.is_active(here))
+        return of_thread->region.rule;
+    details const& d = *answers.load(std::memory_order_acquire)->more;
+    os::stack_memory* const last = of_thread != nullptr ? &of_thread->last : nullptr;
+    answer const is = decide_by_walk(d, known, of.caller, here, last);
+    if (is_rule(is) && of_thread != nullptr)
+        remember_region(d, here, *of_thread);
+    return is;
+}
+
+void forget_modules() noexcept
+{
+    os::forget_code();
+    if (answers.load(std::memory_order_acquire)->more == nullptr)
+        return;
+    static_cast<void>(change_alone([] {
+        find_modules();
+        std::ranges::fill(has_other_build, false);
+        use_table_for_modules_now();
+        remove_added_callers(*answers.load(std::memory_order_relaxed));
+    }));
+}
+
+void lock_decisions() noexcept
+{
+    change_lock.lock_for_fork();
+}
+
+void unlock_decisions(bool is_child) noexcept
+{
+    change_lock.unlock_after_fork(is_child);
+}
+
+} // namespace mallard::plan

@@ -1,0 +1,125 @@
+// malloc and its family, as the program sees them: a look at the caller, and then a rule or the
+// next allocator.
+#include "request.hpp"
+
+#include <mallard/trace/trace_format.h>
+
+#include <bit>
+#include <cstdlib>
+
+namespace mallard::plan {
+
+namespace {
+
+/// Serves a request that has no few instructions.
+template <class Real>
+[[gnu::noinline]] void* serve_slowly(answer known, std::uintptr_t caller, std::size_t bytes,
+                                     unsigned op, unsigned align_log2, Real real) noexcept
+{
+    void* const block = allocate_slowly(
+        {known, /*is_operator=*/false, static_cast<std::uint8_t>(align_log2), caller, bytes});
+    if (block == nullptr)
+        return preload::find_next() ? real()
+                                    : preload::bootstrap(bytes, std::size_t{1} << align_log2);
+    return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
+}
+
+/// What is left of a call of malloc or another function after the look at the caller.
+template <class Real>
+[[gnu::noinline]] void* serve(answer known, std::uintptr_t caller, std::size_t bytes, unsigned op,
+                              unsigned align_log2, Real real) noexcept
+{
+    instance* const in = instance_of(known, bytes, align_log2);
+    if (in == nullptr) [[unlikely]]
+        return count_unknown(known) ? real()
+                                    : serve_slowly(known, caller, bytes, op, align_log2, real);
+    if (in->allocator == 0) {
+        count(*in, bytes);
+        return real(); // a control run
+    }
+    void* const block = take_quickly(*in, bytes);
+    if (block == nullptr) [[unlikely]]
+        return serve_slowly(known, caller, bytes, op, align_log2, real);
+    count(*in, bytes);
+    return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
+}
+
+/// Frees what is not of the next allocator: blocks of `bootstrap` stay.
+[[gnu::cold, gnu::noinline]] void* move_from_bootstrap(void* block, std::size_t bytes) noexcept
+{
+    void* const moved = ::malloc(bytes);
+    std::size_t const left = preload::bootstrap_left(block);
+    if (moved != nullptr)
+        std::memcpy(moved, block, bytes < left ? bytes : left);
+    return moved;
+}
+
+} // namespace
+
+} // namespace mallard::plan
+
+namespace mallard::preload {
+
+/// What the functions of family.hpp do.
+struct hooks {
+    template <class Real>
+    [[gnu::always_inline]] static void* allocate(unsigned op, std::size_t bytes,
+                                                 unsigned align_log2, Real real) noexcept
+    {
+        std::uintptr_t const caller = plan::return_address();
+        plan::answer const known = plan::answer_of(caller);
+        if (known == plan::to_malloc) [[likely]]
+            return real();
+        return plan::serve(known, caller, bytes, op, align_log2, real);
+    }
+
+    template <class Real>
+    [[gnu::always_inline]] static void deallocate(unsigned, void* block, std::size_t, unsigned,
+                                                  Real real) noexcept
+    {
+        if (plan::is_of_plan(block)) [[unlikely]]
+            return plan::free_of_rule(block);
+        if (is_bootstrap(block)) [[unlikely]]
+            return;
+        if (next.free == nullptr) [[unlikely]]
+            if (block == nullptr || !find_next())
+                return;
+        real();
+    }
+
+    template <class Real>
+    [[gnu::always_inline]] static void* reallocate(void* block, std::size_t bytes,
+                                                   Real real) noexcept
+    {
+        if (block == nullptr)
+            return allocate(mallard_trace_malloc, bytes, 0, real);
+        if (plan::is_of_plan(block))
+            return plan::reallocate_of_rule(block, bytes);
+        if (is_bootstrap(block)) [[unlikely]]
+            return plan::move_from_bootstrap(block, bytes);
+        return real();
+    }
+
+    /// An alignment that libc may refuse is too large for every rule, so that libc serves the call.
+    static unsigned log2_of(std::size_t align) noexcept
+    {
+        bool const is_valid = align >= sizeof(void*) && std::has_single_bit(align);
+        return is_valid ? static_cast<unsigned>(std::countr_zero(align)) : 63;
+    }
+
+    static void after_dlclose() noexcept { plan::forget_modules(); }
+};
+
+} // namespace mallard::preload
+
+#include "../preload/family.hpp"
+
+extern "C" [[gnu::visibility("default")]] std::size_t malloc_usable_size(void* block)
+{
+    using namespace mallard;
+    if (plan::is_of_plan(block))
+        return plan::usable_bytes(plan::chunk_of(block), block);
+    if (preload::is_bootstrap(block))
+        return 0;
+    return preload::find_next() ? preload::next.malloc_usable_size(block) : 0;
+}

@@ -1,0 +1,174 @@
+// operator new and delete, in all their forms.
+//
+// An operator of libstdc++ or libc++ calls malloc or free. So these operators call the next malloc
+// or free at once, and the operator of the runtime only if malloc has no memory: the operator then
+// calls the new handler, and throws. The operators of other libraries are called as they are.
+#include "operators.hpp"
+
+#include "../preload/next_operator.hpp"
+#include "request.hpp"
+
+#include <atomic>
+
+namespace mallard::plan {
+
+using namespace preload;
+
+namespace {
+
+/// The next operator of a form. The operator of the program jumps to `next`, which is `look_up` at
+/// first.
+template <form Form, class Result, class First, class... More>
+struct next_operator {
+    using function = Result (*)(First, More...);
+
+    static Result look_up(First first, More... more) { return find()(first, more...); }
+
+    /// Without a C++ runtime the next call looks again, because a plugin may load a runtime.
+    [[gnu::noinline]] static function find() noexcept
+    {
+        static_cast<void>(find_next());
+        auto const at = reinterpret_cast<function>(find_operator<Form, More...>());
+        if (at == nullptr)
+            return without_runtime;
+        constexpr bool is_plain = !(std::is_same_v<More, std::align_val_t> || ...);
+        bool const is_of_runtime = is_plain && calls_malloc(reinterpret_cast<void*>(at));
+        found.store(at, std::memory_order_relaxed);
+        next.store(is_of_runtime ? call_malloc_or_free : at, std::memory_order_release);
+        return is_of_runtime ? call_malloc_or_free : at;
+    }
+
+    /// The acquire orders this load before that of `found`.
+    [[gnu::always_inline]] static Result call_next(First first, More... more)
+    {
+        return next.load(std::memory_order_acquire)(first, more...);
+    }
+
+    static Result call_malloc_or_free(First first, More... more)
+    {
+        if constexpr (Form == new_one || Form == new_array) {
+            void* const block = preload::next.malloc(first != 0 ? first : 1);
+            return block != nullptr ? block : found.load(std::memory_order_relaxed)(first, more...);
+        } else {
+            preload::next.free(first);
+        }
+    }
+
+    static Result without_runtime(First first, More... more) noexcept
+    {
+        if constexpr (Form == new_one || Form == new_array)
+            return allocate_without_runtime(first, more...);
+        else
+            ::free(first);
+    }
+
+    static inline constinit std::atomic<function> next = look_up;
+    static inline constinit std::atomic<function> found = nullptr;
+};
+
+template <form Form, class... More>
+void find_new() noexcept
+{
+    static_cast<void>(next_operator<Form, void*, std::size_t, More...>::find());
+}
+template <form Form, class... More>
+void find_delete() noexcept
+{
+    static_cast<void>(next_operator<Form, void, void*, More...>::find());
+}
+
+/// Serves a request that has no few instructions.
+template <form Form, class... More>
+[[gnu::noinline]] void* serve_slowly(answer known, std::uintptr_t caller, std::size_t bytes,
+                                     More... more)
+{
+    auto const align_log2 = static_cast<std::uint8_t>(align_log2_of(more...));
+    request const r{known, /*is_operator=*/true, align_log2, caller, bytes};
+    if (void* const block = allocate_slowly(r))
+        return block;
+    return next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...);
+}
+
+/// What is left of a call of an operator new after the look at the caller.
+template <form Form, class... More>
+[[gnu::noinline]] void* serve(answer known, std::uintptr_t caller, std::size_t bytes, More... more)
+{
+    unsigned const align_log2 = align_log2_of(more...);
+    instance* const in = instance_of(known, bytes, align_log2);
+    if (in == nullptr) [[unlikely]]
+        return count_unknown(known)
+                   ? next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...)
+                   : serve_slowly<Form, More...>(known, caller, bytes, more...);
+    if (in->allocator == 0) {
+        count(*in, bytes);
+        return next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...);
+    }
+    void* const block = take_quickly(*in, bytes);
+    if (block == nullptr) [[unlikely]]
+        return serve_slowly<Form, More...>(known, caller, bytes, more...);
+    count(*in, bytes);
+    return block;
+}
+
+template <form New, form Delete>
+void find_forms() noexcept
+{
+    using nothrow = const std::nothrow_t&;
+    find_new<New>();
+    find_new<New, nothrow>();
+    find_new<New, std::align_val_t>();
+    find_new<New, std::align_val_t, nothrow>();
+    find_delete<Delete>();
+    find_delete<Delete, std::size_t>();
+    find_delete<Delete, std::align_val_t>();
+    find_delete<Delete, std::size_t, std::align_val_t>();
+    find_delete<Delete, nothrow>();
+    find_delete<Delete, std::align_val_t, nothrow>();
+}
+
+} // namespace
+
+void find_operators() noexcept
+{
+    static constinit std::atomic<bool> are_found{false};
+    if (are_found.load(std::memory_order_relaxed))
+        return;
+    if (find_by_name("_Znwm") != nullptr) {
+        are_found.store(true, std::memory_order_relaxed);
+        find_forms<new_one, delete_one>();
+        find_forms<new_array, delete_array>();
+    }
+    ::dlerror(); // the program must not see the error of a missing operator
+}
+
+} // namespace mallard::plan
+
+namespace mallard::preload {
+
+/// What the operators of operators.hpp do.
+struct operators {
+    template <form Form, class... More>
+    [[gnu::always_inline]] static void* make(std::size_t bytes, More... more)
+    {
+        std::uintptr_t const caller = plan::return_address();
+        plan::answer const known = plan::answer_of(caller);
+        if (known == plan::to_malloc) [[likely]]
+            return plan::next_operator<Form, void*, std::size_t, More...>::call_next(bytes,
+                                                                                     more...);
+        return plan::serve<Form, More...>(known, caller, bytes, more...);
+    }
+
+    template <form Form, class... More>
+    [[gnu::always_inline]] static void destroy(void* block, More... more) noexcept
+    {
+        if (plan::is_of_plan(block)) [[unlikely]]
+            return plan::free_of_rule(block);
+        if (is_bootstrap(block)) [[unlikely]]
+            return;
+        plan::next_operator<Form, void, void*, More...>::call_next(block, more...);
+    }
+};
+
+} // namespace mallard::preload
+
+#include "../preload/operators.hpp"

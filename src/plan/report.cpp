@@ -1,0 +1,251 @@
+#include "report.hpp"
+
+#include "thread.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace mallard::plan {
+namespace {
+
+constexpr int failed_status = 125;
+
+/// While it lives, a write to a pipe without a reader does not end the program.
+class without_sigpipe {
+public:
+    without_sigpipe() noexcept
+    {
+        sigset_t pending;
+        ::sigemptyset(&pipe_);
+        ::sigaddset(&pipe_, SIGPIPE);
+        ::sigpending(&pending);
+        was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+        ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~without_sigpipe()
+    {
+        timespec const now{};
+        if (!was_pending_)
+            while (::sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR)
+                ;
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    without_sigpipe(without_sigpipe const&) = delete;
+    without_sigpipe& operator=(without_sigpipe const&) = delete;
+
+private:
+    sigset_t pipe_;
+    sigset_t before_;
+    bool was_pending_;
+};
+
+/// A text that goes to a descriptor when the buffer is full, and at the end.
+class text {
+public:
+    text(int descriptor, std::span<char> buffer) noexcept : descriptor_(descriptor), buffer_(buffer)
+    {
+    }
+    ~text() { flush(); }
+    text(text const&) = delete;
+    text& operator=(text const&) = delete;
+
+    text& operator<<(std::span<const char> s) noexcept
+    {
+        for (char const c : s)
+            add(c);
+        return *this;
+    }
+    text& operator<<(const char* s) noexcept { return *this << std::span(s, std::strlen(s)); }
+    text& operator<<(std::uint64_t number) noexcept
+    {
+        char digits[20];
+        std::size_t at = sizeof digits;
+        do
+            digits[--at] = static_cast<char>('0' + number % 10);
+        while ((number /= 10) != 0);
+        return *this << std::span<const char>(digits + at, sizeof digits - at);
+    }
+    /// A string of JSON.
+    text& quoted(std::span<const char> s) noexcept
+    {
+        add('"');
+        for (char const c : s) {
+            auto const code = static_cast<unsigned char>(c);
+            if (c == '"' || c == '\\')
+                add('\\');
+            if (code >= 0x20)
+                add(c);
+            else
+                *this << "\\u00" << std::span<const char>(&"0123456789abcdef"[code >> 4], 1)
+                      << std::span<const char>(&"0123456789abcdef"[code & 15], 1);
+        }
+        add('"');
+        return *this;
+    }
+
+private:
+    void add(char c) noexcept
+    {
+        if (length_ == buffer_.size())
+            flush();
+        buffer_[length_++] = c;
+    }
+    void flush() noexcept
+    {
+        without_sigpipe const scope;
+        for (std::size_t done = 0; done < length_;) {
+            ssize_t const written = ::write(descriptor_, buffer_.data() + done, length_ - done);
+            if (written <= 0)
+                break;
+            done += static_cast<std::size_t>(written);
+        }
+        length_ = 0;
+    }
+    int descriptor_;
+    std::span<char> buffer_;
+    std::size_t length_ = 0;
+};
+
+/// So large that the report of a process is one write, and those of several processes do not mix.
+constinit char report_buffer[std::size_t{64} << 10];
+constexpr std::size_t line_bytes = 512;
+
+/// The sums of all threads for one rule.
+struct sums {
+    std::uint64_t blocks = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t large = 0;
+    std::uint64_t refused = 0;
+    std::uint64_t end_ns = 0;
+    std::uint64_t end_frees = 0;
+};
+
+sums sums_of(std::size_t rule) noexcept
+{
+    sums s;
+    for (thread_rules* t = all_threads(); t != nullptr; t = t->next_of_all) {
+        s.blocks += t->of[rule]->blocks.value();
+        s.bytes += t->of[rule]->bytes.value();
+        s.large += t->of[rule]->large.value();
+        s.refused += t->of[rule]->refused.value();
+        s.end_ns += t->of[rule]->end_of.nanoseconds.value();
+        s.end_frees += t->of[rule]->end_of.frees.value();
+    }
+    return s;
+}
+
+std::uint64_t unknown_blocks() noexcept
+{
+    std::uint64_t sum = 0;
+    for (thread_rules* t = all_threads(); t != nullptr; t = t->next_of_all)
+        sum += t->unknown.value();
+    return sum;
+}
+
+const char* name_of(std::uint32_t allocator) noexcept
+{
+    switch (allocator) {
+    case mallard_plan_pool:
+        return "pool";
+    case mallard_plan_multipool:
+        return "multipool";
+    case mallard_plan_arena:
+        return "arena";
+    default:
+        return "multipool-over-arena";
+    }
+}
+
+void write_text(text& to, options const& o, plan const& p) noexcept
+{
+    to << "mallard: plan " << o.plan
+       << (o.is_control ? ", control: malloc served all blocks\n" : "\n");
+    for (std::size_t i = 0; i < p.rules.size(); ++i) {
+        sums const s = sums_of(i);
+        to << "  " << name_of(p.rules[i].allocator) << " " << p.text_of(p.rules[i].name) << ": "
+           << s.blocks << " blocks, " << s.bytes << " bytes, at most "
+           << rules[i].held_peak.load(std::memory_order_relaxed) << " bytes of memory";
+        if (s.large != 0)
+            to << "; " << s.large << " blocks were too large or too aligned for the rule";
+        if (s.refused != 0)
+            to << "; " << s.refused
+               << " blocks came from malloc, because the rule held twice its peak";
+        to << "\n";
+    }
+    to << "  " << unknown_blocks() << " blocks have call stacks that the plan does not have\n";
+}
+
+void write_json(text& to, options const& o, plan const& p, const char* program) noexcept
+{
+    to << "{\"process\":" << static_cast<std::uint64_t>(::getpid()) << ",\"program\":";
+    to.quoted({program, std::strlen(program)})
+        << ",\"control\":" << (o.is_control ? "true" : "false") << ",\"rules\":[";
+    for (std::size_t i = 0; i < p.rules.size(); ++i) {
+        sums const s = sums_of(i);
+        to << (i == 0 ? "" : ",") << "{\"name\":";
+        to.quoted(p.text_of(p.rules[i].name))
+            << ",\"allocator\":\"" << name_of(p.rules[i].allocator) << "\",\"blocks\":" << s.blocks
+            << ",\"bytes\":" << s.bytes
+            << ",\"peak_bytes\":" << rules[i].held_peak.load(std::memory_order_relaxed)
+            << ",\"refused\":" << s.refused << ",\"large\":" << s.large;
+        if (o.times_ends)
+            to << ",\"end_ns\":" << s.end_ns << ",\"end_frees\":" << s.end_frees;
+        to << "}";
+    }
+    to << "],\"unknown_blocks\":" << unknown_blocks() << "}\n";
+}
+
+void end_if_strict(options const& o) noexcept
+{
+    if (o.is_strict)
+        ::_exit(failed_status);
+}
+
+} // namespace
+
+void tell_plan_is_off(options const& o, const char* wrong) noexcept
+{
+    char line[line_bytes];
+    text(STDERR_FILENO, line) << "mallard: the plan " << o.plan << " " << wrong
+                              << (o.is_strict ? "\n" : "; the program runs without the plan\n");
+    end_if_strict(o);
+}
+
+void tell_other_build(options const& o, std::span<const char> module) noexcept
+{
+    char line[line_bytes];
+    text(STDERR_FILENO, line) << "mallard: " << module << " is another build than that of the plan "
+                              << o.plan
+                              << ", whose rules for it are off; help: record the program again\n";
+    end_if_strict(o);
+}
+
+void write_report(options const& o, plan const& p) noexcept
+{
+    if (o.stats != nullptr) {
+        text to(STDERR_FILENO, report_buffer);
+        if (std::strcmp(o.stats, "json") == 0)
+            write_json(to, o, p, program_invocation_name);
+        else
+            write_text(to, o, p);
+    }
+    if (o.report == nullptr)
+        return;
+    int const file = ::open(o.report, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0)
+        return;
+    {
+        text to(file, report_buffer);
+        write_json(to, o, p, program_invocation_name);
+    }
+    ::close(file);
+}
+
+} // namespace mallard::plan

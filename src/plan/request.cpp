@@ -1,0 +1,116 @@
+#include "request.hpp"
+
+namespace mallard::plan {
+
+namespace {
+
+/// Allocates by a rule. Null: malloc has to serve the request.
+void* allocate_by_rule(answer rule, std::size_t bytes, unsigned align_log2) noexcept
+{
+    thread_rules* const t = own_rules != nullptr ? own_rules : begin_thread();
+    if (t == nullptr || t->is_busy.load(std::memory_order_relaxed))
+        return nullptr;
+    busy const now(*t);
+    instance& in = *t->of[rule];
+    count(in, bytes);
+    if (bytes == 0 || bytes > in.rule->block_bytes || align_log2 > 4) {
+        in.large.add(1);
+        return nullptr;
+    }
+    if (in.allocator == 0)
+        return nullptr; // a control run
+    in.end_of.begin = 0;
+    void* const quick = take(in, bytes);
+    void* const block = quick != nullptr ? quick : take_slowly(in, bytes);
+    if (block == nullptr)
+        in.refused.add(1);
+    return block;
+}
+
+/// Decides by the call stack, which is compared with the last one unless this is a signal handler
+/// that has interrupted a comparison.
+answer decide(request const& r, os::call_site here) noexcept
+{
+    // A caller that is missing in the table may come before the plan.
+    thread_rules* const t = own_rules != nullptr || r.known == missing ? own_rules : begin_thread();
+    request_site const of{r.caller, r.is_operator};
+    if (t == nullptr || t->is_busy.load(std::memory_order_relaxed))
+        return decide_slowly(r.known, of, here, nullptr);
+    busy const now(*t);
+    return decide_slowly(r.known, of, here, &t->stack);
+}
+
+} // namespace
+
+[[gnu::noinline]] void* allocate_slowly(request const& r) noexcept
+{
+    answer const is = decide(r, os::caller());
+    if (is_rule(is))
+        return allocate_by_rule(is, r.bytes, r.align_log2);
+    if (is == unknown) {
+        thread_rules* const t = own_rules != nullptr ? own_rules : begin_thread();
+        if (t != nullptr)
+            t->unknown.add(1);
+    }
+    return nullptr;
+}
+
+namespace {
+
+bool is_own(instance const& in) noexcept
+{
+    thread_rules* const t = own_rules;
+    return t != nullptr && in.home == t && !t->is_busy.load(std::memory_order_relaxed);
+}
+
+[[gnu::noinline]] void free_slowly(instance& in, chunk& c, void* block) noexcept
+{
+    if (!is_own(in))
+        return give_from_elsewhere(in, c, block);
+    busy const now(*in.home);
+    give_timed(in, c, block);
+}
+
+} // namespace
+
+[[gnu::noinline]] void free_of_rule(void* block) noexcept
+{
+    chunk& c = chunk_of(block);
+    instance& in = *c.owner;
+    thread_rules* const t = own_rules;
+    if (in.thread != t || t->is_busy.load(std::memory_order_relaxed)) [[unlikely]]
+        return free_slowly(in, c, block);
+    busy const now(*t);
+    give(in, c, block);
+}
+
+[[gnu::noinline]] void* reallocate_of_rule(void* block, std::size_t bytes) noexcept
+{
+    if (bytes == 0) {
+        // Frees, as the next realloc does, and returns what the next realloc returns.
+        free_of_rule(block);
+        return preload::next.realloc(preload::next.malloc(1), 0);
+    }
+    chunk& c = chunk_of(block);
+    instance& in = *c.owner;
+    std::size_t const usable = usable_bytes(c, block);
+    if (bytes <= usable && bytes >= usable / 2)
+        return block;
+    if (c.block_bytes == 0 && is_own(in)) {
+        busy const now(*in.home);
+        if (bytes <= in.rule->block_bytes && extend(in, c, block, bytes))
+            return block;
+    }
+    // The block stays in its rule, as in a replay.
+    auto const rule = static_cast<answer>(in.rule - rules);
+    void* moved = allocate_by_rule(rule, bytes, 0);
+    if (moved == nullptr)
+        moved = preload::next.malloc(bytes);
+    if (moved == nullptr)
+        return nullptr;
+    std::memcpy(moved, block, bytes < usable ? bytes : usable);
+    free_of_rule(block);
+    return moved;
+}
+
+} // namespace mallard::plan

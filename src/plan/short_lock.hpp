@@ -1,0 +1,64 @@
+// A lock that no thread waits for without end.
+#pragma once
+
+#include "../os/processor.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+#include <sched.h>
+
+namespace mallard::plan {
+
+/// Protects some tens of instructions. The child of a `clone` that no handler of fork sees may find
+/// the lock taken by a thread that the child does not have, so `try_take` gives up after a while,
+/// and the caller does without. A signal handler that has interrupted the owner gives up at once.
+/// So does a thread during a fork: the fork may wait for a lock of libc, such as that of the list
+/// of streams, whose owner may wait for this thread.
+class short_lock {
+public:
+    bool try_take() noexcept { return try_take(false); }
+    void give() noexcept { owner_.store(0, std::memory_order_release); }
+
+    /// Keeps other threads out during a fork, so that the child finds the protected variables as no
+    /// thread is changing them.
+    void lock_for_fork() noexcept
+    {
+        if (try_take(true))
+            is_locked_for_fork_.store(true, std::memory_order_relaxed);
+    }
+    /// A lock that was not available still has its owner in the parent. In the child it has none,
+    /// unless a signal handler forks that has interrupted the owner.
+    void unlock_after_fork(bool is_child) noexcept
+    {
+        bool const is_mine = owner_.load(std::memory_order_relaxed) == os::thread_pointer();
+        bool const is_locked = is_locked_for_fork_.load(std::memory_order_relaxed);
+        if (is_mine ? is_locked : is_child) {
+            is_locked_for_fork_.store(false, std::memory_order_relaxed);
+            give();
+        }
+    }
+
+private:
+    bool try_take(bool waits_for_fork) noexcept
+    {
+        std::uintptr_t const me = os::thread_pointer();
+        for (int tries = 0; tries < tries_max; ++tries) {
+            std::uintptr_t owner = 0;
+            if (owner_.compare_exchange_strong(owner, me, std::memory_order_acquire,
+                                               std::memory_order_relaxed))
+                return true;
+            bool const forks = is_locked_for_fork_.load(std::memory_order_relaxed);
+            if (owner == me || (forks && !waits_for_fork))
+                return false;
+            if (tries > 100)
+                ::sched_yield();
+        }
+        return false;
+    }
+    static constexpr int tries_max = 10'000;
+    std::atomic<std::uintptr_t> owner_{0}; ///< the thread pointer of the owner
+    std::atomic<bool> is_locked_for_fork_{false};
+};
+
+} // namespace mallard::plan

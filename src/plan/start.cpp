@@ -1,0 +1,135 @@
+// Reads the plan when the library is loaded, and reports when the program ends.
+#include "../os/errno_kept_linux.hpp"
+#include "../preload/next.hpp"
+#include "chunk.hpp"
+#include "decision.hpp"
+#include "operators.hpp"
+#include "report.hpp"
+#include "thread.hpp"
+
+#include <cstring>
+
+#include <pthread.h>
+#include <sys/auxv.h>
+
+namespace mallard::plan {
+namespace {
+
+constinit options the_options;
+constinit plan the_plan;
+constinit bool is_on = false;
+
+/// A rule may hold this much beyond twice the peak that the recording had for it.
+constexpr std::size_t held_beyond = std::size_t{1} << 20;
+
+const char* value_of(char** environment, const char* name) noexcept
+{
+    std::size_t const bytes = std::strlen(name);
+    for (char** v = environment; v != nullptr && *v != nullptr; ++v)
+        if (std::strncmp(*v, name, bytes) == 0 && (*v)[bytes] == '=' && (*v)[bytes + 1] != '\0')
+            return *v + bytes + 1;
+    return nullptr;
+}
+
+bool is_one(const char* value) noexcept
+{
+    return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+options read_options(char** environment) noexcept
+{
+    const char* const stats = value_of(environment, "MALLARD_STATS");
+    bool const wants_stats = stats != nullptr && std::strcmp(stats, "0") != 0;
+    return {
+        .plan = value_of(environment, "MALLARD_PLAN"),
+        .stats = wants_stats ? stats : nullptr,
+        .report = value_of(environment, "MALLARD_PLAN_REPORT"),
+        .is_control = is_one(value_of(environment, "MALLARD_PLAN_CONTROL")),
+        .times_ends = is_one(value_of(environment, "MALLARD_PLAN_TIMES")),
+        .is_strict = is_one(value_of(environment, "MALLARD_PLAN_STRICT")),
+    };
+}
+
+void begin_rules() noexcept
+{
+    for (std::size_t i = 0; i < the_plan.rules.size(); ++i) {
+        mallard_plan_rule const& r = the_plan.rules[i];
+        rules[i].block_bytes = r.block_bytes;
+        rules[i].allocator = the_options.is_control ? 0 : r.allocator;
+        rules[i].is_timed = the_options.times_ends && !the_options.is_control;
+        if (r.peak_bytes != 0 && r.peak_bytes < SIZE_MAX / 4)
+            rules[i].held_max.store(2 * r.peak_bytes + held_beyond, std::memory_order_relaxed);
+    }
+}
+
+void before_fork() noexcept
+{
+    lock_decisions();
+    lock_threads();
+    lock_chunks();
+}
+
+template <bool is_child>
+void after_fork() noexcept
+{
+    unlock_chunks(is_child);
+    unlock_threads(is_child);
+    unlock_decisions(is_child);
+}
+
+void tell_build(std::span<const char> module) noexcept
+{
+    os::errno_kept const kept;
+    tell_other_build(the_options, module);
+}
+
+constexpr const char* no_memory =
+    "cannot be used, because the system refused memory; help: ulimit -v";
+
+/// Returns null, or why the plan cannot be used. Sets `is_on`.
+const char* start_plan() noexcept
+{
+    if (const char* const wrong = open_plan(the_options.plan, the_plan))
+        return wrong;
+    begin_rules();
+    switch (begin_decisions(the_plan, tell_build)) {
+    case start_of_plan::of_another_program:
+        return nullptr; // such as a program that the program of the plan has executed
+    case start_of_plan::without_memory:
+        return no_memory;
+    case start_of_plan::begun:
+        break;
+    }
+    if (!begin_threads(the_plan.rules.size()))
+        return "cannot be used, because the program has no key for thread-specific data left";
+    if (!place_chunks() || ::pthread_atfork(before_fork, after_fork<false>, after_fork<true>) != 0)
+        return no_memory;
+    begin_answers(find_operators);
+    is_on = true;
+    return nullptr;
+}
+
+[[gnu::constructor]] void start(int, char**, char** environment) noexcept
+{
+    os::errno_kept const kept;
+    static_cast<void>(preload::find_next());
+    // A program with the rights of another user must not listen to the environment.
+    if (::getauxval(AT_SECURE) != 0)
+        return;
+    the_options = read_options(environment);
+    if (the_options.plan == nullptr)
+        return;
+    if (const char* const wrong = start_plan())
+        return tell_plan_is_off(the_options, wrong);
+    the_options.is_strict = false; // a plugin of another build does not end the program
+}
+
+[[gnu::destructor]] void report() noexcept
+{
+    os::errno_kept const kept;
+    if (is_on)
+        write_report(the_options, the_plan);
+}
+
+} // namespace
+} // namespace mallard::plan

@@ -1,0 +1,57 @@
+// The next allocator: the functions that a program would call without the library that is
+// preloaded. The hooks of the library call these functions.
+#pragma once
+
+#include <cstddef>
+
+namespace mallard::preload {
+
+/// The functions of the next allocator.
+struct next_functions {
+    void* (*malloc)(std::size_t);
+    void (*free)(void*);
+    void* (*calloc)(std::size_t, std::size_t);
+    void* (*realloc)(void*, std::size_t);
+    void* (*reallocarray)(void*, std::size_t, std::size_t); ///< null in glibc before 2.26
+    void* (*aligned_alloc)(std::size_t, std::size_t);
+    void* (*memalign)(std::size_t, std::size_t);
+    int (*posix_memalign)(void**, std::size_t, std::size_t);
+    void* (*valloc)(std::size_t);
+    void* (*pvalloc)(std::size_t);
+    std::size_t (*malloc_usable_size)(void*);
+    void (*free_sized)(void*, std::size_t);                      ///< null if libc has none
+    void (*free_aligned_sized)(void*, std::size_t, std::size_t); ///< null if libc has none
+    void* (*dlopen)(const char*, int);
+    int (*dlclose)(void*);
+};
+
+extern constinit next_functions next;
+
+/// Looks up the functions of `next`, unless they are known already. False: this thread is inside
+/// the lookup, which has called a hook of the library. The hook then uses `bootstrap`.
+bool find_next() noexcept;
+
+/// Serves the requests of the dynamic linker during `find_next`. The blocks read as zero, and are
+/// never reused.
+void* bootstrap(std::size_t bytes, std::size_t align = 16) noexcept;
+
+constexpr std::size_t bootstrap_bytes = 16384;
+extern constinit std::byte bootstrap_memory[bootstrap_bytes];
+
+/// Whether `block` is from `bootstrap`.
+inline bool is_bootstrap(const void* block) noexcept
+{
+    auto const* const at = static_cast<const std::byte*>(block);
+    // One comparison: the difference of a lower address is a large number.
+    return static_cast<std::size_t>(at - bootstrap_memory) < bootstrap_bytes;
+}
+
+/// How many bytes can be read from a block of `bootstrap`, whose size is not known, to the end of
+/// the memory.
+inline std::size_t bootstrap_left(const void* block) noexcept
+{
+    return static_cast<std::size_t>(bootstrap_memory + bootstrap_bytes -
+                                    static_cast<const std::byte*>(block));
+}
+
+} // namespace mallard::preload

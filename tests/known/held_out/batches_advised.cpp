@@ -1,0 +1,179 @@
+// follows the advice: convert AS4
+//
+// The program batches.cpp with an arena in each batch, which one thread at a time uses. A dropped
+// batch is used again.
+#include "../known.hpp"
+
+#include <mallard/arena.hpp>
+#include <mallard/winked.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+using memory_type = mallard::arena<>;
+template <class T>
+using from_memory = mallard::allocator<T, memory_type>;
+using text_type = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
+
+struct record {
+    explicit record(memory_type& memory) : host(memory), path(memory), agent(memory), fields(memory)
+    {
+    }
+
+    text_type host, path, agent;
+    std::map<text_type, text_type, std::less<>, from_memory<std::pair<const text_type, text_type>>>
+        fields;
+    std::uint32_t bytes = 0;
+};
+
+/// The records of a batch are in its arena, and are never destroyed.
+struct batch {
+    memory_type memory;
+    std::vector<record*> records;
+};
+
+/// Batches that were dropped, to be used again.
+class spare_batches {
+public:
+    std::unique_ptr<batch> take()
+    {
+        std::lock_guard const lock(mutex_);
+        if (spare_.empty())
+            return std::make_unique<batch>();
+        auto taken = std::move(spare_.back());
+        spare_.pop_back();
+        return taken;
+    }
+
+    void give(std::unique_ptr<batch> dropped)
+    {
+        dropped->records.clear();
+        dropped->memory.reset();
+        std::lock_guard const lock(mutex_);
+        spare_.push_back(std::move(dropped));
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<batch>> spare_;
+};
+
+/// Passes batches from one thread to another, at most eight at a time. Null is the end.
+class channel {
+public:
+    void send(std::unique_ptr<batch> sent)
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return waiting_.size() < 8; });
+        waiting_.push_back(std::move(sent));
+        changed_.notify_all();
+    }
+
+    std::unique_ptr<batch> receive()
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return !waiting_.empty(); });
+        auto received = std::move(waiting_.front());
+        waiting_.pop_front();
+        changed_.notify_all();
+        return received;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::unique_ptr<batch>> waiting_;
+};
+
+/// Takes the text before the next blank.
+std::string_view next_word(std::string_view& line)
+{
+    auto const word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(line.size(), word.size() + 1));
+    return word;
+}
+
+std::unique_ptr<batch> read_batch(const std::vector<std::string>& lines, spare_batches& spare)
+{
+    auto made = spare.take();
+    for (std::string_view line : lines) {
+        record* const one = &made->memory.make<record>(made->memory);
+        one->host = next_word(line);
+        one->path = next_word(line);
+        one->agent = next_word(line);
+        one->bytes = static_cast<std::uint32_t>(one->path.size() * 100);
+        made->records.push_back(one);
+    }
+    return made;
+}
+
+/// Adds the fields of the query, and the country of the host.
+void add_fields(record& to, memory_type& memory)
+{
+    auto const text = [&](std::string_view part) { return text_type(part, memory); };
+    std::string_view query = to.path;
+    query.remove_prefix(std::min(query.size(), query.find('?') + 1));
+    while (!query.empty()) {
+        auto const pair = query.substr(0, query.find('&'));
+        auto const equals = pair.find('=');
+        to.fields.emplace(text(pair.substr(0, equals)), text(pair.substr(equals + 1)));
+        query.remove_prefix(std::min(query.size(), pair.size() + 1));
+    }
+    to.fields.emplace(text("country_of_the_host"),
+                      text_type(to.host, to.host.rfind('.') + 1, text_type::npos, memory));
+}
+
+std::uint64_t total_of(const batch& all)
+{
+    std::uint64_t total = 0;
+    for (const auto& one : all.records) {
+        total = total * 31 + one->bytes + one->agent.size();
+        for (const auto& [name, text] : one->fields)
+            total = total * 3 + name.size() + text.size();
+    }
+    return total;
+}
+
+std::string line_text(known::random_numbers& random)
+{
+    std::string out = "machine" + std::to_string(random.below(10'000)) + ".in.the.net.example";
+    out += " /shop/articles/list?";
+    for (std::uint32_t i = 0, all = 1 + random.below(5); i < all; ++i)
+        out += (i > 0 ? "&parameter_number_" : "parameter_number_") + std::to_string(i) + '=' +
+               std::string(random.below(40), 'v');
+    return out + " agent/" + std::string(10 + random.below(30), 'a');
+}
+
+int main(int count, char** arguments)
+{
+    int const rounds = known::rounds(count, arguments, 1800);
+    known::random_numbers random(31);
+    std::vector<std::string> lines(500);
+    for (auto& line : lines)
+        line = line_text(random);
+    channel read, complete;
+    spare_batches spare;
+    std::jthread const reader([&] {
+        for (int i = 0; i < rounds; ++i)
+            read.send(read_batch(lines, spare));
+        read.send(nullptr);
+    });
+    std::jthread const completer([&] {
+        while (auto one = read.receive()) {
+            for (const auto& part : one->records)
+                add_fields(*part, one->memory);
+            complete.send(std::move(one));
+        }
+        complete.send(nullptr);
+    });
+    std::uint64_t sum = 0;
+    while (auto one = complete.receive()) {
+        sum = sum * 31 + total_of(*one);
+        spare.give(std::move(one));
+    }
+    known::print(sum);
+}

@@ -1,0 +1,180 @@
+// follows the advice: convert AS4 in handle
+//
+// The program requests.cpp with an arena, which is reset before each request. No part of a request
+// is destroyed.
+#include "../known.hpp"
+
+#include <mallard/arena.hpp>
+#include <mallard/winked.hpp>
+
+#include <map>
+#include <utility>
+
+using memory_type = mallard::arena<>;
+template <class T>
+using from_memory = mallard::allocator<T, memory_type>;
+using text_type = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
+template <class T>
+using vector_type = std::vector<T, from_memory<T>>;
+template <class T>
+using map_type = std::map<text_type, T, std::less<>, from_memory<std::pair<const text_type, T>>>;
+
+/// A part of a body: a text, a list `[a,b]` or an object `{a:b,c:d}`.
+struct value {
+    explicit value(memory_type& memory) : text(memory), items(memory), members(memory) {}
+
+    text_type text;
+    vector_type<value*> items;
+    map_type<value*> members;
+};
+
+struct request {
+    explicit request(memory_type& memory)
+        : method(memory), path(memory), query(memory), headers(memory)
+    {
+    }
+
+    text_type method, path;
+    vector_type<std::pair<text_type, text_type>> query;
+    map_type<text_type> headers;
+    value* body = nullptr;
+};
+
+class parser {
+public:
+    parser(std::string_view text, memory_type& memory) : rest_(text), memory_(memory) {}
+
+    /// Returns a request that is never destroyed: all of it is in the arena.
+    const request& read()
+    {
+        request& made = memory_.make<request>(memory_);
+        made.method = until(' ');
+        made.path = until('?');
+        read_query(made);
+        while (!rest_.starts_with('\n')) {
+            auto const name = until(':');
+            made.headers.emplace(text(name), text(until('\n')));
+        }
+        rest_.remove_prefix(1);
+        made.body = read_value();
+        return made;
+    }
+
+private:
+    void read_query(request& made)
+    {
+        std::string_view line = until('\n');
+        while (!line.empty()) {
+            auto const pair = line.substr(0, line.find('&'));
+            auto const equals = pair.find('=');
+            made.query.emplace_back(text(pair.substr(0, equals)), text(pair.substr(equals + 1)));
+            line.remove_prefix(std::min(line.size(), pair.size() + 1));
+        }
+    }
+
+    value* read_value()
+    {
+        value* const made = &memory_.make<value>(memory_);
+        char const first = rest_.front();
+        if (first != '[' && first != '{') {
+            auto const end = rest_.find_first_of(",]}");
+            made->text = rest_.substr(0, end);
+            rest_.remove_prefix(std::min(end, rest_.size()));
+            return made;
+        }
+        do {
+            rest_.remove_prefix(1); // the bracket or the comma
+            if (first == '[') {
+                made->items.push_back(read_value());
+            } else {
+                auto const name = until(':');
+                made->members.emplace(text(name), read_value());
+            }
+        } while (rest_.front() == ',');
+        rest_.remove_prefix(1);
+        return made;
+    }
+
+    text_type text(std::string_view characters) { return text_type(characters, memory_); }
+
+    /// Returns the text before `end`, and skips both.
+    std::string_view until(char end)
+    {
+        auto const found = rest_.substr(0, rest_.find(end));
+        rest_.remove_prefix(found.size() + 1);
+        return found;
+    }
+
+    std::string_view rest_;
+    memory_type& memory_;
+};
+
+std::uint64_t total_of(const value& at)
+{
+    std::uint64_t total = at.text.size();
+    for (const auto& item : at.items)
+        total = total * 3 + total_of(*item);
+    for (const auto& [name, member] : at.members)
+        total = total * 5 + name.size() + total_of(*member);
+    return total;
+}
+
+/// Returns the number that is the answer to a request.
+std::uint64_t handle(std::string_view text, memory_type& memory)
+{
+    memory.reset(); // frees the request before this one
+    request const& asked = parser(text, memory).read();
+    std::uint64_t answer = asked.method.size() + asked.path.size();
+    for (const auto& [name, wanted] : asked.query)
+        answer = answer * 7 + name.size() + wanted.size();
+    if (auto const found = asked.headers.find("x-session-of-the-user");
+        found != asked.headers.end())
+        answer += known::hash_of(found->second);
+    return answer + total_of(*asked.body);
+}
+
+void write_value(std::string& out, known::random_numbers& random, int depth)
+{
+    std::uint32_t const kind = depth == 0 ? 0 : random.below(4);
+    if (kind < 2) {
+        out.append(4 + random.below(36), static_cast<char>('a' + random.below(26)));
+        return;
+    }
+    for (std::uint32_t i = 0, all = 2 + random.below(4); i < all; ++i) {
+        out += i > 0 ? ',' : kind == 2 ? '[' : '{';
+        if (kind == 3)
+            out += "field_" + std::to_string(random.below(1'000)) + ':';
+        write_value(out, random, depth - 1);
+    }
+    out += kind == 2 ? ']' : '}';
+}
+
+std::string request_text(known::random_numbers& random)
+{
+    std::string out = "POST /shop/articles/" + std::to_string(random.below(90'000)) + '?';
+    for (std::uint32_t i = 0, all = 1 + random.below(4); i < all; ++i)
+        out += std::string(i > 0 ? "&" : "") + "sort_by_column=" + std::string(i * 9 + 3, 'v');
+    for (auto const* line : {"\nhost: shop.example", "\naccept: text/html, application/json",
+                             "\nuser-agent: a browser of some version"})
+        out += line;
+    out += "\nx-session-of-the-user: " + std::string(24 + random.below(40), 's') + "\n\n{data:";
+    write_value(out, random, 4);
+    out += ",more:";
+    write_value(out, random, 4);
+    return out + '}';
+}
+
+int main(int count, char** arguments)
+{
+    int const rounds = known::rounds(count, arguments, 25);
+    known::random_numbers random(17);
+    std::vector<std::string> texts(4'000);
+    for (auto& text : texts)
+        text = request_text(random);
+    memory_type memory;
+    std::uint64_t sum = 0;
+    for (int i = 0; i < rounds; ++i)
+        for (const auto& text : texts)
+            sum = sum * 31 + handle(text, memory);
+    known::print(sum);
+}

@@ -1,0 +1,590 @@
+#!/usr/bin/env python3
+"""Tests of libmallard-plan.so. `plan_test.py DIRECTORY [unittest arguments]`
+
+DIRECTORY is where CMake builds the programs and plugins of this directory. The library's file is in the
+environment variable PLAN, and that of Mallard's malloc in MALLOC.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import plan_file  # noqa: E402
+from plan_file import ARENA, BY_STACK, MALLOC, MULTIPOOL, MULTIPOOL_OVER_ARENA, POOL, Plan  # noqa: E402
+from preload import preloadable  # noqa: E402
+
+library = os.environ.get("PLAN", "")
+malloc = os.environ.get("MALLOC", "")
+folder = Path(".")
+allocators = {POOL: "pool", MULTIPOOL: "multipool", ARENA: "arena", MULTIPOOL_OVER_ARENA: "multipool-over-arena"}
+mebibyte = 1 << 20
+
+
+def built(name):
+    return str(folder / name)
+
+
+class Result:
+    """What a program did: status, out, err, and a report for each process that the plan served."""
+
+    def __init__(self, command, plan=None, preload=(), env=None, limits=(), said=None, cwd=None, timeout=250, **options):
+        with tempfile.TemporaryDirectory() as place:
+            report = Path(place, "report")
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLARD_")}
+            if plan is not None:
+                if isinstance(plan, Plan):
+                    plan = plan.bytes()
+                if isinstance(plan, bytes):
+                    Path(place, "plan").write_bytes(plan)
+                    plan = Path(place, "plan")
+                environment |= {"MALLARD_PLAN": str(plan), "MALLARD_PLAN_REPORT": str(report)}
+            environment |= {"LD_PRELOAD": " ".join(map(preloadable, preload or ([library] if plan is not None else [])))}
+            environment |= env or {}
+            done = subprocess.run([*limits, *map(str, command)], env=environment, input=said, capture_output=True, text=True,
+                                  errors="replace", cwd=cwd, timeout=timeout, **options)
+            self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+            self.reports = [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
+
+    def all(self):
+        return self.status, self.out, self.err
+
+    def rules(self):
+        """The rules of the only process that the plan served."""
+        report, = self.reports
+        return {rule["name"]: rule for rule in report["rules"]}
+
+    def blocks(self):
+        return {name: rule["blocks"] for name, rule in self.rules().items()}
+
+
+def acts(*words, program="plan-acts", **options):
+    return Result([built(program), *words], **options)
+
+
+def by_callers(path, allocator, functions, **options):
+    """A plan in which each of the functions has a rule for the malloc that it calls."""
+    plan = Plan()
+    module = plan.module(path, is_program=True)
+    for function in functions:
+        rule = plan.rule(function, allocator, **options)
+        for address in plan_file.calls_in(path, function, "malloc"):
+            plan.caller(module, address, rule)
+    return plan
+
+
+def by_ranges(path, allocator, functions, **options):
+    plan = Plan()
+    module = plan.module(path, is_program=True)
+    for function in functions:
+        begin, end = plan_file.code_of(path)[function]
+        plan.range(module, begin, end, plan.rule(function, allocator, **options))
+    return plan
+
+
+def everywhere(path, allocator, **options):
+    """A plan with one rule for all code of a program."""
+    plan = Plan()
+    module = plan.module(path, is_program=True)
+    plan.range(module, *plan_file.code_ends(path), plan.rule("all", allocator, **options))
+    return plan
+
+
+def usual(allocator=MULTIPOOL, program="plan-acts", **options):
+    return by_callers(built(program), allocator, ["first", "second"], **options)
+
+
+def plugin_plan(allocator, *plugins):
+    plan = usual(allocator, block_bytes=128)
+    for plugin in plugins:
+        rule = plan.rule(Path(plugin).name, allocator, block_bytes=128)
+        module = plan.module(plugin)
+        for address in plan_file.calls_in(plugin, "plugin_make", "malloc"):
+            plan.caller(module, address, rule)
+    return plan
+
+
+class Case(unittest.TestCase):
+    def check_done(self, result, out="done\n"):
+        self.assertEqual(result.all(), (0, out, ""))
+        return result
+
+    def check_same(self, *words, plan, **options):
+        """The program does the same with the plan and without. Returns the result with the plan."""
+        bare = acts(*words, **options)
+        result = acts(*words, plan=plan, **options)
+        self.assertEqual(result.all(), bare.all())
+        return result
+
+
+class Plans(Case):
+    # --- which rule serves ---
+
+    def test_the_caller_decides(self):
+        blocks = self.check_done(acts("callers", plan=usual())).rules()
+        self.assertEqual((blocks["first"]["blocks"], blocks["first"]["bytes"]), (100, 2400))
+        self.assertEqual((blocks["second"]["blocks"], blocks["second"]["bytes"]), (50, 50000))
+
+    def test_the_caller_decides_in_a_program_at_a_fixed_address(self):
+        program = "plan-position_dependent"
+        result = acts("callers", program=program, plan=usual(program=program))
+        self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
+
+    def test_a_program_without_a_build_id_is_recognised_by_its_key(self):
+        program = "plan-nameless"
+        self.assertEqual(plan_file.build_id(built(program)), b"")
+        result = acts("callers", program=program, plan=usual(program=program))
+        self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
+
+    def test_the_stack_decides_for_a_wrapper(self):
+        path, plan = built("plan-acts"), Plan()
+        module = plan.module(path, is_program=True)
+        to_malloc, = plan_file.calls_in(path, "xmalloc", "malloc")
+        of_left, = plan_file.calls_in(path, "left", "xmalloc")
+        of_right, = plan_file.calls_in(path, "right", "xmalloc")
+        rules = {name: plan.rule(name, MULTIPOOL) for name in ("left", "right")}
+        plan.caller(module, to_malloc, BY_STACK + 2)
+        plan.stack(rules["left"], [(module, to_malloc), (module, of_left)])
+        plan.stack(rules["right"], [(module, to_malloc), (module, of_right)])
+        self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"left": 60, "right": 30})
+
+    def test_three_frames_tell_stacks_apart(self):
+        path, plan = built("plan-acts"), Plan()
+        module = plan.module(path, is_program=True)
+        to_malloc, = plan_file.calls_in(path, "xmalloc", "malloc")
+        of_left, = plan_file.calls_in(path, "left", "xmalloc")
+        of_outer, = plan_file.calls_in(path, "outer", "left")
+        calls_of_left = plan_file.calls_in(path, "act_callers", "left")
+        rules = {name: plan.rule(name, ARENA) for name in ("inside", "outside")}
+        plan.caller(module, to_malloc, BY_STACK + 3)
+        plan.stack(rules["inside"], [(module, to_malloc), (module, of_left), (module, of_outer)])
+        for address in calls_of_left:
+            plan.stack(rules["outside"], [(module, to_malloc), (module, of_left), (module, address)])
+        result = self.check_done(acts("callers", plan=plan))
+        self.assertEqual(result.blocks(), {"inside": 20, "outside": 40})
+        self.assertGreaterEqual(result.reports[0]["unknown_blocks"], 30 + 150)  # `right`, and both callers
+
+    def test_a_stack_may_go_to_malloc(self):
+        path, plan = built("plan-acts"), Plan()
+        module = plan.module(path, is_program=True)
+        to_malloc, = plan_file.calls_in(path, "xmalloc", "malloc")
+        of_left, = plan_file.calls_in(path, "left", "xmalloc")
+        rule = plan.rule("xmalloc", POOL, 48)
+        plan.caller(module, to_malloc, BY_STACK + 2)
+        plan.stack(MALLOC, [(module, to_malloc), (module, of_left)])
+        begin, end = plan_file.code_of(path)["xmalloc"]
+        plan.range(module, begin, end, rule)  # for the stacks that the plan does not have
+        self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"xmalloc": 30})
+
+    def test_the_innermost_range_decides(self):
+        plan = by_ranges(built("plan-acts"), MULTIPOOL, ["outer", "left", "first"])
+        self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"outer": 0, "left": 60, "first": 100})
+        plan = by_ranges(built("plan-acts"), MULTIPOOL, ["outer", "right"])
+        self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"outer": 20, "right": 30})
+
+    def test_a_region_serves_its_calls_and_nothing_after_them(self):
+        # 100 calls with 20 blocks, and 25 calls with 2 more. The stacks of other code have the same callers.
+        plan = by_ranges(built("plan-region"), ARENA, ["region"])
+        for control in ("0", "1"):
+            self.assertEqual(Result([built("plan-region")], plan, env={"MALLARD_PLAN_CONTROL": control}).blocks(), {"region": 2050})
+        # With a second rule, each stack is walked.
+        both = by_ranges(built("plan-region"), ARENA, ["region", "other"])
+        self.assertEqual(Result([built("plan-region")], both).blocks(), {"region": 2050, "other": 2000})
+        # What a function of the region allocates belongs to the inner rule.
+        inner = by_ranges(built("plan-region"), ARENA, ["region", "use"])
+        self.assertEqual(Result([built("plan-region")], inner).blocks(), {"region": 0, "use": 4050})
+
+    def test_the_last_of_several_ranges_decides(self):
+        path, plan = built("plan-acts"), Plan()
+        module = plan.module(path, is_program=True)
+        rules = [plan.rule(name, MULTIPOOL) for name in ("all", "first", "again")]
+        begin, end = plan_file.code_of(path)["first"]
+        plan.range(module, *plan_file.code_ends(path), rules[0])
+        plan.range(module, begin, end, rules[1])
+        plan.range(module, begin, end, rules[2])
+        blocks = self.check_done(acts("callers", plan=plan)).blocks()
+        self.assertEqual((blocks["first"], blocks["again"]), (0, 100))
+        self.assertGreaterEqual(blocks["all"], 140)
+
+    def test_a_caller_that_the_plan_gives_to_malloc_is_in_no_range(self):
+        path, plan = built("plan-acts"), everywhere(built("plan-acts"), MULTIPOOL)
+        for address in plan_file.calls_in(path, "first", "malloc"):
+            plan.caller(0, address, MALLOC)
+        with_all = acts("callers", plan=everywhere(path, MULTIPOOL)).blocks()["all"]
+        self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks()["all"], with_all - 100)
+
+    def test_blocks_of_unknown_stacks_are_counted(self):
+        result = self.check_done(acts("callers", plan=by_callers(built("plan-acts"), ARENA, ["first"])))
+        self.assertGreaterEqual(result.reports[0]["unknown_blocks"], 140)
+
+    # --- allocators ---
+
+    def test_each_allocator_passes_random_calls_of_all_functions(self):
+        for allocator, name in allocators.items():
+            for seed in (1, 2):
+                with self.subTest(name, seed=seed):
+                    plan = everywhere(built("plan-acts"), allocator)
+                    rule = self.check_done(acts("random", seed, plan=plan)).rules()["all"]
+                    self.assertEqual(rule["allocator"], name)
+                    self.assertGreater(rule["blocks"], 20000)
+                    self.assertGreater(rule["large"], 500)
+                    self.assertEqual(rule["refused"], 0)
+
+    def test_calls_at_the_edge_have_the_results_of_libc(self):
+        for allocator in allocators:
+            for size in (16, 16384):
+                self.check_same("edges", plan=everywhere(built("plan-acts"), allocator, block_bytes=size))
+
+    def test_errno_and_dlerror_stay(self):
+        for allocator in allocators:
+            self.check_done(acts("errno", plan=usual(allocator, block_bytes=256)))
+
+    def test_requests_that_are_too_large_go_to_malloc(self):
+        rules = self.check_done(acts("callers", plan=usual(POOL, block_bytes=999))).rules()
+        self.assertEqual((rules["second"]["blocks"], rules["second"]["large"]), (50, 50))
+        self.assertEqual((rules["first"]["blocks"], rules["first"]["large"]), (100, 0))
+
+    def test_blocks_are_used_again(self):
+        for allocator in allocators:
+            rules = self.check_done(acts("rounds", 100, plan=usual(allocator, block_bytes=512))).rules()
+            # 10,000 blocks of 250 bytes on average are 2.4 MiB; in a pool of 512 bytes, 4.9 MiB.
+            self.assertLess(rules["first"]["peak_bytes"], 7 * mebibyte, allocators[allocator])
+            self.assertEqual(rules["first"]["blocks"], 1_000_000)
+
+    # --- a wrong plan ---
+
+    def test_a_rule_holds_at_most_twice_its_peak_and_a_mebibyte(self):
+        for allocator in allocators:
+            with self.subTest(allocators[allocator]):
+                plan = usual(allocator, block_bytes=1024, peak_bytes=mebibyte)
+                rule = self.check_done(acts("keep", 20000, 1000, plan=plan)).rules()["first"]
+                self.assertLessEqual(rule["peak_bytes"], 3 * mebibyte + 65536)
+                self.assertGreater(rule["peak_bytes"], 2 * mebibyte)
+                self.assertGreater(rule["refused"], 16000)
+                self.assertLess(rule["refused"], 18500)
+
+    def test_an_arena_for_blocks_that_live_on_stays_small(self):
+        plan = usual(ARENA, peak_bytes=100_000)
+        rule = self.check_done(acts("keep_some", 2_000_000, plan=plan)).rules()["first"]
+        self.assertLessEqual(rule["peak_bytes"], 200_000 + mebibyte + 65536)
+        self.assertGreater(rule["refused"], 500_000)
+
+    def test_each_size_and_thread_may_hold_one_chunk_more(self):
+        plan = usual(MULTIPOOL, peak_bytes=1000)
+        rules = self.check_done(acts("exchange", 8, plan=plan)).rules()
+        for name in ("first", "second"):
+            # Eight threads, and sixteen sizes of up to 400 bytes.
+            self.assertLessEqual(rules[name]["peak_bytes"], 2000 + mebibyte + 9 * 16 * 65536)
+
+    def test_the_report_says_that_blocks_were_refused(self):
+        plan = usual(ARENA, peak_bytes=1000)
+        result = acts("keep", 20000, 100, plan=plan, env={"MALLARD_STATS": "text"})
+        self.assertRegex(result.err, r"\d+ blocks came from malloc, because the rule held twice its peak")
+
+    # --- control and reports ---
+
+    def test_control_decides_and_serves_nothing(self):
+        result = acts("callers", plan=usual(), env={"MALLARD_PLAN_CONTROL": "1"})
+        rules = self.check_done(result).rules()
+        self.assertTrue(result.reports[0]["control"])
+        self.assertEqual((rules["first"]["blocks"], rules["first"]["peak_bytes"]), (100, 0))
+        for value in ("0", ""):
+            result = acts("callers", plan=usual(), env={"MALLARD_PLAN_CONTROL": value})
+            self.assertFalse(result.reports[0]["control"])
+            self.assertGreater(result.rules()["first"]["peak_bytes"], 0)
+
+    def test_statistics_are_printed_on_request(self):
+        for value in ("1", "text"):
+            result = acts("callers", plan=usual(), env={"MALLARD_STATS": value})
+            self.assertEqual((result.status, result.out), (0, "done\n"))
+            lines = result.err.splitlines()
+            self.assertRegex(lines[0], "^mallard: plan .*/plan$")
+            self.assertRegex(lines[1], "^  multipool first: 100 blocks, 2400 bytes, at most [0-9]+ bytes of memory$")
+            self.assertRegex(lines[2], "^  multipool second: 50 blocks, 50000 bytes, at most [0-9]+ bytes of memory$")
+            self.assertRegex(lines[3], "^  [0-9]+ blocks have call stacks that the plan does not have$")
+            self.assertEqual(len(lines), 4)
+        result = acts("callers", plan=usual(), env={"MALLARD_STATS": "json"})
+        self.assertEqual(json.loads(result.err), result.reports[0])
+        for value in ("0", ""):
+            self.check_done(acts("callers", plan=usual(), env={"MALLARD_STATS": value}))
+
+    def test_names_of_rules_are_written_as_json(self):
+        plan = Plan()
+        module = plan.module(built("plan-acts"), is_program=True)
+        names = ['a "quoted" \\ name', "tab\tand\nline", "größer", ""]
+        for name in names:
+            plan.rule(name, ARENA)
+        for address in plan_file.calls_in(built("plan-acts"), "first", "malloc"):
+            plan.caller(module, address, 0)
+        result = acts("callers", plan=plan, env={"MALLARD_STATS": "json"})
+        self.assertEqual([rule["name"] for rule in result.reports[0]["rules"]], names)
+        self.assertEqual(json.loads(result.err), result.reports[0])
+
+    def test_reports_of_many_processes_do_not_mix(self):
+        plan = Plan()
+        module = plan.module(built("plan-acts"), is_program=True)
+        for number in range(64):
+            plan.rule(f"{number} {'x' * 200}", ARENA)
+        for address in plan_file.calls_in(built("plan-acts"), "first", "malloc"):
+            plan.caller(module, address, 63)
+        command = f"for i in 1 2 3 4 5 6 7 8 9 10; do {built('plan-acts')} callers & done; wait"
+        result = Result(["sh", "-c", command], plan=plan)
+        self.check_done(result, "done\n" * 10)
+        self.assertEqual(len(result.reports), 10)
+
+    def test_a_report_that_cannot_be_written_changes_nothing(self):
+        for path in ("/nonexistent/report", "/", "/dev/full"):
+            self.check_done(acts("callers", plan=usual(), env={"MALLARD_PLAN_REPORT": path}))
+
+    def test_statistics_for_a_closed_pipe_do_not_end_the_program(self):
+        command = "exec 3>&1; { sleep 0.2; " + built("plan-acts") + " callers 2>&1 >/dev/null; echo $? >&3; } | true"
+        result = Result(["sh", "-c", command], plan=usual(), env={"MALLARD_STATS": "text"})
+        self.assertEqual(result.out, "0\n")
+
+    # --- threads, processes ---
+
+    def test_threads_free_the_blocks_of_each_other(self):
+        for allocator in allocators:
+            rules = self.check_done(acts("exchange", 8, plan=usual(allocator, block_bytes=512))).rules()
+            self.assertEqual(rules["first"]["blocks"] + rules["second"]["blocks"], 480_000)
+            self.assertLess(rules["first"]["peak_bytes"], 24 * mebibyte)
+
+    def test_ten_thousand_threads_end_with_live_blocks(self):
+        for allocator in allocators:
+            rules = self.check_done(acts("ends", 10000, plan=usual(allocator, block_bytes=640))).rules()
+            self.assertEqual(rules["first"]["blocks"], 10000)
+            self.assertEqual(rules["second"]["blocks"], 100_000)
+            # 10,000 blocks of 640 bytes are 6.2 MiB. Each of the 50 threads at a time has a chunk or two.
+            self.assertLess(rules["first"]["peak_bytes"], 14 * mebibyte)
+            self.assertLess(rules["second"]["peak_bytes"], 8 * mebibyte)
+
+    def test_destructors_of_threads_allocate_and_free(self):
+        for allocator in allocators:
+            self.check_done(acts("late_frees", plan=usual(allocator, block_bytes=128)))
+
+    def test_threads_fork(self):
+        for allocator in allocators:
+            self.check_done(acts("fork", 100, plan=everywhere(built("plan-acts"), allocator)))
+
+    def test_children_without_the_handlers_of_fork_allocate(self):
+        for allocator in allocators:
+            self.check_done(acts("clone", 50, plan=usual(allocator, block_bytes=512)))
+
+    def test_a_child_of_fork_has_its_own_report(self):
+        result = self.check_done(acts("fork_and_exit", plan=usual()), "done\ndone\n")
+        self.assertEqual(len({report["process"] for report in result.reports}), 2)
+
+    def test_another_program_is_served_nothing_and_says_nothing(self):
+        plan = everywhere(built("plan-acts"), ARENA)
+        stdlib = next(line.split()[2] for line in subprocess.run(
+            ["ldd", built("plan-exceptions")], capture_output=True, text=True).stdout.splitlines() if "libstdc++" in line)
+        plan.range(plan.module(stdlib), *plan_file.code_ends(stdlib), 0)
+        for stats in ("1", "json", "0"):
+            for strict in ("0", "1"):
+                env = {"MALLARD_STATS": stats, "MALLARD_PLAN_STRICT": strict}
+                bare = Result([built("plan-exceptions")])
+                result = Result([built("plan-exceptions")], plan=plan, env=env)
+                self.assertEqual((*result.all(), result.reports), (*bare.all(), []))
+                result = acts("exec", built("plan-exceptions"), plan=plan, env=env)
+                self.assertEqual((*result.all(), result.reports), (*bare.all(), []))
+
+    def test_a_child_with_another_program_is_silent(self):
+        result = acts("system", "/bin/echo child", plan=usual(), env={"MALLARD_STATS": "json"})
+        self.assertEqual((result.status, result.out), (0, "child\ndone\n"))
+        self.assertEqual(len(result.err.splitlines()), 1)
+        self.assertEqual(result.blocks(), {"first": 2, "second": 0})
+
+    def test_a_program_that_a_script_starts_is_served(self):
+        result = Result(["sh", "-c", f"ls / >/dev/null; {built('plan-acts')} callers"], plan=usual())
+        self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
+
+    def test_the_same_program_that_is_executed_is_served(self):
+        result = acts("exec", built("plan-acts"), "callers", plan=usual())
+        self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
+        result = acts("system", f"{built('plan-acts')} callers", plan=usual())
+        self.check_done(result, "done\ndone\n")
+        self.assertEqual(sorted(report["rules"][0]["blocks"] for report in result.reports), [2, 100])
+
+    def test_closed_descriptors_change_nothing(self):
+        for allocator in allocators:
+            for env in ({}, {"MALLARD_STATS": "text"}):
+                result = acts("close_all", 7, plan=usual(allocator), env=env)
+                self.assertEqual(result.all(), (7, "done\n", ""))
+        for closing in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+            command = f"{built('plan-acts')} callers {closing}; echo $?"
+            bare = Result(["sh", "-c", command])
+            self.assertEqual(Result(["sh", "-c", command], plan=usual()).all(), bare.all(), closing)
+
+    # --- signals, jumps, stacks ---
+
+    def test_signal_handlers_allocate_while_a_rule_does(self):
+        for allocator in allocators:
+            plan = everywhere(built("plan-acts"), allocator)
+            self.check_done(acts("signals", 3000, plan=plan))
+
+    def test_jumps_over_functions(self):
+        for allocator in allocators:
+            self.check_done(acts("longjmp", plan=everywhere(built("plan-acts"), allocator)))
+
+    def test_fibers(self):
+        for allocator in allocators:
+            self.check_done(acts("fibers", plan=everywhere(built("plan-acts"), allocator)))
+
+    def test_a_small_stack_is_enough(self):
+        path = built("plan-acts")
+        self.check_done(acts("small_stack"))
+        self.check_done(acts("small_stack", plan=everywhere(path, ARENA)))
+        self.check_done(acts("small_stack", plan=usual(ARENA)))
+
+    def test_exceptions_and_calls_before_and_after_main(self):
+        path = built("plan-exceptions")
+        bare = Result([path])
+        self.assertEqual(bare.status, 0)
+        for allocator in allocators:
+            result = Result([path], plan=everywhere(path, allocator))
+            self.assertEqual(result.all(), bare.all())
+            self.assertGreater(result.blocks()["all"], 1000)
+
+    def test_resolvers_of_indirect_functions_allocate(self):
+        path = built("../record/record-resolver")
+        for allocator in allocators:
+            self.check_done(Result([path], plan=everywhere(path, allocator)), "")
+
+    # --- plugins ---
+
+    def test_a_plugin_is_served_each_time_that_it_is_loaded(self):
+        plugin = built("libplan-plugin.so")
+        for allocator in allocators:
+            result = self.check_done(acts("plugins", 100, plugin, plan=plugin_plan(allocator, plugin)))
+            self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "libplan-plugin.so": 1300})
+
+    def test_another_plugin_at_the_same_address_is_not_taken_for_the_first(self):
+        plugin, twin = built("libplan-plugin.so"), built("libplan-twin.so")
+        result = self.check_done(acts("plugins", 50, plugin, twin, plan=plugin_plan(ARENA, plugin)))
+        self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "libplan-plugin.so": 650})
+        result = self.check_done(acts("plugins", 50, plugin, twin, plan=plugin_plan(ARENA, plugin, twin)))
+        self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "libplan-plugin.so": 650,
+                                           "libplan-twin.so": 650})
+
+    def test_ranges_of_a_plugin_follow_it(self):
+        plugin, twin = built("libplan-plugin.so"), built("libplan-twin.so")
+        plan = usual(ARENA)
+        rule = plan.rule("plugin", ARENA)
+        begin, end = plan_file.code_of(plugin)["plugin_make"]
+        plan.range(plan.module(plugin), begin, end, rule)
+        result = self.check_done(acts("plugins", 50, plugin, twin, plan=plan))
+        self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "plugin": 650})
+
+    def test_a_plugin_at_many_addresses_is_served_at_first(self):
+        plugin = built("libplan-plugin.so")
+        result = self.check_done(acts("moving_plugin", 200, plugin, plan=plugin_plan(ARENA, plugin)))
+        # The library keeps what it knows of 64 sets of addresses, the first one without the plugin.
+        self.assertEqual(result.blocks(), {"first": 2000, "second": 0, "libplan-plugin.so": 63 * 13})
+
+    def test_plugins_come_and_go_while_threads_allocate(self):
+        plugin = built("libplan-plugin.so")
+        for allocator in allocators:
+            self.check_done(acts("plugins_and_threads", plugin, plan=plugin_plan(allocator, plugin)))
+
+    def test_a_constructor_of_a_library_may_wait_for_a_thread_that_allocates(self):
+        self.check_done(acts("load", built("libplan-waits.so"), timeout=20))
+        self.check_done(acts("load", built("libplan-waits.so"), plan=usual(), timeout=20))
+        self.check_done(acts("load", built("libplan-waits.so"), plan=everywhere(built("plan-acts"), ARENA), timeout=20))
+
+    def test_a_callback_of_the_dynamic_linker_may_wait_for_a_thread_that_allocates(self):
+        self.check_done(acts("lock_order", timeout=20))
+        self.check_done(acts("lock_order", plan=usual(), timeout=20))
+        self.check_done(acts("lock_order", plan=everywhere(built("plan-acts"), ARENA), timeout=20))
+
+    # --- other libraries ---
+
+    def test_another_preload_before_or_after_the_library(self):
+        for name in ("counts", "malloc_operators", "own_operators"):
+            other = built(f"../record/librecord-{name}.so")
+            for preload in ([other, library], [library, other]):
+                for program, words in (("plan-acts", ("random", 3)), ("plan-exceptions", ())):
+                    bare = Result([built(program), *words], preload=[other])
+                    plan = everywhere(built(program), MULTIPOOL)
+                    result = Result([built(program), *words], plan=plan, preload=preload)
+                    self.assertEqual(result.all(), bare.all(), (name, preload, program))
+
+    def test_malloc_of_mallard_before_or_behind_the_library(self):
+        for preload in ([library, malloc], [malloc, library]):
+            for allocator in allocators:
+                result = acts("random", 4, plan=everywhere(built("plan-acts"), allocator), preload=preload)
+                self.check_done(result)
+            self.check_done(acts("fork", 30, plan=usual(), preload=preload))
+            self.check_done(acts("ends", 1000, plan=usual(), preload=preload))
+        self.assertEqual(acts("callers", plan=usual(), preload=[library, malloc]).blocks()["first"], 100)
+
+    def test_a_static_program_runs_as_it_is(self):
+        result = self.check_done(acts("callers", program="plan-static", plan=usual(program="plan-static")))
+        self.assertEqual(result.reports, [])
+
+    def test_a_program_that_links_the_library_is_served(self):
+        plan = usual(program="plan-linked")
+        result = acts("callers", program="plan-linked", plan=plan, env={"LD_PRELOAD": ""})
+        self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
+
+    def test_a_program_with_the_rights_of_another_user_ignores_the_plan(self):
+        if os.getuid() != 0 or "NoNewPrivs:\t1" in Path("/proc/self/status").read_text():
+            self.skipTest("no program gains privileges here")
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+            copy = shutil.copy(built("plan-linked"), place)
+            shutil.copy(library, place)
+            plan = Path(place, "plan")
+            plan.write_bytes(usual(program="plan-linked").bytes())
+            os.chmod(place, 0o777)
+            report = Path(place, "report")
+            env = {"LD_PRELOAD": "", "MALLARD_PLAN_REPORT": str(report), "MALLARD_STATS": "json"}
+            self.assertNotEqual(acts("callers", program=copy, plan=plan, env=env).err, "")
+            self.assertTrue(report.exists())
+            report.unlink()
+            os.chown(copy, 65534, 65534)
+            os.chmod(copy, 0o4755)
+            self.check_done(acts("callers", program=copy, plan=plan, env=env))
+            self.assertFalse(report.exists())
+
+    def test_no_key_for_threads_is_left_to_the_program(self):
+        path = built("../malloc/malloc-no_keys_left")
+        if not Path(path).exists():
+            self.skipTest("tests/malloc is not built")
+        for allocator in allocators:
+            self.check_done(Result([path], plan=everywhere(path, allocator)), "")
+
+    # --- memory ---
+
+    def test_a_limit_of_addresses_leaves_room_for_the_program(self):
+        for limit, use in ((1024, 850), (512, 400), (256, 180), (64, 30)):
+            limits = ["prlimit", f"--as={limit * mebibyte}"]
+            self.check_done(acts("use", use, limits=limits))
+            result = acts("use", use, plan=usual(), limits=limits)
+            self.assertEqual((result.status, result.out), (0, "done\n"), f"{limit} MiB: {result.err}")
+            self.assertLessEqual(len(result.err.splitlines()), 1)
+            if limit >= 256:
+                self.assertEqual((result.err, result.blocks()["first"]), ("", use))
+
+    def test_without_memory_malloc_serves(self):
+        limits = ["prlimit", f"--data={64 * mebibyte}"]
+        bare = acts("keep", 300_000, 100, limits=limits)
+        for allocator in allocators:
+            result = acts("keep", 300_000, 100, plan=usual(allocator, block_bytes=112), limits=limits)
+            self.assertEqual(result.all(), bare.all())
+
+
+def main():
+    """Ends with 77 if each test was skipped."""
+    done = unittest.main(exit=False).result
+    skipped = len(done.skipped) == done.testsRun and not done.errors and not done.failures
+    sys.exit(77 if skipped else not done.wasSuccessful())
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv.pop(1)).resolve()
+    main()
