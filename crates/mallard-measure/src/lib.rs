@@ -10,6 +10,7 @@
 //! - [`verdict`] says of each candidate whether its difference from the base is a gain, a loss, no
 //!   difference, or not measurable.
 //! - [`mallocs`] is the one list of mallocs, finds those that are installed, and preloads them.
+//! - [`clock`] is the clock of budgets, which tests replace.
 //! - [`comparison`] has the commands `mallard try`, `mallard verify` and `mallard run`.
 //!
 //! # Example
@@ -38,6 +39,7 @@
 //! ```
 #![deny(missing_docs, unsafe_code)]
 
+pub mod clock;
 pub mod command;
 pub mod comparison;
 pub mod error;

@@ -2,12 +2,13 @@
 //! enough.
 
 use super::measured::Measured;
+use mallard_measure::clock::Moment;
 use mallard_measure::output::progress::Work;
 use mallard_measure::output::units::time;
 use mallard_measure::rounds::subject::Runner;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The share of the remaining budget for replays if the program itself runs afterwards.
 pub const SHARE_BEFORE_RUNS: f64 = 0.6;
@@ -15,12 +16,20 @@ pub const SHARE_BEFORE_RUNS: f64 = 0.6;
 pub const RECORDING_PART: u32 = 2;
 /// The greatest number of mallocs that are tried.
 pub const TRIED_MAX: usize = 3;
+/// The number of runs of the program in the budget that the user does not name. A race of four mallocs, their
+/// settings and three plans, and fresh runs of the best, take 70 to 140 runs.
+const RUNS: u32 = 150;
+/// The shortest and the longest budget that the user does not name.
+const LEAST: Duration = Duration::from_secs(30);
+pub const MOST: Duration = Duration::from_secs(300);
+/// The budget that the user does not name, if the program cannot run again, so that replays measure.
+const OF_REPLAYS: Duration = Duration::from_secs(120);
 /// A proposed budget is this many times as long as the computed one, because runs vary.
 const SPARE: f64 = 1.1;
 
 /// The budget of one command. Its time begins after the program was recorded.
 pub struct Budget {
-    begin: Instant,
+    begin: Moment,
     all: Duration,
     /// The time of steps that take a share of the budget, and so take longer with a larger one.
     shares: Cell<Duration>,
@@ -35,7 +44,14 @@ impl Budget {
     /// Starts the time of a budget.
     pub fn begin(all: Duration, runner: Runner, is_quiet: bool) -> Budget {
         let (shares, missed) = Default::default();
-        Budget { begin: Instant::now(), all, shares, missed, runner, is_quiet }
+        Budget { begin: Moment::now(), all, shares, missed, runner, is_quiet }
+    }
+
+    /// The budget for a program one run of which takes the time `run`. `None` if the program cannot run again, or takes
+    /// too long.
+    pub fn of_runs(self, run: Option<Duration>) -> Budget {
+        let all = run.map_or(OF_REPLAYS, |run| (run * RUNS).clamp(LEAST, MOST));
+        Budget { all, ..self }
     }
 
     /// The part of the budget that is used up.
@@ -50,7 +66,7 @@ impl Budget {
 
     /// Makes a step that takes a share of the budget.
     pub fn share<T>(&self, step: impl FnOnce() -> T) -> T {
-        let begin = Instant::now();
+        let begin = Moment::now();
         let made = step();
         self.shares.set(self.shares.get() + begin.elapsed());
         made
@@ -138,6 +154,14 @@ mod tests {
         for (given, needed, proposed) in [(20, 25, "30s"), (27, 20, "60s"), (120, 115, "3m")] {
             assert_eq!(budget(of(given).larger(seconds(needed))), proposed);
         }
+    }
+
+    #[test]
+    fn the_default_budget_follows_the_time_of_a_run() {
+        let of = |run| of(300).of_runs(run).all().as_secs();
+        let milliseconds = |ms| Some(Duration::from_millis(ms));
+        assert_eq!([1, 400, 9000].map(|ms| of(milliseconds(ms))), [30, 60, 300]);
+        assert_eq!(of(None), 120);
     }
 
     #[test]

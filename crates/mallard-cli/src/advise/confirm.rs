@@ -17,7 +17,7 @@ use mallard_measure::mallocs::Allocator;
 use mallard_measure::process::find_program;
 use mallard_measure::rounds::blocks::{measure, race_runs, Plan};
 use mallard_measure::rounds::measured::Measured as Rounds;
-use mallard_measure::rounds::subject::{Run, Runner, Stop, Subject, Turn};
+use mallard_measure::rounds::subject::{Figures, Run, Runner, Stop, Subject, Turn};
 use mallard_measure::rounds::timing::Timing;
 use mallard_measure::verdict::fresh::blocks_needed;
 use mallard_measure::verdict::{margin, Judgement, Verdict, Why, BLOCKS_MIN};
@@ -43,62 +43,71 @@ pub struct Runs<'a> {
     pub ignores_output: bool,
 }
 
+/// The program with a plan in force, and its control, which makes the same decisions and leaves all blocks to
+/// malloc.
+pub struct WithPlan {
+    /// The program with the plan.
+    pub serves: Subject,
+    /// The control.
+    pub control: Subject,
+}
+
 /// What a race of mallocs and plans has found.
 pub struct Raced {
     /// What the race has found of the mallocs.
     pub found: Measured,
     /// What it has found of each plan. `None` if the plan did not run, or breaks the program.
-    pub plans: Vec<Option<AsItIs>>,
-    /// The time of one run of the program.
-    pub run: Duration,
+    pub plans: Vec<Option<Ran>>,
     /// Whether the program ran often enough. It does not run if the budget is too small for the race, or if the
     /// program cannot run.
     pub has_run: bool,
 }
 
-/// What a race has found of a plan, which is compared with the program without it.
+/// What runs have shown of a plan.
 #[derive(Clone, Debug)]
-pub struct AsItIs {
-    /// The saving of CPU time.
-    pub cpu: Judgement,
+pub struct Ran {
+    /// The saving of CPU time, compared with the program without the plan.
+    pub as_it_is: Judgement,
+    /// The saving of CPU time, compared with the control. `None` if the control did not run, because other plans
+    /// or the time left no room for it.
+    pub beside_control: Option<Judgement>,
+    /// The smallest difference that is known to be none.
+    pub margin: f64,
     /// The saving of resident memory.
     pub memory: Judgement,
     /// The peak of the resident memory without and with the plan.
     pub peak_bytes: (u64, u64),
 }
 
-/// Runs the program under all mallocs, and with all plans, in turns. If plans are to be measured further, the
-/// race takes at most half of the remaining budget, or as much as the smallest race needs.
+/// Runs the program under all mallocs, and with all plans, in turns. The best plan and the best malloc then run
+/// again, the plan beside its control. If replays measure plans afterwards (`has_plans`), the race takes at most half
+/// of the remaining budget, or as much as the smallest race needs; otherwise all but `kept`.
 pub fn race(
     former: &Measured,
     mallocs: &[Allocator],
-    plans: &[Subject],
-    has_plans: bool,
+    plans: &[WithPlan],
+    (has_plans, kept): (bool, Duration),
     runs: &Runs,
     budget: &Budget,
     timing: &Timing,
 ) -> Raced {
-    let nothing = || Raced {
-        found: former.nothing(),
-        plans: vec![None; plans.len()],
-        run: Duration::ZERO,
-        has_run: false,
-    };
+    let nothing =
+        || Raced { found: former.nothing(), plans: vec![None; plans.len()], has_run: false };
     if mallocs.is_empty() && plans.is_empty()
         || former.cannot_run().is_some()
         || budget.is_interrupted()
     {
         return nothing();
     }
-    let most = budget.left().mul_f64(SHARE);
+    let most = budget.left().saturating_sub(kept).mul_f64(SHARE);
     // Whatever keeps this run from its end is noted by `try_mallocs`, which then chooses fewer mallocs.
     let step = budget.step("running the program once");
-    let Ok(run) = run_once(runs, most / race_runs(1)) else { return nothing() };
+    let Ok(run) = run_once(runs, most / race_runs(1, 0)) else { return nothing() };
     drop(step);
+    let needed =
+        |mallocs: &[Allocator]| run.took * race_runs(mallocs.len() + plans.len(), plans.len());
     // If there is no time for all, the settings of glibc are left out.
-    let fits = |mallocs: &[Allocator]| {
-        run.took * race_runs(mallocs.len() + plans.len()) <= budget.left().mul_f64(SHARE)
-    };
+    let fits = |mallocs: &[Allocator]| needed(mallocs) <= budget.left().mul_f64(SHARE);
     let others: Vec<Allocator> =
         mallocs.iter().filter(|of| kind_of(&of.name) == Kind::Malloc).cloned().collect();
     let (mallocs, left_out) = match fits(mallocs) {
@@ -110,11 +119,13 @@ pub fn race(
         let name = Name::Allocator(of.name.clone());
         dropped(name, kind_of(&of.name), None, Reason::NoTimeToMeasure)
     });
-    let needed = run.took * race_runs(mallocs.len() + plans.len());
+    let needed = needed(mallocs);
     let half = budget.left().mul_f64(RACE_SHARE);
     // Plans that only replays measure leave more of the time to those.
-    let part = if plans.is_empty() { half.min(needed.mul_f64(RACE_SPARE)) } else { half };
-    let time = if has_plans { needed.max(part).min(most) } else { most };
+    let time = match has_plans && plans.is_empty() {
+        true => needed.max(half.min(needed.mul_f64(RACE_SPARE))).min(most),
+        false => most.max(needed),
+    };
     let mut raced = budget.share(|| run_all(former, mallocs, plans, runs, &timing.part(time)));
     raced.found.dropped.extend(left_out);
     raced
@@ -240,7 +251,7 @@ fn promising(former: &Measured) -> Vec<String> {
 fn run_all(
     former: &Measured,
     mallocs: &[Allocator],
-    plans: &[Subject],
+    plans: &[WithPlan],
     runs: &Runs,
     timing: &Timing,
 ) -> Raced {
@@ -248,41 +259,68 @@ fn run_all(
         Ok((rounds, notes)) => Raced {
             found: Measured { notes, ..found(former, mallocs, &rounds) },
             plans: of_plans(former, mallocs.len(), plans.len(), &rounds),
-            run: rounds.first,
             has_run: says_enough(&rounds),
         },
         Err(failure) => Raced {
             found: fails(former, format!("{}; {}", failure.what(), failure.help())),
             plans: vec![None; plans.len()],
-            run: Duration::ZERO,
             has_run: false,
         },
     }
 }
 
-/// What the runs show of each plan, which come after `mallocs` mallocs.
-fn of_plans(
-    former: &Measured,
-    mallocs: usize,
-    plans: usize,
-    rounds: &Rounds,
-) -> Vec<Option<AsItIs>> {
+/// What the runs show of each plan. The plans come after `mallocs` mallocs, and their controls after the plans.
+fn of_plans(former: &Measured, mallocs: usize, plans: usize, rounds: &Rounds) -> Vec<Option<Ran>> {
     let alive = rounds.alive();
     if rounds.all_blocks() == 0 || alive.is_empty() {
         return vec![None; plans];
     }
-    let (cpu, _) = rounds.settle(|f| f.cpu_ns, former.facts.min_gain);
-    let (memory, _) = rounds.settle(|f| f.peak_rss, former.facts.min_gain);
+    let min_gain = former.facts.min_gain;
+    let (cpu, _) = rounds.settle(|f| f.cpu_ns, min_gain);
+    let (memory, _) = rounds.settle(|f| f.peak_rss, min_gain);
+    let controls = pairs(mallocs, plans);
+    let against = rounds.fresh.as_deref().map(|fresh| fresh.against_controls(&controls));
     let of = |plan: usize| {
         let place = alive.iter().position(|&at| at == mallocs + plan)?;
         let peak = |column: usize| rounds.median_of_all(column, |f| f.peak_rss) as u64;
-        Some(AsItIs {
-            cpu: cpu.candidates[place].clone(),
+        let raced = Ran {
+            as_it_is: cpu.candidates[place].clone(),
+            beside_control: None,
+            margin: margin(&cpu.control, min_gain),
             memory: memory.candidates[place].clone(),
             peak_bytes: (peak(0), peak(mallocs + plan + 2)),
-        })
+        };
+        Some(
+            against
+                .as_ref()
+                .and_then(|of| beside_control(of, plan, &raced, min_gain))
+                .unwrap_or(raced),
+        )
     };
     (0..plans).map(of).collect()
+}
+
+/// What fresh runs of a plan beside its control show. `None` if there are too few.
+fn beside_control(against: &Rounds, plan: usize, raced: &Ran, min_gain: f64) -> Option<Ran> {
+    let place = against.alive().iter().position(|&at| at == plan)?;
+    if against.blocks() < BLOCKS_MIN {
+        return None;
+    }
+    let [cpu, memory] = [(|f| f.cpu_ns) as fn(&Figures) -> f64, |f| f.peak_rss]
+        .map(|figure| against.judge(figure, min_gain));
+    let peak = |column: usize| against.median(column, |f| f.peak_rss) as u64;
+    Some(Ran {
+        as_it_is: raced.as_it_is.clone(),
+        beside_control: Some(cpu.candidates[place].clone()),
+        margin: margin(&cpu.control, min_gain),
+        memory: memory.candidates[place].clone(),
+        peak_bytes: (peak(0), peak(plan + 2)),
+    })
+}
+
+/// The places of plans and of their controls among what runs.
+fn pairs(mallocs: usize, plans: usize) -> Vec<(usize, usize)> {
+    (mallocs..mallocs + plans).map(|plan| (plan, plan + plans)).collect()
 }
 
 /// Whether the runs tell something of each malloc: there are enough of them, or all mallocs break the program.
@@ -293,7 +331,7 @@ fn says_enough(rounds: &Rounds) -> bool {
 /// Runs the program in rounds. Also returns notes, some of which the recording may have too.
 fn rounds(
     mallocs: &[Allocator],
-    plans: &[Subject],
+    plans: &[WithPlan],
     runs: &Runs,
     timing: &Timing,
 ) -> Result<(Rounds, Vec<Note>), Failure> {
@@ -304,8 +342,11 @@ fn rounds(
     let findings = findings.into_iter().map(|finding| Note::of_warning(finding.what));
     let notes = findings.chain(of_base.into_iter().map(Note::Said)).collect();
     let of = |allocator: &Allocator| subject(&path, runs.words, allocator);
-    let subjects: Vec<Subject> = mallocs.iter().map(of).chain(plans.iter().cloned()).collect();
-    let plan = Plan { ignores_output: runs.ignores_output, ..timing.plan() };
+    let served = plans.iter().map(|of| of.serves.clone());
+    let controls = plans.iter().map(|of| of.control.clone());
+    let subjects: Vec<Subject> = mallocs.iter().map(of).chain(served).chain(controls).collect();
+    let controls = pairs(mallocs.len(), plans.len());
+    let plan = Plan { ignores_output: runs.ignores_output, controls, ..timing.plan() };
     Ok((measure(runs.runner, &of(&own), &subjects, &plan)?, notes))
 }
 

@@ -7,20 +7,15 @@
 
 use super::budget::Budget;
 use super::candidate::{dropped, By, Candidate, Dropped, InProgram, Kind};
-use super::confirm::{bare, AsItIs, Raced, Runs};
+use super::confirm::{bare, Ran, Runs, WithPlan};
 use super::measured::Measured;
 use super::ranking::Entry;
 use super::reason::Reason;
 use super::second_recording;
-use mallard_measure::error::Failure;
 use mallard_measure::mallocs::applied::{AppliedPlan, Applies};
 use mallard_measure::mallocs::Allocator;
-use mallard_measure::rounds::blocks::{measure, Plan};
-use mallard_measure::rounds::measured::Measured as Rounds;
 use mallard_measure::rounds::subject::{Subject, Turn};
-use mallard_measure::rounds::timing::Timing;
-use mallard_measure::verdict::fresh::blocks_needed;
-use mallard_measure::verdict::{margin, Judgement, Verdict};
+use mallard_measure::verdict::{Judgement, Verdict};
 use mallard_trace::plan::{self, Rules};
 use mallard_trace::Trace;
 use serde::Deserialize;
@@ -29,14 +24,12 @@ use std::time::Duration;
 
 /// The greatest number of plans that run in the program beside the mallocs.
 pub const PLANS_MAX: usize = 3;
-/// The greatest number of plans that run beside their controls.
-const FINALISTS_MAX: usize = 2;
-/// The share of the remaining budget for runs of plans beside their controls.
-const SHARE: f64 = 0.9;
 /// What a block of a plan costs in calls, in nanoseconds, that code with the allocator inline does not make: those
 /// of malloc and free through the library, which look at the caller and count. At least and at most; in programs of
 /// tests/known these were 5.1 to 5.6 ns, beside frees that an arena skips.
 const CALL_NS: (f64, f64) = (2.0, 6.0);
+/// A run in which the library reads the clock takes at most this many times as long as one without.
+const TIMED_RUN: f64 = 1.5;
 /// What a free takes, in nanoseconds, while the library times it. The time is not of a destructor.
 const TIMED_FREE_NS: f64 = 4.0;
 
@@ -81,9 +74,13 @@ impl Plans {
         Some(plans)
     }
 
-    /// The program with each plan.
-    pub fn subjects(&self) -> Vec<Subject> {
-        self.all.iter().map(|of| self.subject(of, Applies::Serves)).collect()
+    /// The program with each plan, and with its control.
+    pub fn subjects(&self) -> Vec<WithPlan> {
+        let both = |of: &Applicable| WithPlan {
+            serves: self.subject(of, Applies::Serves),
+            control: self.subject(of, Applies::Control),
+        };
+        self.all.iter().map(both).collect()
     }
 
     fn subject(&self, of: &Applicable, applies: Applies) -> Subject {
@@ -99,113 +96,62 @@ impl Plans {
         }
     }
 
-    /// Measures the best plans of a race beside their controls, and returns what the program shows of all plans.
+    /// The time that a race leaves for runs with the library's clock, and for the second recording that wink-out
+    /// needs.
+    pub fn time_after_race(&self, former: &Measured, budget: &Budget) -> Duration {
+        let winks_out = self.all.iter().flat_map(|of| &of.entries).any(Entry::winks_out);
+        let needed = second_recording::time_needed(former);
+        let is_kept = winks_out && former.recordings < 2 && needed < budget.left() / 2;
+        let run = former.facts.program.run_takes.unwrap_or_default();
+        let timed = run.mul_f64(TIMED_RUN) * self.all.len() as u32;
+        timed + if is_kept { needed } else { Duration::ZERO }
+    }
+
+    /// What the race shows of all plans, and of the changes of the source that they stand for.
     pub fn settle(
         self,
         former: &Measured,
-        raced: Raced,
+        plans: Vec<Option<Ran>>,
         trace: &Trace,
         runs: &Runs,
         budget: &Budget,
-        timing: &Timing,
     ) -> Measured {
         let mut found = Measured { dropped: self.dropped.clone(), ..former.nothing() };
-        let mut ran: Vec<(&Applicable, AsItIs)> = Vec::new();
-        for (of, as_it_is) in self.all.iter().zip(raced.plans) {
-            match as_it_is {
-                Some(as_it_is) => ran.push((of, as_it_is)),
+        let mut ran: Vec<(&Applicable, Ran)> = Vec::new();
+        for (of, plan) in self.all.iter().zip(plans) {
+            match plan {
+                Some(plan) => ran.push((of, plan)),
                 None => {
                     let why = "the program did not run with it as without it".to_string();
                     found.dropped.extend(lost(of, &Reason::NotApplied(why)));
                 }
             }
         }
-        ran.sort_by(|(_, a), (_, b)| b.cpu.saving.total_cmp(&a.cpu.saving));
-        let time = self.time(former, budget);
-        let runs_of = |count: usize| (2 + 2 * count) * (1 + blocks_needed(count));
-        let fits = |count: &usize| raced.run * runs_of(*count) as u32 <= time;
-        let count = (1..=ran.len().min(FINALISTS_MAX)).rev().find(fits).unwrap_or(0);
-        let rest = ran.split_off(count.min(ran.len()));
-        self.add_raced(&mut found, trace, rest, count, runs, budget);
-        if ran.is_empty() || budget.is_interrupted() {
-            return found;
-        }
-        match budget.share(|| self.beside_controls(&ran, runs, &timing.part(time))) {
-            Err(failure) => {
-                let why = Reason::NotApplied(failure.what().to_string());
-                ran.iter().for_each(|(of, _)| found.dropped.extend(lost(of, &why)));
+        ran.sort_by(|(_, a), (_, b)| b.as_it_is.saving.total_cmp(&a.as_it_is.saving));
+        for (number, (of, ran)) in ran.into_iter().enumerate() {
+            // Without runs beside its control, a plan is measured with the cost of deciding, so a change of the
+            // source saves more.
+            let is_worse = ran.beside_control.is_none() && ran.as_it_is.verdict != Verdict::Gain;
+            if is_worse {
+                found.dropped.extend(lost(of, &Reason::SavesLess(ran.as_it_is.saving)));
+                continue;
             }
-            Ok(rounds) => {
-                let cpu_ns = rounds.median_of_all(0, |f| f.cpu_ns);
-                let parts = ran.iter().map(|(of, _)| self.parts(of, cpu_ns, runs, budget));
-                let parts: Vec<Parts> = parts.collect();
-                found.interrupted = rounds.interrupted;
-                self.add(&mut found, trace, &ran, &parts, &rounds);
+            let parts = self.parts(of, runs, budget, found.facts.program.cpu_ns);
+            let file = kept(trace, &of.file, number).unwrap_or_default();
+            let cpu = ran.beside_control.as_ref().unwrap_or(&ran.as_it_is).clone();
+            let as_it_is = ran.as_it_is.clone();
+            let shown = InProgram { cpu, as_it_is, calls: parts.calls, ends: 0.0, file };
+            for entry in &of.entries {
+                let ends = if entry.winks_out() { parts.ends } else { 0.0 };
+                let shown = InProgram { ends, ..shown.clone() };
+                found.candidates.push(candidate(entry, shown, &ran, former.facts.min_gain));
             }
         }
         found
     }
 
-    /// Adds plans that have no runs beside their controls, for which there was no time: their savings in the race are
-    /// with the cost of deciding, so a change of the source saves more. `before` plans saved more than these.
-    fn add_raced(
-        &self,
-        found: &mut Measured,
-        trace: &Trace,
-        raced: Vec<(&Applicable, AsItIs)>,
-        before: usize,
-        runs: &Runs,
-        budget: &Budget,
-    ) {
-        let min_gain = found.facts.min_gain;
-        for (number, (of, as_it_is)) in raced.into_iter().enumerate() {
-            if as_it_is.cpu.verdict != Verdict::Gain {
-                found.dropped.extend(lost(of, &Reason::SavesLess(as_it_is.cpu.saving)));
-                continue;
-            }
-            let cpu_ns = found.facts.program.cpu_ns.unwrap_or(f64::INFINITY);
-            let parts = self.parts(of, cpu_ns, runs, budget);
-            let file = kept(trace, &of.file, before + number).unwrap_or_default();
-            let cpu = as_it_is.cpu.clone();
-            let shown =
-                InProgram { cpu: cpu.clone(), as_it_is: cpu, calls: parts.calls, ends: 0.0, file };
-            for entry in &of.entries {
-                let ends = if entry.winks_out() { parts.ends } else { 0.0 };
-                let shown = InProgram { ends, ..shown.clone() };
-                let (memory, peaks) = (as_it_is.memory.clone(), as_it_is.peak_bytes);
-                found.candidates.push(candidate(entry, shown, memory, peaks, 0.0, min_gain));
-            }
-        }
-    }
-
-    /// The time for runs beside controls. Leaves time for the second recording that wink-out needs.
-    fn time(&self, former: &Measured, budget: &Budget) -> Duration {
-        let winks_out = self.all.iter().flat_map(|of| &of.entries).any(Entry::winks_out);
-        let needed = second_recording::time_needed(former);
-        let is_kept = winks_out && former.recordings < 2 && needed < budget.left() / 2;
-        let kept = if is_kept { needed } else { Duration::ZERO };
-        (budget.left() - kept).mul_f64(SHARE)
-    }
-
-    /// Runs the program with each plan and with its control.
-    fn beside_controls(
-        &self,
-        plans: &[(&Applicable, AsItIs)],
-        runs: &Runs,
-        timing: &Timing,
-    ) -> Result<Rounds, Failure> {
-        let both = [Applies::Serves, Applies::Control];
-        let subjects =
-            plans.iter().flat_map(|(of, _)| both.map(|applies| self.subject(of, applies)));
-        let subjects: Vec<Subject> = subjects.collect();
-        let kept = (0..subjects.len()).collect();
-        let ignores_output = runs.ignores_output;
-        let plan = Plan { ignores_output, drops: false, kept, ..timing.plan() };
-        measure(runs.runner, &self.bare, &subjects, &plan)
-    }
-
     /// Runs the program once with the plan, and reads what the library reports. The program as it is takes `cpu_ns`.
-    fn parts(&self, of: &Applicable, cpu_ns: f64, runs: &Runs, budget: &Budget) -> Parts {
+    fn parts(&self, of: &Applicable, runs: &Runs, budget: &Budget, cpu_ns: Option<f64>) -> Parts {
         let report = of.file.with_extension("report");
         let mut subject = self.subject(of, Applies::Serves);
         subject.variables.push(("MALLARD_PLAN_REPORT".into(), Some(report.clone().into())));
@@ -219,66 +165,11 @@ impl Plans {
             return Parts::default();
         }
         let text = std::fs::read_to_string(report).unwrap_or_default();
-        Parts::of(&text, cpu_ns)
-    }
-
-    /// Adds the candidates that the measured plans stand for.
-    fn add(
-        &self,
-        found: &mut Measured,
-        trace: &Trace,
-        ran: &[(&Applicable, AsItIs)],
-        parts: &[Parts],
-        rounds: &Rounds,
-    ) {
-        let min_gain = found.facts.min_gain;
-        let pairs: Vec<(usize, usize)> = (0..ran.len()).map(|at| (2 * at, 2 * at + 1)).collect();
-        let against = rounds.against_controls(&pairs);
-        let alive = against.alive();
-        if alive.is_empty() || rounds.all_blocks() == 0 {
-            let why = Reason::NotApplied("the program ran too seldom with it".to_string());
-            ran.iter().for_each(|(of, _)| found.dropped.extend(lost(of, &why)));
-            return;
-        }
-        let (cpu, _) = against.settle(|f| f.cpu_ns, min_gain);
-        let (memory, _) = against.settle(|f| f.peak_rss, min_gain);
-        let margin = margin(&cpu.control, min_gain);
-        let peak = |column: usize| against.median_of_all(column, |f| f.peak_rss) as u64;
-        for (at, ((of, as_it_is), parts)) in ran.iter().zip(parts).enumerate() {
-            let Some(place) = alive.iter().position(|&alive| alive == at) else {
-                let why = "the program did not run with it as without it".to_string();
-                found.dropped.extend(lost(of, &Reason::NotApplied(why)));
-                continue;
-            };
-            let file = kept(trace, &of.file, at).unwrap_or_default();
-            let in_program = InProgram {
-                cpu: cpu.candidates[place].clone(),
-                as_it_is: as_it_is.cpu.clone(),
-                calls: parts.calls,
-                ends: 0.0,
-                file,
-            };
-            for entry in &of.entries {
-                let ends = if entry.winks_out() { parts.ends } else { 0.0 };
-                let in_program = InProgram { ends, ..in_program.clone() };
-                let memory = memory.candidates[place].clone();
-                let peak_bytes = (peak(0), peak(2 + at));
-                found
-                    .candidates
-                    .push(candidate(entry, in_program, memory, peak_bytes, margin, min_gain));
-            }
-        }
+        Parts::of(&text, cpu_ns.unwrap_or(f64::INFINITY))
     }
 }
 
-fn candidate(
-    entry: &Entry,
-    in_program: InProgram,
-    memory: Judgement,
-    peak_bytes: (u64, u64),
-    margin: f64,
-    min_gain: f64,
-) -> Candidate {
+fn candidate(entry: &Entry, in_program: InProgram, ran: &Ran, min_gain: f64) -> Candidate {
     let proposal = entry.proposal.as_ref();
     Candidate {
         name: entry.name.clone(),
@@ -291,13 +182,13 @@ fn candidate(
         cpu: with_parts(&in_program, min_gain),
         expected: Some(in_program.expected()),
         predicted: None,
-        margin,
+        margin: ran.margin,
         replayed: None,
         allocator: None,
         pages: None,
         memory_by: By::Try,
-        memory,
-        peak_bytes,
+        memory: ran.memory.clone(),
+        peak_bytes: ran.peak_bytes,
         memory_at_end: None,
         end_bytes: (0, 0),
         account: entry.account.clone(),

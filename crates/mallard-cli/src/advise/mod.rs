@@ -6,8 +6,9 @@
 //!    without the recorder.
 //! 2. [`proposals`]: what is worth a measurement. `rules` propose plans; what cannot have a gain is dropped.
 //! 3. [`measured`]: what measurements show. `replays` chooses plans, `confirm` runs the program under mallocs and
-//!    with the plans, and `in_program` measures the best plans beside their controls. Plans that cannot be applied
-//!    in the program are measured by `replays`, with `ranking` for the order if the budget is too small for all.
+//!    with the plans, the best plan beside its control, and `in_program` adds what only the source can save. Plans
+//!    that cannot be applied in the program are measured by `replays`, with `ranking` for the order if the budget is
+//!    too small for all.
 //!    `second_recording` records the program again before wink-out is advised. `force` plays a strategy that the
 //!    user asks for.
 //! 4. [`card`]: what is advised. `card::advice` decides, and then the cards are worded. `code` has the code of
@@ -42,10 +43,11 @@ mod words;
 
 use crate::look;
 use crate::record::{self, own_allocator};
-use budget::Budget;
+use budget::{Budget, MOST};
 use confirm::Runs;
 use facts::{baseline, read, region, Facts};
 use in_program::{Plans, PLANS_MAX};
+use mallard_measure::clock::Moment;
 use mallard_measure::error::status::USAGE;
 use mallard_measure::error::{tell, Failure};
 use mallard_measure::output::units::{plural, time};
@@ -55,7 +57,7 @@ use mallard_measure::process::launch::{Out, Streams};
 use mallard_measure::process::starter;
 use mallard_measure::rounds::host::Host;
 use mallard_measure::rounds::subject::Runner;
-use mallard_measure::rounds::timing::{interrupt, interrupted};
+use mallard_measure::rounds::timing::{interrupt, interrupted, Timing};
 use mallard_trace::Trace;
 use measured::Measured;
 use options::Options;
@@ -68,12 +70,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::Duration;
 
 /// The help for --budget.
 const BUDGET: &str =
-    "The time for all that follows the recording of PROG, a second recording included. \
-    The first recording takes as long as PROG does, in addition";
+    "The time for all that follows the recording of PROG, a second recording included. By default the \
+    time of 150 runs of PROG, but at least 30 s and at most 5 min. The first recording takes as long as \
+    PROG does, in addition";
 
 /// Advises which allocator a program should use, where, and what the program would gain.
 ///
@@ -85,7 +88,7 @@ const BUDGET: &str =
 /// possible. The advice is also written into the folder of the trace, as advice.json, unless earlier
 /// advice there decides more.
 #[derive(clap::Args)]
-#[command(mut_arg("budget", |arg| arg.default_value("2m").help(BUDGET)))]
+#[command(mut_arg("budget", |arg| arg.help(BUDGET)))]
 #[command(override_usage = "mallard advise [OPTIONS] <NAME>\n       \
                             mallard advise [OPTIONS] -- <PROG ARGS>...")]
 pub struct Command {
@@ -116,7 +119,7 @@ impl Command {
         // What --again names must be readable before the program runs.
         self.options.again.as_deref().map(look::open).transpose()?;
         let mut stages = Stages::default();
-        let begin = Instant::now();
+        let begin = Moment::now();
         let recorded = stages.time("record", || self.record())?;
         let mut trace = match (named, &recorded) {
             (Some(trace), _) => trace,
@@ -141,7 +144,8 @@ impl Command {
                 interrupt(&runner, signal);
             }
         }
-        let budget = Budget::begin(self.options.timing.budget, runner, self.options.timing.quiet);
+        let Timing { budget: of_user, quiet, .. } = self.options.timing;
+        let budget = Budget::begin(of_user.unwrap_or(MOST), runner, quiet);
         let mut host = Host::now();
         let read = || {
             let _step = budget.step("looking for regions");
@@ -169,6 +173,10 @@ impl Command {
         if let (Some(runs), true) = (&runs, measures) {
             facts = stages.time("cpu", || baseline::measured(&trace, facts, runs, &budget));
         }
+        let budget = match of_user {
+            Some(_) => budget,
+            None => budget.of_runs(facts.program.run_takes),
+        };
         let begun = Measured::begin(facts);
         let measured = if is_stopped {
             let of_recording = recorded.as_ref().and_then(|recorded| recorded.interrupted_by);
@@ -313,18 +321,18 @@ impl Command {
         };
         let (mut raced, mut is_settled) = (false, false);
         if let Some(runs) = &runs {
-            let (subjects, has_plans) = match &applied {
+            let (subjects, time) = match &applied {
                 Some((found, plans)) => {
                     all = all.and(found.clone());
-                    (plans.subjects(), true)
+                    (plans.subjects(), (false, plans.time_after_race(&all, budget)))
                 }
-                None => (Vec::new(), !plans.is_empty()),
+                None => (Vec::new(), (!plans.is_empty(), Duration::ZERO)),
             };
-            let race = || confirm::race(&all, mallocs, &subjects, has_plans, runs, budget, timing);
+            let race = || confirm::race(&all, mallocs, &subjects, time, runs, budget, timing);
             let race = stages.time("race", race);
-            (all, raced) = (all.and(race.found.clone()), race.has_run);
+            (all, raced) = (all.and(race.found), race.has_run);
             if let Some((_, plans)) = applied.filter(|_| raced) {
-                let settle = || plans.settle(&all, race, trace, runs, budget, timing);
+                let settle = || plans.settle(&all, race.plans, trace, runs, budget);
                 let found = stages.time("plans", settle);
                 all = all.and(found);
                 is_settled = true;

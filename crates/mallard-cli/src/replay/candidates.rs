@@ -2,6 +2,7 @@
 
 use super::options::{name_of, Command};
 use super::player::{ask, Manner, Mode};
+use mallard_measure::clock;
 use mallard_measure::error::status::MALLARD_FAILED;
 use mallard_measure::error::Failure;
 use mallard_measure::mallocs::wanted::Wanted;
@@ -230,7 +231,7 @@ impl Builder<'_> {
         let player = &self.player;
         let begin = Instant::now();
         let first: First = ask(player, &self.manner.words(path, Mode::Play))?;
-        self.out.first_play = begin.elapsed();
+        self.out.first_play = clock::ran(begin.elapsed());
         self.out.start_kib = first.start_rss_kib - first.own_kib;
         let of_program = self.trace.manifest().notes.minor_faults.map(|n| n as f64);
         self.out.notes.extend(self.manner.decide(of_program, first.minor_faults));

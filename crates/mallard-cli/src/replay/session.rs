@@ -6,6 +6,7 @@ use super::options::temporary_folder;
 use super::player::{self, Manner};
 use super::playing::Playing;
 use super::report::predicted;
+use mallard_measure::clock::Moment;
 use mallard_measure::error::Failure;
 use mallard_measure::mallocs::Allocator;
 use mallard_measure::output::progress::Work;
@@ -16,7 +17,7 @@ use mallard_measure::rounds::timing::Timing;
 use mallard_measure::verdict::{judge, Judged, Judgement, Why};
 use mallard_trace::replay::{Options, Plan, RuleResult};
 use mallard_trace::Trace;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A recording to play under several candidates.
@@ -94,7 +95,7 @@ impl<'a> Session<'a> {
         let own = crate::record::recorded::base_of(trace)?;
         let options = Options { allow_escapes, ..Options::default() };
         let work = (!quiet).then(Work::begin);
-        let begin = Instant::now();
+        let begin = Moment::now();
         let how = (Manner::default(), options, work);
         let builder = Builder::begin(trace, &player, folder.path(), &own, how)?;
         let (first, play) = (begin.elapsed(), builder.out.first_play);
@@ -137,7 +138,7 @@ impl<'a> Session<'a> {
         let candidates = &self.builder.out;
         let program = Program::of(self.trace, candidates)?.with_cpu(self.cpu);
         let playing = Playing::new(runner.clone(), candidates, &program);
-        let mut pilot = Flight { playing, begin: Instant::now(), limit, plays: 0, last: None };
+        let mut pilot = Flight { playing, begin: Moment::now(), limit, plays: 0, last: None };
         let base = pilot.fly(&candidates.base);
         let base = pilot.fly(&candidates.base).or(base);
         let mut no_ops = vec![None; candidates.streams.len()];
@@ -188,7 +189,7 @@ pub struct Pilot {
 /// Plays subjects once each, within a time limit.
 struct Flight<'a> {
     playing: Playing<'a>,
-    begin: Instant,
+    begin: Moment,
     limit: Duration,
     plays: u32,
     last: Option<Duration>,
@@ -201,7 +202,7 @@ impl Flight<'_> {
         if self.last.is_some_and(|last| last > rest) {
             return None;
         }
-        let begin = Instant::now();
+        let begin = Moment::now();
         let turn = Turn { padding: 0, limit: rest.max(Duration::from_secs(1)), watches: false };
         let run = self.playing.run(subject, turn);
         self.plays += 1;

@@ -127,7 +127,10 @@ impl Report<'_> {
             }
             Some(_) => format!("mallard sites {name}, for the functions that a plan can name"),
             None if self.measured.ran_out && self.is_open() => {
-                format!("mallard replay {name} --budget {}", budget(self.command.timing.budget * 4))
+                format!(
+                    "mallard replay {name} --budget {}",
+                    budget(self.command.timing.budget() * 4)
+                )
             }
             None => format!("mallard sites {name}, which shows where it allocates"),
         }

@@ -72,7 +72,7 @@ fn compare_with(trace: &Trace, command: &comparison::Command, report: &mut Repor
     }
     if !report.measured.interrupted {
         let timing = &command.options.timing;
-        let budget = timing.budget / REPLAY_PART;
+        let budget = timing.budget() / REPLAY_PART;
         match replay::savings(trace, &command.allocator, budget, timing.quiet) {
             Ok(savings) => report.explain(&savings.of, savings.program_ns),
             Err(why) => report.notes.push(format!("nothing was replayed: {}", why.what())),

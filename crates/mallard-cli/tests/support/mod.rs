@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// What a run takes of a budget.
+pub const RUN_TAKES: &str = "40ms";
+
 pub const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
 
 /// A folder for the files of one test.
@@ -50,6 +53,8 @@ impl Folder {
         command.current_dir(self.0.path()).env_remove("DEBUGINFOD_URLS");
         // Tests look for whole sentences, which are wrapped in 80 columns.
         command.env("COLUMNS", "2000");
+        // A budget is a number of runs, whatever the load of this machine is.
+        command.env("MALLARD_RUN_TAKES", RUN_TAKES);
         command
     }
 

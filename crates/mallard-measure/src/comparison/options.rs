@@ -127,6 +127,7 @@ impl Options {
             ignores_output: self.conditions.ignore_output,
             drops,
             kept: kept.to_vec(),
+            controls: Vec::new(),
             ..self.timing.plan()
         };
         Ok((measure(&runner, base, candidates, &plan)?, plan.seed))

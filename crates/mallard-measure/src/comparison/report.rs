@@ -139,7 +139,7 @@ impl Report {
             ));
         }
         if let (true, Some(needed)) = (measured.ran_out, blocks_missing(&self.cpu)) {
-            let budget = shown(options.timing.budget);
+            let budget = shown(options.timing.budget());
             let runs = plural(blocks as u64, "run");
             notes.push(format!("the budget of {budget} was enough for {runs} of each, and verdicts need {needed} or more"));
         }
@@ -259,7 +259,7 @@ impl Report {
         // An interval of half the width needs four times the runs.
         let blocks = self.measured.all_blocks().max(1);
         let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
-        let more = budget(options.timing.budget * times as u32);
+        let more = budget(options.timing.budget() * times as u32);
         Some(format!("the same command with --budget {more}, on a quiet machine"))
     }
 }

@@ -5,6 +5,7 @@ use super::outputs;
 use super::race::{most, Standing, BLOCKS_TO_DROP, RACE_FROM};
 use super::runs::Runs;
 use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
+use crate::clock::Moment;
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
@@ -14,7 +15,7 @@ use crate::process::load::WAITING_LOAD;
 use crate::verdict::fresh::{blocks_needed, WINNERS_MAX};
 use crate::verdict::{self, Verdict};
 use fastrand::Rng;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The number of blocks after which the measurement may end before its budget does.
 const BLOCKS_GOOD: usize = 15;
@@ -51,6 +52,10 @@ pub struct Plan {
     pub drops: bool,
     /// The candidates that are never dropped, and have fresh runs, such as a plan and its control.
     pub kept: Vec<usize>,
+    /// Candidates with a control of their own, as pairs of a candidate and its control. A control runs in fresh
+    /// blocks only, together with its candidate. The best of these candidates always has fresh runs, because only
+    /// its control shows what it saves.
+    pub controls: Vec<(usize, usize)>,
     /// The seed of the random numbers.
     pub seed: u64,
     /// Shows progress; `None` if nothing is shown.
@@ -64,7 +69,7 @@ struct Measurement<'a> {
     candidates: &'a [Subject],
     plan: &'a Plan,
     rng: Rng,
-    begin: Instant,
+    begin: Moment,
     /// The first run of the base.
     first: Run,
     out: Measured,
@@ -77,10 +82,18 @@ struct Measurement<'a> {
 }
 
 /// The number of runs of the smallest race of some candidates that has a winner: one run of each to warm
-/// up, the blocks of the choice, and fresh blocks of the best.
-pub fn race_runs(candidates: usize) -> u32 {
+/// up, the blocks of the choice, and fresh blocks of the best. If `plans` of the candidates have controls, the
+/// fresh blocks have the best plan, its control, and the best other candidate.
+pub fn race_runs(candidates: usize, plans: usize) -> u32 {
     let choice = (candidates + 2) * BLOCKS_TO_DROP;
-    (candidates + 2 + choice + FRESH_RUNS * (blocks_needed(1) + 1)) as u32
+    let others = usize::from(candidates > plans);
+    let fresh = if plans == 0 { FRESH_RUNS } else { FRESH_RUNS + 1 + others };
+    (candidates + 2 + choice + fresh * (blocks_needed(1) + 1)) as u32
+}
+
+/// The candidates without some of them.
+fn others(candidates: usize, some: &[usize]) -> Vec<usize> {
+    (0..candidates).filter(|index| !some.contains(index)).collect()
 }
 
 /// Runs the base and the candidates in turns, until the differences are known well enough, the budget
@@ -92,7 +105,7 @@ pub fn measure(
     plan: &Plan,
 ) -> Result<Measured, Failure> {
     let mut rng = Rng::with_seed(plan.seed);
-    let begin = Instant::now();
+    let begin = Moment::now();
     if let Some(progress) = &plan.progress {
         progress.say(&format!("the first run of {}", base.name));
     }
@@ -112,7 +125,8 @@ pub fn measure(
     if let Some(failure) = refusal {
         return Err(failure);
     }
-    let nothing = Measured::nothing(candidates.len());
+    let controls: Vec<usize> = plan.controls.iter().map(|&(_, control)| control).collect();
+    let nothing = Measured::nothing_of(&others(candidates.len(), &controls), candidates.len());
     let out = Measured { status: first.status, first: first.took, ..nothing };
     let took = vec![first.took; candidates.len() + 2];
     let (races, known) = (false, None);
@@ -137,7 +151,7 @@ pub fn measure(
 impl Measurement<'_> {
     /// Refuses a budget that does not allow one block.
     fn refuse_small_budget(&self) -> Result<(), Failure> {
-        let block = self.candidates.len() as u32 + 2;
+        let block = self.out.alive().len() as u32 + 2;
         if self.first.took * (2 * block) <= self.plan.budget {
             return Ok(());
         }
@@ -156,7 +170,7 @@ impl Measurement<'_> {
     /// up, and then the blocks that a verdict needs. If candidates are dropped early, these are one
     /// block of all, and blocks of one candidate.
     fn runs_needed(&self) -> u32 {
-        let all = self.candidates.len();
+        let all = self.out.alive().len();
         let blocks = match self.races_with(all) {
             true => all + 2 + self.fresh_runs() * (blocks_needed(1) + 1),
             false => (all + 2) * blocks_needed(self.runner.compared(&self.out)),
@@ -166,12 +180,13 @@ impl Measurement<'_> {
 
     /// The number of runs in a fresh block of one candidate, and of the candidates that always run.
     fn fresh_runs(&self) -> usize {
-        FRESH_RUNS + self.plan.kept.len()
+        FRESH_RUNS + self.plan.kept.len() + usize::from(!self.plan.controls.is_empty())
     }
 
-    /// Whether some running candidates are dropped early. None is if all may have fresh blocks.
+    /// Whether some running candidates are dropped early. None is if all may have fresh blocks. A candidate with a
+    /// control has its result from fresh blocks, which follow a race.
     fn races_with(&self, running: usize) -> bool {
-        self.plan.drops && running > WINNERS_MAX
+        self.plan.drops && (running > WINNERS_MAX || !self.plan.controls.is_empty())
     }
 
     /// Runs each subject once without measuring, which fills file caches and shows which candidates
@@ -181,7 +196,7 @@ impl Measurement<'_> {
         if let Some(difference) = self.difference(&again) {
             return Err(Stop::Failed(varies(&difference)));
         }
-        for index in 0..self.candidates.len() {
+        for index in self.out.alive() {
             self.say(&format!("the first run of {}", self.candidates[index].name));
             let run = self.run(index + 2, true);
             self.accept(index, run)?;
@@ -243,11 +258,17 @@ impl Measurement<'_> {
     /// `most` are running.
     fn drop_all_but(&mut self, most: usize) {
         let done = self.out.blocks();
-        for index in Standing::of(&self.out, self.plan.min_gain).dropped(most) {
-            if !self.plan.kept.contains(&index) {
+        let standing = Standing::of(&self.out, self.plan.min_gain);
+        let best_with_control = standing.order.iter().find(|&&index| self.has_control(index));
+        for index in standing.dropped(most) {
+            if !self.plan.kept.contains(&index) && best_with_control != Some(&index) {
                 self.out.dropped[index] = Some(done);
             }
         }
+    }
+
+    fn has_control(&self, index: usize) -> bool {
+        self.plan.controls.iter().any(|&(candidate, _)| candidate == index)
     }
 
     /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts
@@ -319,7 +340,7 @@ impl Measurement<'_> {
     fn winners(&self) -> Vec<usize> {
         if self.races {
             let standing = Standing::of(&self.out, self.plan.min_gain);
-            return standing.finalists(&self.out, self.plan.min_gain);
+            return standing.finalists(&self.out, self.plan.min_gain, &|of| self.has_control(of));
         }
         let mut winners = self.runner.winners(&self.out, self.plan.min_gain);
         winners.truncate(WINNERS_MAX);
@@ -332,8 +353,11 @@ impl Measurement<'_> {
         let mut needed = self.runner.needed_for(winners);
         let running = self.out.running();
         let kept = self.plan.kept.iter().copied().filter(|index| running.contains(index));
-        let kept: Vec<usize> = kept.filter(|index| !needed.contains(index)).collect();
-        needed.extend(kept);
+        let with = |index: &usize| winners.contains(index);
+        let controls = self.plan.controls.iter().filter(|(candidate, _)| with(candidate));
+        let more = kept.chain(controls.map(|&(_, control)| control));
+        let more: Vec<usize> = more.filter(|index| !needed.contains(index)).collect();
+        needed.extend(more);
         needed
     }
 

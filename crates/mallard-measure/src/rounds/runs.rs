@@ -3,12 +3,13 @@
 use super::measured::Measured;
 use super::subject::{Run, Runner, Stop, Subject, Turn};
 use super::terminal;
+use crate::clock::Moment;
 use crate::error::Failure;
 use crate::output::shell::quoted_words;
 use crate::process::orphans;
 use crate::verdict::fresh;
 use crate::verdict::{self, judge, Block};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// An interval is narrow enough if its half-width is at most this share of the base.
 const NARROW: f64 = 0.01;
@@ -24,7 +25,7 @@ pub trait Runs {
     fn is_known(&self, measured: &Measured) -> bool;
 
     /// The time since a moment. A simulation has a clock of its own.
-    fn elapsed(&self, since: Instant) -> Duration {
+    fn elapsed(&self, since: Moment) -> Duration {
         since.elapsed()
     }
 

@@ -1,5 +1,6 @@
 //! A program under one allocator, and one run of it.
 
+use crate::clock;
 pub use crate::process::child::{ending, failure, Output, Stop};
 use crate::process::child::{Child, End, Seen, Start};
 use crate::process::launch::Ended;
@@ -128,13 +129,16 @@ impl Runner {
             library: subject.library.clone().filter(|_| turn.watches),
         };
         let child = Child::start(&start)?;
-        let mut run = match &self.load {
-            Some(load) => self.serve(child, load, turn.limit)?,
-            None => self.finish(child, turn.limit)?,
+        let limit = clock::limit(turn.limit);
+        let run = match &self.load {
+            Some(load) => self.serve(child, load, limit),
+            None => self.finish(child, limit),
         };
         // The time of a run does not include the wait for processes that the program leaves running.
-        run.took = if self.load.is_some() { begin.elapsed() } else { set_up + run.took };
-        Ok(run)
+        let of_load = self.load.as_ref().map(|_| begin.elapsed());
+        let own = |run: &Run| of_load.unwrap_or(set_up + run.took);
+        let took = clock::ran(run.as_ref().map_or(Duration::ZERO, own));
+        run.map(|run| Run { took, ..run })
     }
 
     /// The time in which processes that a program leaves running must end. `None` does not look for

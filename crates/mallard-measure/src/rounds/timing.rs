@@ -16,16 +16,18 @@ use std::time::Duration;
 /// The last signal that interrupted mallard.
 static SIGNAL: LazyLock<Arc<AtomicUsize>> =
     LazyLock::new(|| Arc::new(AtomicUsize::new(SIGINT as usize)));
+/// The time of a measurement if the user names none.
+const BUDGET: Duration = Duration::from_secs(60);
 /// The least difference that counts if the user names none.
 const MIN_GAIN: f64 = 0.02;
 
 /// How long and how exactly is measured, and how the result is shown.
 #[derive(clap::Args)]
 pub struct Timing {
-    /// The measurement ends after this time, or earlier if each difference is known to 1 % of the
-    /// base or to a fifth of itself.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
-    pub budget: Duration,
+    /// The measurement ends after this time, by default after 60 s, or earlier if each difference is
+    /// known to 1 % of the base or to a fifth of itself.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub budget: Option<Duration>,
     /// The least difference that counts.
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
     pub min_gain: f64,
@@ -44,12 +46,17 @@ pub struct Timing {
 impl Timing {
     /// The default options, with the given budget.
     pub fn of(budget: Duration, quiet: bool) -> Timing {
-        Timing { budget, min_gain: MIN_GAIN, seed: None, json: false, quiet }
+        Timing { budget: Some(budget), min_gain: MIN_GAIN, seed: None, json: false, quiet }
+    }
+
+    /// The time that the measurement may take.
+    pub fn budget(&self) -> Duration {
+        self.budget.unwrap_or(BUDGET)
     }
 
     /// Options for a measurement that is a part of another command.
     pub fn part(&self, budget: Duration) -> Timing {
-        Timing { budget, json: self.json, ..*self }
+        Timing { budget: Some(budget), ..*self }
     }
 
     /// The options `--min-gain` and `--seed`, if they differ from their default, for a command that
@@ -79,12 +86,13 @@ impl Timing {
     /// A measurement in which runs may differ in their output, and candidates are dropped early.
     pub fn plan(&self) -> Plan {
         Plan {
-            budget: self.budget,
+            budget: self.budget(),
             timeout: None,
             ignores_output: true,
             min_gain: self.min_gain,
             drops: true,
             kept: Vec::new(),
+            controls: Vec::new(),
             seed: self.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
             progress: (!self.quiet).then(Work::begin),
         }

@@ -19,6 +19,8 @@ const LEVEL: f64 = 0.03;
 /// A function whose growing memory holds this share of the live bytes at the peak matters as much as what a
 /// change saves.
 const MOST_OF_LIVE: f64 = 0.5;
+/// A change that saves this share of the peak memory more than the first card has a card directly after it.
+const MUCH_LESS_MEMORY: f64 = 0.1;
 /// A change that needs less than this multiple of the least memory counts as equal in memory.
 const MUCH_MEMORY: f64 = 1.1;
 
@@ -31,21 +33,54 @@ pub struct Change<'a> {
     pub candidate: Option<&'a Candidate>,
     /// The site of a leak. `None` for other changes.
     pub site: Option<&'a Site>,
+    /// Whether the card is for the memory that the change saves, and not for CPU time.
+    pub is_for_memory: bool,
     /// The share of CPU time or memory that the change probably saves in the program: more than a replay
     /// shows.
     likely: f64,
 }
 
-/// The changes that get a card, the most useful first. Empty if nothing should change, or if it is not
-/// decided.
+/// The changes that get a card, the most useful first. If another change saves much more memory than the first
+/// one, it comes second. Empty if nothing should change, or if it is not decided.
 pub fn chosen(evidence: &Measured) -> Vec<Change<'_>> {
-    let mut left = if evidence.facts.is_broken { Vec::new() } else { changes(evidence) };
-    let mut chosen: Vec<Change> = Vec::new();
+    let all = if evidence.facts.is_broken { Vec::new() } else { changes(evidence) };
+    let (mut left, mut chosen): (Vec<Change>, Vec<Change>) = (all.clone(), Vec::new());
     while let (Some(best), true) = (first(evidence, &left), chosen.len() < CARDS_MAX) {
         left.retain(|other| !is_same(evidence, &best, other));
         chosen.push(best);
     }
+    if let Some(best) = chosen.first().and_then(|first| best_for_memory(evidence, first, &all)) {
+        chosen.retain(|other| !is_same(evidence, &best, other));
+        chosen.insert(1, best);
+        chosen.truncate(CARDS_MAX);
+    }
     chosen
+}
+
+/// The change that saves the most memory, if it saves much more than `first` and is for another place.
+fn best_for_memory<'a>(
+    evidence: &Measured,
+    first: &Change<'a>,
+    all: &[Change<'a>],
+) -> Option<Change<'a>> {
+    let saving = |change: &Change| saved_memory(evidence, change);
+    let others = all.iter().filter(|other| !is_same(evidence, first, other));
+    let best = others.max_by(|a, b| saving(a).total_cmp(&saving(b)))?;
+    let is_for_memory = saving(best) >= saving(first).max(0.0) + MUCH_LESS_MEMORY;
+    is_for_memory.then_some(Change { is_for_memory, ..*best })
+}
+
+/// The memory that a change saves, as a share of the peak. A leak saves what grows.
+fn saved_memory(evidence: &Measured, change: &Change) -> f64 {
+    let memory = &evidence.facts.memory;
+    match (change.candidate, change.site) {
+        (Some(of), _) if of.gains_memory(evidence.facts.min_gain) => memory_share(of),
+        (None, Some(site)) => {
+            growing_bytes(&evidence.facts, site) as f64
+                / memory.peak_rss.max(memory.live_peak).max(1) as f64
+        }
+        _ => 0.0,
+    }
 }
 
 /// All changes that the evidence allows and that save enough.
@@ -70,7 +105,8 @@ fn of_candidate<'a>(evidence: &'a Measured, of: &'a Candidate) -> Vec<Change<'a>
     let subject = Subject::Candidate(of);
     let change = |(id, likely): (&str, f64)| {
         let rule = rules::rule(id).filter(|rule| rule.applies(&evidence.facts, &subject))?;
-        Some(Change { rule, candidate: Some(of), site: None, likely })
+        let is_for_memory = id == "fragmented-after-peak";
+        Some(Change { rule, candidate: Some(of), site: None, is_for_memory, likely })
     };
     let both = [(time, likely(of)), ("fragmented-after-peak", memory_share(of))];
     both.into_iter().filter_map(change).collect()
@@ -91,12 +127,19 @@ fn memory_share(of: &Candidate) -> f64 {
     before.saturating_sub(after) as f64 / of.peak_bytes.0.max(before).max(1) as f64
 }
 
-/// The change to a local allocator, if the evidence allows it and it saves enough.
+/// The change to a local allocator, if the evidence allows it and it saves enough CPU time, or much memory and
+/// no CPU time is lost.
 fn strategy<'a>(evidence: &'a Measured, of: &'a Candidate) -> Option<Change<'a>> {
     let rule = of.rule.and_then(rules::rule)?;
-    let gains = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.facts.min_gain;
-    let change = Change { rule, candidate: Some(of), site: None, likely: likely(of) };
-    (gains && why_not(evidence, rule, of).is_empty()).then_some(change)
+    let gains_time = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.facts.min_gain;
+    let saves_memory = of.gains_memory(evidence.facts.min_gain)
+        && memory_share(of) >= MUCH_LESS_MEMORY
+        && of.peak_bytes.0.saturating_sub(of.peak_bytes.1) > MEMORY_NOISE
+        && of.cpu.low > -evidence.facts.min_gain;
+    let is_for_memory = !gains_time && saves_memory;
+    let likely = if gains_time { likely(of) } else { 0.0 };
+    let change = Change { rule, candidate: Some(of), site: None, is_for_memory, likely };
+    ((gains_time || saves_memory) && why_not(evidence, rule, of).is_empty()).then_some(change)
 }
 
 /// Why a strategy must not be advised, however much it saves. Empty if there is no reason.
@@ -158,12 +201,13 @@ fn leak(evidence: &Measured) -> Option<Change<'_>> {
     let applies = |site: &&Site| rule.applies(&evidence.facts, &Subject::Site(site));
     let most = |site: &&Site| (growing_bytes(&evidence.facts, site), site.figures.live_bytes);
     let site = evidence.facts.sites.iter().filter(applies).max_by_key(most)?;
-    let growing = growing_bytes(&evidence.facts, site) as f64;
-    let all = evidence.facts.memory.peak_rss.max(evidence.facts.memory.live_peak).max(1);
+    let change =
+        Change { rule, candidate: None, site: Some(site), is_for_memory: true, likely: 0.0 };
     // What holds a small part of the live bytes comes after changes that save time.
+    let growing = growing_bytes(&evidence.facts, site) as f64;
     let is_most = growing >= MOST_OF_LIVE * evidence.facts.memory.live_peak as f64;
-    let likely = if is_most { (growing / all as f64).min(1.0) } else { 0.0 };
-    Some(Change { rule, candidate: None, site: Some(site), likely })
+    let likely = if is_most { saved_memory(evidence, &change).min(1.0) } else { 0.0 };
+    Some(Change { likely, ..change })
 }
 
 /// The change whose card comes first. Among changes that probably save about as much as the best, the

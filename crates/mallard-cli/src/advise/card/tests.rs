@@ -48,6 +48,33 @@ fn the_largest_saving_comes_first_and_each_function_has_one_card() {
 }
 
 #[test]
+fn memory_has_the_second_card_if_another_change_saves_much_more_of_it() {
+    let mut evidence = sample::document();
+    evidence.candidates.extend(sample::malloc("mimalloc", Kind::Malloc).candidates);
+    evidence.candidates.last_mut().unwrap().cpu = sample::judged(0.5, Verdict::Gain);
+    let rules = |evidence: &Measured| -> Vec<(&'static str, bool)> {
+        let about_memory = |card: &Card| card.sentence.contains("less memory and ");
+        cards(evidence).iter().map(|card| (card.rule, about_memory(card))).collect()
+    };
+    assert_eq!(rules(&evidence), [("malloc-switch", false), ("wink-out-arena", false)]);
+    let arena = &mut evidence.candidates[0];
+    arena.peak_bytes = (100 << 20, 60 << 20);
+    arena.memory = sample::judged(0.4, Verdict::Gain);
+    assert_eq!(rules(&evidence), [("malloc-switch", false), ("wink-out-arena", true)]);
+    // A plan that saves memory alone has a card, too, unless it costs time.
+    let mut alone = sample::document();
+    let arena = &mut alone.candidates[0];
+    arena.peak_bytes = (100 << 20, 60 << 20);
+    arena.memory = sample::judged(0.4, Verdict::Gain);
+    arena.cpu = sample::judged(0.0, Verdict::NoDifference);
+    let card = first(&alone);
+    let expected = "40 % less memory (60 MiB instead of 100 MiB at its peak)";
+    assert!(card.sentence.contains(expected), "{}", card.sentence);
+    alone.candidates[0].cpu = sample::judged(-0.1, Verdict::Loss);
+    assert_eq!(first(&alone).rule, "leave-it");
+}
+
+#[test]
 fn what_runs_of_the_program_show_is_not_compared_with_a_part_of_a_saving() {
     let mut evidence = sample::document();
     let saving = evidence.candidates[0].cpu.saving;

@@ -283,6 +283,20 @@ pub fn sentence(evidence: &Measured, card: &Card, change: &Change, function: &st
             proof(evidence, by, of.kind)
         );
     }
+    if change.is_for_memory {
+        let needs = if of.by == By::Plan { "would need" } else { "needs" };
+        let time = match of.cpu.verdict {
+            Verdict::Gain => format!(" and {} less CPU time", saved(of)),
+            _ => String::new(),
+        };
+        return format!(
+            "{what} {needs} {} less memory{time} ({} instead of {} at its peak); {}.",
+            percent(of.memory.saving),
+            bytes(of.peak_bytes.1),
+            bytes(of.peak_bytes.0),
+            proof(evidence, of.by, of.kind)
+        );
+    }
     let less = of.peak_bytes.0.saturating_sub(of.peak_bytes.1);
     let memory = match of.memory.verdict {
         _ if is_a_trade(of) => format!(
