@@ -243,7 +243,11 @@ fn a_budget_that_ends_while_the_program_runs_gives_what_is_known() {
     let long = BLOCKS
         .replace("#include <stdlib.h>", "#include <stdlib.h>\n#include <unistd.h>")
         .replace("return 0;", "sleep(4); return 0;");
-    let advice = of_program(&long, &["--budget", "3s"]);
+    let folder = Folder::new();
+    folder.compile("program", &long, &["-O1"]);
+    let ran = folder.mallard_in_time(&["advise", "--json", "--budget", "3s", "--", "./program"]);
+    let advice: Value =
+        serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}: {}", ran.errors()));
     assert_eq!(advice["interrupted"], false, "{advice}");
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");

@@ -114,7 +114,7 @@ fn bad_arguments_are_refused() {
 fn a_budget_that_is_too_small_is_refused_with_one_that_is_enough() {
     let folder = Folder::new();
     let try_sleep = |budget, seconds| {
-        folder.mallard(&["try", "--budget", budget, "-a", "glibc", "--", "sleep", seconds])
+        folder.mallard_in_time(&["try", "--budget", budget, "-a", "glibc", "--", "sleep", seconds])
     };
     let refused = try_sleep("1s", "0.4");
     refused.refuses(125, "a budget of 1.0 s is too small");

@@ -56,7 +56,8 @@ pub struct WithPlan {
 pub struct Raced {
     /// What the race has found of the mallocs.
     pub found: Measured,
-    /// What it has found of each plan. `None` if the plan did not run, or breaks the program.
+    /// What it has found of each plan: `None` if the plan breaks the program. The last plans are missing if there was
+    /// no time for them.
     pub plans: Vec<Option<Ran>>,
     /// Whether the program ran often enough. It does not run if the budget is too small for the race, or if the
     /// program cannot run.
@@ -104,22 +105,21 @@ pub fn race(
     let step = budget.step("running the program once");
     let Ok(run) = run_once(runs, most / race_runs(1, 0)) else { return nothing() };
     drop(step);
-    let needed =
-        |mallocs: &[Allocator]| run.took * race_runs(mallocs.len() + plans.len(), plans.len());
-    // If there is no time for all, the settings of glibc are left out.
-    let fits = |mallocs: &[Allocator]| needed(mallocs) <= budget.left().mul_f64(SHARE);
-    let others: Vec<Allocator> =
-        mallocs.iter().filter(|of| kind_of(&of.name) == Kind::Malloc).cloned().collect();
-    let (mallocs, left_out) = match fits(mallocs) {
-        true => (mallocs, &[][..]),
-        false if fits(&others) => (&others[..], mallocs),
-        false => return nothing(),
-    };
-    let left_out = left_out.iter().filter(|of| kind_of(&of.name) != Kind::Malloc).map(|of| {
+    // The settings of glibc come last.
+    let mut sorted = mallocs.to_vec();
+    sorted.sort_by_key(|of| kind_of(&of.name) != Kind::Malloc);
+    let others = sorted.iter().filter(|of| kind_of(&of.name) == Kind::Malloc).count();
+    let needed = |(mallocs, plans): (usize, usize)| run.took * race_runs(mallocs + plans, plans);
+    let fits = |of: &(usize, usize)| needed(*of) <= most;
+    let who = smaller_races((sorted.len(), others), plans.len()).into_iter().find(fits);
+    let Some(who) = who else { return nothing() };
+    let (mallocs, left_out) = sorted.split_at(who.0);
+    let plans = &plans[..who.1];
+    let left_out = left_out.iter().map(|of| {
         let name = Name::Allocator(of.name.clone());
         dropped(name, kind_of(&of.name), None, Reason::NoTimeToMeasure)
     });
-    let needed = needed(mallocs);
+    let needed = needed(who);
     let half = budget.left().mul_f64(RACE_SHARE);
     // Plans that only replays measure leave more of the time to those.
     let time = match has_plans && plans.is_empty() {
@@ -129,6 +129,14 @@ pub fn race(
     let mut raced = budget.share(|| run_all(former, mallocs, plans, runs, &timing.part(time)));
     raced.found.dropped.extend(left_out);
     raced
+}
+
+/// How many mallocs and plans race, the largest race first. `all` counts the mallocs and the settings of glibc, of
+/// which `others` are mallocs. If there is no time for all, the settings are left out first, then the least promising
+/// plans and mallocs.
+fn smaller_races((all, others): (usize, usize), plans: usize) -> Vec<(usize, usize)> {
+    let most = |mallocs: usize, of: usize| (others.min(mallocs), plans.min(of));
+    vec![(all, plans), (others, plans), most(others, 2), most(3, 2), most(2, 1), most(1, 1)]
 }
 
 /// The mallocs of a race that a replay may still decide about: those whose runs vary too much, and all of
@@ -460,6 +468,13 @@ mod tests {
             replayed("f", -0.3, Verdict::NotMeasurable, Some(Why::ThreadsMeet)),
         ];
         assert_eq!(tried(some.to_vec()), ["e", "d", "f"]);
+    }
+
+    #[test]
+    fn a_race_without_time_for_all_leaves_out_settings_then_plans_then_mallocs() {
+        let all = [(10, 3), (4, 3), (4, 2), (3, 2), (2, 1), (1, 1)];
+        assert_eq!(smaller_races((10, 4), 3), all);
+        assert_eq!(smaller_races((1, 0), 1), [(1, 1), (0, 1), (0, 1), (0, 1), (0, 1), (0, 1)]);
     }
 
     #[test]

@@ -118,6 +118,8 @@ impl Plans {
     ) -> Measured {
         let mut found = Measured { dropped: self.dropped.clone(), ..former.nothing() };
         let mut ran: Vec<(&Applicable, Ran)> = Vec::new();
+        let without_time = self.all.iter().skip(plans.len());
+        found.dropped.extend(without_time.flat_map(|of| lost(of, &Reason::NoTimeToMeasure)));
         for (of, plan) in self.all.iter().zip(plans) {
             match plan {
                 Some(plan) => ran.push((of, plan)),

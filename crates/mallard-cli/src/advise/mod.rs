@@ -151,9 +151,10 @@ impl Command {
             let _step = budget.step("looking for regions");
             read::facts(&trace, &self.options, &self.program)
         };
+        let looks = Moment::now();
         let facts = stages.time("regions", read)?;
         let recorded_in = recorded.as_ref().map(|_| begin.elapsed());
-        let mut facts = Facts { recorded_in, ..facts };
+        let mut facts = Facts { recorded_in, looked_for: looks.elapsed(), ..facts };
         let is_stopped = budget.is_interrupted();
         let measures = self.options.force.is_none() && !is_stopped;
         let other = self.options.again.as_ref().filter(|_| measures);

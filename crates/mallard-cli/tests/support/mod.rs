@@ -63,6 +63,13 @@ impl Folder {
         Ran(self.command(MALLARD).args(arguments).stdin(Stdio::null()).output().unwrap())
     }
 
+    /// Runs mallard in the folder. Budgets are times by the clock of the machine.
+    pub fn mallard_in_time(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.command(MALLARD);
+        command.env_remove("MALLARD_RUN_TAKES").args(arguments).stdin(Stdio::null());
+        Ran(command.output().unwrap())
+    }
+
     /// Compiles a C program.
     pub fn compile(&self, name: &str, source: &str, options: &[&str]) -> String {
         let file = self.path(&format!("{name}.c"));

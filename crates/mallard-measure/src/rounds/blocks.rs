@@ -85,10 +85,13 @@ struct Measurement<'a> {
 /// up, the blocks of the choice, and fresh blocks of the best. If `plans` of the candidates have controls, the
 /// fresh blocks have the best plan, its control, and the best other candidate.
 pub fn race_runs(candidates: usize, plans: usize) -> u32 {
-    let choice = (candidates + 2) * BLOCKS_TO_DROP;
     let others = usize::from(candidates > plans);
-    let fresh = if plans == 0 { FRESH_RUNS } else { FRESH_RUNS + 1 + others };
-    (candidates + 2 + choice + fresh * (blocks_needed(1) + 1)) as u32
+    let is_chosen = plans == 0 || candidates > 1 + others;
+    let choice = if is_chosen { (candidates + 2) * BLOCKS_TO_DROP } else { 0 };
+    let (fresh, winners) =
+        if plans == 0 { (FRESH_RUNS, 1) } else { (FRESH_RUNS + 1 + others, 1 + others) };
+    let spare = usize::from(is_chosen && winners == 1);
+    (candidates + 2 + choice + fresh * (blocks_needed(winners) + spare)) as u32
 }
 
 /// The candidates without some of them.
@@ -178,9 +181,20 @@ impl Measurement<'_> {
         (all + 2 + blocks) as u32
     }
 
-    /// The number of runs in a fresh block of one candidate, and of the candidates that always run.
+    /// The number of runs in a fresh block of one candidate, and of the candidates that always run. If some have
+    /// controls, the block has the best of them, its control, and the best of the others.
     fn fresh_runs(&self) -> usize {
-        FRESH_RUNS + self.plan.kept.len() + usize::from(!self.plan.controls.is_empty())
+        let more = if self.plan.controls.is_empty() { 0 } else { 2 };
+        FRESH_RUNS + self.plan.kept.len() + more
+    }
+
+    /// The number of candidates without whose fresh blocks a race decides nothing.
+    fn needed_winners(&self) -> usize {
+        if self.plan.controls.is_empty() {
+            1
+        } else {
+            2
+        }
     }
 
     /// Whether some running candidates are dropped early. None is if all may have fresh blocks. A candidate with a
@@ -206,8 +220,12 @@ impl Measurement<'_> {
 
     /// Runs the blocks of the choice.
     fn choose(&mut self) -> Result<(), Stop> {
-        self.races = self.races_with(self.out.running().len());
+        let running = self.out.running();
+        self.races = self.races_with(running.len());
+        let with_control = running.iter().filter(|&&index| self.has_control(index)).count();
         match self.races {
+            // Both have fresh blocks in any case.
+            true if with_control == 1 && running.len() <= self.needed_winners() => Ok(()),
             true => self.race(),
             false => self.blocks(FRESH_PART),
         }
@@ -246,7 +264,8 @@ impl Measurement<'_> {
     /// for the first blocks. Always leaves time for fresh blocks of one candidate.
     fn time_to_choose(&self, rest: Duration) -> Duration {
         let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
-        let fresh = run * (self.fresh_runs() * (blocks_needed(1) + 1)) as u32;
+        let blocks = (blocks_needed(1) + 1).max(blocks_needed(self.needed_winners()));
+        let fresh = run * (self.fresh_runs() * blocks) as u32;
         let most = rest.saturating_sub(fresh);
         match self.out.blocks() < BLOCKS_TO_DROP {
             true => most,
@@ -378,8 +397,9 @@ impl Measurement<'_> {
         let some = self.needed_for(winners);
         let block: Duration =
             self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
-        // A race cannot decide without fresh blocks, so one candidate needs no spare time for them.
-        let spare = if self.races && winners.len() == 1 { 0 } else { FRESH_SPARE };
+        // A race cannot decide without fresh blocks, so its first candidates need no spare time for them.
+        let is_needed = winners.len() <= self.needed_winners();
+        let spare = if self.races && is_needed { 0 } else { FRESH_SPARE };
         let blocks = blocks_needed(winners.len()) + spare;
         self.elapsed() + block * blocks as u32 <= self.plan.budget
     }

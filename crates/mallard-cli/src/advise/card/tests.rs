@@ -63,6 +63,7 @@ fn memory_has_the_second_card_if_another_change_saves_much_more_of_it() {
     assert_eq!(rules(&evidence), [("malloc-switch", false), ("wink-out-arena", true)]);
     // A plan that saves memory alone has a card, too, unless it costs time.
     let mut alone = sample::document();
+    alone.candidates.truncate(1);
     let arena = &mut alone.candidates[0];
     arena.peak_bytes = (100 << 20, 60 << 20);
     arena.memory = sample::judged(0.4, Verdict::Gain);

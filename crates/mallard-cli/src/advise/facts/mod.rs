@@ -34,6 +34,8 @@ pub struct Facts {
     /// The time in which this command recorded the program and found its regions. `None` if the trace was there
     /// before.
     pub recorded_in: Option<Duration>,
+    /// The time that looking for regions took, a walk over all events.
+    pub looked_for: Duration,
     /// Why the trace shows less than the whole run: lost events, samples, a window. Empty if the trace
     /// shows the whole run.
     pub validity: Vec<Gap>,
