@@ -39,7 +39,7 @@ struct chunk_range {
     std::uintptr_t begin;
     std::atomic<std::size_t> bytes;
 };
-extern constinit chunk_range all_chunks;
+[[gnu::visibility("hidden")]] extern constinit chunk_range all_chunks;
 
 /// Whether a block was allocated by a rule of the plan.
 [[gnu::always_inline]] inline bool is_of_plan(const void* block) noexcept

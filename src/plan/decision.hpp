@@ -52,8 +52,8 @@ struct empty_answers {
     answer_table table;
     std::atomic<std::uint64_t> words[2];
 };
-extern constinit empty_answers no_answers;
-extern constinit std::atomic<answer_table*> answers;
+[[gnu::visibility("hidden")]] extern constinit empty_answers no_answers;
+[[gnu::visibility("hidden")]] extern constinit std::atomic<answer_table*> answers;
 
 [[gnu::always_inline]] inline answer answer_of(std::uintptr_t caller) noexcept
 {

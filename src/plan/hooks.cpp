@@ -81,9 +81,6 @@ struct hooks {
             return plan::free_of_rule(block);
         if (is_bootstrap(block)) [[unlikely]]
             return;
-        if (next.free == nullptr) [[unlikely]]
-            if (block == nullptr || !find_next())
-                return;
         real();
     }
 

@@ -46,7 +46,7 @@ struct rule_state {
     std::uint32_t allocator = 0;   ///< mallard_plan_allocator, or 0: malloc serves every request
     bool is_timed = false;         ///< whether ends are timed: see `ending`
 };
-extern constinit rule_state rules[mallard_plan_rules_max];
+[[gnu::visibility("hidden")]] extern constinit rule_state rules[mallard_plan_rules_max];
 
 /// A counter that one thread writes and any thread reads.
 class counter {
