@@ -185,10 +185,10 @@ constexpr std::size_t room_of(std::size_t bytes) noexcept
 [[gnu::always_inline]] inline void* cut(bin& b, std::size_t bytes) noexcept
 {
     std::byte* const at = b.top;
-    std::byte* const after = at + room_of(bytes);
-    if (after > b.end)
+    // A bin without a chunk has null at both ends.
+    if (static_cast<std::size_t>(b.end - at) < room_of(bytes))
         return nullptr;
-    b.top = after;
+    b.top = at + room_of(bytes);
     *reinterpret_cast<std::uint64_t*>(at) = room_of(bytes) - arena_header_bytes;
     b.current->live += 1;
     return at + arena_header_bytes;
