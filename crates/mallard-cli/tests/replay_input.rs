@@ -167,7 +167,8 @@ fn bad_arguments_are_refused() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn a_budget_that_is_too_small_speaks_of_the_replay() {
     let replayed = Replayed::recorded(PAUSE, &[]);
-    let paced = |budget| replayed.replay(&["--pace", "real", "-a", "glibc", "--budget", budget]);
+    let words = ["replay", "recorded", "--pace", "real", "-a", "glibc", "--budget"];
+    let paced = |budget| replayed.folder.mallard_in_time(&[&words[..], &[budget]].concat());
     let longer = paced("100ms");
     longer.refuses(125, "a play under glibc takes longer than 100 ms");
     let small = paced("3s");

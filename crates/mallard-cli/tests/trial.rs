@@ -391,7 +391,7 @@ fn a_server_is_measured_while_a_load_uses_it() {
     let server = ["/usr/bin/python3", "-IS", "server.py", &port];
     let measured = |options: &[&str]| {
         let options = [&["try", "--json", "-a", "glibc", "--load", &load], options].concat();
-        let ran = folder.mallard(&[&options[..], &["--"], &server].concat());
+        let ran = folder.mallard_in_time(&[&options[..], &["--"], &server].concat());
         assert_eq!(ran.status(), 0, "{}", ran.errors());
         serde_json::from_str::<Value>(&ran.out()).unwrap()
     };
@@ -411,7 +411,7 @@ fn a_server_is_measured_while_a_load_uses_it() {
 #[test]
 fn a_load_that_does_not_end_is_named_as_the_cause() {
     let load = ["--budget", "2s", "-a", "glibc", "--load", "sleep 60", "--", "sleep", "60"];
-    let refused = Folder::new().mallard(&[&["try"], &load[..]].concat());
+    let refused = Folder::new().mallard_in_time(&[&["try"], &load[..]].concat());
     refused.refuses(125, "the load did not end within 2.0 s, and was killed");
     assert!(refused.errors().contains("--load 'until READY"), "{}", refused.errors());
 }

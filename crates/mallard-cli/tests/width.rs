@@ -69,13 +69,13 @@ fn all_text_fits_80_columns() {
         &["replay", "a", "--budget", "3s"],
         &["replay", "a", "--budget", "3s", "--strategy", "AS1,AS4,AS14"],
         &["replay", "a", "--strategy", "AS4", "--write", "a.ops"],
-        &["advise", "a", "--no-try", "--budget", "20s"],
+        &["advise", "a", "--no-try", "--budget", "8s"],
         &["try", "--list"],
         &["doctor", program],
     ] {
         fits(&at, arguments);
     }
-    fits(&at, &with_program(&["advise", "--budget", "20s", "-o", "d"]));
+    fits(&at, &with_program(&["advise", "--budget", "8s", "-o", "d"]));
     fits(&at, &with_program(&["try", "--budget", "5s"]));
     let before = "./a_program_with_a_long_name before";
     fits(&at, &["verify", "--budget", "5s", "--before", before, "--after", program]);

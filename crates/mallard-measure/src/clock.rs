@@ -45,7 +45,7 @@ pub fn ran(took: Duration) -> Duration {
     RUN_TAKES.unwrap_or(took)
 }
 
-/// The time of the machine after which a run is killed that may take the time `limit`.
+/// The time of the machine after which a run is killed that may take `limit` of a budget.
 pub fn limit(limit: Duration) -> Duration {
     match *RUN_TAKES {
         Some(_) => limit.max(PATIENCE),

@@ -10,6 +10,7 @@ use super::candidate::{dropped, By, Candidate, Kind, Name};
 use super::measured::{noise, Measured};
 use super::proposals::{is_memory_at_stake, kind_of};
 use super::reason::{CannotRun, Note, Question, Reason, What};
+use mallard_measure::clock;
 use mallard_measure::comparison::run::refuse_unswitchable;
 use mallard_measure::comparison::{base, floor};
 use mallard_measure::error::Failure;
@@ -196,7 +197,7 @@ fn fails(former: &Measured, how: String) -> Measured {
 
 /// Runs the program once, without the recorder. A run that takes longer than `limit` is killed.
 pub fn run_once(runs: &Runs, limit: Duration) -> Result<Run, Stop> {
-    let turn = Turn { padding: 0, limit, watches: false };
+    let turn = Turn { padding: 0, limit: clock::limit(limit), watches: false };
     runs.runner.run_once(&bare(runs)?.1, turn)
 }
 

@@ -12,6 +12,7 @@ use super::measured::Measured;
 use super::ranking::Entry;
 use super::reason::Reason;
 use super::second_recording;
+use mallard_measure::clock;
 use mallard_measure::mallocs::applied::{AppliedPlan, Applies};
 use mallard_measure::mallocs::Allocator;
 use mallard_measure::rounds::subject::{Subject, Turn};
@@ -173,7 +174,7 @@ impl Plans {
         let mut subject = self.subject(of, Applies::Serves);
         subject.variables.push(("MALLARD_PLAN_REPORT".into(), Some(report.clone().into())));
         subject.variables.push(("MALLARD_PLAN_TIMES".into(), Some("1".into())));
-        let turn = Turn { padding: 0, limit: budget.left(), watches: false };
+        let turn = Turn { padding: 0, limit: clock::limit(budget.left()), watches: false };
         // Of a server, the CPU time is that of one piece of work, and the report is of all.
         if runs.runner.load.is_some() {
             return Parts::default();

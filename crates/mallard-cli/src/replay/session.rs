@@ -6,7 +6,7 @@ use super::options::temporary_folder;
 use super::player::{self, Manner};
 use super::playing::Playing;
 use super::report::predicted;
-use mallard_measure::clock::Moment;
+use mallard_measure::clock::{self, Moment};
 use mallard_measure::error::Failure;
 use mallard_measure::mallocs::Allocator;
 use mallard_measure::output::progress::Work;
@@ -203,7 +203,8 @@ impl Flight<'_> {
             return None;
         }
         let begin = Moment::now();
-        let turn = Turn { padding: 0, limit: rest.max(Duration::from_secs(1)), watches: false };
+        let limit = clock::limit(rest.max(Duration::from_secs(1)));
+        let turn = Turn { padding: 0, limit, watches: false };
         let run = self.playing.run(subject, turn);
         self.plays += 1;
         self.last = Some(begin.elapsed());

@@ -5,7 +5,7 @@ use super::outputs;
 use super::race::{most, Standing, BLOCKS_TO_DROP, RACE_FROM};
 use super::runs::Runs;
 use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
-use crate::clock::Moment;
+use crate::clock::{self, Moment};
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::progress::Work;
@@ -112,7 +112,8 @@ pub fn measure(
     if let Some(progress) = &plan.progress {
         progress.say(&format!("the first run of {}", base.name));
     }
-    let limit = plan.timeout.map_or(plan.budget, |timeout| timeout.min(plan.budget));
+    let most = clock::limit(plan.budget);
+    let limit = plan.timeout.map_or(most, |timeout| timeout.min(most));
     let turn = Turn { padding: rng.usize(..PADDING_MAX), limit, watches: true };
     let first = match runner.run(base, turn) {
         Ok(first) => first,

@@ -129,10 +129,9 @@ impl Runner {
             library: subject.library.clone().filter(|_| turn.watches),
         };
         let child = Child::start(&start)?;
-        let limit = clock::limit(turn.limit);
         let run = match &self.load {
-            Some(load) => self.serve(child, load, limit),
-            None => self.finish(child, limit),
+            Some(load) => self.serve(child, load, turn.limit),
+            None => self.finish(child, turn.limit),
         };
         // The time of a run does not include the wait for processes that the program leaves running.
         let of_load = self.load.as_ref().map(|_| begin.elapsed());
