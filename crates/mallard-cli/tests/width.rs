@@ -9,6 +9,7 @@ const WIDTH: usize = 80;
 /// Runs mallard as a user does whose output goes to a pipe.
 fn mallard(folder: &Path, arguments: &[&str]) -> Ran {
     let mut command = Folder::new().command(MALLARD);
+    command.env_remove("MALLARD_RUN_TAKES");
     command.current_dir(folder).env_remove("COLUMNS").args(arguments).stdin(Stdio::null());
     Ran(command.output().unwrap())
 }
