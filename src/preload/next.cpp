@@ -6,25 +6,7 @@
 
 namespace mallard::preload {
 
-namespace {
-
-/// Frees a block before `next` is known.
-void find_and_free(void* block) noexcept
-{
-    if (block != nullptr && find_next())
-        next.free(block);
-}
-
-constexpr next_functions unknown() noexcept
-{
-    next_functions f{};
-    f.free = find_and_free;
-    return f;
-}
-
-} // namespace
-
-constinit next_functions next = unknown();
+constinit next_functions next{};
 alignas(16) constinit std::byte bootstrap_memory[bootstrap_bytes]{};
 
 namespace {

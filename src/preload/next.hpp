@@ -6,8 +6,7 @@
 
 namespace mallard::preload {
 
-/// The functions of the next allocator. Null until `find_next`, but for `free`, which then calls
-/// `find_next`.
+/// The functions of the next allocator.
 struct next_functions {
     void* (*malloc)(std::size_t);
     void (*free)(void*);
@@ -26,7 +25,7 @@ struct next_functions {
     int (*dlclose)(void*);
 };
 
-[[gnu::visibility("hidden")]] extern constinit next_functions next;
+extern constinit next_functions next;
 
 /// Looks up the functions of `next`, unless they are known already. False: this thread is inside
 /// the lookup, which has called a hook of the library. The hook then uses `bootstrap`.
@@ -37,7 +36,7 @@ bool find_next() noexcept;
 void* bootstrap(std::size_t bytes, std::size_t align = 16) noexcept;
 
 constexpr std::size_t bootstrap_bytes = 16384;
-[[gnu::visibility("hidden")]] extern constinit std::byte bootstrap_memory[bootstrap_bytes];
+extern constinit std::byte bootstrap_memory[bootstrap_bytes];
 
 /// Whether `block` is from `bootstrap`.
 inline bool is_bootstrap(const void* block) noexcept
