@@ -104,6 +104,10 @@ const char* start_plan() noexcept
         return "cannot be used, because the program has no key for thread-specific data left";
     if (!place_chunks() || ::pthread_atfork(before_fork, after_fork<false>, after_fork<true>) != 0)
         return no_memory;
+    // libc's malloc begins in its first call, and takes its locks around a fork only afterwards.
+    // Without this call, a rule could serve all blocks of the main thread, so that another thread
+    // begins malloc during a fork, and the child has half of its state.
+    preload::next.free(preload::next.malloc(1));
     begin_answers(find_operators);
     is_on = true;
     return nullptr;
