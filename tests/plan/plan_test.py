@@ -279,8 +279,8 @@ class Plans(Case):
         plan = usual(MULTIPOOL, peak_bytes=1000)
         rules = self.check_done(acts("exchange", 8, plan=plan)).rules()
         for name in ("first", "second"):
-            # Eight threads, and sixteen sizes of up to 400 bytes.
-            self.assertLessEqual(rules[name]["peak_bytes"], 2000 + mebibyte + 9 * 16 * 65536)
+            # Eight threads, and 21 classes of sizes up to 400 bytes.
+            self.assertLessEqual(rules[name]["peak_bytes"], 2000 + mebibyte + 8 * 21 * 65536)
 
     def test_the_report_says_that_blocks_were_refused(self):
         plan = usual(ARENA, peak_bytes=1000)
