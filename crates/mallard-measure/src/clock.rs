@@ -1,8 +1,8 @@
 //! The clock of budgets.
 //!
-//! By default, this is the clock of the machine. With `MALLARD_RUN_TAKES=MILLISECONDS` each run of a program takes
-//! just this time, and all else takes no time. The tests of the commands use this, so that the number of runs does
-//! not depend on the load of the machine. Times that are measured and shown are always those of the machine.
+//! By default, this is the clock of the machine. With `MALLARD_RUN_TAKES=60ms` each run of a program takes just
+//! this time, and all else takes no time. The tests of the commands use this, so that the number of runs does
+//! not depend on the load of the machine. CPU times and memory are always those of the machine.
 
 use crate::parse;
 use std::sync::atomic::{AtomicU32, Ordering};
