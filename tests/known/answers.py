@@ -126,19 +126,27 @@ def shown(advice):
     return " ".join(filter(None, words)) + (" (undecided)" if advice["verdict"] == "undecided" else "")
 
 
-def predicted(followed, advice):
-    """Returns the interval in which an advice expects the saving of the change that the advised form of a program
-    makes: the strategy and the function of `followed`. If several places have the strategy, this is the interval of
-    the place with the largest saving. (None, None) if the change was not measured."""
+def row_of(followed, advice, has_figures):
+    """Returns the row of the matrix for the change that the advised form of a program makes: the strategy and the
+    function of `followed`. If several places have the strategy, this is the place with the largest saving. None if
+    no row of the change has the wanted figures."""
     (action, strategy), = followed.pairs
     is_here = (lambda row: not row.get("region")) if action == "pool" else (lambda row: True) # a pool is for a site
     rows = [row for row in advice.get("matrix", ())
-            if row.get("expected") and is_here(row) and binding_apart(row["name"].split()[0]) == binding_apart(strategy)
+            if has_figures(row) and is_here(row) and binding_apart(row["name"].split()[0]) == binding_apart(strategy)
             and (not followed.function or names(row.get("region") or "", followed.function))]
-    if not rows:
-        return None, None
-    interval = max(rows, key=lambda row: row.get("saving") or 0)["expected"]
-    return interval["low"], interval["high"]
+    return max(rows, key=lambda row: row.get("saving") or 0, default=None)
+
+
+def predicted(followed, advice):
+    """Returns the interval in which an advice expects the saving of the changed source, or (None, None)."""
+    row = row_of(followed, advice, lambda row: row.get("expected"))
+    return (row["expected"]["low"], row["expected"]["high"]) if row else (None, None)
+
+
+def in_program(followed, advice):
+    """Returns the row with what the change saves in the program as it is, with the plan in force, or None."""
+    return row_of(followed, advice, lambda row: row.get("measured_by") == "plan" and row.get("saving") is not None)
 
 
 def of_mallocs(advice):

@@ -113,6 +113,13 @@ class Answers(unittest.TestCase):
         self.assertEqual(followed("convert AS4 in g"), (None, None))
         self.assertEqual(followed("convert AS11"), (None, None))
 
+    def test_the_saving_in_the_program_is_that_of_a_plan_and_not_of_a_replay(self):
+        row = {"name": "AS4 in f", "region": "f", "saving": 0.3, "low": 0.2, "high": 0.4}
+        followed = answers.parse("// follows the advice: convert AS4 in f", "// follows the advice: ")
+        by = {kind: {**row, "measured_by": kind} for kind in ("plan", "replay")}
+        self.assertEqual(answers.in_program(followed, advice("convert", matrix=[by["replay"], by["plan"]])), by["plan"])
+        self.assertIsNone(answers.in_program(followed, advice("convert", matrix=[by["replay"]])))
+
     def test_mallocs_that_gain_are_compared_with_their_replays(self):
         def row(saving, verdict="gain", by="try"):
             return {"name": "mallard", "saving": saving, "verdict": verdict, "measured_by": by, "predicted": {"low": 0.1, "high": 0.3}}
@@ -120,7 +127,8 @@ class Answers(unittest.TestCase):
         self.assertEqual(list(answers.of_mallocs(given)), [True, False])
 
     def test_rows_count_answers_and_have_the_prediction_beside_the_measurement(self):
-        matrix = [{"name": "AS4 in f", "region": "f", "saving": 0.3, "expected": {"low": 0.2, "high": 0.6}},
+        matrix = [{"name": "AS4 in f", "region": "f", "saving": 0.3, "low": 0.25, "high": 0.35, "measured_by": "plan",
+                   "expected": {"low": 0.2, "high": 0.6}},
                   {"name": "mallard", "saving": 0.29}]
         right, level = advice("convert", "AS4", "f", 0.3, matrix), advice("switch", matrix=matrix)
         level["cards"][0]["allocator"] = "mallard"
@@ -128,16 +136,19 @@ class Answers(unittest.TestCase):
         undecided["verdict"] = "undecided"
         def program(name, line, advices, verified=None):
             return SimpleNamespace(name=name, expected=answers.parse(f"// advises: {line}"), advices=advices, verified=verified,
-                                   used=[SimpleNamespace(ru_maxrss=1)], predicted=lambda: (0.2, 0.6))
-        known = program("p", "convert AS4 in f", [right, level, wrong, undecided], {"saving": 0.4, "low": 0.3, "high": 0.5})
+                                   used=[SimpleNamespace(ru_maxrss=1)], predicted=lambda: (0.2, 0.6),
+                                   followed=answers.parse(line, ""), replayed=verified and advice("convert", matrix=matrix))
+        known = program("p", "convert AS4 in f", [level, wrong, undecided, right], {"saving": 0.4, "low": 0.3, "high": 0.5})
         leave = program("q", "leave", [advice("leave", verdict="leave"), right])
-        found = {(case, metric): figure for case, _, metric, figure in rows.all_rows([known, leave])}
+        found = {(case, metric): figure for case, _, _, metric, figure in rows.all_rows([known, leave])}
         of = {metric: figure["median"] for (case, metric), figure in found.items() if case == "all"}
         self.assertEqual(of, {"right_answers": 3, "wrong_answers": 2, "undecided_answers": 1, "equal_switches": 1,
                               "false_changes": 1})
         self.assertEqual(found["p", "measured_saving"]["median"], 0.4)
         predicted = found["p", "predicted_saving"]
         self.assertEqual((predicted["low"], predicted["high"], predicted["median"]), (0.2, 0.6, 0.4))
+        self.assertEqual(found["p", "in_program_saving"]["low"], 0.25)
+        self.assertEqual(found["p", "replayed_saving"]["high"], 0.6)
         self.assertNotIn(("q", "measured_saving"), found)
 
 

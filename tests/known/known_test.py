@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that `mallard advise` gives the known answer for each program of this folder.
 
-    known_test.py [--runs N] [--budget SECONDS] [--case REGEX] [--set NAME] [--verify SECONDS] [--json] [--keep FOLDER]
+    known_test.py [--runs N] [--budget SECONDS] [--case REGEX] [--set NAME] [--verify SECONDS] [--replay SECONDS]
+                  [--json] [--keep FOLDER]
     known_test.py --same FOLDER NAME
 
 The first line of a program is its answer, `// advises: ACTION [STRATEGY] [in FUNCTION]`. Further answers
@@ -11,7 +12,8 @@ Once (--runs 1, the default), this is a test: the status is 1 if an action is wr
 noisy to decide passes. With more runs it prints for how many of them the first card is right, with its
 strategy and function, and in how many runs a change is advised although there is nothing to gain.
 --verify also measures each advised program, and compares the saving with the interval that was predicted
-for the change in its first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --json prints rows
+for the change in its first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --replay also asks for an
+advice without runs of the program, whose intervals are from replays alone. --json prints rows
 of the suite `advise`, with the seconds of each stage and the peak memory until its end, and writes the table to the
 standard error output. --keep saves the JSON of each advice in a folder.
 
@@ -83,6 +85,7 @@ class Known:
         self.advices = []
         self.used = []
         self.verified = None
+        self.replayed = None # the advice without runs of the program
 
     def advise(self, mallard, budget, folder):
         command = [mallard, "advise", "--json", "--quiet", "--budget", f"{budget}s", "--", *self.command]
@@ -95,6 +98,10 @@ class Known:
         command = [mallard, "verify", "--json", "--quiet", "--budget", f"{budget}s",
                    "--before", " ".join(self.command), "--after", " ".join(self.advised)]
         self.verified = json_of(command, folder)[0]["candidates"][0]["cpu"]
+
+    def ask_replay(self, mallard, budget, folder):
+        command = [mallard, "advise", "--json", "--quiet", "--no-try", "--budget", f"{budget}s", "--", *self.command]
+        self.replayed = json_of(command, folder)[0]
 
     def predicted(self):
         """Returns the interval that the last advice predicted for the change, or (None, None)."""
@@ -186,6 +193,8 @@ def run(programs, options, folder):
                 keep(known, options.keep)
                 if number == 0 and known.advised and options.verify:
                     known.verify(options.mallard, options.verify, folder)
+                if number == 0 and known.advised and options.replay:
+                    known.ask_replay(options.mallard, options.replay, folder)
             except Failed as reason:
                 wrong = str(reason)
                 status = 1
@@ -201,6 +210,8 @@ def parsed():
     parser.add_argument("--runs", type=int, default=1, help="how often each program is asked about")
     parser.add_argument("--budget", type=int, default=20, metavar="SECONDS", help="of each run of mallard advise")
     parser.add_argument("--verify", type=int, metavar="SECONDS", help="also measure the advised programs, for so long each")
+    parser.add_argument("--replay", type=int, metavar="SECONDS",
+                        help="also ask what replays alone say of the advised programs, with this budget")
     parser.add_argument("--case", default="", metavar="REGEX", help="only the programs whose names match")
     parser.add_argument("--json", action="store_true", help="rows of the suite advise")
     parser.add_argument("--keep", metavar="FOLDER", help="save the JSON of each advice there")

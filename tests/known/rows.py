@@ -70,33 +70,50 @@ def answer_counts(knowns):
         yield "false_changes", count(sum(left), len(left))
 
 
+def interval(low, high):
+    """Returns the figures of a predicted interval, with its middle."""
+    return {"median": (low + high) / 2, "low": low, "high": high, "runs": 1}
+
+
+def measured(row):
+    """Returns the figures of a measured saving."""
+    return {"median": row["saving"], "low": row["low"], "high": row["high"], "runs": 1}
+
+
 def savings(known):
     """Yields (metric, figures) of the change that the advised form of a program makes: the saving that was measured,
-    and the interval that the last advice predicted, with its middle."""
-    yield "measured_saving", {**{key: known.verified[key] for key in ("low", "high")},
-                              "median": known.verified["saving"], "runs": 1}
-    low, high = known.predicted()
-    if low is not None:
-        yield "predicted_saving", {"median": (low + high) / 2, "low": low, "high": high, "runs": 1}
+    the interval that the last advice predicted, what the change saved in the program as it is, and the interval that
+    an advice without runs of the program predicted from a replay."""
+    yield "measured_saving", measured(known.verified)
+    in_program = answers.in_program(known.followed, known.advices[-1])
+    if in_program:
+        yield "in_program_saving", measured(in_program)
+    predictions = [("predicted_saving", known.predicted())]
+    if known.replayed:
+        predictions.append(("replayed_saving", answers.predicted(known.followed, known.replayed)))
+    for metric, (low, high) in predictions:
+        if None not in (low, high):
+            yield metric, interval(low, high)
 
 
 def all_rows(programs):
-    """Yields (case, contender, metric, figures)."""
+    """Yields (case, variant, contender, metric, figures). The variant of a row about an advised program is its change."""
     for known in programs:
         for stage, metric, values in stages(known):
-            yield known.name, stage, metric, figures(values)
+            yield known.name, "", stage, metric, figures(values)
         for metric, counted in answer_counts([known]):
-            yield known.name, "advise", metric, counted
+            yield known.name, "", "advise", metric, counted
         if known.verified:
             for metric, figure in savings(known):
-                yield known.name, "advised", metric, figure
+                yield known.name, str(known.followed), "advised", metric, figure
     for metric, counted in answer_counts(programs):
-        yield "all", "advise", metric, counted
+        yield "all", "", "advise", metric, counted
 
 
 def print_all(programs):
     """Prints the rows, one JSON object a line."""
     of_all = origin()
-    for case, contender, metric, figure in all_rows(programs):
-        print(json.dumps({"suite": "advise", "case": case, "contender": contender, "threads": 1, "metric": metric,
+    for case, variant, contender, metric, figure in all_rows(programs):
+        change = {"variant": variant} if variant else {}
+        print(json.dumps({"suite": "advise", "case": case, **change, "contender": contender, "threads": 1, "metric": metric,
                           **figure, **of_all}, separators=(",", ":")))

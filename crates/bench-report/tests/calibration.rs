@@ -248,6 +248,67 @@ fn the_html_page_has_calibration_as_a_chart_and_the_page_of_benchmarks_nothing_o
     assert!(!html.contains("All of calibration"), "calibration has a table of its own");
 }
 
+/// Rows about the changed source of a program, whose savings are shares: measured, by a replay, in the program, and
+/// on the card.
+fn change(program: &str, real: f64, predictions: [(&str, f64, f64); 3]) -> Vec<Value> {
+    let measured = [("measured_saving", real - 0.01, real + 0.01)];
+    let all = measured.into_iter().chain(predictions);
+    all.map(|(metric, low, high)| {
+        let mut row = row("advise", program, "advised", metric, (low + high) / 2.0);
+        (row["low"], row["high"]) = (json!(low), json!(high));
+        row["variant"] = json!("convert AS4 in parse");
+        row
+    })
+    .collect()
+}
+
+fn predictions(
+    replay: (f64, f64),
+    in_program: (f64, f64),
+    card: (f64, f64),
+) -> [(&'static str, f64, f64); 3] {
+    [
+        ("replayed_saving", replay.0, replay.1),
+        ("in_program_saving", in_program.0, in_program.1),
+        ("predicted_saving", card.0, card.1),
+    ]
+}
+
+#[test]
+fn the_page_begins_with_how_often_advice_has_the_saving_of_the_changed_source() {
+    let rows = [
+        change("cmark", 0.25, predictions((0.1, 0.9), (0.22, 0.24), (0.22, 0.4))),
+        change("lru_cache", 0.36, predictions((0.05, 0.2), (0.18, 0.22), (0.2, 0.35))),
+        all_rows(),
+    ];
+    let text = page(&rows.concat());
+    let conclusion = "What an arena or a pool in the source saves lies in the range on the card of `mallard advise` \
+                      in 1 of 2 (median width 18 points), and in the range that a replay alone predicts in 1 of 2 \
+                      (median width 80 points).";
+    assert!(text.replace('\n', " ").contains(conclusion), "{text}");
+    let table = section(&text, "Changes of the source");
+    let inside = "| cmark | convert AS4 in parse | **+10.0 to +90.0** | +23.0 (+22.0 to +24.0) | **+22.0 to +40.0** | \
+                  +25.0 (+24.0 to +26.0) |";
+    assert_eq!(line(table, "| cmark"), inside);
+    let outside = line(table, "| lru_cache");
+    assert!(
+        outside.contains("| +5.0 to +20.0 | +20.0 (+18.0 to +22.0) | +20.0 to +35.0 |"),
+        "{outside}"
+    );
+    assert!(section(&text, "CPU time").contains("| perl"), "{text}");
+}
+
+#[test]
+fn a_change_that_the_advice_did_not_measure_has_no_prediction() {
+    let text = page(&change("words", 0.1, predictions((0.0, 0.2), (0.0, 0.1), (0.05, 0.2)))[..1]);
+    assert!(
+        line(section(&text, "Changes of the source"), "| words").contains("| - | - | - | +10.0"),
+        "{text}"
+    );
+    assert!(!text.contains("lies in the range"), "{text}");
+    assert!(!text.contains("How often the replay is right"), "no malloc was measured: {text}");
+}
+
 #[test]
 fn without_rows_the_page_says_how_to_measure() {
     let text = page(&fixture::a_part());

@@ -49,7 +49,9 @@ impl Report {
             ));
         }
         let names = locate::names(&root)?;
-        let calibrated = machines(&root, &rows.take_suite(calibration::SUITE), &names);
+        let mut calibrated = rows.take_suite(calibration::SUITE);
+        calibrated.all.extend(rows.all.iter().filter(|r| calibration::is_of_change(r)).cloned());
+        let calibrated = machines(&root, &calibrated, &names);
         let page = root.join("docs/calibration.md");
         write(&page, &calibration::render(&calibrated, &published.reasons))?;
         let mut shown = vec![page];

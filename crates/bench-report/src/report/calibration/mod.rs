@@ -1,8 +1,10 @@
-//! The page docs/calibration.md: predictions of replays beside measurements of programs.
+//! The page docs/calibration.md: predictions beside measurements of programs.
 //!
-//! `pairs` reads the rows of the suite `calibration`, `counts` compares them, and `scatter` makes points
-//! of them for the HTML page.
+//! `changes` is about changes of the source, with rows of the suite `advise`. `pairs` reads the rows of the
+//! suite `calibration`, which is about mallocs, `counts` compares them, and `scatter` makes points of them for
+//! the HTML page.
 
+mod changes;
 mod counts;
 mod pairs;
 mod scatter;
@@ -12,25 +14,32 @@ use crate::markdown::{self, escaped, wrapped};
 use crate::rows::experiment::Machine;
 use crate::rows::published::Reason;
 use crate::tables::{number, Cell, Table};
+pub use changes::is_of_change;
+use changes::Change as SourceChange;
 use counts::{Count, Kinds, Question};
 use mallard_measure::output::units::count;
 use mallard_measure::verdict::Verdict;
 use pairs::{Change, Figures, Pair, Program};
 pub use scatter::{scatters, Scatter};
 
-/// The suite with the rows of the page.
+/// The suite with the rows about mallocs.
 pub const SUITE: &str = "calibration";
 
 /// Paragraphs that explain the page.
 const READING: &[&str] = &[
-    "Does `mallard replay` predict what another malloc changes? Here are programs that were recorded once, replayed \
-     under several mallocs, and then run under the same mallocs by `mallard try`. A change is against glibc; a \
-     negative change saves. A real change of CPU time is the median of runs in turns, and its verdict that of \
-     `mallard try`: *beyond noise* is a gain or a loss.",
+    "`mallard advise` predicts what a change of the source saves before anybody writes the change. Here are \
+     programs whose source was changed as the advice says: *replay* is the range that a replay of the recorded calls \
+     predicts, *in the program* what the program as it is saved with the change's plan in force, *card* the range \
+     that the advice shows, and *changed source* what the changed program saves in runs by turns. A positive saving \
+     is a gain.",
+    "Does `mallard replay` predict what another malloc changes? Here are also programs that were recorded once, \
+     replayed under several mallocs, and then run under the same mallocs by `mallard try`. Such a change is \
+     against glibc, and a negative change saves. A real change of CPU time is the median of runs in turns, and its \
+     verdict that of `mallard try`: *beyond noise* is a gain or a loss.",
     "A replay has the calls and the pages of a program, and not the time of the program's own accesses, which \
      changes with the places of the blocks. So it says what the calls save, and predicts an interval in which \
-     the program's saving should lie.",
-    "The change of peak memory is of the peak RSS in reality, and of the peak of the heap in the replay.",
+     the program's saving should lie. The change of peak memory is of the peak RSS in reality, and of the peak \
+     of the heap in the replay.",
 ];
 
 /// Text for a page without rows.
@@ -40,9 +49,14 @@ const NOTHING: &str =
 
 /// Makes the page.
 pub fn render(machines: &[Machine], reasons: &[Reason]) -> String {
-    let mut text = format!("{FIRST}\n\n# Calibration: replays beside reality\n");
-    let guide = "The guide says [how to measure this](guide/benchmarks.md#calibration).";
-    for paragraph in READING.iter().chain([&guide]) {
+    let mut text = format!("{FIRST}\n\n# Calibration: predictions beside reality\n");
+    let guide =
+        "The guide says how to measure [changes of the source](guide/benchmarks.md#advice) and \
+                 [mallocs](guide/benchmarks.md#calibration).";
+    let changes: Vec<SourceChange> = machines.iter().flat_map(SourceChange::all).collect();
+    let conclusion = changes::conclusion(&changes);
+    for paragraph in conclusion.as_deref().into_iter().chain(READING.iter().copied()).chain([guide])
+    {
         text += &format!("\n{}", wrapped(paragraph));
     }
     if machines.is_empty() {
@@ -56,6 +70,18 @@ pub fn render(machines: &[Machine], reasons: &[Reason]) -> String {
 }
 
 fn of_machine(machine: &Machine, reasons: &[Reason]) -> String {
+    let changes = SourceChange::all(machine);
+    let mut text = String::new();
+    if !changes.is_empty() {
+        text += &section("Changes of the source", &changes::table(&changes));
+    }
+    if machine.has(SUITE) {
+        text += &of_mallocs(machine, reasons);
+    }
+    text + &measured(machine)
+}
+
+fn of_mallocs(machine: &Machine, reasons: &[Reason]) -> String {
     let figures = Figures::of(machine);
     let (programs, allocators, pairs) = (figures.programs(), figures.allocators(), figures.pairs());
     let mut text = section("How often the replay is right", &counted(&pairs));
@@ -68,7 +94,7 @@ fn of_machine(machine: &Machine, reasons: &[Reason]) -> String {
         true => format!("\n{}", wrapped("None.")),
         false => markdown::table(&misses, "Pairs that miss"),
     };
-    text + &measured(machine)
+    text
 }
 
 fn section(title: &str, table: &Table) -> String {

@@ -1,6 +1,7 @@
 //! Pairs of a program and an allocator: measurements of the program, and predictions of a replay.
 
-use crate::rows::experiment::Machine;
+use super::SUITE;
+use crate::rows::experiment::{Experiment, Machine};
 use crate::rows::row::Row;
 use mallard_measure::verdict::Verdict;
 use std::collections::BTreeSet;
@@ -72,15 +73,19 @@ impl<'a> Figures<'a> {
         Figures(machine)
     }
 
+    fn experiments(&self) -> impl Iterator<Item = &'a Experiment> {
+        self.0.experiments.iter().filter(|e| e.suite == SUITE)
+    }
+
     fn row(&self, program: &str, allocator: &str, metric: &str) -> Option<&'a Row> {
-        let mut own = self.0.experiments.iter().filter(|e| e.case == program && e.metric == metric);
+        let mut own = self.experiments().filter(|e| e.case == program && e.metric == metric);
         own.find_map(|e| e.of(allocator))
     }
 
     /// The programs in the order of their rows.
     pub fn programs(&self) -> Vec<Program> {
         let mut all: Vec<Program> = Vec::new();
-        for e in &self.0.experiments {
+        for e in self.experiments() {
             if all.iter().any(|p| p.name == e.case) {
                 continue;
             }
@@ -101,7 +106,7 @@ impl<'a> Figures<'a> {
     /// The allocators in the order of their first rows, without glibc.
     pub fn allocators(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
-        let rows = self.0.experiments.iter().flat_map(|e| &e.rows);
+        let rows = self.experiments().flat_map(|e| &e.rows);
         let names = rows.map(|row| row.contender.clone());
         names.filter(|name| name != BASE && seen.insert(name.clone())).collect()
     }

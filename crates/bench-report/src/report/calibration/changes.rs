@@ -1,0 +1,146 @@
+//! What `mallard advise` predicts for a change of the source, beside the saving of the changed program.
+
+use super::tenths;
+use crate::rows::experiment::{Experiment, Machine};
+use crate::rows::row::Row;
+use crate::tables::{Cell, Table};
+
+/// The suite that asks `mallard advise` about programs, and the contender of its rows about their changed forms.
+const SUITE: &str = "advise";
+const CHANGED: &str = "advised";
+
+/// Whether a row is about a program that was changed as advice says.
+pub fn is_of_change(row: &Row) -> bool {
+    row.suite == SUITE && row.contender == CHANGED
+}
+
+/// A saving of CPU time as a share, with the ends of its interval.
+#[derive(Clone, Copy, Debug)]
+struct Saving {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Saving {
+    fn of(row: &Row) -> Option<Saving> {
+        row.median.map(|median| Saving { median, low: row.low(), high: row.high() })
+    }
+
+    /// The width of the interval in points.
+    fn width(&self) -> f64 {
+        100.0 * (self.high - self.low)
+    }
+
+    fn has(&self, share: f64) -> bool {
+        (self.low..=self.high).contains(&share)
+    }
+
+    /// The ends of the interval in per cent.
+    fn ends(&self) -> String {
+        format!("{} to {}", tenths(100.0 * self.low), tenths(100.0 * self.high))
+    }
+}
+
+/// A program whose source was changed. A prediction is missing if it was not asked for, or if the advice did not
+/// have the change.
+pub struct Change {
+    program: String,
+    what: String,
+    /// The saving of the changed source, measured.
+    real: Saving,
+    /// The saving that a replay of the recording predicts, without a run of the program.
+    replay: Option<Saving>,
+    /// The saving of the program as it is, with the plan in force.
+    in_program: Option<Saving>,
+    /// The saving on the card: that of the program as it is, with what only the source can save.
+    card: Option<Saving>,
+}
+
+impl Change {
+    /// All changes that were measured on a machine, in the order of their rows.
+    pub fn all(machine: &Machine) -> Vec<Change> {
+        let saving = |program: &str, metric: &str| {
+            let found =
+                machine.experiments.iter().find(|e| e.case == program && e.metric == metric);
+            found.and_then(|e| e.of(CHANGED)).and_then(Saving::of)
+        };
+        let measured = machine
+            .experiments
+            .iter()
+            .filter(|e| e.metric == "measured_saving" && e.suite == SUITE);
+        let change = |e: &Experiment| {
+            Some(Change {
+                program: e.case.clone(),
+                what: e.variant.clone(),
+                real: saving(&e.case, "measured_saving")?,
+                replay: saving(&e.case, "replayed_saving"),
+                in_program: saving(&e.case, "in_program_saving"),
+                card: saving(&e.case, "predicted_saving"),
+            })
+        };
+        measured.filter_map(change).collect()
+    }
+}
+
+/// How often the saving of the changed source lies in the intervals of one kind, and how wide these are.
+struct Held {
+    asked: usize,
+    held: usize,
+    /// The median width in points.
+    width: f64,
+}
+
+impl Held {
+    fn of(changes: &[Change], prediction: impl Fn(&Change) -> Option<Saving>) -> Option<Held> {
+        let pairs = changes.iter().filter_map(|c| Some((c.real, prediction(c)?)));
+        let pairs: Vec<(Saving, Saving)> = pairs.collect();
+        let held = pairs.iter().filter(|(real, predicted)| predicted.has(real.median)).count();
+        let mut widths: Vec<f64> = pairs.iter().map(|(_, predicted)| predicted.width()).collect();
+        widths.sort_by(f64::total_cmp);
+        let width = *widths.get(widths.len() / 2)?;
+        Some(Held { asked: pairs.len(), held, width })
+    }
+
+    fn words(&self) -> String {
+        format!("{} of {} (median width {:.0} points)", self.held, self.asked, self.width)
+    }
+}
+
+/// The conclusion in a sentence. `None` without changes.
+pub fn conclusion(changes: &[Change]) -> Option<String> {
+    let card = Held::of(changes, |c| c.card)?.words();
+    let replay = Held::of(changes, |c| c.replay);
+    let replay = replay.map_or(String::new(), |held| {
+        format!(", and in the range that a replay alone predicts in {}", held.words())
+    });
+    Some(format!(
+        "What an arena or a pool in the source saves lies in the range on the card of `mallard advise` in {card}{replay}."
+    ))
+}
+
+/// The table of the changes of a machine.
+pub fn table(changes: &[Change]) -> Table {
+    let columns = ["replay", "in the program", "card", "changed source"].map(String::from);
+    let mut table = Table::new("Changes of the source", &["program", "change"]).columns(columns);
+    for change in changes {
+        let range = |of: Option<Saving>| Cell {
+            best: of.is_some_and(|saving| saving.has(change.real.median)),
+            ..Cell::text(of.map_or("-".into(), |saving| saving.ends()))
+        };
+        let with_range =
+            |of: Saving| Cell::text(format!("{} ({})", tenths(100.0 * of.median), of.ends()));
+        let cells = vec![
+            range(change.replay),
+            change.in_program.map_or(Cell::text("-"), with_range),
+            range(change.card),
+            with_range(change.real),
+        ];
+        table.line(vec![change.program.clone(), change.what.clone()], cells);
+    }
+    table.note(
+        "Savings of CPU time in per cent. Bold: the range has the saving of the changed source. `-`: the advice did \
+         not measure this change. The range of the program as it is need not have that saving, because the plan \
+         library decides at each call, and because code with the allocator inline makes no calls.",
+    )
+}
