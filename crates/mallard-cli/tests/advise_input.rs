@@ -543,7 +543,9 @@ fn a_program_with_an_allocator_of_its_own_gets_no_bound_and_no_verdict() {
         assert!(recorded.contains("took is unknown: the program has an allocator"), "{recorded}");
         let stats = folder.mallard(&["stats", "t"]).out();
         assert!(stats.contains("only a part     the program has an allocator"), "{stats}");
-        let tried = ["try", "--json", "--budget", "2s", "-a", "glibc:arenas=1", "--", &path];
+        // The setting has no effect. A busy machine can make it seem to save 2 %, but not half of the time.
+        let options = ["--budget", "2s", "--min-gain", "50%", "-a", "glibc:arenas=1"];
+        let tried = [&["try", "--json"], &options[..], &["--", &path]].concat();
         let tried: Value = serde_json::from_str(&folder.mallard(&tried).out()).unwrap();
         let sentence = tried["sentence"].as_str().unwrap();
         let what = format!("The mallocs were not tested: {name} allocates by mi_malloc");
