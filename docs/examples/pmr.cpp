@@ -24,6 +24,10 @@ int main()
     assert(count_words("a local allocator", &general) == 3);
     scratch.reset(); // the resource is still an arena
 
+    mallard::pmr_resource<mallard::arena<>> in_the_heap; // an arena<> that is a resource, too
+    std::pmr::vector<int> numbers({1, 2, 3}, &in_the_heap);
+    assert(in_the_heap.owns(numbers.data()));
+
     std::byte buffer[1024];
     mallard::pmr::arena in_buffer(buffer, sizeof buffer, std::pmr::null_memory_resource());
     assert(count_words("no heap at all", &in_buffer) == 4);

@@ -214,6 +214,10 @@ public:
 /// `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A failed call changes
 /// nothing. One thread at a time.
 ///
+/// An arena is no `std::pmr::memory_resource`, so `std::pmr::vector<int> v(&scratch)` finds no
+/// matching constructor. For containers of `std::pmr`, write `mallard::pmr::arena scratch`, or
+/// `mallard::pmr_resource<mallard::arena<>> scratch` (<mallard/pmr.hpp>).
+///
 /// The oldest description that we know of a bump allocator with chunks and marks is: Hanson, "Fast
 /// allocation and deallocation of memory based on object lifetimes", 1990.
 template <source Source = default_heap, arena_options Options = arena_options{}>

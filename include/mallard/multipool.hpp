@@ -60,6 +60,9 @@ struct multipool_options {
 /// `deallocate` needs the layout that was requested. `allocate` throws `std::bad_alloc`, or what
 /// the source throws; `try_allocate` returns null. A failed call changes nothing. For one thread at
 /// a time, or as `Options.threads` says: see `pool`.
+///
+/// Containers of `std::pmr` find no matching constructor for a `multipool*`. For them, write
+/// `mallard::pmr::multipool`, or `mallard::pmr_resource<mallard::multipool<>>` (<mallard/pmr.hpp>).
 template <source Source = default_heap, multipool_options Options = multipool_options{}>
 class multipool {
     static constexpr std::size_t class_count = size_class::of(Options.largest) + 1;

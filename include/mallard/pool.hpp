@@ -39,6 +39,9 @@ namespace mallard {
 /// pool. The layout decides between pool and source, so `deallocate` needs the layout of the
 /// allocation. The limit of the growth does not apply to large blocks. A pool with `growth::none`
 /// takes its only step before its first large block, which could otherwise use up the source.
+///
+/// Containers of `std::pmr` find no matching constructor for a `pool*`. For them, write
+/// `mallard::pmr::pool`, or `mallard::pmr_resource<mallard::pool<>>` (<mallard/pmr.hpp>).
 template <source Source = default_heap, pool_options Options = pool_options{}>
 class pool {
     using mode = pool_mode<Options.threads>;
