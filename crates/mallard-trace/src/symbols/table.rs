@@ -241,6 +241,13 @@ mod tests {
         let swap = "_ZSt4swapIiENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EE\
                     St21is_move_constructibleIS4_ESt18is_move_assignableIS4_EEE5valueEvE4typeERS4_SE_";
         assert_eq!(demangled(swap), "std::swap");
+        let fill = "_ZSt9__fill_a1IPddEN9__gnu_cxx11__enable_ifIXsrSt11__is_scalarIT0_E7__valueEvE6__typeE\
+                    T_S8_RKS4_";
+        assert_eq!(demangled(fill), "std::__fill_a1");
+        // clang 19 writes the kinds of template parameters that are no types: `Tn`.
+        let tuple = "_ZNSt5tupleIJPiSt14default_deleteIA_iEEEC2ILb1ETnNSt9enable_ifIXclsr17_TupleConstraintsI\
+                     XT_ES0_S3_EE37__is_implicitly_default_constructibleEEbE4typeELb1EEEv";
+        assert_eq!(demangled(tuple), "std::tuple<int*, std::default_delete<int []> >::tuple");
         assert_eq!(demangled("_ZN3app4workEv"), "app::work()");
         assert_eq!(demangled("main"), "main");
         assert_eq!(demangled("_Z"), "_Z");
