@@ -185,8 +185,10 @@ fn return_addresses(folder: &Folder, program: &str) -> Vec<u64> {
             Some((u64::from_str_radix(address, 16).ok()?, instruction))
         })
         .collect();
-    let is_call =
-        |text: &str| text.starts_with("call") || text.starts_with("bl ") || text.starts_with("blr");
+    let is_call = |text: &str| {
+        let name = text.split_whitespace().next().unwrap_or_default();
+        name.starts_with("call") || name == "bl" || name == "blr"
+    };
     instructions.windows(2).filter(|two| is_call(two[0].1)).map(|two| two[1].0).collect()
 }
 
