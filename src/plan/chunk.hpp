@@ -8,16 +8,24 @@
 
 namespace mallard::plan {
 
+struct bin;
+struct free_block;
 struct instance;
 
 inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
+/// Not 0: a thread that is changing an instance looks like a null pointer.
+inline constexpr std::uintptr_t no_thread = 1;
+
 /// The first bytes of a chunk. Blocks follow.
 struct alignas(64) chunk {
-    instance* owner;           ///< constant while the chunk has blocks
-    std::uint32_t block_class; ///< of all blocks of a pool
+    // Constant while the chunk has blocks.
+    std::uintptr_t quick_thread; ///< the thread_rules of the thread that only pushes a block on
+                                 ///< `list` to free it; or `no_thread`
+    free_block** list;           ///< of a pool: in `blocks`
+    bin* blocks;                 ///< of a pool: the bin of all its blocks
+    instance* owner;
     std::uint32_t block_bytes; ///< of all blocks of a pool; 0: the chunk of an arena
-    chunk* next;               ///< in a list of the owner, or of free chunks
 
     // Of an arena. `live` is the number of blocks that are allocated, less those that the owner has
     // seen freed. Only the thread of the owner uses `live`. Other threads count the blocks that
@@ -28,6 +36,7 @@ struct alignas(64) chunk {
     std::uint32_t live;
     std::atomic<std::uint32_t> freed_elsewhere;
     chunk* next_touched;
+    chunk* next; ///< in a list of the owner, or of free chunks
 
     std::byte* first() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
     std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this) + chunk_bytes; }
@@ -39,7 +48,7 @@ struct chunk_range {
     std::uintptr_t begin;
     std::atomic<std::size_t> bytes;
 };
-extern constinit chunk_range all_chunks;
+[[gnu::visibility("hidden")]] extern constinit chunk_range all_chunks;
 
 /// Whether a block was allocated by a rule of the plan.
 [[gnu::always_inline]] inline bool is_of_plan(const void* block) noexcept

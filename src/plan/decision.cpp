@@ -14,7 +14,7 @@
 
 namespace mallard::plan {
 
-constinit empty_answers no_answers{{63, 1, 0, nullptr}, {}};
+constinit empty_answers no_answers{{sizeof(answer_table::entry), 0, nullptr}, {}};
 constinit std::atomic<answer_table*> answers{&no_answers.table};
 
 namespace {
@@ -25,6 +25,7 @@ constinit plan the_plan;
 constinit tell_function* tell_build = nullptr;
 constinit char program_path[4096];
 constinit runtime_function* see_runtime = nullptr;
+constinit bool is_unknown_counted = false;
 constinit bool has_runtime = false; ///< whether a C++ runtime was loaded when the program started
 
 constinit short_lock change_lock; ///< of `answers`. Readers go on with the old table meanwhile
@@ -37,8 +38,8 @@ constinit answer_table* first_table = nullptr;
 constinit answer_table* newest_table = nullptr; ///< the head of a list of all tables
 constexpr unsigned tables_max = 64;
 
-/// Words of a table that stay free for callers that the plan does not have.
-constexpr std::size_t spare_words = 2048;
+/// Entries of a table that stay free for callers that the plan does not have.
+constexpr std::size_t spare_entries = 2048;
 
 constexpr answer narrow(std::uint32_t of_plan) noexcept
 {
@@ -46,7 +47,7 @@ constexpr answer narrow(std::uint32_t of_plan) noexcept
         return to_malloc;
     if (of_plan >= mallard_plan_by_stack)
         return static_cast<answer>(by_stack + (of_plan - mallard_plan_by_stack));
-    return static_cast<answer>(of_plan);
+    return answer_of_rule(of_plan);
 }
 
 // --- modules
@@ -157,28 +158,32 @@ bool is_program_of_plan() noexcept
 
 // --- tables
 
-/// Puts a caller into the table. False: the word is in use.
-bool put(answer_table& t, std::uintptr_t caller, answer is) noexcept
+/// Puts a caller into the table, unless it is there.
+void put(answer_table& t, std::uintptr_t caller, answer is) noexcept
 {
-    if (caller >> (64 - answer_bits) != 0)
-        return false;
-    std::uint64_t const word = std::uint64_t{caller} << answer_bits | is;
-    for (std::size_t at = t.index_of(caller);; at = (at + 1) & t.mask) {
-        std::uint64_t found = 0;
-        if (t.words()[at].compare_exchange_strong(found, word, std::memory_order_relaxed)) {
+    for (std::uintptr_t offset = t.offset_of(caller);; offset = t.after(offset)) {
+        answer_table::entry& e = t.at(offset);
+        std::uintptr_t found = 0;
+        if (e.caller.compare_exchange_strong(found, caller, std::memory_order_acq_rel)) {
+            e.is.store(is, std::memory_order_relaxed);
             t.used.fetch_add(1, std::memory_order_relaxed);
-            return true;
+            return;
         }
-        if (found >> answer_bits == caller)
-            return true;
+        if (found == caller)
+            return;
     }
+}
+
+std::size_t capacity_of(answer_table const& t) noexcept
+{
+    return t.mask / sizeof(answer_table::entry) + 1;
 }
 
 /// Adds a caller that the plan does not have, unless the table is too full.
 void add_caller(answer_table& t, std::uintptr_t caller, answer is) noexcept
 {
-    if (&t != &no_answers.table && t.used.load(std::memory_order_relaxed) < t.mask / 4 * 3)
-        static_cast<void>(put(t, caller, is));
+    if (&t != &no_answers.table && t.used.load(std::memory_order_relaxed) < capacity_of(t) / 4 * 3)
+        put(t, caller, is == unknown && !is_unknown_counted ? answer{ignored} : is);
 }
 
 void add_stack(details& d, known_stack const& stack) noexcept
@@ -223,7 +228,7 @@ void fill_ranges(details& d) noexcept
     std::size_t count = 0;
     for (mallard_plan_range const& r : the_plan.ranges)
         if (std::uintptr_t const bias = biases_now[r.module]; bias != not_loaded)
-            d.ranges[count++] = {bias + r.begin, bias + r.end, 0, static_cast<answer>(r.rule)};
+            d.ranges[count++] = {bias + r.begin, bias + r.end, 0, answer_of_rule(r.rule)};
     d.ranges = d.ranges.first(count);
     std::sort(d.ranges.begin(), d.ranges.end(), [](code_range const& a, code_range const& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
@@ -236,9 +241,9 @@ void fill_ranges(details& d) noexcept
 /// Makes a table for the modules in `biases_now`. Null: there is no memory.
 answer_table* make_table() noexcept
 {
-    std::size_t const capacity = std::bit_ceil((the_plan.callers.size() + spare_words) * 2);
+    std::size_t const capacity = std::bit_ceil((the_plan.callers.size() + spare_entries) * 2);
     std::size_t const places = std::bit_ceil(the_plan.stacks.size() * 2 + 1);
-    std::size_t const bytes = sizeof(answer_table) + capacity * sizeof(std::uint64_t) +
+    std::size_t const bytes = sizeof(answer_table) + capacity * sizeof(answer_table::entry) +
                               sizeof(details) + the_plan.modules.size() * sizeof(std::uintptr_t) +
                               the_plan.frames.size() * sizeof(std::uintptr_t) +
                               places * sizeof(known_stack) +
@@ -248,10 +253,9 @@ answer_table* make_table() noexcept
         return nullptr;
     memory rest{at};
     answer_table& t = rest.take<answer_table>(1).front();
-    rest.take<std::uint64_t>(capacity);
+    rest.take<answer_table::entry>(capacity);
     details& d = rest.take<details>(1).front();
-    t.shift = 64 - static_cast<unsigned>(std::countr_zero(capacity));
-    t.mask = static_cast<std::uint32_t>(capacity - 1);
+    t.mask = (capacity - 1) * sizeof(answer_table::entry);
     t.more = &d;
     d.biases = rest.take<std::uintptr_t>(the_plan.modules.size());
     d.frames = rest.take<std::uintptr_t>(the_plan.frames.size());
@@ -260,7 +264,7 @@ answer_table* make_table() noexcept
     std::copy_n(biases_now, d.biases.size(), d.biases.begin());
     for (mallard_plan_place const& caller : the_plan.callers)
         if (std::uintptr_t const address = address_of(caller))
-            static_cast<void>(put(t, address, narrow(caller.answer)));
+            put(t, address, narrow(caller.answer));
     fill_stacks(d);
     fill_ranges(d);
     d.has_one_rule = the_plan.rules.size() == 1;
@@ -290,11 +294,12 @@ void use_table_for_modules_now() noexcept
 /// They lie behind all callers of the plan that have the same hash, so no chain breaks.
 void remove_added_callers(answer_table& t) noexcept
 {
-    for (std::size_t at = 0; at <= t.mask; ++at) {
-        auto& word = t.words()[at];
-        auto const is = static_cast<answer>(word.load(std::memory_order_relaxed));
-        if (is == by_range || is == runtime || is == unknown) {
-            word.store(0, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < capacity_of(t); ++i) {
+        answer_table::entry& e = t.at(i * sizeof e);
+        answer const is = e.is.load(std::memory_order_relaxed);
+        if (is == by_range || is == runtime || is == unknown || is == ignored) {
+            e.is.store(missing, std::memory_order_relaxed); // for the next caller of this entry
+            e.caller.store(0, std::memory_order_release);
             t.used.fetch_sub(1, std::memory_order_relaxed);
         }
     }
@@ -370,9 +375,10 @@ start_of_plan begin_decisions(plan const& p, tell_function* tell) noexcept
     return start_of_plan::begun;
 }
 
-void begin_answers(runtime_function* see) noexcept
+void begin_answers(runtime_function* see, bool counts_unknown) noexcept
 {
     see_runtime = see;
+    is_unknown_counted = counts_unknown;
     // Without a runtime, a look-up would leave an error, whose text the next call of the dynamic
     // linker frees. A library that calls dlsym in its first free would then call itself.
     if (has_runtime)
@@ -387,7 +393,7 @@ void begin_answers(runtime_function* see) noexcept
 {
     if (known == missing)
         known = decide_about_new(*answers.load(std::memory_order_acquire), of);
-    if (is_rule(known) || known == to_malloc || known == unknown)
+    if (is_rule(known) || is_of_malloc(known) || known == unknown)
         return known;
     if (known == runtime)
         return to_malloc;

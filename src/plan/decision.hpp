@@ -4,7 +4,7 @@
 // The table of answers is made from the plan for the modules that are loaded. A reader loads
 // `answers` and never waits. If other modules of the plan are loaded, a new table replaces the old
 // one, which stays readable. A caller that the plan does not have is added to the table when it
-// first allocates, by one compare-and-swap of an empty word, so that it is looked for only once.
+// first allocates, by one compare-and-swap of an empty entry, so that it is looked for only once.
 #pragma once
 
 #include "answer.hpp"
@@ -14,46 +14,53 @@
 
 namespace mallard::plan {
 
-constexpr unsigned answer_bits = 16;
-
-/// A hash table of callers with linear probing: `capacity` words follow the header in memory. A
-/// word is an address above an answer, or 0.
+/// A hash table of callers with linear probing: its entries follow the header in memory.
 struct alignas(64) answer_table {
-    unsigned shift; ///< 64 - log2(capacity)
-    std::uint32_t mask;
+    /// Empty if `caller` is 0. A thread that adds a caller stores the answer after the caller, so
+    /// another thread may find `missing` meanwhile.
+    struct entry {
+        std::atomic<std::uintptr_t> caller;
+        std::atomic<answer> is;
+    };
+
+    std::uintptr_t mask; ///< selects the bits of a caller that are the offset of its entry
     std::atomic<std::uint32_t> used;
     struct details* more; ///< what is seldom needed
 
-    std::atomic<std::uint64_t>* words() noexcept
+    entry& at(std::uintptr_t offset) noexcept
     {
-        return reinterpret_cast<std::atomic<std::uint64_t>*>(this + 1);
+        return *reinterpret_cast<entry*>(reinterpret_cast<std::byte*>(this + 1) + offset);
+    }
+
+    // The address is its own hash. Calls of malloc have different addresses by nature, and seldom
+    // lie less than 16 bytes apart.
+    std::uintptr_t offset_of(std::uintptr_t caller) const noexcept { return caller & mask; }
+    std::uintptr_t after(std::uintptr_t offset) const noexcept
+    {
+        return (offset + sizeof(entry)) & mask;
     }
 
     [[gnu::always_inline]] answer look_up(std::uintptr_t caller) noexcept
     {
-        std::uint64_t const wanted = std::uint64_t{caller} << answer_bits;
-        for (std::size_t at = index_of(caller);; at = (at + 1) & mask) {
-            std::uint64_t const word = words()[at].load(std::memory_order_relaxed);
-            if (std::uint64_t const rest = word ^ wanted; rest >> answer_bits == 0) [[likely]]
-                return static_cast<answer>(rest);
-            if (word == 0)
+        for (std::uintptr_t offset = offset_of(caller);; offset = after(offset)) {
+            // The acquire orders this load before that of the answer.
+            std::uintptr_t const found = at(offset).caller.load(std::memory_order_acquire);
+            if (found == caller) [[likely]]
+                return at(offset).is.load(std::memory_order_relaxed);
+            if (found == 0)
                 return missing;
         }
     }
-
-    std::size_t index_of(std::uintptr_t caller) const noexcept
-    {
-        return caller * 0x9e3779b97f4a7c15 >> shift;
-    }
 };
+static_assert(sizeof(answer_table::entry) == 16, "the low bits of `mask` are 0");
 
 /// A table without callers, for the time before the plan is read and for programs without a plan.
 struct empty_answers {
     answer_table table;
-    std::atomic<std::uint64_t> words[2];
+    answer_table::entry entries[2];
 };
-extern constinit empty_answers no_answers;
-extern constinit std::atomic<answer_table*> answers;
+[[gnu::visibility("hidden")]] extern constinit empty_answers no_answers;
+[[gnu::visibility("hidden")]] extern constinit std::atomic<answer_table*> answers;
 
 [[gnu::always_inline]] inline answer answer_of(std::uintptr_t caller) noexcept
 {
@@ -71,8 +78,8 @@ start_of_plan begin_decisions(plan const& p, tell_function* tell) noexcept;
 /// Is called when a C++ runtime is loaded.
 using runtime_function = void() noexcept;
 
-/// From now on, `answer_of` answers.
-void begin_answers(runtime_function* see_runtime) noexcept;
+/// From now on, `answer_of` answers. It answers `unknown` only if somebody asks for the count.
+void begin_answers(runtime_function* see_runtime, bool counts_unknown) noexcept;
 
 /// A call of malloc or of an operator new.
 struct request_site {

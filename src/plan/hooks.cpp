@@ -13,7 +13,7 @@ namespace {
 
 /// Serves a request that has no few instructions.
 template <class Real>
-[[gnu::noinline]] void* serve_slowly(answer known, std::uintptr_t caller, std::size_t bytes,
+[[gnu::noinline]] void* serve_slowly(std::size_t bytes, answer known, std::uintptr_t caller,
                                      unsigned op, unsigned align_log2, Real real) noexcept
 {
     void* const block = allocate_slowly(
@@ -24,23 +24,22 @@ template <class Real>
     return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
 }
 
-/// What is left of a call of malloc or another function after the look at the caller.
+/// Serves a request whose caller is not decided to be of malloc, and that no quick bin serves.
 template <class Real>
-[[gnu::noinline]] void* serve(answer known, std::uintptr_t caller, std::size_t bytes, unsigned op,
+[[gnu::noinline]] void* serve(std::size_t bytes, answer known, std::uintptr_t caller, unsigned op,
                               unsigned align_log2, Real real) noexcept
 {
     instance* const in = instance_of(known, bytes, align_log2);
     if (in == nullptr) [[unlikely]]
         return count_unknown(known) ? real()
-                                    : serve_slowly(known, caller, bytes, op, align_log2, real);
+                                    : serve_slowly(bytes, known, caller, op, align_log2, real);
     if (in->allocator == 0) {
         count(*in, bytes);
         return real(); // a control run
     }
-    void* const block = take_quickly(*in, bytes);
+    void* const block = take_counted(*in, bytes);
     if (block == nullptr) [[unlikely]]
-        return serve_slowly(known, caller, bytes, op, align_log2, real);
-    count(*in, bytes);
+        return serve_slowly(bytes, known, caller, op, align_log2, real);
     return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
 }
 
@@ -68,9 +67,12 @@ struct hooks {
     {
         std::uintptr_t const caller = plan::return_address();
         plan::answer const known = plan::answer_of(caller);
-        if (known == plan::to_malloc) [[likely]]
+        if (plan::is_of_malloc(known)) [[likely]]
             return real();
-        return plan::serve(known, caller, bytes, op, align_log2, real);
+        if (align_log2 <= 4)
+            if (void* const block = plan::allocate_quickly(known, bytes)) [[likely]]
+                return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
+        return plan::serve(bytes, known, caller, op, align_log2, real);
     }
 
     template <class Real>
@@ -81,9 +83,6 @@ struct hooks {
             return plan::free_of_rule(block);
         if (is_bootstrap(block)) [[unlikely]]
             return;
-        if (next.free == nullptr) [[unlikely]]
-            if (block == nullptr || !find_next())
-                return;
         real();
     }
 

@@ -7,13 +7,14 @@
 namespace mallard::plan {
 
 constinit rule_state rules[mallard_plan_rules_max]{};
+constinit bin no_bin{};
 
 namespace {
 
 /// An arena without blocks keeps so many chunks.
 constexpr std::size_t spare_max = 16;
-/// So many blocks at least lie between two new starts of a multipool, which visit all chunks.
-constexpr std::uint64_t blocks_min = 4096;
+/// So many frees at least lie between two new starts of a multipool, which visit all chunks.
+constexpr std::uint64_t frees_min = 4096;
 
 /// Takes a chunk for the instance. Null: the rule holds as much as it may, or the system refused.
 chunk* take_chunk_for(instance& in, bool is_first) noexcept
@@ -37,7 +38,10 @@ chunk* take_chunk_for(instance& in, bool is_first) noexcept
            !rule.held_peak.compare_exchange_weak(peak, held, std::memory_order_relaxed))
         ;
     c->owner = &in;
-    c->block_class = c->block_bytes = c->live = 0;
+    c->quick_thread = no_thread;
+    c->list = nullptr;
+    c->blocks = nullptr;
+    c->block_bytes = c->live = 0;
     c->next = c->next_touched = nullptr;
     return c;
 }
@@ -61,9 +65,10 @@ void count_touched(instance& in) noexcept
 /// Makes `c` the chunk from which the arena cuts blocks.
 void use(instance& in, chunk& c) noexcept
 {
-    in.current = &c;
-    in.top = c.first() + arena_header_bytes;
-    in.end = c.end();
+    bin& b = in.bins[0];
+    b.current = &c;
+    b.top = c.first() + arena_header_bytes;
+    b.end = c.end();
 }
 
 /// Puts the blocks that other threads have freed into their lists.
@@ -72,73 +77,80 @@ void collect_returned(instance& in) noexcept
     free_block* block = in.returned.exchange(nullptr, std::memory_order_acquire);
     while (block != nullptr) {
         free_block* const after = block->next;
-        instance::bin& bin = in.bins[chunk_of(block).block_class];
-        block->next = bin.free;
-        bin.free = block;
+        push(*chunk_of(block).list, block);
         in.live -= 1;
         block = after;
     }
 }
 
-std::size_t bytes_of_class(instance const& in, std::size_t index) noexcept
+std::size_t index_of(instance const& in, bin const& b) noexcept
 {
-    return in.allocator == mallard_plan_pool ? (in.rule->block_bytes + 15U) & ~15U
-                                             : block_classes::bytes(index);
+    return static_cast<std::size_t>(&b - in.bins);
 }
 
-void use_for_class(instance& in, chunk& c, std::size_t index) noexcept
+free_block*& list_of(instance const& in, bin& b) noexcept
 {
-    instance::bin& bin = in.bins[index];
-    bin.top = c.first();
-    std::size_t const bytes = bytes_of_class(in, index);
-    bin.end = bin.top + static_cast<std::size_t>(c.end() - bin.top) / bytes * bytes;
-    c.block_class = static_cast<std::uint32_t>(index);
+    return in.allocator == mallard_plan_multipool_over_arena ? b.counted : b.free;
+}
+
+std::size_t block_bytes_of(instance const& in, bin const& b) noexcept
+{
+    return in.allocator == mallard_plan_pool ? (in.rule->block_bytes + 15U) & ~15U
+                                             : block_classes::bytes(index_of(in, b));
+}
+
+/// Makes `c` the chunk from which blocks of the bin are cut.
+void use(instance& in, chunk& c, bin& b) noexcept
+{
+    std::size_t const bytes = block_bytes_of(in, b);
+    b.fresh = c.first();
+    b.fresh_end = b.fresh + static_cast<std::size_t>(c.end() - b.fresh) / bytes * bytes;
+    c.list = &list_of(in, b);
+    c.blocks = &b;
     c.block_bytes = static_cast<std::uint32_t>(bytes);
+    bool const is_quick = in.rule->is_quick && c.list == &b.free;
+    c.quick_thread = is_quick ? reinterpret_cast<std::uintptr_t>(in.thread) : no_thread;
 }
 
 /// Allocates a block of an arena whose current chunk is used up.
 void* take_of_arena(instance& in, std::size_t bytes) noexcept
 {
     count_touched(in); // may empty the current chunk
-    std::size_t const room = room_of(bytes);
-    if (in.current == nullptr || room > static_cast<std::size_t>(in.end - in.top)) {
-        chunk* c = in.spare;
-        if (c != nullptr) {
-            in.spare = c->next;
-            in.spare_count -= 1;
-        } else {
-            c = take_chunk_for(in, in.current == nullptr);
-            if (c == nullptr)
-                return nullptr;
-        }
-        use(in, *c);
+    bin& b = in.bins[0];
+    if (void* const block = cut(b, bytes))
+        return block;
+    chunk* c = in.spare;
+    if (c != nullptr) {
+        in.spare = c->next;
+        in.spare_count -= 1;
+    } else {
+        c = take_chunk_for(in, b.current == nullptr);
+        if (c == nullptr)
+            return nullptr;
     }
-    return cut(in, room);
+    use(in, *c);
+    return cut(b, bytes);
 }
 
 /// Allocates a block of a pool whose list is empty.
 void* take_of_pool(instance& in, std::size_t bytes) noexcept
 {
-    std::size_t const index = in.allocator == mallard_plan_pool ? 0 : class_of(bytes);
-    instance::bin& bin = in.bins[index];
-    if (bin.top == bin.end && in.returned.load(std::memory_order_relaxed) != nullptr)
+    bin& b = in.bin_for(bytes);
+    b.owner = &in;
+    if (b.fresh == b.fresh_end && in.returned.load(std::memory_order_relaxed) != nullptr)
         collect_returned(in);
-    free_block* block = bin.free;
-    if (block != nullptr) {
-        bin.free = block->next;
-    } else {
-        if (bin.top == bin.end) {
-            chunk* const c = take_chunk_for(in, bin.end == nullptr);
-            if (c == nullptr)
-                return nullptr;
-            c->next = in.chunks;
-            in.chunks = c;
-            use_for_class(in, *c, index);
-        }
-        block = reinterpret_cast<free_block*>(bin.top);
-        bin.top += bytes_of_class(in, index);
+    if (free_block*& list = list_of(in, b); list != nullptr)
+        return pop(list);
+    if (b.fresh == b.fresh_end) {
+        chunk* const c = take_chunk_for(in, b.fresh_end == nullptr);
+        if (c == nullptr)
+            return nullptr;
+        c->next = in.chunks;
+        in.chunks = c;
+        use(in, *c, b);
     }
-    in.live += 1;
+    std::byte* const block = b.fresh;
+    b.fresh += block_bytes_of(in, b);
     return block;
 }
 
@@ -146,12 +158,15 @@ void* take_of_pool(instance& in, std::size_t bytes) noexcept
 
 void* take_slowly(instance& in, std::size_t bytes) noexcept
 {
-    return in.allocator == mallard_plan_arena ? take_of_arena(in, bytes) : take_of_pool(in, bytes);
+    void* const block =
+        in.allocator == mallard_plan_arena ? take_of_arena(in, bytes) : take_of_pool(in, bytes);
+    in.live += block != nullptr;
+    return block;
 }
 
 [[gnu::noinline]] void empty(instance& in, chunk& c) noexcept
 {
-    if (&c == in.current)
+    if (&c == in.bins[0].current)
         return use(in, c);
     if (in.spare_count == spare_max) {
         in.rule->held.fetch_sub(chunk_bytes, std::memory_order_relaxed);
@@ -166,25 +181,25 @@ void* take_slowly(instance& in, std::size_t bytes) noexcept
 /// first of each class go back.
 [[gnu::noinline]] void start_anew(instance& in) noexcept
 {
-    if (in.allocator != mallard_plan_multipool_over_arena ||
-        in.blocks.value() - in.blocks_before < blocks_min)
+    if (in.allocator != mallard_plan_multipool_over_arena || in.frees - in.frees_before < frees_min)
         return;
-    in.blocks_before = in.blocks.value();
+    in.frees_before = in.frees;
     chunk* c = in.chunks;
     in.chunks = nullptr;
-    for (instance::bin& bin : in.bins)
-        bin.free = nullptr;
+    for (bin& b : in.bins)
+        b.counted = nullptr;
     bool has_chunk[class_count]{};
     while (c != nullptr) {
         chunk* const after = c->next;
-        if (has_chunk[c->block_class]) {
+        bool& has_this = has_chunk[index_of(in, *c->blocks)];
+        if (has_this) {
             in.rule->held.fetch_sub(chunk_bytes, std::memory_order_relaxed);
             give_chunk(*c);
         } else {
-            has_chunk[c->block_class] = true;
+            has_this = true;
             c->next = in.chunks;
             in.chunks = c;
-            use_for_class(in, *c, c->block_class);
+            use(in, *c, *c->blocks);
         }
         c = after;
     }
@@ -245,10 +260,11 @@ bool extend(instance& in, chunk& c, void* block, std::size_t bytes) noexcept
     auto* const at = static_cast<std::byte*>(block);
     auto& size = reinterpret_cast<std::uint64_t*>(at)[-1];
     std::size_t const room = room_of(bytes) - arena_header_bytes;
-    if (&c != in.current || at + size != in.top || at + room > in.end || room < size)
+    bin& b = in.bins[0];
+    if (&c != b.current || at + size != b.top || at + room > b.end || room < size)
         return false;
     size = room;
-    in.top = at + room;
+    b.top = at + room;
     return true;
 }
 

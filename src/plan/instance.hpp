@@ -44,9 +44,10 @@ struct rule_state {
     std::atomic<std::size_t> held_max{SIZE_MAX};
     std::uint32_t block_bytes = 0; ///< the largest block
     std::uint32_t allocator = 0;   ///< mallard_plan_allocator, or 0: malloc serves every request
-    bool is_timed = false;         ///< whether ends are timed: see `ending`
+    bool is_quick = false;         ///< whether requests may be served without being counted
+    bool is_timed = false;         ///< whether ends are timed: see `ending`. Then not `is_quick`
 };
-extern constinit rule_state rules[mallard_plan_rules_max];
+[[gnu::visibility("hidden")]] extern constinit rule_state rules[mallard_plan_rules_max];
 
 /// A counter that one thread writes and any thread reads.
 class counter {
@@ -76,23 +77,38 @@ struct ending {
     counter frees;       ///< of these rows
 };
 
-struct instance {
-    std::uint32_t allocator;   ///< as in `rule`
-    std::uint32_t quick_bytes; ///< the largest request that may be served quickly: the largest
-                               ///< block of the rule, or 0 if ends are timed
-    thread_rules* thread;      ///< null if ends are timed, so that no request is served quickly
-    counter blocks;            ///< requests that the rule has decided on
-    counter bytes;             ///< of these requests
+/// The free blocks of one size, or the chunk from which an arena cuts blocks. What an allocator
+/// does not have is empty.
+struct bin {
+    // Of a pool or a multipool.
+    free_block* free;
+    free_block* counted; ///< instead of `free`: of a multipool over arena, whose `live` is counted
+    instance* owner;
+    std::byte* fresh; ///< the rest of a chunk
+    std::byte* fresh_end;
 
-    // Of an arena. Each block has its size in the 8 bytes before it.
-    std::byte* top; ///< the next block's size; 8 bytes before a multiple of 16
+    // Of an arena.
+    std::byte* top; ///< the size of the next block: 8 bytes before a multiple of 16
     std::byte* end;
-    chunk* current;
+    chunk* current; ///< the chunk of `top`
+};
 
-    std::uint64_t live; ///< blocks in use, and those that other threads have freed unseen
+/// The bin of requests that are not served quickly.
+[[gnu::visibility("hidden")]] extern constinit bin no_bin;
+
+struct instance {
+    std::uint32_t allocator; ///< as in `rule`
+    std::uint32_t bytes_max; ///< the largest block of the rule, or 0 if ends are timed
+    thread_rules* thread;
+    counter blocks; ///< requests that the rule has decided on, but not those served quickly
+    counter bytes;  ///< of these requests
+
+    /// Blocks in use, and those that other threads have freed unseen. A quick allocation or free
+    /// does not count, except of a multipool over arena.
+    std::uint64_t live;
+    std::uint64_t frees; ///< without those by other threads
 
     rule_state* rule;
-    thread_rules* home; ///< the thread, even if ends are timed
     ending end_of;
     counter large;   ///< requests that are too large or too aligned, which malloc serves
     counter refused; ///< requests beyond `held_max` or without memory, which malloc serves
@@ -105,14 +121,17 @@ struct instance {
     // Of a pool.
     std::atomic<free_block*> returned; ///< blocks that other threads have freed
     chunk* chunks;                     ///< all chunks
-    std::uint64_t blocks_before;       ///< `blocks` at the last new start
+    std::uint64_t frees_before;        ///< `frees` at the last new start
 
-    /// The blocks of a class: a list, and the rest of a chunk.
-    struct bin {
-        free_block* free;
-        std::byte* top;
-        std::byte* end;
-    } bins[class_count];
+    bin bins[class_count];
+
+    /// An arena and a pool have a single bin.
+    bin& bin_for(std::size_t request_bytes) noexcept
+    {
+        bool const has_classes =
+            allocator == mallard_plan_multipool || allocator == mallard_plan_multipool_over_arena;
+        return bins[has_classes ? class_of(request_bytes) : 0];
+    }
 };
 
 /// Allocates a block of at least `bytes` bytes, from 1 to `rule->block_bytes`, aligned to 16 bytes,
@@ -152,6 +171,7 @@ bool extend(instance& in, chunk& c, void* block, std::size_t bytes) noexcept;
 
 // --- the paths of almost all calls ---
 
+/// Each block of an arena has its size in the 8 bytes before it.
 constexpr std::size_t arena_header_bytes = 8;
 
 /// The bytes of a block of an arena with its header. The sum is a multiple of 16, so that `top`
@@ -161,44 +181,64 @@ constexpr std::size_t room_of(std::size_t bytes) noexcept
     return (bytes + arena_header_bytes + 15) & ~std::size_t{15};
 }
 
-/// Cuts a block of an arena off the current chunk.
-[[gnu::always_inline]] inline void* cut(instance& in, std::size_t room) noexcept
+/// Cuts a block of an arena off its chunk. Null: there is no room.
+[[gnu::always_inline]] inline void* cut(bin& b, std::size_t bytes) noexcept
 {
-    std::byte* const at = in.top;
-    in.top = at + room;
-    *reinterpret_cast<std::uint64_t*>(at) = room - arena_header_bytes;
-    in.current->live += 1;
-    in.live += 1;
+    std::byte* const at = b.top;
+    // A bin without a chunk has null at both ends.
+    if (static_cast<std::size_t>(b.end - at) < room_of(bytes))
+        return nullptr;
+    b.top = at + room_of(bytes);
+    *reinterpret_cast<std::uint64_t*>(at) = room_of(bytes) - arena_header_bytes;
+    b.current->live += 1;
     return at + arena_header_bytes;
+}
+
+/// The list must have a block.
+[[gnu::always_inline]] inline void* pop(free_block*& list) noexcept
+{
+    free_block* const block = list;
+    list = block->next;
+    return block;
+}
+
+[[gnu::always_inline]] inline void push(free_block*& list, void* block) noexcept
+{
+    auto* const freed = static_cast<free_block*>(block);
+    freed->next = list;
+    list = freed;
+}
+
+[[gnu::always_inline]] inline void* take_quickly(bin& b, std::size_t bytes) noexcept
+{
+    if (b.free != nullptr) [[likely]]
+        return pop(b.free);
+    if (b.counted != nullptr) {
+        b.owner->live += 1;
+        return pop(b.counted);
+    }
+    return cut(b, bytes);
 }
 
 inline void* take(instance& in, std::size_t bytes) noexcept
 {
-    if (in.allocator == mallard_plan_arena) {
-        std::size_t const room = room_of(bytes);
-        return room <= static_cast<std::size_t>(in.end - in.top) ? cut(in, room) : nullptr;
-    }
-    instance::bin& bin = in.bins[in.allocator == mallard_plan_pool ? 0 : class_of(bytes)];
-    free_block* const block = bin.free;
-    if (block == nullptr) [[unlikely]]
-        return nullptr;
-    bin.free = block->next;
-    in.live += 1;
+    std::uint64_t const live = in.live;
+    void* const block = take_quickly(in.bin_for(bytes), bytes);
+    if (block != nullptr)
+        in.live = live + 1;
     return block;
 }
 
 inline void give(instance& in, chunk& c, void* block) noexcept
 {
     in.live -= 1;
+    in.frees += 1;
     if (c.block_bytes == 0) {
         if (--c.live == 0) [[unlikely]]
             empty(in, c);
         return;
     }
-    auto* const freed = static_cast<free_block*>(block);
-    instance::bin& bin = in.bins[c.block_class];
-    freed->next = bin.free;
-    bin.free = freed;
+    push(*c.list, block);
     if (in.live == 0) [[unlikely]]
         start_anew(in);
 }

@@ -79,7 +79,7 @@ void find_delete() noexcept
 
 /// Serves a request that has no few instructions.
 template <form Form, class... More>
-[[gnu::noinline]] void* serve_slowly(answer known, std::uintptr_t caller, std::size_t bytes,
+[[gnu::noinline]] void* serve_slowly(std::size_t bytes, answer known, std::uintptr_t caller,
                                      More... more)
 {
     auto const align_log2 = static_cast<std::uint8_t>(align_log2_of(more...));
@@ -89,24 +89,23 @@ template <form Form, class... More>
     return next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...);
 }
 
-/// What is left of a call of an operator new after the look at the caller.
+/// Serves a request whose caller is not decided to be of malloc, and that no quick bin serves.
 template <form Form, class... More>
-[[gnu::noinline]] void* serve(answer known, std::uintptr_t caller, std::size_t bytes, More... more)
+[[gnu::noinline]] void* serve(std::size_t bytes, answer known, std::uintptr_t caller, More... more)
 {
     unsigned const align_log2 = align_log2_of(more...);
     instance* const in = instance_of(known, bytes, align_log2);
     if (in == nullptr) [[unlikely]]
         return count_unknown(known)
                    ? next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...)
-                   : serve_slowly<Form, More...>(known, caller, bytes, more...);
+                   : serve_slowly<Form, More...>(bytes, known, caller, more...);
     if (in->allocator == 0) {
         count(*in, bytes);
         return next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...);
     }
-    void* const block = take_quickly(*in, bytes);
+    void* const block = take_counted(*in, bytes);
     if (block == nullptr) [[unlikely]]
-        return serve_slowly<Form, More...>(known, caller, bytes, more...);
-    count(*in, bytes);
+        return serve_slowly<Form, More...>(bytes, known, caller, more...);
     return block;
 }
 
@@ -152,10 +151,13 @@ struct operators {
     {
         std::uintptr_t const caller = plan::return_address();
         plan::answer const known = plan::answer_of(caller);
-        if (known == plan::to_malloc) [[likely]]
+        if (plan::is_of_malloc(known)) [[likely]]
             return plan::next_operator<Form, void*, std::size_t, More...>::call_next(bytes,
                                                                                      more...);
-        return plan::serve<Form, More...>(known, caller, bytes, more...);
+        if (align_log2_of(more...) <= 4)
+            if (void* const block = plan::allocate_quickly(known, bytes)) [[likely]]
+                return block;
+        return plan::serve<Form, More...>(bytes, known, caller, more...);
     }
 
     template <form Form, class... More>

@@ -5,10 +5,12 @@ namespace mallard::plan {
 namespace {
 
 /// Allocates by a rule. Null: malloc has to serve the request.
-void* allocate_by_rule(answer rule, std::size_t bytes, unsigned align_log2) noexcept
+void* allocate_by_rule(std::size_t rule, std::size_t bytes, unsigned align_log2) noexcept
 {
-    thread_rules* const t = own_rules != nullptr ? own_rules : begin_thread();
-    if (t == nullptr || t->is_busy.load(std::memory_order_relaxed))
+    if (own_rules == nullptr)
+        begin_thread();
+    thread_rules* const t = ready();
+    if (t == nullptr)
         return nullptr;
     busy const now(*t);
     instance& in = *t->of[rule];
@@ -32,9 +34,11 @@ void* allocate_by_rule(answer rule, std::size_t bytes, unsigned align_log2) noex
 answer decide(request const& r, os::call_site here) noexcept
 {
     // A caller that is missing in the table may come before the plan.
-    thread_rules* const t = own_rules != nullptr || r.known == missing ? own_rules : begin_thread();
+    if (own_rules == nullptr && r.known != missing)
+        begin_thread();
+    thread_rules* const t = ready();
     request_site const of{r.caller, r.is_operator};
-    if (t == nullptr || t->is_busy.load(std::memory_order_relaxed))
+    if (t == nullptr)
         return decide_slowly(r.known, of, here, nullptr);
     busy const now(*t);
     return decide_slowly(r.known, of, here, &t->stack);
@@ -46,7 +50,7 @@ answer decide(request const& r, os::call_site here) noexcept
 {
     answer const is = decide(r, os::caller());
     if (is_rule(is))
-        return allocate_by_rule(is, r.bytes, r.align_log2);
+        return allocate_by_rule(rule_of(is), r.bytes, r.align_log2);
     if (is == unknown) {
         thread_rules* const t = own_rules != nullptr ? own_rules : begin_thread();
         if (t != nullptr)
@@ -59,28 +63,20 @@ namespace {
 
 bool is_own(instance const& in) noexcept
 {
-    thread_rules* const t = own_rules;
-    return t != nullptr && in.home == t && !t->is_busy.load(std::memory_order_relaxed);
-}
-
-[[gnu::noinline]] void free_slowly(instance& in, chunk& c, void* block) noexcept
-{
-    if (!is_own(in))
-        return give_from_elsewhere(in, c, block);
-    busy const now(*in.home);
-    give_timed(in, c, block);
+    thread_rules* const t = ready();
+    return t != nullptr && in.thread == t;
 }
 
 } // namespace
 
-[[gnu::noinline]] void free_of_rule(void* block) noexcept
+[[gnu::noinline]] void free_slowly(chunk& c, void* block) noexcept
 {
-    chunk& c = chunk_of(block);
     instance& in = *c.owner;
-    thread_rules* const t = own_rules;
-    if (in.thread != t || t->is_busy.load(std::memory_order_relaxed)) [[unlikely]]
-        return free_slowly(in, c, block);
-    busy const now(*t);
+    if (!is_own(in)) [[unlikely]]
+        return give_from_elsewhere(in, c, block);
+    busy const now(*in.thread);
+    if (in.rule->is_timed) [[unlikely]]
+        return give_timed(in, c, block);
     give(in, c, block);
 }
 
@@ -97,13 +93,12 @@ bool is_own(instance const& in) noexcept
     if (bytes <= usable && bytes >= usable / 2)
         return block;
     if (c.block_bytes == 0 && is_own(in)) {
-        busy const now(*in.home);
+        busy const now(*in.thread);
         if (bytes <= in.rule->block_bytes && extend(in, c, block, bytes))
             return block;
     }
     // The block stays in its rule, as in a replay.
-    auto const rule = static_cast<answer>(in.rule - rules);
-    void* moved = allocate_by_rule(rule, bytes, 0);
+    void* moved = allocate_by_rule(static_cast<std::size_t>(in.rule - rules), bytes, 0);
     if (moved == nullptr)
         moved = preload::next.malloc(bytes);
     if (moved == nullptr)

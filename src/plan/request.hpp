@@ -25,17 +25,28 @@ struct request {
     std::size_t bytes;
 };
 
-/// The instance that serves a request in a few instructions; null: `allocate_slowly` decides.
+/// Allocates as almost all requests do whose caller has a rule. Null: the functions below serve the
+/// request. The answer must not be of malloc.
+[[gnu::always_inline]] inline void* allocate_quickly(answer known, std::size_t bytes) noexcept
+{
+    thread_rules* const t = ready();
+    // A request of 0 bytes is larger than any block in this comparison.
+    if (bytes - 1 >= quick_bytes_max || t == nullptr) [[unlikely]]
+        return nullptr;
+    busy const now(*t);
+    return take_quickly(*t->quick_bins()[known + (bytes - 1) / 16], bytes);
+}
+
+/// The instance that serves a request without a walk of the stack and without a new chunk, if it
+/// has such a block; null: `allocate_slowly` decides.
 [[gnu::always_inline]] inline instance* instance_of(answer known, std::size_t bytes,
                                                     unsigned align_log2) noexcept
 {
-    thread_rules* const t = own_rules;
+    thread_rules* const t = ready();
     if (!is_rule(known) || t == nullptr) [[unlikely]]
         return nullptr;
-    instance& in = *t->of[known];
-    // A request of 0 bytes is larger than any block in this comparison.
-    if (bytes - 1 >= in.quick_bytes || align_log2 > 4 || t->is_busy.load(std::memory_order_relaxed))
-        [[unlikely]]
+    instance& in = *t->of[rule_of(known)];
+    if (bytes - 1 >= in.bytes_max || align_log2 > 4) [[unlikely]]
         return nullptr;
     return &in;
 }
@@ -57,18 +68,31 @@ struct request {
     in.bytes.add(bytes);
 }
 
-[[gnu::always_inline]] inline void* take_quickly(instance& in, std::size_t bytes) noexcept
+[[gnu::always_inline]] inline void* take_counted(instance& in, std::size_t bytes) noexcept
 {
     busy const now(*in.thread);
-    return take(in, bytes);
+    void* const block = take(in, bytes);
+    if (block != nullptr)
+        count(in, bytes);
+    return block;
 }
 
 /// Decides about a request that the functions above do not serve, and allocates. Null: malloc has
 /// to serve the request.
 void* allocate_slowly(request const& r) noexcept;
 
+void free_slowly(chunk& c, void* block) noexcept;
+
 /// Frees a block of a rule.
-void free_of_rule(void* block) noexcept;
+[[gnu::always_inline]] inline void free_of_rule(void* block) noexcept
+{
+    chunk& c = chunk_of(block);
+    thread_rules* const t = ready();
+    if (c.quick_thread != reinterpret_cast<std::uintptr_t>(t)) [[unlikely]]
+        return free_slowly(c, block);
+    busy const now(*t);
+    push(*c.list, block);
+}
 
 /// Serves realloc of a block of a rule.
 void* reallocate_of_rule(void* block, std::size_t bytes) noexcept;

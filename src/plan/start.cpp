@@ -50,12 +50,19 @@ options read_options(char** environment) noexcept
     };
 }
 
+/// Whether somebody asks how many blocks each rule has served.
+bool is_counted() noexcept
+{
+    return the_options.stats != nullptr || the_options.report != nullptr;
+}
+
 void begin_rules() noexcept
 {
     for (std::size_t i = 0; i < the_plan.rules.size(); ++i) {
         mallard_plan_rule const& r = the_plan.rules[i];
         rules[i].block_bytes = r.block_bytes;
         rules[i].allocator = the_options.is_control ? 0 : r.allocator;
+        rules[i].is_quick = !is_counted() && !the_options.times_ends && !the_options.is_control;
         rules[i].is_timed = the_options.times_ends && !the_options.is_control;
         if (r.peak_bytes != 0 && r.peak_bytes < SIZE_MAX / 4)
             rules[i].held_max.store(2 * r.peak_bytes + held_beyond, std::memory_order_relaxed);
@@ -108,7 +115,7 @@ const char* start_plan() noexcept
     // Without this call, a rule could serve all blocks of the main thread, so that another thread
     // begins malloc during a fork, and the child has half of its state.
     preload::next.free(preload::next.malloc(1));
-    begin_answers(find_operators);
+    begin_answers(find_operators, is_counted());
     is_on = true;
     return nullptr;
 }

@@ -4,11 +4,14 @@
 #include "../os/memory.hpp"
 #include "short_lock.hpp"
 
+#include <algorithm>
+
 #include <pthread.h>
 
 namespace mallard::plan {
 
 constinit thread_local thread_rules* own_rules = nullptr;
+constinit thread_local std::atomic<thread_rules*> ready_rules = nullptr;
 
 namespace {
 
@@ -38,6 +41,7 @@ void end_thread(void* of_thread) noexcept
     }
     has_ended = true;
     own_rules = nullptr;
+    ready_rules.store(nullptr, std::memory_order_relaxed);
     thread_rules* first = ended.load(std::memory_order_relaxed);
     do
         t.next_idle = first;
@@ -55,24 +59,36 @@ thread_rules* take_idle() noexcept
     return t;
 }
 
+/// Fills the row of a rule. A request may be up to 15 bytes larger than the largest block of the
+/// rule, as far as its bin has room.
+void fill_row(bin** row, instance& in) noexcept
+{
+    for (std::size_t i = 0; i < row_bins; ++i)
+        row[i] = in.rule->is_quick && i * 16 < in.rule->block_bytes ? &in.bin_for((i + 1) * 16)
+                                                                    : &no_bin;
+}
+
 thread_rules* make() noexcept
 {
-    std::byte* const at =
-        os::map(sizeof(thread_rules) + rule_count * sizeof(instance) + frames_bytes);
+    std::size_t const bin_count = answer_of_rule(rule_count);
+    std::byte* const at = os::map(sizeof(thread_rules) + bin_count * sizeof(bin*) +
+                                  rule_count * sizeof(instance) + frames_bytes);
     if (at == nullptr)
         return nullptr;
     auto& t = *reinterpret_cast<thread_rules*>(at); // mapped memory reads as zero
-    auto* const instances = reinterpret_cast<instance*>(&t + 1);
+    bin** const bins = t.quick_bins();
+    std::fill_n(bins, std::size_t{first_rule}, &no_bin);
+    auto* const instances = reinterpret_cast<instance*>(bins + bin_count);
     auto* const frames = reinterpret_cast<os::stack_frame*>(instances + rule_count);
     t.stack.last.frames = {frames, frames_max};
     for (std::size_t i = 0; i < rule_count; ++i) {
         instance& in = instances[i];
-        in.home = &t;
-        in.thread = rules[i].is_timed ? nullptr : &t;
+        in.thread = &t;
         in.rule = &rules[i];
         in.allocator = rules[i].allocator;
-        in.quick_bytes = rules[i].is_timed ? 0 : rules[i].block_bytes;
+        in.bytes_max = rules[i].is_timed ? 0 : rules[i].block_bytes;
         t.of[i] = &in;
+        fill_row(bins + answer_of_rule(i), in);
     }
     t.next_of_all = all.load(std::memory_order_relaxed);
     all.store(&t, std::memory_order_release);
@@ -122,8 +138,8 @@ thread_rules* all_threads() noexcept
 void lock_threads() noexcept
 {
     idle_lock.lock_for_fork();
-    thread_rules* const t = own_rules;
-    if (t == nullptr || t->is_busy.load(std::memory_order_relaxed))
+    thread_rules* const t = ready();
+    if (t == nullptr)
         return;
     busy const now(*t);
     for (std::size_t i = 0; i < rule_count; ++i)

@@ -12,19 +12,30 @@ namespace mallard::plan {
 /// blocks that are still in use. The memory is never returned, so a free by another thread that
 /// comes late still finds an instance.
 struct thread_rules {
-    /// Whether the thread is changing an instance. A signal handler that interrupts the change then
-    /// allocates from malloc, and frees blocks as another thread would.
-    std::atomic<bool> is_busy;
     counter unknown; ///< allocations whose call stack the plan does not have
     thread_rules* next_of_all;
     thread_rules* next_idle;
     int exit_rounds;
     stack_knowledge stack;
     instance* of[mallard_plan_rules_max]; ///< one for each rule of the plan
+
+    /// The row of an answer has the bins that serve it quickly: the bin of a request of n bytes is
+    /// bin (n - 1) / 16 of the row. `no_bin` stands for all that is not so simple, so the quick
+    /// path needs to know neither the kind of the allocator nor its largest block. The bins follow
+    /// in memory.
+    bin** quick_bins() noexcept { return reinterpret_cast<bin**>(this + 1); }
 };
 
 /// Null: the thread has not allocated by a rule yet, or has ended.
-extern constinit thread_local thread_rules* own_rules;
+[[gnu::visibility("hidden")]] extern constinit thread_local thread_rules* own_rules;
+/// `own_rules`, but null while the thread is changing an instance. A signal handler that interrupts
+/// the change then allocates from malloc, and frees blocks as another thread would.
+[[gnu::visibility("hidden")]] extern constinit thread_local std::atomic<thread_rules*> ready_rules;
+
+inline thread_rules* ready() noexcept
+{
+    return ready_rules.load(std::memory_order_relaxed);
+}
 
 /// Gives the calling thread its instances. Null: there is no memory, or the thread has ended.
 thread_rules* begin_thread() noexcept;
@@ -43,16 +54,16 @@ void unlock_threads(bool is_child) noexcept;
 /// While it lives, a signal handler does not use the instances of this thread.
 class busy {
 public:
-    explicit busy(thread_rules& t) noexcept : thread_(t) { set(true); }
-    ~busy() { set(false); }
+    explicit busy(thread_rules& t) noexcept : thread_(t) { set(nullptr); }
+    ~busy() { set(&thread_); }
     busy(busy const&) = delete;
     busy& operator=(busy const&) = delete;
 
 private:
-    void set(bool is) noexcept
+    static void set(thread_rules* t) noexcept
     {
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        thread_.is_busy.store(is, std::memory_order_relaxed);
+        ready_rules.store(t, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     thread_rules& thread_;

@@ -6,7 +6,25 @@
 
 namespace mallard::preload {
 
-constinit next_functions next{};
+namespace {
+
+/// Frees a block before `next` is known.
+void find_and_free(void* block) noexcept
+{
+    if (block != nullptr && find_next())
+        next.free(block);
+}
+
+constexpr next_functions unknown() noexcept
+{
+    next_functions f{};
+    f.free = find_and_free;
+    return f;
+}
+
+} // namespace
+
+constinit next_functions next = unknown();
 alignas(16) constinit std::byte bootstrap_memory[bootstrap_bytes]{};
 
 namespace {

@@ -6,7 +6,8 @@
 
 namespace mallard::preload {
 
-/// The functions of the next allocator.
+/// The functions of the next allocator. Null until `find_next`, but for `free`, which then calls
+/// `find_next`.
 struct next_functions {
     void* (*malloc)(std::size_t);
     void (*free)(void*);
@@ -25,7 +26,7 @@ struct next_functions {
     int (*dlclose)(void*);
 };
 
-extern constinit next_functions next;
+[[gnu::visibility("hidden")]] extern constinit next_functions next;
 
 /// Looks up the functions of `next`, unless they are known already. False: this thread is inside
 /// the lookup, which has called a hook of the library. The hook then uses `bootstrap`.
@@ -36,7 +37,7 @@ bool find_next() noexcept;
 void* bootstrap(std::size_t bytes, std::size_t align = 16) noexcept;
 
 constexpr std::size_t bootstrap_bytes = 16384;
-extern constinit std::byte bootstrap_memory[bootstrap_bytes];
+[[gnu::visibility("hidden")]] extern constinit std::byte bootstrap_memory[bootstrap_bytes];
 
 /// Whether `block` is from `bootstrap`.
 inline bool is_bootstrap(const void* block) noexcept

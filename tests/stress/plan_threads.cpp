@@ -46,7 +46,7 @@ public:
     {
         seeded choose(number + 1);
         for (std::size_t i = 0; i < times; ++i) {
-            auto const rule = static_cast<plan::answer>(choose(plan_rules));
+            std::size_t const rule = choose(plan_rules);
             std::size_t bytes = sizeof(start_of_block) + choose(choose(8) == 0 ? 3000 : 300);
             void* block = allocate_by(rule, bytes);
             require(block != nullptr, "a block is allocated");
@@ -127,7 +127,7 @@ TEST(plan_threads, get_blocks_of_malloc_when_a_rule_is_full)
 TEST(plan_threads, free_all_that_one_thread_allocates)
 {
     start_plan();
-    for (plan::answer rule = 0; rule < plan_rules; ++rule) {
+    for (std::size_t rule = 0; rule < plan_rules; ++rule) {
         std::array<std::atomic<void*>, 64> places{};
         std::atomic<bool> has_ended{false};
         in_threads(threads, [&](std::size_t number) {

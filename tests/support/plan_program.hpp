@@ -23,6 +23,7 @@ inline void start_plan(std::size_t held_max = SIZE_MAX)
         for (std::size_t i = 0; i < plan_rules; ++i) {
             plan::rules[i].allocator = plan_allocators[i];
             plan::rules[i].block_bytes = i == 0 ? 512 : mallard_plan_block_max;
+            plan::rules[i].is_quick = true;
         }
         // In the last round ThreadSanitizer has already deleted its state of the thread.
         int const last_round = PTHREAD_DESTRUCTOR_ITERATIONS - (has_tsan() ? 1 : 0);
@@ -36,16 +37,16 @@ inline void start_plan(std::size_t held_max = SIZE_MAX)
 }
 
 /// What the hook of malloc does for a caller that belongs to a rule.
-inline void* allocate_by(plan::answer rule, std::size_t bytes)
+inline void* allocate_by(std::size_t rule, std::size_t bytes)
 {
-    plan::instance* const in = plan::instance_of(rule, bytes, 0);
-    if (in != nullptr)
-        if (void* const block = plan::take_quickly(*in, bytes)) {
-            plan::count(*in, bytes);
+    plan::answer const known = plan::answer_of_rule(rule);
+    if (void* const block = plan::allocate_quickly(known, bytes))
+        return block;
+    if (plan::instance* const in = plan::instance_of(known, bytes, 0))
+        if (void* const block = plan::take_counted(*in, bytes))
             return block;
-        }
     void* const block = plan::allocate_slowly(
-        {.known = rule, .is_operator = false, .align_log2 = 0, .caller = 0, .bytes = bytes});
+        {.known = known, .is_operator = false, .align_log2 = 0, .caller = 0, .bytes = bytes});
     return block != nullptr ? block : std::malloc(bytes);
 }
 

@@ -16,7 +16,7 @@ namespace {
 using namespace mallard::testing;
 namespace plan = mallard::plan;
 
-class plan_instance : public ::testing::TestWithParam<plan::answer> {
+class plan_instance : public ::testing::TestWithParam<std::size_t> {
 protected:
     plan_instance()
     {
@@ -143,7 +143,7 @@ TEST_P(plan_instance, uses_memory_again_that_others_have_freed)
 
 TEST_P(plan_instance, resizes_blocks_and_keeps_their_bytes)
 {
-    seeded choose(GetParam() + 10U);
+    seeded choose(GetParam() + 10);
     auto* block = static_cast<unsigned char*>(allocate_by(GetParam(), 10));
     std::memset(block, 7, 10);
     std::size_t bytes = 10;
@@ -186,6 +186,6 @@ TEST_P(plan_instance, keeps_its_limit_while_the_system_refuses_memory)
     in->rule->held -= 100 * plan::chunk_bytes;
 }
 
-INSTANTIATE_TEST_SUITE_P(of_each_kind, plan_instance, ::testing::Values(0, 1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(of_each_kind, plan_instance, ::testing::Values(0U, 1U, 2U, 3U));
 
 } // namespace

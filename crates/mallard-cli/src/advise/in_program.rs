@@ -18,6 +18,7 @@ use mallard_measure::mallocs::Allocator;
 use mallard_measure::rounds::subject::{Subject, Turn};
 use mallard_measure::verdict::{Judgement, Verdict};
 use mallard_trace::plan::{self, Rules};
+use mallard_trace::replay;
 use mallard_trace::Trace;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,12 @@ use std::time::Duration;
 
 /// The greatest number of plans that run in the program beside the mallocs.
 pub const PLANS_MAX: usize = 3;
-/// What a block of a plan costs in calls, in nanoseconds, that code with the allocator inline does not make: those
-/// of malloc and free through the library, which look at the caller and count. At least and at most; in programs of
-/// tests/known these were 5.1 to 5.6 ns, beside frees that an arena skips.
-const CALL_NS: (f64, f64) = (2.0, 6.0);
+/// What a block of a plan costs in calls, in nanoseconds, that code with the allocator inline does not make: at least
+/// and at most. Through the library, a malloc and a free of a pool take 56 instructions, and of an arena 106 to 112
+/// (tests/plan/instructions.py); inline they take some 15. A nanosecond has some 13 of these instructions, as
+/// `lru_cache` and `sessions` of tests/known show. A library written in C calls its arena as well.
+const CALL_NS: (f64, f64) = (1.0, 6.0);
+const CALL_NS_OF_POOLS: (f64, f64) = (0.5, 3.0);
 /// A run in which the library reads the clock takes at most this many times as long as one without.
 const TIMED_RUN: f64 = 1.5;
 /// What a free takes, in nanoseconds, while the library times it. The time is not of a destructor.
@@ -39,6 +42,18 @@ pub struct Applicable {
     entries: Vec<Entry>,
     file: PathBuf,
     applied: AppliedPlan,
+}
+
+impl Applicable {
+    /// What a block costs in calls that code with the allocator inline does not make.
+    fn call_ns(&self) -> (f64, f64) {
+        let plans = self.entries.iter().filter_map(|entry| entry.proposal.as_ref());
+        let mut rules = plans.flat_map(|proposal| &proposal.plan.rules);
+        match rules.all(|rule| rule.strategy.allocator() == replay::Allocator::Multipool) {
+            true => CALL_NS_OF_POOLS,
+            false => CALL_NS,
+        }
+    }
 }
 
 /// The plans that can be applied, in a folder of their own.
@@ -168,7 +183,7 @@ impl Plans {
             return Parts::default();
         }
         let text = std::fs::read_to_string(report).unwrap_or_default();
-        Parts::of(&text, cpu_ns.unwrap_or(f64::INFINITY))
+        Parts::of(&text, cpu_ns.unwrap_or(f64::INFINITY), of.call_ns())
     }
 }
 
@@ -263,14 +278,13 @@ struct ReportedRule {
 
 impl Parts {
     /// Reads a report: a line of JSON for each process.
-    fn of(report: &str, cpu_ns: f64) -> Parts {
+    fn of(report: &str, cpu_ns: f64, (least, most): (f64, f64)) -> Parts {
         let lines = report.lines().filter_map(|line| serde_json::from_str::<Report>(line).ok());
         let rules: Vec<ReportedRule> = lines.flat_map(|line| line.rules).collect();
         let sum = |of: fn(&ReportedRule) -> u64| rules.iter().map(of).sum::<u64>() as f64;
         let blocks = sum(|of| of.blocks);
         let ends = sum(|of| of.end_ns) - sum(|of| of.end_frees) * TIMED_FREE_NS;
         let share = |ns: f64| (ns.max(0.0) / cpu_ns.max(1.0)).min(1.0);
-        let (least, most) = CALL_NS;
         Parts { calls: (share(blocks * least), share(blocks * most)), ends: share(ends) }
     }
 }
@@ -283,8 +297,8 @@ mod tests {
     fn the_parts_of_a_report_are_shares_of_the_cpu_time() {
         let line =
             r#"{"process":1,"rules":[{"name":"a","blocks":1000,"end_ns":50000,"end_frees":500}]}"#;
-        let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0);
+        let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0, (2.0, 6.0));
         assert_eq!(parts, Parts { calls: (0.04, 0.12), ends: 0.96 });
-        assert_eq!(Parts::of("", 100_000.0), Parts::default());
+        assert_eq!(Parts::of("", 100_000.0, (2.0, 6.0)), Parts::default());
     }
 }
