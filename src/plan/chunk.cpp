@@ -35,7 +35,7 @@ std::byte* end_of_range() noexcept
                                         all_chunks.bytes.load(std::memory_order_relaxed));
 }
 
-chunk* take_fresh() noexcept
+std::byte* take_fresh() noexcept
 {
     if (fresh == end_of_range()) {
         if (os::map_at(fresh, step) != os::growth::made)
@@ -44,7 +44,7 @@ chunk* take_fresh() noexcept
     }
     std::byte* const at = fresh;
     fresh += chunk_bytes;
-    return ::new (at) chunk{};
+    return at;
 }
 
 } // namespace
@@ -61,21 +61,24 @@ bool place_chunks(std::size_t bytes_max) noexcept
     return false;
 }
 
-chunk* take_chunk() noexcept
+chunk* take_chunk(chunk_use const& use) noexcept
 {
     if (!free_lock.try_take())
         return nullptr;
     if (free_chunks == nullptr)
         free_chunks = given.exchange(nullptr, std::memory_order_acquire);
-    chunk* taken = free_chunks;
+    void* taken = free_chunks;
     if (taken != nullptr) {
-        free_chunks = taken->next;
+        free_chunks = free_chunks->next;
         free_count.fetch_sub(1, std::memory_order_relaxed);
     } else {
         taken = take_fresh();
     }
+    // Before the lock is given, so that the child of a fork sees the header of every chunk that has
+    // blocks.
+    chunk* const result = taken != nullptr ? ::new (taken) chunk{use} : nullptr;
     free_lock.give();
-    return taken;
+    return result;
 }
 
 void give_chunk(chunk& c) noexcept
@@ -92,13 +95,32 @@ void give_chunk(chunk& c) noexcept
                                         std::memory_order_relaxed));
 }
 
+// Other threads give chunks back during a fork, because they need no lock for that. The system
+// copies the memory page by page, so the child may see such a chunk as the first of `given`, and
+// its `next` as it was before. So the child has the chunks that were given back before the fork
+// alone.
 void lock_chunks() noexcept
 {
-    free_lock.lock_for_fork();
+    if (!free_lock.lock_for_fork())
+        return;
+    chunk* c = given.exchange(nullptr, std::memory_order_acquire);
+    while (c != nullptr) {
+        chunk* const after = c->next;
+        c->next = free_chunks;
+        free_chunks = c;
+        c = after;
+    }
 }
 
 void unlock_chunks(bool is_child) noexcept
 {
+    if (is_child) {
+        given.store(nullptr, std::memory_order_relaxed);
+        if (!free_lock.is_mine()) { // another thread was perhaps changing these
+            free_chunks = nullptr;
+            fresh = end_of_range();
+        }
+    }
     free_lock.unlock_after_fork(is_child);
 }
 

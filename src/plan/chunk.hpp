@@ -17,15 +17,18 @@ inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 /// Not 0: a thread that is changing an instance looks like a null pointer.
 inline constexpr std::uintptr_t no_thread = 1;
 
-/// The first bytes of a chunk. Blocks follow.
-struct alignas(64) chunk {
-    // Constant while the chunk has blocks.
+/// What a chunk is used for. Constant until the chunk is given back.
+struct chunk_use {
     std::uintptr_t quick_thread; ///< the thread_rules of the thread that only pushes a block on
                                  ///< `list` to free it; or `no_thread`
     free_block** list;           ///< of a pool: in `blocks`
     bin* blocks;                 ///< of a pool: the bin of all its blocks
     instance* owner;
     std::uint32_t block_bytes; ///< of all blocks of a pool; 0: the chunk of an arena
+};
+
+/// The first bytes of a chunk. Blocks follow.
+struct alignas(64) chunk : chunk_use {
 
     // Of an arena. `live` is the number of blocks that are allocated, less those that the owner has
     // seen freed. Only the thread of the owner uses `live`. Other threads count the blocks that
@@ -33,10 +36,10 @@ struct alignas(64) chunk {
     // `instance::touched`, where the owner takes the chunk, and subtracts the count from `live`.
     // Before, `live` is at least 1, so the chunk is not used again while another thread still
     // writes to its header. tests/models/plan_chunk.pml models this for Spin.
-    std::uint32_t live;
-    std::atomic<std::uint32_t> freed_elsewhere;
-    chunk* next_touched;
-    chunk* next; ///< in a list of the owner, or of free chunks
+    std::uint32_t live = 0;
+    std::atomic<std::uint32_t> freed_elsewhere = 0;
+    chunk* next_touched = nullptr;
+    chunk* next = nullptr; ///< in a list of the owner, or of free chunks
 
     std::byte* first() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
     std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this) + chunk_bytes; }
@@ -67,11 +70,12 @@ bool place_chunks(std::size_t bytes_max = std::size_t{256} << 30) noexcept;
 
 /// Takes a chunk whose bytes may have any values. Null: the system refused, or the lock was not
 /// available for long.
-chunk* take_chunk() noexcept;
+chunk* take_chunk(chunk_use const& use) noexcept;
 /// Gives a chunk without blocks back.
 void give_chunk(chunk& c) noexcept;
 
-/// Around a fork: no other thread changes the free chunks meanwhile.
+/// Around a fork: no other thread takes a chunk meanwhile. Chunks that other threads give back are
+/// free in the parent alone.
 void lock_chunks() noexcept;
 void unlock_chunks(bool is_child) noexcept;
 

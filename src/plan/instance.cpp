@@ -17,16 +17,16 @@ constexpr std::size_t spare_max = 16;
 constexpr std::uint64_t frees_min = 4096;
 
 /// Takes a chunk for the instance. Null: the rule holds as much as it may, or the system refused.
-chunk* take_chunk_for(instance& in, bool is_first) noexcept
+chunk* take_chunk_for(chunk_use const& use, bool is_first) noexcept
 {
-    rule_state& rule = *in.rule;
+    rule_state& rule = *use.owner->rule;
     bool const raises_limit = is_first && rule.held_max.load(std::memory_order_relaxed) != SIZE_MAX;
     if (raises_limit)
         rule.held_max.fetch_add(chunk_bytes, std::memory_order_relaxed);
     std::size_t const held =
         rule.held.fetch_add(chunk_bytes, std::memory_order_relaxed) + chunk_bytes;
     bool const is_too_much = held > rule.held_max.load(std::memory_order_relaxed);
-    chunk* const c = is_too_much ? nullptr : take_chunk();
+    chunk* const c = is_too_much ? nullptr : take_chunk(use);
     if (c == nullptr) {
         rule.held.fetch_sub(chunk_bytes, std::memory_order_relaxed);
         if (raises_limit)
@@ -37,12 +37,6 @@ chunk* take_chunk_for(instance& in, bool is_first) noexcept
     while (held > peak &&
            !rule.held_peak.compare_exchange_weak(peak, held, std::memory_order_relaxed))
         ;
-    c->owner = &in;
-    c->quick_thread = no_thread;
-    c->list = nullptr;
-    c->blocks = nullptr;
-    c->block_bytes = c->live = 0;
-    c->next = c->next_touched = nullptr;
     return c;
 }
 
@@ -99,17 +93,25 @@ std::size_t block_bytes_of(instance const& in, bin const& b) noexcept
                                              : block_classes::bytes(index_of(in, b));
 }
 
-/// Makes `c` the chunk from which blocks of the bin are cut.
-void use(instance& in, chunk& c, bin& b) noexcept
+chunk_use use_for(instance& in, bin& b) noexcept
 {
-    std::size_t const bytes = block_bytes_of(in, b);
+    free_block** const list = &list_of(in, b);
+    bool const is_quick = in.rule->is_quick && list == &b.free;
+    return {
+        .quick_thread = is_quick ? reinterpret_cast<std::uintptr_t>(in.thread) : no_thread,
+        .list = list,
+        .blocks = &b,
+        .owner = &in,
+        .block_bytes = static_cast<std::uint32_t>(block_bytes_of(in, b)),
+    };
+}
+
+/// Makes `c` the chunk from which blocks of the bin are cut.
+void use(chunk& c, bin& b) noexcept
+{
     b.fresh = c.first();
-    b.fresh_end = b.fresh + static_cast<std::size_t>(c.end() - b.fresh) / bytes * bytes;
-    c.list = &list_of(in, b);
-    c.blocks = &b;
-    c.block_bytes = static_cast<std::uint32_t>(bytes);
-    bool const is_quick = in.rule->is_quick && c.list == &b.free;
-    c.quick_thread = is_quick ? reinterpret_cast<std::uintptr_t>(in.thread) : no_thread;
+    std::size_t const room = static_cast<std::size_t>(c.end() - b.fresh);
+    b.fresh_end = b.fresh + room / c.block_bytes * c.block_bytes;
 }
 
 /// Allocates a block of an arena whose current chunk is used up.
@@ -124,7 +126,8 @@ void* take_of_arena(instance& in, std::size_t bytes) noexcept
         in.spare = c->next;
         in.spare_count -= 1;
     } else {
-        c = take_chunk_for(in, b.current == nullptr);
+        chunk_use const use_of_arena{no_thread, nullptr, nullptr, &in, 0};
+        c = take_chunk_for(use_of_arena, b.current == nullptr);
         if (c == nullptr)
             return nullptr;
     }
@@ -142,12 +145,12 @@ void* take_of_pool(instance& in, std::size_t bytes) noexcept
     if (free_block*& list = list_of(in, b); list != nullptr)
         return pop(list);
     if (b.fresh == b.fresh_end) {
-        chunk* const c = take_chunk_for(in, b.fresh_end == nullptr);
+        chunk* const c = take_chunk_for(use_for(in, b), b.fresh_end == nullptr);
         if (c == nullptr)
             return nullptr;
         c->next = in.chunks;
         in.chunks = c;
-        use(in, *c, b);
+        use(*c, b);
     }
     std::byte* const block = b.fresh;
     b.fresh += block_bytes_of(in, b);
@@ -199,7 +202,7 @@ void* take_slowly(instance& in, std::size_t bytes) noexcept
             has_this = true;
             c->next = in.chunks;
             in.chunks = c;
-            use(in, *c, *c->blocks);
+            use(*c, *c->blocks);
         }
         c = after;
     }

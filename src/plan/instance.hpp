@@ -222,6 +222,7 @@ constexpr std::size_t room_of(std::size_t bytes) noexcept
 
 inline void* take(instance& in, std::size_t bytes) noexcept
 {
+    // `take_quickly` counts some blocks, and not others. Each is counted once.
     std::uint64_t const live = in.live;
     void* const block = take_quickly(in.bin_for(bytes), bytes);
     if (block != nullptr)

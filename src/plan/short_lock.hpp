@@ -20,20 +20,27 @@ public:
     bool try_take() noexcept { return try_take(false); }
     void give() noexcept { owner_.store(0, std::memory_order_release); }
 
-    /// Keeps other threads out during a fork, so that the child finds the protected variables as no
-    /// thread is changing them.
-    void lock_for_fork() noexcept
+    /// Whether the calling thread has the lock.
+    bool is_mine() const noexcept
     {
-        if (try_take(true))
-            is_locked_for_fork_.store(true, std::memory_order_relaxed);
+        return owner_.load(std::memory_order_relaxed) == os::thread_pointer();
+    }
+
+    /// Keeps other threads out during a fork, so that the child finds the protected variables as no
+    /// thread is changing them. False: the lock was not available.
+    bool lock_for_fork() noexcept
+    {
+        if (!try_take(true))
+            return false;
+        is_locked_for_fork_.store(true, std::memory_order_relaxed);
+        return true;
     }
     /// A lock that was not available still has its owner in the parent. In the child it has none,
     /// unless a signal handler forks that has interrupted the owner.
     void unlock_after_fork(bool is_child) noexcept
     {
-        bool const is_mine = owner_.load(std::memory_order_relaxed) == os::thread_pointer();
         bool const is_locked = is_locked_for_fork_.load(std::memory_order_relaxed);
-        if (is_mine ? is_locked : is_child) {
+        if (is_mine() ? is_locked : is_child) {
             is_locked_for_fork_.store(false, std::memory_order_relaxed);
             give();
         }

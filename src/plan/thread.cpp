@@ -135,9 +135,20 @@ thread_rules* all_threads() noexcept
 // see the head of a list with a block that another thread has just freed, and the block as it was
 // before. So the parent takes what it has in these lists before, and the child forgets what came
 // since: those blocks are not used again.
+//
+// The instances of a thread that ends during the fork may be copied in part before and in part
+// after the end, so the child does not use them.
 void lock_threads() noexcept
 {
-    idle_lock.lock_for_fork();
+    if (idle_lock.lock_for_fork()) {
+        thread_rules* t = ended.exchange(nullptr, std::memory_order_acquire);
+        while (t != nullptr) {
+            thread_rules* const after = t->next_idle;
+            t->next_idle = idle;
+            idle = t;
+            t = after;
+        }
+    }
     thread_rules* const t = ready();
     if (t == nullptr)
         return;
@@ -148,10 +159,14 @@ void lock_threads() noexcept
 
 void unlock_threads(bool is_child) noexcept
 {
-    if (is_child)
+    if (is_child) {
+        ended.store(nullptr, std::memory_order_relaxed);
+        if (!idle_lock.is_mine()) // another thread was perhaps changing the list
+            idle = nullptr;
         for (thread_rules* t = all_threads(); t != nullptr; t = t->next_of_all)
             for (std::size_t i = 0; i < rule_count; ++i)
                 forget_freed_elsewhere(*t->of[i]);
+    }
     idle_lock.unlock_after_fork(is_child);
 }
 
