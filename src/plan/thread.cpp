@@ -41,6 +41,8 @@ void end_thread(void* of_thread) noexcept
     }
     has_ended = true;
     own_rules = nullptr;
+    if (ready() == nullptr) // a signal handler ends the thread while it is changing an instance
+        return;
     ready_rules.store(nullptr, std::memory_order_relaxed);
     thread_rules* first = ended.load(std::memory_order_relaxed);
     do

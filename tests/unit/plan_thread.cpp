@@ -115,6 +115,20 @@ TEST(plan_fork, the_child_does_not_use_the_instances_of_a_thread_that_ended_mean
     }
 }
 
+TEST(plan_thread, instances_are_not_used_again_if_their_thread_ended_while_it_changed_them)
+{
+    start_plan();
+    plan::thread_rules* changed = nullptr;
+    std::thread([&] {
+        free_any(allocate_by(0, 16));
+        changed = plan::own_rules;
+        plan::ready_rules = nullptr; // as in the middle of a change
+    }).join();
+    std::array<served_thread, 8> later;
+    for (served_thread const& t : later)
+        EXPECT_NE(t.rules, changed);
+}
+
 TEST(plan_fork, the_child_uses_the_instances_of_a_thread_that_ended_before)
 {
     start_plan();
