@@ -25,7 +25,7 @@ constinit plan the_plan;
 constinit tell_function* tell_build = nullptr;
 constinit char program_path[4096];
 constinit runtime_function* see_runtime = nullptr;
-constinit bool is_unknown_counted = false;
+constinit answer_options the_answer_options{};
 constinit bool has_runtime = false; ///< whether a C++ runtime was loaded when the program started
 
 constinit short_lock change_lock; ///< of `answers`. Readers go on with the old table meanwhile
@@ -48,6 +48,16 @@ constexpr answer narrow(std::uint32_t of_plan) noexcept
     if (of_plan >= mallard_plan_by_stack)
         return static_cast<answer>(by_stack + (of_plan - mallard_plan_by_stack));
     return answer_of_rule(of_plan);
+}
+
+/// The answer of a caller. In a control run the look is all that a plan costs, so malloc serves a
+/// caller of a rule like a caller that the plan gives to malloc.
+answer answer_of_caller(std::uint32_t of_plan) noexcept
+{
+    answer const is = narrow(of_plan);
+    return is_rule(is) && the_answer_options.is_control && !the_answer_options.are_counted
+               ? answer{to_malloc}
+               : is;
 }
 
 // --- modules
@@ -183,7 +193,7 @@ std::size_t capacity_of(answer_table const& t) noexcept
 void add_caller(answer_table& t, std::uintptr_t caller, answer is) noexcept
 {
     if (&t != &no_answers.table && t.used.load(std::memory_order_relaxed) < capacity_of(t) / 4 * 3)
-        put(t, caller, is == unknown && !is_unknown_counted ? answer{ignored} : is);
+        put(t, caller, is == unknown && !the_answer_options.are_counted ? answer{ignored} : is);
 }
 
 void add_stack(details& d, known_stack const& stack) noexcept
@@ -264,7 +274,7 @@ answer_table* make_table() noexcept
     std::copy_n(biases_now, d.biases.size(), d.biases.begin());
     for (mallard_plan_place const& caller : the_plan.callers)
         if (std::uintptr_t const address = address_of(caller))
-            put(t, address, narrow(caller.answer));
+            put(t, address, answer_of_caller(caller.answer));
     fill_stacks(d);
     fill_ranges(d);
     d.has_one_rule = the_plan.rules.size() == 1;
@@ -359,9 +369,11 @@ answer decide_about_new(answer_table& t, request_site const& of) noexcept
 
 } // namespace
 
-start_of_plan begin_decisions(plan const& p, tell_function* tell) noexcept
+start_of_plan begin_decisions(plan const& p, answer_options const& for_what,
+                              tell_function* tell) noexcept
 {
     the_plan = p;
+    the_answer_options = for_what;
     tell_build = tell;
     ssize_t const bytes = ::readlink("/proc/self/exe", program_path, sizeof program_path - 1);
     program_path[bytes > 0 ? bytes : 0] = '\0';
@@ -375,10 +387,9 @@ start_of_plan begin_decisions(plan const& p, tell_function* tell) noexcept
     return start_of_plan::begun;
 }
 
-void begin_answers(runtime_function* see, bool counts_unknown) noexcept
+void begin_answers(runtime_function* see) noexcept
 {
     see_runtime = see;
-    is_unknown_counted = counts_unknown;
     // Without a runtime, a look-up would leave an error, whose text the next call of the dynamic
     // linker frees. A library that calls dlsym in its first free would then call itself.
     if (has_runtime)

@@ -72,14 +72,21 @@ using tell_function = void(std::span<const char> name) noexcept;
 
 enum class start_of_plan { begun, of_another_program, without_memory };
 
+/// What the answers are for.
+struct answer_options {
+    bool are_counted; ///< somebody asks how many blocks each answer has
+    bool is_control;  ///< malloc serves all blocks
+};
+
 /// Makes the first table. Now and later, calls `tell` for a module of the plan of which the process
 /// has another build.
-start_of_plan begin_decisions(plan const& p, tell_function* tell) noexcept;
+start_of_plan begin_decisions(plan const& p, answer_options const& for_what,
+                              tell_function* tell) noexcept;
 /// Is called when a C++ runtime is loaded.
 using runtime_function = void() noexcept;
 
-/// From now on, `answer_of` answers. It answers `unknown` only if somebody asks for the count.
-void begin_answers(runtime_function* see_runtime, bool counts_unknown) noexcept;
+/// From now on, `answer_of` answers.
+void begin_answers(runtime_function* see_runtime) noexcept;
 
 /// A call of malloc or of an operator new.
 struct request_site {

@@ -99,7 +99,9 @@ const char* start_plan() noexcept
     if (const char* const wrong = open_plan(the_options.plan, the_plan))
         return wrong;
     begin_rules();
-    switch (begin_decisions(the_plan, tell_build)) {
+    answer_options const for_what{.are_counted = is_counted(),
+                                  .is_control = the_options.is_control};
+    switch (begin_decisions(the_plan, for_what, tell_build)) {
     case start_of_plan::of_another_program:
         return nullptr; // such as a program that the program of the plan has executed
     case start_of_plan::without_memory:
@@ -115,7 +117,7 @@ const char* start_plan() noexcept
     // Without this call, a rule could serve all blocks of the main thread, so that another thread
     // begins malloc during a fork, and the child has half of its state.
     preload::next.free(preload::next.malloc(1));
-    begin_answers(find_operators, is_counted());
+    begin_answers(find_operators);
     is_on = true;
     return nullptr;
 }
