@@ -174,13 +174,17 @@ void put(answer_table& t, std::uintptr_t caller, answer is) noexcept
     for (std::uintptr_t offset = t.offset_of(caller);; offset = t.after(offset)) {
         answer_table::entry& e = t.at(offset);
         std::uintptr_t found = 0;
-        if (e.caller.compare_exchange_strong(found, caller, std::memory_order_acq_rel)) {
-            e.is.store(is, std::memory_order_relaxed);
+        bool const is_new =
+            e.caller.compare_exchange_strong(found, caller, std::memory_order_acq_rel);
+        if (!is_new && found != caller)
+            continue;
+        if (is_new)
             t.used.fetch_add(1, std::memory_order_relaxed);
-            return;
-        }
-        if (found == caller)
-            return;
+        // A thread that has put the caller may be stopped before it stores the answer. In the child
+        // of a fork it never goes on.
+        if (is_new || e.is.load(std::memory_order_relaxed) == missing)
+            e.is.store(is, std::memory_order_relaxed);
+        return;
     }
 }
 

@@ -1,0 +1,62 @@
+// Tests the table of answers of a plan without callers.
+#include "../support/plan_program.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace plan = mallard::plan;
+
+void nobody_has_another_build(std::span<const char>) noexcept {}
+void no_runtime() noexcept {}
+
+/// Starts a plan without rules and without callers.
+plan::answer_table& start_empty_plan()
+{
+    plan::answer_options const for_what{.are_counted = false, .is_control = false};
+    static bool const is_started =
+        plan::begin_decisions(plan::plan{}, for_what, nobody_has_another_build) ==
+        plan::start_of_plan::begun;
+    EXPECT_TRUE(is_started);
+    plan::begin_answers(no_runtime);
+    return *plan::answers.load();
+}
+
+plan::answer decide(std::uintptr_t caller)
+{
+    return plan::decide_slowly(plan::answer_of(caller), {.caller = caller, .is_operator = false},
+                               mallard::os::caller(), nullptr);
+}
+
+std::uintptr_t address_of(void (*function)())
+{
+    return reinterpret_cast<std::uintptr_t>(function);
+}
+
+void first_caller() {}
+void second_caller() {}
+
+TEST(plan_decision, a_caller_that_the_plan_does_not_have_is_decided_once)
+{
+    start_empty_plan();
+    std::uintptr_t const caller = address_of(first_caller);
+    EXPECT_EQ(plan::answer_of(caller), plan::missing);
+    EXPECT_EQ(decide(caller), plan::unknown);
+    EXPECT_EQ(plan::answer_of(caller), plan::ignored);
+}
+
+/// A fork may stop a thread that has stored the caller, and not its answer yet.
+TEST(plan_decision, a_caller_without_an_answer_gets_one)
+{
+    plan::answer_table& table = start_empty_plan();
+    std::uintptr_t const caller = address_of(second_caller);
+    std::uintptr_t offset = table.offset_of(caller);
+    while (table.at(offset).caller != 0)
+        offset = table.after(offset);
+    table.at(offset).caller = caller;
+    EXPECT_EQ(plan::answer_of(caller), plan::missing);
+    EXPECT_EQ(decide(caller), plan::unknown);
+    EXPECT_EQ(plan::answer_of(caller), plan::ignored);
+}
+
+} // namespace
