@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace {
@@ -160,11 +161,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
 {
     recorded choose({data, bytes});
     std::vector<std::byte> file;
-    if (choose(4) == 0) // the input after its first byte is the file
-        file.assign(reinterpret_cast<std::byte const*>(data) + 1,
-                    reinterpret_cast<std::byte const*>(data) + std::max<std::size_t>(bytes, 1));
-    else
+    if (choose(4) == 0) { // the input after its first byte is the file
+        auto const rest = std::as_bytes(std::span(data, bytes).subspan(bytes == 0 ? 0 : 1));
+        file.assign(rest.begin(), rest.end());
+    } else {
         file = make_plan(choose);
+    }
     if (choose(2) == 0 && !file.empty())
         for (std::size_t i = choose(4); i > 0; --i)
             file[choose(file.size())] = static_cast<std::byte>(choose(256));
