@@ -27,7 +27,7 @@ use std::time::Duration;
 /// The greatest number of plans that run in the program beside the mallocs.
 pub const PLANS_MAX: usize = 3;
 /// What a block of a plan costs in calls, in nanoseconds, that code with the allocator inline does not make: at least
-/// and at most. Through the library, a malloc and a free of a pool take 56 instructions, and of an arena 106 to 112
+/// and at most. Through the library, a malloc and a free of a pool take 56 instructions, and of an arena 108 to 114
 /// (tests/plan/instructions.py); inline they take some 15. A nanosecond has some 13 of these instructions, as
 /// `lru_cache` and `sessions` of tests/known show. A library written in C calls its arena as well.
 const CALL_NS: (f64, f64) = (1.0, 6.0);
