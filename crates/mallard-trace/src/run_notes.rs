@@ -41,9 +41,10 @@ impl<'de> Deserialize<'de> for SystemText {
     }
 }
 
-/// Declares the notes. A note that a trace does not have is `None`, and is not written.
+/// Declares the notes, and what stays of each in a redacted trace. A note that a trace does not have is
+/// `None`, and is not written.
 macro_rules! notes {
-    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+    ($($(#[$doc:meta])* $name:ident: $type:ty => $redact:ident,)*) => {
         /// Notes about the recorded run. A trace lacks those that its recorder, or the program that it was
         /// imported from, did not know.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,84 +52,93 @@ macro_rules! notes {
         pub struct RunNotes {
             $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)*
         }
+
+        impl RunNotes {
+            /// Returns the notes without those that might say whose program was recorded, and where.
+            pub fn redacted(self) -> RunNotes {
+                let names = ["paths", "arguments", "environment", "host"];
+                let redacted = Some(names.map(String::from).to_vec());
+                RunNotes { redacted, ..RunNotes { $($name: self.$name.and_then($redact),)* } }
+            }
+        }
     };
 }
 
 notes! {
     /// The function by which the program allocates instead of malloc.
-    allocates_by: String,
+    allocates_by: String => removed,
     /// The words of the command line. Of an imported trace, the whole line as one word.
-    arguments: Vec<SystemText>,
+    arguments: Vec<SystemText> => removed,
     /// The number of processors that the program could use.
-    cores: u64,
+    cores: u64 => kept,
     /// The name of the processor.
-    cpu: String,
+    cpu: String => kept,
     /// The variables of the environment.
-    environment: BTreeMap<String, SystemText>,
+    environment: BTreeMap<String, SystemText> => removed,
     /// The folder in which the program was started.
-    folder: SystemText,
+    folder: SystemText => removed,
     /// What `--follow` named: "fork", "exec".
-    follow: Vec<String>,
+    follow: Vec<String> => removed,
     /// The number of forked processes that ran on, and were not recorded.
-    forked: u64,
+    forked: u64 => kept,
     /// The name of the host.
-    host: String,
+    host: String => removed,
     /// The program whose file the trace was imported from, with its version.
-    imported_from: String,
+    imported_from: String => kept,
     /// The release of the kernel.
-    kernel: String,
+    kernel: String => kept,
     /// What the imported file lacks: constants of [`crate::manifest::lack`].
-    lacks: Vec<String>,
+    lacks: Vec<String> => kept,
     /// The shell command that gave a server its work.
-    load: String,
+    load: String => removed,
     /// The time for which the load was repeated, in seconds.
-    load_seconds: f64,
+    load_seconds: f64 => kept,
     /// How often the load ran.
-    loads: u64,
+    loads: u64 => kept,
     /// Page faults for which the kernel read a disk.
-    major_faults: u64,
+    major_faults: u64 => kept,
     /// Other page faults.
-    minor_faults: u64,
+    minor_faults: u64 => kept,
     /// The time of a page fault, in ns.
-    ns_per_fault: f64,
+    ns_per_fault: f64 => kept,
     /// The mean time of a call of free, in ns; 0 if none was timed.
-    ns_per_free: f64,
+    ns_per_free: f64 => kept,
     /// The peak of the resident memory, in bytes.
-    peak_rss: u64,
+    peak_rss: u64 => kept,
     /// The file of the program.
-    program: SystemText,
+    program: SystemText => file_name,
     /// CPU time of the recorded processes, in ns.
-    recorded_cpu_ns: u64,
+    recorded_cpu_ns: u64 => kept,
     /// The time that the recorder takes for an event, in ns.
-    recording_ns_per_event: f64,
+    recording_ns_per_event: f64 => kept,
     /// What `--anonymize` has removed.
-    redacted: Vec<String>,
+    redacted: Vec<String> => kept,
     /// The number of pages of the ring that the recorder has written.
-    ring_pages: u64,
+    ring_pages: u64 => kept,
     /// How the program ended, as `wait` returns it.
-    status: i32,
+    status: i32 => kept,
     /// The file that was stdin of the program.
-    stdin: SystemText,
+    stdin: SystemText => removed,
     /// Why the recording stopped before the program ended.
-    stopped: String,
+    stopped: String => kept,
     /// CPU time in the kernel, in ns.
-    system_ns: u64,
+    system_ns: u64 => kept,
     /// The resolution of the times of an imported trace, in ns.
-    time_step_ns: u64,
+    time_step_ns: u64 => kept,
     /// CPU time of processes that were not recorded, in ns.
-    unrecorded_ns: u64,
+    unrecorded_ns: u64 => kept,
     /// The number of events that were seen after the recording had stopped.
-    unwritten: u64,
+    unwritten: u64 => kept,
     /// CPU time outside the kernel, in ns.
-    user_ns: u64,
+    user_ns: u64 => kept,
     /// How often a thread waited for room in the ring.
-    waits: u64,
+    waits: u64 => kept,
     /// Wall time, in ns.
-    wall_ns: u64,
+    wall_ns: u64 => kept,
     /// Warnings about the program.
-    warnings: Vec<String>,
+    warnings: Vec<String> => removed,
     /// The recorded part of the run: "10s..70s".
-    window: String,
+    window: String => kept,
 }
 
 impl RunNotes {
@@ -136,50 +146,19 @@ impl RunNotes {
     pub fn cpu_ns(&self) -> Option<f64> {
         Some((self.user_ns? + self.system_ns?) as f64)
     }
+}
 
-    /// The notes without those that might say whose program was recorded, and where. Of the path of the
-    /// program, the name of the file stays. A new note has to be named here, so that somebody decides.
-    pub fn redacted(self) -> RunNotes {
-        let file = |path: SystemText| Path::new(&path.0).file_name().unwrap_or_default().into();
-        let removed = ["paths", "arguments", "environment", "host"];
-        RunNotes {
-            allocates_by: None,
-            arguments: None,
-            cores: self.cores,
-            cpu: self.cpu,
-            environment: None,
-            folder: None,
-            follow: None,
-            forked: self.forked,
-            host: None,
-            imported_from: self.imported_from,
-            kernel: self.kernel,
-            lacks: self.lacks,
-            load: None,
-            load_seconds: self.load_seconds,
-            loads: self.loads,
-            major_faults: self.major_faults,
-            minor_faults: self.minor_faults,
-            ns_per_fault: self.ns_per_fault,
-            ns_per_free: self.ns_per_free,
-            peak_rss: self.peak_rss,
-            program: self.program.map(file),
-            recorded_cpu_ns: self.recorded_cpu_ns,
-            recording_ns_per_event: self.recording_ns_per_event,
-            redacted: Some(removed.map(String::from).to_vec()),
-            ring_pages: self.ring_pages,
-            status: self.status,
-            stdin: None,
-            stopped: self.stopped,
-            system_ns: self.system_ns,
-            time_step_ns: self.time_step_ns,
-            unrecorded_ns: self.unrecorded_ns,
-            unwritten: self.unwritten,
-            user_ns: self.user_ns,
-            waits: self.waits,
-            wall_ns: self.wall_ns,
-            warnings: None,
-            window: self.window,
-        }
-    }
+/// Keeps a note.
+fn kept<T>(note: T) -> Option<T> {
+    Some(note)
+}
+
+/// Removes a note.
+fn removed<T>(_: T) -> Option<T> {
+    None
+}
+
+/// Keeps the name of a file, and removes the path to it.
+fn file_name(path: SystemText) -> Option<SystemText> {
+    Some(Path::new(&path.0).file_name().unwrap_or_default().into())
 }
