@@ -59,17 +59,16 @@ impl Entries {
     pub fn new(nodes: &[(u32, u32)], regions_of: &NumberMap<u32, Vec<u16>>) -> Entries {
         let mut all = Entries {
             entries: vec![Entry::default()],
-            nodes: Vec::with_capacity(nodes.len()),
+            nodes: vec![(0, 0)],
             lists: vec![(0, 0)],
             members: Vec::new(),
         };
         let mut known: NumberMap<u64, u32> = NumberMap::default();
-        for (index, &(parent, frame)) in nodes.iter().enumerate() {
-            let is_root = index == 0 || parent as usize >= index; // the latter in a damaged table
-            let (mut entry, depth) = if is_root { (0, 0) } else { all.nodes[parent as usize] };
-            let depth = if index == 0 { 0 } else { depth.saturating_add(1) };
-            let here = regions_of.get(&frame).filter(|_| index != 0);
-            for &region in here.into_iter().flatten() {
+        all.nodes.reserve(nodes.len());
+        for &(parent, frame) in nodes.iter().skip(1) {
+            let (mut entry, depth) = all.nodes[parent as usize];
+            let depth = depth.saturating_add(1);
+            for &region in regions_of.get(&frame).into_iter().flatten() {
                 if !all.members(all.entries[entry as usize].list).contains(&region) {
                     entry = all.enter(entry, depth, region, &mut known);
                 }

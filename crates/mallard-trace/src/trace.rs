@@ -142,7 +142,7 @@ pub struct FrameInfo<'a> {
 
 /// The call stacks of a trace.
 pub struct Stacks {
-    /// Parent and frame of each node.
+    /// Parent and frame of each node. A parent has a smaller number than its child.
     nodes: Vec<(u32, u32)>,
     functions: Vec<String>,
     files: Vec<String>,
@@ -157,13 +157,16 @@ pub struct Stacks {
 impl Stacks {
     fn read(stacks: &Table, frames: &Table, modules: &Table) -> Result<Stacks> {
         let pairs = stacks.i64s("parent")?.into_iter().zip(stacks.i64s("frame")?);
+        // A node has a larger parent only in a damaged table.
+        let parent_of = |node, parent| if (0..node).contains(&parent) { parent as u32 } else { 0 };
+        let node = |(node, (parent, frame))| (parent_of(node, parent), frame as u32);
         let numbers = frames.i64s("frame")?.into_iter();
         let inlined = numbers.zip(frames.i64s("inline_of")?).filter(|&(_, outer)| outer >= 0);
         let mut functions = frames.texts("func")?;
         // Old versions of mallard wrote no name for some inlined functions.
         functions.iter_mut().filter(|name| name.is_empty()).for_each(|name| name.push('?'));
         Ok(Stacks {
-            nodes: pairs.map(|(parent, frame)| (parent as u32, frame as u32)).collect(),
+            nodes: (0..).zip(pairs).map(node).collect(),
             inlined: inlined.map(|(inner, outer)| (outer as u32, inner as u32)).collect(),
             functions,
             files: frames.texts("file")?,
@@ -213,16 +216,15 @@ impl Stacks {
     pub fn split(&self, node: i32) -> Option<(i32, u32)> {
         let index = usize::try_from(node).ok().filter(|&node| node != 0)?;
         let &(parent, frame) = self.nodes.get(index)?;
-        Some((if parent < node as u32 { parent as i32 } else { 0 }, frame))
+        Some((parent as i32, frame))
     }
 
     /// The frames of a call stack, the innermost first: one number for each return address.
     pub fn frames_of(&self, node: i32) -> impl Iterator<Item = u32> + '_ {
         let mut node = node as u32;
-        // A parent has a smaller number, so the iteration ends even if the table is damaged.
         std::iter::from_fn(move || {
             let &(parent, frame) = self.nodes.get(node as usize).filter(|_| node != 0)?;
-            node = if parent < node { parent } else { 0 };
+            node = parent;
             Some(frame)
         })
     }

@@ -195,11 +195,8 @@ impl Weights {
             }
         }
         for index in (1..below.len()).rev() {
-            let parent = stacks.nodes()[index].0 as usize;
-            if parent < index {
-                let weight = below[index];
-                below[parent].add(weight);
-            }
+            let weight = below[index];
+            below[stacks.nodes()[index].0 as usize].add(weight);
         }
         Ok(Weights { below, total })
     }
@@ -208,7 +205,7 @@ impl Weights {
     fn by_function(&self, stacks: &Stacks, functions: &Functions) -> Vec<Sum> {
         let mut sums = vec![Sum::default(); functions.names.len()];
         let mut depth = vec![0u32; functions.names.len()];
-        let children = Children::of(stacks);
+        let (first_child, next_child) = children(stacks.nodes());
         let mut open: Vec<(u32, bool)> = vec![(0, false)];
         while let Some((node, is_done)) = open.pop() {
             let frame = stacks.nodes()[node as usize].1;
@@ -224,7 +221,11 @@ impl Weights {
                 }
             }
             open.push((node, true));
-            open.extend(children.of_node(node).iter().map(|&child| (child, false)));
+            let mut child = first_child[node as usize];
+            while child != 0 {
+                open.push((child, false));
+                child = next_child[child as usize];
+            }
         }
         sums
     }
@@ -239,42 +240,13 @@ impl Sum {
     }
 }
 
-/// The children of each node.
-struct Children {
-    begins: Vec<u32>,
-    children: Vec<u32>,
-}
-
-impl Children {
-    fn of(stacks: &Stacks) -> Children {
-        let nodes = stacks.nodes();
-        let parent = |index: usize| {
-            let parent = nodes[index].0 as usize;
-            if parent < index {
-                parent
-            } else {
-                0
-            } // a node has another parent only in a damaged table
-        };
-        let mut begins = vec![0u32; nodes.len() + 1];
-        (1..nodes.len()).for_each(|index| begins[parent(index) + 1] += 1);
-        for index in 1..begins.len() {
-            begins[index] += begins[index - 1];
-        }
-        let mut next = begins.clone();
-        let mut children = vec![0; nodes.len().saturating_sub(1)];
-        for index in 1..nodes.len() {
-            let place = &mut next[parent(index)];
-            children[*place as usize] = index as u32;
-            *place += 1;
-        }
-        Children { begins, children }
+/// Returns the first child of each node, and the next child of the parent of each node; 0 if there is none.
+fn children(nodes: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
+    let (mut first, mut next) = (vec![0; nodes.len()], vec![0; nodes.len()]);
+    for (node, &(parent, _)) in nodes.iter().enumerate().skip(1).rev() {
+        next[node] = std::mem::replace(&mut first[parent as usize], node as u32);
     }
-
-    fn of_node(&self, node: u32) -> &[u32] {
-        let (begin, end) = (self.begins[node as usize], self.begins[node as usize + 1]);
-        &self.children[begin as usize..end as usize]
-    }
+    (first, next)
 }
 
 /// The functions of a trace, by their full names, and the frames of each.

@@ -45,7 +45,7 @@ impl Selection {
         let mut selection = Selection::without_stacks(plan);
         selection.regions = Entries::new(stacks.nodes(), &frames.regions);
         let mut tree = Tree::new(plan, &frames, &selection.regions, stacks.nodes().len());
-        for &(parent, frame) in stacks.nodes() {
+        for &(parent, frame) in stacks.nodes().iter().skip(1) {
             tree.add(parent as usize, frame as usize);
         }
         tree.check(plan, name)?;
@@ -343,27 +343,22 @@ impl<'a> Tree<'a> {
             frames,
             regions,
             stacks_of: stacks_of.collect(),
-            rules: Vec::with_capacity(nodes),
-            starts: Vec::with_capacity(nodes),
-            sites: Vec::with_capacity(nodes),
-            patterns: Vec::with_capacity(nodes),
+            rules: vec![NONE],
+            starts: vec![false],
+            sites: vec![None],
+            patterns: vec![NONE],
             nodes,
         }
     }
 
-    /// Adds the next node. The first node is the empty call stack.
+    /// Adds the next node. The first node, the empty call stack, is there from the beginning.
     fn add(&mut self, parent: usize, frame: usize) {
         let node = self.rules.len();
-        let is_root = node == 0 || parent >= node; // `parent >= node` only in a damaged table
-        let of_frame = |list: &Vec<bool>| list.get(frame).copied().unwrap_or(false);
-        let starts = node != 0 && of_frame(&self.frames.starts);
-        self.starts.push(starts || !is_root && self.starts[parent]);
-        let own = self.frames.sites.get(frame).copied().flatten().filter(|_| node != 0);
-        let site = if own.is_none() && !is_root { self.sites[parent] } else { own };
+        self.starts.push(self.starts[parent] || self.frames.starts.get(frame) == Some(&true));
+        let site = self.frames.sites.get(frame).copied().flatten().or(self.sites[parent]);
         self.sites.push(site);
-        let of_frame = self.frames.patterns.get(frame).copied().filter(|_| node != 0);
-        let outer = if is_root { NONE } else { self.patterns[parent] };
-        let pattern = of_frame.unwrap_or(NONE).min(outer);
+        let pattern = self.frames.patterns.get(frame).copied().unwrap_or(NONE);
+        let pattern = pattern.min(self.patterns[parent]);
         self.patterns.push(pattern);
         let stack = self.stacks_of.iter().find(|&&(_, of)| of as usize == node);
         self.rules.push(match (stack, site) {
