@@ -1,6 +1,8 @@
 //! The format of streams: constants, the header and the records, as in
 //! `include/mallard/trace/trace_format.h`. `spec/trace_format.md` says what they mean.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 /// The version of the format.
 pub const VERSION: u32 = 1;
 /// The first bytes of a stream.
@@ -180,8 +182,10 @@ pub mod loss {
     pub const WRITE: u32 = 3;
 }
 
-/// The header of a stream, without magic, byte order and sizes, which are constants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The header of a stream, without magic, byte order and sizes, which are constants. It has the layout that
+/// it has in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Header {
     /// Ticks of the clock per second.
     pub clock_hz: u64,
@@ -201,36 +205,23 @@ pub struct Header {
 impl Header {
     /// Returns the bytes that a stream begins with.
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
+        let constants = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, RECORD_BYTES as u32];
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        let words = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, RECORD_BYTES as u32];
-        for (to, word) in bytes[8..24].chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_ne_bytes());
-        }
-        bytes[24..32].copy_from_slice(&self.clock_hz.to_ne_bytes());
-        bytes[32..40].copy_from_slice(&self.start.to_ne_bytes());
-        bytes[40..48].copy_from_slice(&self.start_unix.to_ne_bytes());
-        bytes[48..52].copy_from_slice(&self.clock.to_ne_bytes());
-        bytes[52..56].copy_from_slice(&self.pid.to_ne_bytes());
-        bytes[56..64].copy_from_slice(&self.sample_bytes.to_ne_bytes());
+        bytes[8..24].copy_from_slice(constants.as_bytes());
+        bytes[24..].copy_from_slice(self.as_bytes());
         bytes
     }
 
     /// Reads the members after the constants. The caller has checked the constants.
     pub(crate) fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
-        Header {
-            clock_hz: u64_at(bytes, 24),
-            start: u64_at(bytes, 32),
-            start_unix: u64_at(bytes, 40),
-            clock: u32_at(bytes, 48),
-            pid: u32_at(bytes, 52),
-            sample_bytes: u64_at(bytes, 56),
-        }
+        Header::read_from_bytes(&bytes[24..]).expect("a header after the constants")
     }
 }
 
-/// One record of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// One record of a stream, with the layout that it has there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Record {
     /// The end of an allocation, or the start of a free, in ticks.
     pub t: u64,
@@ -295,25 +286,13 @@ impl Record {
 
     /// Returns the bytes of the record in a stream.
     pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
-        let mut bytes = [0; RECORD_BYTES];
-        bytes[..8].copy_from_slice(&self.t.to_ne_bytes());
-        bytes[8..16].copy_from_slice(&self.addr.to_ne_bytes());
-        bytes[16..24].copy_from_slice(&self.what.to_ne_bytes());
-        bytes[24..28].copy_from_slice(&self.stack.to_ne_bytes());
-        bytes[28..].copy_from_slice(&self.dur.to_ne_bytes());
-        bytes
+        zerocopy::transmute!(*self)
     }
 
     /// Reads a record from its bytes in a stream. The slice has at least 32 bytes.
     #[inline]
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        Record {
-            t: u64_at(bytes, 0),
-            addr: u64_at(bytes, 8),
-            what: u64_at(bytes, 16),
-            stack: u32_at(bytes, 24),
-            dur: u32_at(bytes, 28),
-        }
+        Record::read_from_prefix(bytes).expect("the bytes of a record").0
     }
 
     /// The part of a region's name in the record of a mark: 16 bytes, the rest of them 0.

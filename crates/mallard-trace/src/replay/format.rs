@@ -1,6 +1,8 @@
 //! The format of op streams: constants and records, as in `include/mallard/trace/replay_format.h`.
 //! `spec/replay_format.md` says what they mean.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 /// The version of the format.
 pub const VERSION: u32 = 2;
 /// A number that reads differently on a machine of the other byte order.
@@ -72,8 +74,9 @@ pub fn is_call(op: u8) -> bool {
     (op::OP_MALLOC..=op::OP_REALLOC_FAILED).contains(&op)
 }
 
-/// One op.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// One op, with the layout that it has in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Op {
     /// From the lowest bit: size 40, log2 of the alignment 6, op 5, target 13.
     pub what: u64,
@@ -111,24 +114,12 @@ impl Op {
 
     /// Returns the bytes of the op in a file.
     pub fn to_bytes(&self) -> [u8; OP_BYTES] {
-        let [low, high] = self.words();
-        let mut bytes = [0; OP_BYTES];
-        bytes[..8].copy_from_slice(&low.to_ne_bytes());
-        bytes[8..].copy_from_slice(&high.to_ne_bytes());
-        bytes
-    }
-
-    /// The two words of the op in a file.
-    pub(crate) fn words(&self) -> [u64; 2] {
-        let (slot, gap) = (self.slot.to_ne_bytes(), self.gap.to_ne_bytes());
-        let high = [slot[0], slot[1], slot[2], slot[3], gap[0], gap[1], gap[2], gap[3]];
-        [self.what, u64::from_ne_bytes(high)]
+        zerocopy::transmute!(*self)
     }
 
     /// Reads an op from its bytes in a file. The slice has at least 16 bytes.
     pub fn from_bytes(bytes: &[u8]) -> Op {
-        use crate::format::{u32_at, u64_at};
-        Op { what: u64_at(bytes, 0), slot: u32_at(bytes, 8), gap: u32_at(bytes, 12) }
+        Op::read_from_prefix(bytes).expect("the bytes of an op").0
     }
 }
 
@@ -141,8 +132,9 @@ pub fn pack(size: u64, align_log2: u8, op: u8, target: u16) -> u64 {
 }
 
 /// The sums in the header: all its fields except the constants, the numbers of threads and targets, and
-/// the checksum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// the checksum. They have the layout of the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Sums {
     /// How many slots the ops use.
     pub slots: u64,
@@ -156,8 +148,9 @@ pub struct Sums {
     pub calls: u64,
 }
 
-/// The record of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The record of a thread, with the layout that it has in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Thread {
     /// Where the ops of the thread begin in the file, in bytes.
     pub offset: u64,
@@ -172,12 +165,7 @@ pub struct Thread {
 impl Thread {
     /// Returns the record as the bytes that are written to a file.
     pub fn to_bytes(&self) -> [u8; THREAD_BYTES] {
-        let words = [self.offset, self.ops, self.recorded, self.start_ns];
-        let mut bytes = [0; THREAD_BYTES];
-        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_ne_bytes());
-        }
-        bytes
+        zerocopy::transmute!(*self)
     }
 }
 
@@ -208,16 +196,12 @@ impl Target {
 
 /// Returns the bytes that a file begins with. The last eight are the checksum.
 pub fn header_bytes(threads: u32, targets: u32, sums: &Sums, checksum: u64) -> [u8; HEADER_BYTES] {
+    let counts = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, OP_BYTES as u32, threads, targets];
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
-    let words = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, OP_BYTES as u32, threads, targets];
-    for (to, word) in bytes[8..32].chunks_exact_mut(4).zip(words) {
-        to.copy_from_slice(&word.to_ne_bytes());
-    }
-    let words = [sums.slots, sums.ops, sums.live_peak, sums.blocks_peak, sums.calls, checksum];
-    for (to, word) in bytes[32..].chunks_exact_mut(8).zip(words) {
-        to.copy_from_slice(&word.to_ne_bytes());
-    }
+    bytes[8..32].copy_from_slice(counts.as_bytes());
+    bytes[32..72].copy_from_slice(sums.as_bytes());
+    bytes[72..].copy_from_slice(checksum.as_bytes());
     bytes
 }
 
