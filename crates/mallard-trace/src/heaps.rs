@@ -114,6 +114,7 @@ impl Process {
 }
 
 /// The heaps of all processes.
+#[derive(Default)]
 pub(crate) struct Heaps {
     /// The processes, by the index of their table of blocks. Tables of traced allocators have no
     /// process.
@@ -128,12 +129,7 @@ impl Heaps {
     /// Makes an empty set of processes. If the stream has only some of the blocks (`is_whole` is
     /// false), the pages of the other blocks are unknown, so nothing is divided into parts.
     pub fn new(is_whole: bool) -> Self {
-        Heaps {
-            processes: Vec::new(),
-            announced: NumberMap::default(),
-            rounding: Rounding::default(),
-            is_whole,
-        }
+        Heaps { is_whole, ..Heaps::default() }
     }
 
     /// Sets the rounding rule for processes that begin from now on.

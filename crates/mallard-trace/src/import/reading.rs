@@ -54,6 +54,7 @@ enum Owner {
 }
 
 /// A thread of the program.
+#[derive(Default)]
 pub(super) struct Thread {
     pub number: u64,
     pub process: u32,
@@ -253,18 +254,8 @@ impl Reading {
         let process = self.processes.first().map_or(0, |process| process.number);
         let index = self.threads.len() as u32;
         let table = self.table(Owner::Process(process));
-        self.threads.push(Thread {
-            number,
-            process,
-            system_id: number,
-            name: String::new(),
-            t0: None,
-            t1: None,
-            cpu_ns: None,
-            events: 0,
-            table,
-            stack: ThreadStack::default(),
-        });
+        let thread = Thread { number, process, system_id: number, table, ..Thread::default() };
+        self.threads.push(thread);
         self.by_number.insert(number, index);
         self.tell_ledger(index);
         Some(index)

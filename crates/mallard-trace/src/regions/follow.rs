@@ -59,16 +59,13 @@ impl Packed {
 }
 
 /// The blocks in use, by their numbers.
+#[derive(Default)]
 struct Live {
     blocks: NumberMap<u64, Packed>,
     limit: usize,
 }
 
 impl Live {
-    fn new(limit: usize) -> Live {
-        Live { blocks: NumberMap::default(), limit }
-    }
-
     /// Adds a block. Returns whether there was room for the block.
     #[inline]
     fn insert(&mut self, id: i64, block: Block) -> bool {
@@ -110,6 +107,7 @@ pub(super) struct Changed {
 }
 
 /// The blocks of regions, and the sums over them. The ends of the instances are found by the caller.
+#[derive(Default)]
 pub(super) struct Following {
     pub threads: Vec<Thread>,
     /// The sums of each region over its instances.
@@ -131,18 +129,9 @@ impl Following {
     pub fn new(regions: usize, lists: usize, limits: Limits, costs: Costs) -> Following {
         let mut tallies = Vec::new();
         tallies.resize_with(regions, Tally::default);
-        Following {
-            threads: Vec::new(),
-            tallies,
-            lists: vec![ListSum::default(); lists],
-            sizes: NumberMap::default(),
-            escapes: Escapes::default(),
-            left: Escapes::default(),
-            not_followed: 0,
-            limits,
-            costs,
-            live: Live::new(limits.blocks),
-        }
+        let lists = vec![ListSum::default(); lists];
+        let live = Live { limit: limits.blocks, ..Live::default() };
+        Following { tallies, lists, limits, costs, live, ..Following::default() }
     }
 
     /// Passes the open instances of a thread to `end`, which ends some of them. `is_finished` says
@@ -260,7 +249,7 @@ impl Following {
     /// Ends the instances that are open after the last event, and counts the blocks in use.
     pub fn finish(&mut self, places: &impl Places) {
         (0..self.threads.len()).for_each(|thread| self.end_thread(thread, false));
-        let live = std::mem::replace(&mut self.live, Live::new(0));
+        let live = std::mem::take(&mut self.live);
         live.into_blocks().for_each(|block| self.leave(places, &block));
     }
 }

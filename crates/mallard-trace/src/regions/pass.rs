@@ -19,6 +19,7 @@ use crate::threads::{Indices, Process};
 use crate::trace::Trace;
 
 /// The results of the pass over the events.
+#[derive(Default)]
 pub(super) struct Passed {
     /// The sums of each candidate over its instances with sure ends, and over their blocks.
     pub sure: Following,
@@ -87,12 +88,9 @@ impl<'a> Pass<'a> {
             passed: Passed {
                 sure: Following::new(count, lists, limits, costs),
                 drained: (0..count).map(|_| Tally::default()).collect(),
-                freed: NumberMap::default(),
-                frees_without_stack: 0,
                 other_processes: process.others,
                 has_cpu: clocks.is_known,
-                calls: 0,
-                marks: None,
+                ..Passed::default()
             },
             clocks,
             last_t: 0,

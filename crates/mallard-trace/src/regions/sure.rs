@@ -10,7 +10,7 @@ use super::instance::{Ended, Run, Signature};
 use crate::instances::Running;
 
 /// An open instance, without the data that each free changes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Open {
     candidate: u16,
     t0: i64,
@@ -171,10 +171,7 @@ impl Opened {
                 cpu0,
                 bytes0: self.bytes,
                 signature0: self.signature,
-                freed: 0,
-                grown: 0,
-                run: Run::default(),
-                run_after: 0,
+                ..Open::default()
             });
         }
     }

@@ -23,7 +23,6 @@ use super::validity::{self, Oddities};
 use crate::error::Result;
 use crate::format::{is_mark, Kind};
 use crate::hash::NumberMap;
-use crate::instances::Marks;
 use crate::manifest::Manifest;
 use crate::rows::{Reader, Row, Wanted};
 use crate::tables::schema::{EVENTS, SITES};
@@ -282,9 +281,8 @@ impl<'a> Compiler<'a> {
             creator,
             t1: thread.t1,
             end_of_call: t0,
-            starts_at: None,
             events_left: thread.events,
-            marks: Marks::default(),
+            ..ThreadState::default()
         };
         self.threads.add(thread.tid, state);
         // Also wait for others: the creator may start a thread long before the thread's first call.
@@ -361,7 +359,7 @@ impl<'a> Compiler<'a> {
 
     /// Writes the file.
     fn write(mut self, manifest: &Manifest, file: NamedTempFile, path: &Path) -> Result<Compiled> {
-        let regions = std::mem::replace(&mut self.regions, Regions::new(&Plan::default()));
+        let regions = std::mem::take(&mut self.regions);
         let (targets, rules) = regions.into_results();
         self.check_rules(&rules)?;
         let sums =

@@ -36,6 +36,7 @@ impl RuleState {
 }
 
 /// An instance of a region, or the only instance of a rule without a region.
+#[derive(Default)]
 struct Instance {
     rule: usize,
     /// The thread that runs the region; thread 0 for rules without a region.
@@ -68,6 +69,7 @@ pub(super) struct Held {
 }
 
 /// All instances and targets.
+#[derive(Default)]
 pub(super) struct Regions {
     /// The name of the plan in errors.
     plan: String,
@@ -94,11 +96,8 @@ impl Regions {
         Regions {
             plan: plan.name.clone(),
             rules: plan.rules.iter().map(state).collect(),
-            instances: Vec::new(),
-            free: Vec::new(),
-            current: Vec::new(),
             targets: vec![format::Target::default()],
-            left_out: Vec::new(),
+            ..Regions::default()
         }
     }
 
@@ -139,21 +138,7 @@ impl Regions {
             false => (0, 0, 0),
         };
         self.rules[rule].result.instances += 1;
-        let instance = Instance {
-            rule,
-            owner,
-            target,
-            number,
-            live_blocks: 0,
-            live_bytes: 0,
-            peak_bytes: 0,
-            total_bytes: 0,
-            has_ended: false,
-            is_closed: false,
-            held: Vec::new(),
-            owner_at,
-            others: NumberMap::default(),
-        };
+        let instance = Instance { rule, owner, target, number, owner_at, ..Instance::default() };
         match self.free.pop() {
             Some(place) => {
                 self.instances[place as usize] = instance;

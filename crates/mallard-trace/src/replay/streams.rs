@@ -15,6 +15,7 @@ const CHUNK_OPS: usize = 4096;
 const CHUNK_BYTES: usize = CHUNK_OPS * OP_BYTES;
 
 /// The ops of one thread.
+#[derive(Default)]
 struct Stream {
     recorded: u64,
     start_ns: u64,
@@ -46,15 +47,7 @@ impl Streams {
 
     /// Adds a thread.
     pub fn add_thread(&mut self, recorded: u64, start_ns: u64) {
-        self.streams.push(Stream {
-            recorded,
-            start_ns,
-            last: Vec::new(),
-            chunks: Vec::new(),
-            ops: 0,
-            published: Vec::new(),
-            publishes: 0,
-        });
+        self.streams.push(Stream { recorded, start_ns, ..Stream::default() });
     }
 
     /// Number of threads.

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A thread while it is compiled.
+#[derive(Default)]
 pub(super) struct ThreadState {
     /// The thread that started this thread. `None` for the first thread.
     pub creator: Option<usize>,

@@ -12,6 +12,7 @@ pub struct Timeline {
 }
 
 /// Finds the highest value in each part of a run.
+#[derive(Default)]
 pub(super) struct Highest {
     done: Timeline,
     /// The length of a part in nanoseconds.
@@ -31,14 +32,7 @@ impl Highest {
     pub fn new(end_ns: i64, moments: usize) -> Highest {
         // One moment is reserved for the end.
         let parts = (moments.max(2) - 1) as i64;
-        Highest {
-            done: Timeline::default(),
-            width: end_ns / parts + 1,
-            last: parts - 1,
-            part: 0,
-            now: 0.0,
-            highest: None,
-        }
+        Highest { width: end_ns / parts + 1, last: parts - 1, ..Highest::default() }
     }
 
     /// Ends the parts before the next event, which is at `t_ns`.
