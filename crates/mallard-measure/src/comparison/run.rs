@@ -3,10 +3,9 @@
 use crate::error::status::CANNOT_RECORD;
 use crate::error::tell;
 use crate::error::Failure;
-use crate::mallocs::applied::{AppliedPlan, Applies, Variables};
-use crate::mallocs::probe;
+use crate::mallocs::applied::{AppliedPlan, Applies};
 use crate::mallocs::wanted::{Wanted, SYNTAX};
-use crate::mallocs::Allocator;
+use crate::mallocs::{probe, set, Allocator};
 use crate::process::launch::refused;
 use crate::process::program::Finding;
 use crate::process::{examine, find_program};
@@ -81,16 +80,6 @@ impl Command {
             command.env("MALLARD_PLAN_STRICT", "1");
         }
         Err(refused(&path, &command.exec()))
-    }
-}
-
-/// Sets or removes variables for a program that is to be started.
-pub fn set(command: &mut std::process::Command, variables: Variables) {
-    for (name, value) in variables {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
     }
 }
 

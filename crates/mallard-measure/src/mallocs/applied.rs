@@ -1,15 +1,12 @@
 //! Plans that are applied in a program which is not changed: a library in front of the program's malloc serves the
 //! call stacks of the plan from local allocators.
 
-use super::Allocator;
+use super::{Allocator, Variables};
 use crate::error::Failure;
 use crate::process::installed::PLAN;
-use crate::process::preload::preloadable;
+use crate::process::preload::{joined, preloadable};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-/// Variables of the environment to set, or to remove (`None`).
-pub type Variables = Vec<(OsString, Option<OsString>)>;
 
 /// A compiled plan, and the library that applies plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +43,7 @@ impl AppliedPlan {
             Some(at) => variables.remove(at).1,
             None => std::env::var_os("LD_PRELOAD"),
         };
-        let mut preload = preloadable(&self.library).into_os_string();
-        if let Some(others) = others.filter(|others| !others.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
+        let preload = joined([preloadable(&self.library).into()].into_iter().chain(others));
         let control = (applies == Applies::Control).then(|| OsString::from("1"));
         variables.push(("LD_PRELOAD".into(), Some(preload)));
         variables.push(("MALLARD_PLAN".into(), Some(self.file.clone().into())));

@@ -13,14 +13,17 @@ pub mod wanted;
 pub use list::{list, Entry, Kind, Matters};
 
 use crate::error::Failure;
-use crate::process::preload::preloadable;
+use crate::process::preload::{joined, preloadable};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// Variables of the environment to set, or to remove (`None`).
+pub type Variables = Vec<(OsString, Option<OsString>)>;
+
 /// An allocator whose library was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocator {
     /// The name in tables: what the user typed, or the name in the list.
     pub name: String,
@@ -35,12 +38,7 @@ pub struct Allocator {
 impl Allocator {
     /// The allocator of a program that the user starts without mallard.
     pub fn as_started(name: &str) -> Allocator {
-        Allocator {
-            name: name.to_string(),
-            library: None,
-            environment: Vec::new(),
-            as_started: true,
-        }
+        Allocator { name: name.to_string(), as_started: true, ..Allocator::default() }
     }
 
     /// Finds the library of an entry of the list.
@@ -54,18 +52,12 @@ impl Allocator {
     }
 
     /// Returns the variables of the environment that give a program this malloc.
-    pub fn variables(&self, program: &Path) -> Vec<(OsString, Option<OsString>)> {
-        let mut variables: Vec<(OsString, Option<OsString>)> = Vec::new();
+    pub fn variables(&self, program: &Path) -> Variables {
+        let mut variables = Variables::new();
         if !self.as_started {
-            let mut preload = OsString::new();
             let own = self.library.iter().chain(others_preloaded());
             let in_front = self.in_front_of_linked_malloc(program);
-            for path in own.chain(&in_front) {
-                if !preload.is_empty() {
-                    preload.push(":");
-                }
-                preload.push(preloadable(path));
-            }
+            let preload = joined(own.chain(&in_front).map(|path| preloadable(path).into()));
             variables.push(("LD_PRELOAD".into(), Some(preload).filter(|all| !all.is_empty())));
         }
         let more = self.environment.iter();
@@ -88,12 +80,18 @@ impl Allocator {
 
     /// Sets the variables for a program that is to be started.
     pub fn apply(&self, command: &mut Command) {
-        for (name, value) in self.variables(command.get_program().as_ref()) {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        let variables = self.variables(command.get_program().as_ref());
+        set(command, variables);
+    }
+}
+
+/// Sets or removes variables for a program that is to be started.
+pub fn set(command: &mut Command, variables: Variables) {
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
     }
 }
 

@@ -62,12 +62,9 @@ impl Wanted {
     /// Finds the library.
     pub fn find(&self) -> Result<Allocator, Failure> {
         let mut allocator = match &self.library {
-            Some(library) => Allocator {
-                name: String::new(),
-                library: Some(library::named(library)?),
-                environment: Vec::new(),
-                as_started: false,
-            },
+            Some(library) => {
+                Allocator { library: Some(library::named(library)?), ..Allocator::default() }
+            }
             None => Allocator::of(self.entry()?)?,
         };
         allocator.name.clone_from(&self.label);

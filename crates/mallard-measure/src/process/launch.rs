@@ -3,7 +3,7 @@
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED, NOT_FOUND};
 use crate::error::Failure;
 use crate::output::shell::quoted_path;
-use crate::process::preload::preloadable;
+use crate::process::preload::{joined, preloadable};
 use crate::process::proc;
 use crate::process::starter::{self, Program};
 use nix::libc;
@@ -152,11 +152,8 @@ impl Running {
         ring: &str,
         streams: &Streams,
     ) -> Result<Running, Failure> {
-        let mut preload = OsString::from(preloadable(recorder));
-        if let Some(more) = std::env::var_os("LD_PRELOAD").filter(|more| !more.is_empty()) {
-            preload.push(":");
-            preload.push(more);
-        }
+        let own = preloadable(recorder).into();
+        let preload = joined([own].into_iter().chain(std::env::var_os("LD_PRELOAD")));
         let variables =
             [("LD_PRELOAD".into(), Some(preload)), ("MALLARD_RING".into(), Some(ring.into()))];
         Running::start_with(path, name, arguments, &variables, streams)

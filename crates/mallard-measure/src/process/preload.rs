@@ -1,7 +1,7 @@
 //! Paths of libraries for LD_PRELOAD, in which a space or a colon ends a path.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -26,6 +26,13 @@ pub fn preloadable(library: &Path) -> PathBuf {
         return library.to_path_buf();
     }
     link_to(library).unwrap_or_else(|_| library.to_path_buf())
+}
+
+/// Returns the value of LD_PRELOAD that has all of `parts`, each of which names libraries. An empty part
+/// names none.
+pub fn joined(parts: impl IntoIterator<Item = OsString>) -> OsString {
+    let parts: Vec<OsString> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(OsStr::new(":"))
 }
 
 fn link_to(library: &Path) -> std::io::Result<PathBuf> {
