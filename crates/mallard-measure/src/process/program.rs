@@ -102,17 +102,14 @@ fn executable(path: PathBuf, command: &str) -> Result<PathBuf, Failure> {
 
 /// Examines the file of a program. For a script, examines its interpreter.
 pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
-    let mut begin = Vec::new();
-    File::open(path)?.take(512).read_to_end(&mut begin)?;
-    if let Some(line) = begin.strip_prefix(b"#!") {
-        return examine_script(path, line);
+    if let Some(line) = script_line(path)? {
+        return examine_script(path, &line);
     }
     let mut findings = privileges(path)?;
-    let file = File::open(path)?;
     // Reads the file instead of mapping it: if the file was truncated meanwhile, reading a mapping
     // would raise SIGBUS.
-    let data = read_whole(file)?;
-    if !begin.starts_with(b"\x7fELF") {
+    let data = std::fs::read(path)?;
+    if !data.starts_with(b"\x7fELF") {
         findings.push(refusal(
             "it is neither an ELF program nor a script with a #! line",
             format!("name the program that runs it, such as sh {}", quoted_path(path)),
@@ -159,10 +156,12 @@ fn hint(path: &Path) -> Option<Finding> {
     })
 }
 
-fn read_whole(mut file: File) -> std::io::Result<Vec<u8>> {
-    let mut data = Vec::new();
-    file.read_to_end(&mut data)?;
-    Ok(data)
+/// Returns the first line of a script after `#!`; `None` if the file is no script.
+fn script_line(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(512).read_to_end(&mut begin)?;
+    let line = begin.strip_prefix(b"#!").and_then(|line| line.split(|&b| b == b'\n').next());
+    Ok(line.map(<[u8]>::to_vec))
 }
 
 fn machine() -> u16 {
@@ -178,10 +177,8 @@ pub fn loaded(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     // The system follows at most four interpreters that are scripts themselves.
     for _ in 0..4 {
-        let mut begin = Vec::new();
-        let _ = File::open(&path).and_then(|file| file.take(512).read_to_end(&mut begin));
-        let line = begin.strip_prefix(b"#!").and_then(|line| line.split(|&b| b == b'\n').next());
-        let mut words = line.unwrap_or_default().split(u8::is_ascii_whitespace);
+        let Ok(Some(line)) = script_line(&path) else { break };
+        let mut words = line.split(u8::is_ascii_whitespace);
         let Some(interpreter) = words.find(|word| !word.is_empty()) else { break };
         path = PathBuf::from(OsStr::from_bytes(interpreter));
     }
@@ -191,10 +188,8 @@ pub fn loaded(path: &Path) -> PathBuf {
 /// A warning about a script that runs under a shell or `env`: without `--follow fork,exec`, the
 /// programs that these start are not recorded.
 pub fn script(path: &Path) -> Option<Finding> {
-    let mut begin = Vec::new();
-    File::open(path).ok()?.take(512).read_to_end(&mut begin).ok()?;
-    let line = begin.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
-    let line = String::from_utf8_lossy(line);
+    let line = script_line(path).ok()??;
+    let line = String::from_utf8_lossy(&line);
     let mut names = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
     let interpreter = names.find(|&name| name != "env" && !name.starts_with('-'))?;
     let is_shell = ["sh", "bash", "dash", "zsh", "ksh"].contains(&interpreter);
@@ -209,7 +204,6 @@ pub fn script(path: &Path) -> Option<Finding> {
 
 /// Examines the interpreter of a script. `line` is the beginning of the script, after #!.
 fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
-    let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
     let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
     let Some(interpreter) = words.next() else {
         return Ok(vec![refusal(
