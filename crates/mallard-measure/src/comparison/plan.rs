@@ -1,6 +1,6 @@
 //! What a plan saves in the program as it is, against its own control, and what deciding costs.
 
-use crate::output::units::percent;
+use crate::output::units::{percent, percents};
 use crate::rounds::measured::Measured;
 use crate::rounds::subject::Figures;
 use crate::verdict::paired::{Differences, Interval};
@@ -71,9 +71,9 @@ impl Planned {
             "  {PLAN}: saves {} of the CPU time against its control ({}), which makes the same decisions\n  \
              {CONTROL}: to decide where blocks come from costs {} of the CPU time ({})\n",
             percent(saving.saving),
-            range(saving),
+            percents(saving.low, saving.high),
             percent(deciding.saving),
-            range(deciding)
+            percents(deciding.low, deciding.high)
         )
     }
 
@@ -86,11 +86,6 @@ impl Planned {
             "deciding": effect.map(|effect| effect.deciding),
         })
     }
-}
-
-/// The ends of an interval: `38 to 44 %`.
-fn range(of: Interval) -> String {
-    format!("{} to {}", percent(of.low).trim_end_matches(" %"), percent(of.high))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::output::columns::Columns;
 use crate::output::shell::as_called;
 use crate::output::terminal::{plain_table, say, write};
-use crate::output::units::{bytes, count, percent, plural, time};
+use crate::output::units::{bytes, count, percent, percents, plural, time};
 use crate::rounds::subject::Figures;
 use crate::rounds::words::cells;
 use crate::verdict::paired::Interval;
@@ -200,9 +200,9 @@ impl Report {
     /// One line for each malloc: the share of its real saving that a replay finds.
     fn explanations(&self) -> String {
         let line = |(name, of): (&String, &Interval)| {
-            let [low, high] = [of.low, of.high].map(|end| percent(end).replace(" %", ""));
+            let range = percents(of.low, of.high).replace(" %", "");
             let share = percent(of.saving);
-            format!("  the replay finds {share} of what {name} changes ({low} to {high}): the rest is locality, or noise\n")
+            format!("  the replay finds {share} of what {name} changes ({range}): the rest is locality, or noise\n")
         };
         self.explained.iter().map(line).collect()
     }

@@ -33,7 +33,7 @@ const LINE_CHARACTERS: usize = 500;
 const WATCH: Duration = Duration::from_millis(500);
 
 /// What to start, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Start {
     /// The path of the program.
     pub path: PathBuf,

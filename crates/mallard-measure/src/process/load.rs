@@ -94,15 +94,8 @@ pub const WAITING_LOAD: &str =
 /// Runs a shell command in the environment of the user, and returns its status and output.
 fn shell(command: &str, limit: Duration, interrupted: &AtomicBool) -> Result<(i32, Output), Stop> {
     let words = ["sh", "-c", command].map(OsString::from).to_vec();
-    let mut child = Child::start(&Start {
-        path: "/bin/sh".into(),
-        words,
-        variables: Vec::new(),
-        stdin: None,
-        captures: true,
-        orphans: None,
-        library: None,
-    })?;
+    let start = Start { path: "/bin/sh".into(), words, captures: true, ..Start::default() };
+    let mut child = Child::start(&start)?;
     match child.wait(limit, interrupted)? {
         End::Ended(ended, _) => Ok((ended.status, std::mem::take(&mut child.output))),
         End::TooLong => Err(Stop::TooLong),

@@ -174,20 +174,18 @@ impl Measured {
     pub fn median_of_all(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         let ran_again = |fresh: &&Measured| column < 2 || fresh.broken[column - 2].is_none();
         let fresh = self.fresh.as_deref().filter(ran_again).map(|fresh| &fresh.columns[column]);
-        median(self.columns[column].iter().chain(fresh.into_iter().flatten()).map(figure))
+        let all = self.columns[column].iter().chain(fresh.into_iter().flatten());
+        median(all.map(figure)).unwrap_or(f64::NAN)
     }
 
     /// The median of one figure in a column, without fresh blocks.
     pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
-        median(self.columns[column].iter().map(figure))
+        median(self.columns[column].iter().map(figure)).unwrap_or(f64::NAN)
     }
 }
 
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let mut all: Vec<f64> = figures.collect();
     all.sort_by(f64::total_cmp);
-    match all.len() {
-        0 => f64::NAN,
-        n => (all[(n - 1) / 2] + all[n / 2]) / 2.0,
-    }
+    Some((all[all.len().checked_sub(1)? / 2] + all[all.len() / 2]) / 2.0)
 }

@@ -5,7 +5,7 @@
 //! than that of the best is dropped at once, as in a race (Maron and Moore 1994). The blocks of the choice
 //! only choose: the verdict on the last candidates comes from fresh blocks.
 
-use super::measured::Measured;
+use super::measured::{median, Measured};
 use super::subject::Figures;
 use crate::verdict::fresh::WINNERS_MAX;
 use crate::verdict::Verdict;
@@ -130,7 +130,7 @@ fn median_saving(measured: &Measured, index: usize, figure: fn(&Figures) -> f64)
         1.0 - figure(&measured.columns[index + 2][n]) / base
     };
     let savings = (0..measured.blocks()).map(saving).filter(|saving| saving.is_finite());
-    median(savings.collect()).unwrap_or(f64::NEG_INFINITY)
+    median(savings).unwrap_or(f64::NEG_INFINITY)
 }
 
 /// Whether a candidate saves memory in one block, compared with both runs of the base.
@@ -150,16 +150,11 @@ fn noise(measured: &Measured) -> f64 {
         let cpu = |column: usize, block: usize| measured.columns[column][block].cpu_ns.ln();
         let changes = columns.iter().map(|&column| cpu(column, n) - cpu(column, n - 1));
         let changes: Vec<f64> = changes.filter(|change| change.is_finite()).collect();
-        let Some(middle) = median(changes.clone()) else { continue };
+        let Some(middle) = median(changes.iter().copied()) else { continue };
         distances.extend(changes.iter().map(|change| (change - middle).abs()));
     }
     // A change is the difference of two runs, hence sqrt(2). One block has no changes.
-    median(distances).map_or(f64::INFINITY, |of| of / MEDIAN_DISTANCE / 2f64.sqrt())
-}
-
-fn median(mut of: Vec<f64>) -> Option<f64> {
-    of.sort_by(f64::total_cmp);
-    Some((of[of.len().checked_sub(1)? / 2] + of[of.len() / 2]) / 2.0)
+    median(distances.into_iter()).map_or(f64::INFINITY, |of| of / MEDIAN_DISTANCE / 2f64.sqrt())
 }
 
 #[cfg(test)]

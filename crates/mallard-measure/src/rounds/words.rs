@@ -1,7 +1,7 @@
 //! How judgements are shown, in tables and in sentences.
 
 use super::measured::Measured;
-use crate::output::units::{percent, plural};
+use crate::output::units::{percent, percents, plural};
 use crate::verdict::fresh::Fresh;
 use crate::verdict::{Judgement, Verdict, Why};
 
@@ -16,8 +16,8 @@ pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
         return [String::new(), verdict];
     }
     let saved = percent(of.saving);
-    let [low, high] = [of.low, of.high].map(|end| percent(end).replace(" %", ""));
-    [format!("{saved} ({low} to {high})"), verdict]
+    let range = percents(of.low, of.high).replace(" %", "");
+    [format!("{saved} ({range})"), verdict]
 }
 
 /// A line with the results of fresh runs of the best candidates. Empty without fresh runs.
@@ -52,7 +52,7 @@ pub fn replayed(name: &str, cpu: &Judgement, memory: &Judgement) -> String {
 /// A saving in words: `3.1 % less CPU time (2.5 to 3.6 %)`.
 pub fn needs(of: &Judgement, what: &str) -> String {
     let size = |share: f64| percent(share.abs());
-    let range = |a: f64, b: f64| format!("{} to {}", size(a).replace(" %", ""), size(b));
+    let range = |a: f64, b: f64| percents(a.abs(), b.abs());
     match of.verdict {
         Verdict::Gain => format!("{} less {what} ({})", size(of.saving), range(of.low, of.high)),
         Verdict::Loss => format!("{} more {what} ({})", size(of.saving), range(of.high, of.low)),
