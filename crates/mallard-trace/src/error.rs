@@ -52,6 +52,12 @@ impl Error {
         Error { kind, what: what.into(), state: state.into(), help: help.into() }
     }
 
+    /// Makes an error about a trace whose bytes contradict each other.
+    pub(crate) fn damaged(what: impl Into<String>, state: &str) -> Self {
+        let help = "copy the trace again, or record again: mallard record -o NAME -- PROGRAM";
+        Error::new(ErrorKind::Damaged, what, state, help)
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -106,7 +106,8 @@ pub(crate) fn import_known<R: Read>(
 
     progress(Progress::Sites(read.sites.sites.len()));
     let cpu = read.cpu;
-    let (mut site_rows, mut whole) = crate::measure::rows(read.sites, &cpu, read.thread_count);
+    let threads = read.threads.iter().filter(|thread| thread.events > 0).count();
+    let (mut site_rows, mut whole) = crate::measure::rows(read.sites, &cpu, threads);
     if !has_addresses {
         site_rows.iter_mut().chain([&mut whole]).for_each(SiteRow::forget_addresses);
     }
@@ -137,10 +138,10 @@ pub(crate) fn import_known<R: Read>(
             cpu_ns: cpu.total_ns,
             sites: whole,
             site_count: site_rows.len() as u64,
-            stacks: read.stack_count,
+            stacks: read.tree.nodes() as u64,
             frames: frames.len() as u64,
-            threads: read.thread_count as u64,
-            processes: read.process_count,
+            threads: threads as u64,
+            processes: read.processes.len() as u64,
         },
         memory,
         tables: written,

@@ -226,12 +226,7 @@ impl Manifest {
             schema: u32,
         }
         let damaged = |why: &dyn std::fmt::Display| {
-            Error::new(
-                ErrorKind::Damaged,
-                format!("the manifest of {name} is damaged: {why}"),
-                "nothing was read",
-                "copy the trace again, or record again: mallard record -o NAME -- PROGRAM",
-            )
+            Error::damaged(format!("the manifest of {name} is damaged: {why}"), "nothing was read")
         };
         let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
         if head.format != FORMAT {

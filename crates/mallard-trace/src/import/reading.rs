@@ -141,9 +141,6 @@ pub(super) struct ReadStream {
     pub counts: Counts,
     pub written: Vec<Written>,
     pub duration_ns: i64,
-    pub stack_count: u64,
-    pub thread_count: usize,
-    pub process_count: u64,
 }
 
 impl Reading {
@@ -527,9 +524,6 @@ impl Reading {
         self.repairs.refused_nodes = self.tree.refused();
         self.repairs.merged_sites = sites.merged;
         Ok(ReadStream {
-            stack_count: self.tree.nodes() as u64,
-            thread_count: self.threads.iter().filter(|thread| thread.events > 0).count(),
-            process_count: self.processes.len() as u64,
             modules: self.modules,
             tree: self.tree,
             threads: self.threads,

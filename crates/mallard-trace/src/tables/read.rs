@@ -1,14 +1,14 @@
 //! Reads tables. A damaged file gives an error.
 
 use super::column::{Column, Values};
-use super::schema::{Kind, Schema};
+use super::schema::Schema;
 use super::write::file_of;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use bytes::Bytes;
 use parquet::basic::{Encoding, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
-use parquet::errors::ParquetError;
+use parquet::errors::{self, ParquetError};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use rayon::prelude::*;
@@ -98,19 +98,9 @@ impl Table {
     /// # Panics
     ///
     /// If the schema has no such column or the table no such group.
-    pub fn group_column(&self, (file, group): (usize, usize), name: &str) -> Result<Column> {
-        let index = self.index(name);
-        let (path, reader) = &self.files[file];
-        let column = guarded(path, || {
-            let group = reader.get_row_group(group)?;
-            let rows = rows_of(group.metadata());
-            let is_optional = self.schema.fields[index].is_optional;
-            let column = read_column(&mut group.get_column_reader(index)?, rows, is_optional)?;
-            if column.rows() != rows {
-                return Err(ParquetError::General(format!("column {name} ends early")));
-            }
-            Ok(column)
-        })?;
+    pub fn group_column(&self, group: (usize, usize), name: &str) -> Result<Column> {
+        let mut pieces = self.pieces(group, &[name])?;
+        let column = pieces.read(pieces.rows_left)?.remove(0);
         let is_redacted = self.is_redacted && self.schema.has_paths(name);
         Ok(if is_redacted { column.without_folders() } else { column })
     }
@@ -129,8 +119,8 @@ impl Table {
                 let is_optional = self.schema.fields[index].is_optional;
                 Ok::<_, ParquetError>((group.get_column_reader(index)?, is_optional))
             };
-            let columns = names.iter().map(open).collect::<std::result::Result<Vec<_>, _>>()?;
-            Ok(Pieces::new(path, columns, rows_of(group.metadata())))
+            let columns = names.iter().map(open).collect::<errors::Result<Vec<_>>>()?;
+            Ok(Pieces { path: path.clone(), columns, rows_left: rows_of(group.metadata()) })
         })
     }
 
@@ -184,10 +174,6 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    fn new(path: &Path, columns: Vec<(ColumnReader, bool)>, rows: usize) -> Pieces {
-        Pieces { path: path.to_path_buf(), columns, rows_left: rows }
-    }
-
     /// Reads the next rows, at most `rows_max`. Returns the columns in the order in which they were
     /// named, or `None` at the end of the group.
     pub fn next(&mut self, rows_max: usize) -> Result<Option<Vec<Column>>> {
@@ -195,6 +181,10 @@ impl Pieces {
         if rows == 0 {
             return Ok(None);
         }
+        self.read(rows).map(Some)
+    }
+
+    fn read(&mut self, rows: usize) -> Result<Vec<Column>> {
         self.rows_left -= rows;
         let path = &self.path;
         let read = |(reader, is_optional): &mut (ColumnReader, bool)| {
@@ -206,7 +196,7 @@ impl Pieces {
                 Ok(column)
             })
         };
-        self.columns.par_iter_mut().map(read).collect::<Result<Vec<_>>>().map(Some)
+        self.columns.par_iter_mut().map(read).collect()
     }
 }
 
@@ -215,15 +205,8 @@ fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<Sourc
     let columns = file.metadata().file_metadata().schema_descr().columns();
     let is_same = schema.fields.len() <= columns.len()
         && schema.fields.iter().zip(columns).all(|(field, column)| {
-            let physical = match field.kind {
-                Kind::I8 | Kind::I16 | Kind::I32 => Type::INT32,
-                Kind::I64 => Type::INT64,
-                Kind::F64 => Type::DOUBLE,
-                Kind::Text => Type::BYTE_ARRAY,
-                Kind::Bool => Type::BOOLEAN,
-            };
             column.name() == field.name
-                && column.physical_type() == physical
+                && column.physical_type() == field.kind.physical()
                 && column.max_def_level() == i16::from(field.is_optional)
                 && column.max_rep_level() == 0
         });
@@ -242,7 +225,7 @@ fn read_column(
     reader: &mut ColumnReader,
     rows: usize,
     is_optional: bool,
-) -> std::result::Result<Column, ParquetError> {
+) -> errors::Result<Column> {
     Ok(match reader {
         ColumnReader::Int32ColumnReader(of) => typed(of, rows, is_optional, Values::I32)?,
         ColumnReader::Int64ColumnReader(of) => typed(of, rows, is_optional, Values::I64)?,
@@ -262,7 +245,7 @@ fn typed<T: DataType>(
     rows: usize,
     is_optional: bool,
     wrap: fn(Vec<T::T>) -> Values,
-) -> std::result::Result<Column, ParquetError> {
+) -> errors::Result<Column> {
     let mut values = Vec::new();
     let mut present = Vec::new();
     let mut done = 0;
@@ -290,11 +273,11 @@ impl Length for Source {
 impl ChunkReader for Source {
     type T = BufReader<UpToEnd>;
 
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+    fn get_read(&self, start: u64) -> errors::Result<Self::T> {
         Ok(BufReader::new(UpToEnd { file: self.0.clone(), at: start }))
     }
 
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+    fn get_bytes(&self, start: u64, length: usize) -> errors::Result<Bytes> {
         if start.checked_add(length as u64).is_none_or(|end| end > self.len()) {
             return Err(ParquetError::EOF("a page goes beyond the end".into()));
         }
@@ -324,10 +307,7 @@ impl Read for UpToEnd {
 }
 
 /// Turns the errors of the Parquet library, and its panics, into errors.
-fn guarded<T>(
-    path: &Path,
-    read: impl FnOnce() -> std::result::Result<T, ParquetError>,
-) -> Result<T> {
+fn guarded<T>(path: &Path, read: impl FnOnce() -> errors::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(damaged(path, &error.to_string())),
@@ -336,10 +316,5 @@ fn guarded<T>(
 }
 
 fn damaged(path: &Path, why: &str) -> Error {
-    Error::new(
-        ErrorKind::Damaged,
-        format!("{} is damaged: {why}", path.display()),
-        "nothing was changed",
-        "copy the trace again, or record again: mallard record -o NAME -- PROGRAM",
-    )
+    Error::damaged(format!("{} is damaged: {why}", path.display()), "nothing was changed")
 }

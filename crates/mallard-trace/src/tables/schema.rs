@@ -8,6 +8,7 @@
 //! recordings of cc1plus, cmake, git, perl and python.
 
 use super::column::{Column, Values};
+use parquet::basic::Type;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,19 @@ pub enum Kind {
     Text,
     /// Boolean.
     Bool,
+}
+
+impl Kind {
+    /// Returns the type by which Parquet stores the values.
+    pub(super) fn physical(self) -> Type {
+        match self {
+            Kind::I8 | Kind::I16 | Kind::I32 => Type::INT32,
+            Kind::I64 => Type::INT64,
+            Kind::F64 => Type::DOUBLE,
+            Kind::Text => Type::BYTE_ARRAY,
+            Kind::Bool => Type::BOOLEAN,
+        }
+    }
 }
 
 /// How the values of a column are stored.

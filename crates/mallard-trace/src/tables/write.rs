@@ -4,9 +4,9 @@ use super::column::{Column, Values};
 use super::schema::{Encoding, Field, Kind, Schema};
 use crate::error::{help_to_write, Error, ErrorKind, Result};
 use bytes::Bytes;
-use parquet::basic::{self, Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{self, Compression, LogicalType, Repetition, ZstdLevel};
 use parquet::column::writer::{get_column_writer, ColumnCloseResult, ColumnWriter};
-use parquet::errors::ParquetError;
+use parquet::errors::{self, ParquetError};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type, TypePtr};
@@ -142,11 +142,7 @@ fn encode_all(folder: &Path, inbox: Receiver<Job>, style: Style) -> Result<Vec<W
 }
 
 impl Files {
-    fn write(
-        &mut self,
-        folder: &Path,
-        columns: Vec<Column>,
-    ) -> std::result::Result<(), ParquetError> {
+    fn write(&mut self, folder: &Path, columns: Vec<Column>) -> errors::Result<()> {
         if self.part.as_ref().is_some_and(|part| part.groups == PART_GROUPS)
             && self.schema.has_parts
         {
@@ -164,7 +160,7 @@ impl Files {
                 .into_par_iter()
                 .zip(fields)
                 .map(|(column, field)| encode(column, field, properties.clone()))
-                .collect::<std::result::Result<_, _>>()?;
+                .collect::<errors::Result<_>>()?;
             let mut group = part.writer.next_row_group()?;
             for (bytes, close) in encoded {
                 group.append_column(&bytes, close)?;
@@ -176,7 +172,7 @@ impl Files {
         Ok(())
     }
 
-    fn close_part(&mut self) -> std::result::Result<(), ParquetError> {
+    fn close_part(&mut self) -> errors::Result<()> {
         if let Some(mut part) = self.part.take() {
             part.writer.finish()?;
             self.written.bytes += part.writer.bytes_written() as u64;
@@ -191,7 +187,7 @@ fn open_part(
     schema: &'static Schema,
     style: Style,
     number: usize,
-) -> std::result::Result<Part, ParquetError> {
+) -> errors::Result<Part> {
     let path = file_of(folder, schema, number);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -215,7 +211,7 @@ fn encode(
     column: Column,
     field: ColumnDescPtr,
     properties: WriterPropertiesPtr,
-) -> std::result::Result<(Bytes, ColumnCloseResult), ParquetError> {
+) -> errors::Result<(Bytes, ColumnCloseResult)> {
     let mut sink = TrackedWrite::new(Vec::new());
     let present = column.present.as_deref();
     let mut writer =
@@ -242,27 +238,24 @@ fn encode(
 }
 
 /// The schema of a table, for Parquet.
-fn message(schema: &Schema) -> std::result::Result<TypePtr, ParquetError> {
+fn message(schema: &Schema) -> errors::Result<TypePtr> {
     let integer = |bit_width| Some(LogicalType::integer(bit_width, true));
     let fields = schema.fields.iter().map(|field| {
-        let (physical, logical) = match field.kind {
-            Kind::I8 => (Physical::INT32, integer(8)),
-            Kind::I16 => (Physical::INT32, integer(16)),
-            Kind::I32 => (Physical::INT32, None),
-            Kind::I64 => (Physical::INT64, None),
-            Kind::F64 => (Physical::DOUBLE, None),
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Bool => (Physical::BOOLEAN, None),
+        let logical = match field.kind {
+            Kind::I8 => integer(8),
+            Kind::I16 => integer(16),
+            Kind::Text => Some(LogicalType::String),
+            Kind::I32 | Kind::I64 | Kind::F64 | Kind::Bool => None,
         };
         let repetition =
             if field.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        let field = Type::primitive_type_builder(field.name, physical)
+        let field = Type::primitive_type_builder(field.name, field.kind.physical())
             .with_repetition(repetition)
             .with_logical_type(logical)
             .build()?;
         Ok(Arc::new(field))
     });
-    let fields = fields.collect::<std::result::Result<Vec<_>, ParquetError>>()?;
+    let fields = fields.collect::<errors::Result<Vec<_>>>()?;
     Ok(Arc::new(Type::group_type_builder(schema.name).with_fields(fields).build()?))
 }
 
@@ -306,15 +299,17 @@ fn properties(schema: &Schema, style: Style) -> WriterPropertiesPtr {
         .set_max_row_group_row_count(None);
     for field in schema.fields {
         let column = || ColumnPath::from(field.name);
-        properties = match field.encoding_in(style) {
-            Encoding::Dictionary => properties.set_column_dictionary_enabled(column(), true),
-            Encoding::Plain => properties.set_column_dictionary_enabled(column(), false),
-            Encoding::Split => properties
-                .set_column_dictionary_enabled(column(), false)
-                .set_column_encoding(column(), basic::Encoding::BYTE_STREAM_SPLIT),
-            Encoding::Delta => properties
-                .set_column_dictionary_enabled(column(), false)
-                .set_column_encoding(column(), basic::Encoding::DELTA_BINARY_PACKED),
+        let encoding = field.encoding_in(style);
+        let has_dictionary = encoding == Encoding::Dictionary;
+        properties = properties.set_column_dictionary_enabled(column(), has_dictionary);
+        properties = match encoding {
+            Encoding::Dictionary | Encoding::Plain => properties,
+            Encoding::Split => {
+                properties.set_column_encoding(column(), basic::Encoding::BYTE_STREAM_SPLIT)
+            }
+            Encoding::Delta => {
+                properties.set_column_encoding(column(), basic::Encoding::DELTA_BINARY_PACKED)
+            }
         };
     }
     Arc::new(properties.build())

@@ -37,12 +37,8 @@ pub(super) fn refused(to: &Path, error: &io::Error) -> Error {
 
 /// The error if two blocks have the same number.
 pub(super) fn damaged(alloc: i64) -> Error {
-    Error::new(
-        ErrorKind::Damaged,
-        format!("the trace is damaged: two blocks have the number {alloc}"),
-        "nothing was replayed",
-        "copy the trace again, or record again: mallard record -o NAME -- PROGRAM",
-    )
+    let what = format!("the trace is damaged: two blocks have the number {alloc}");
+    Error::damaged(what, "nothing was replayed")
 }
 
 /// The error of a rule that would free blocks that are used afterwards.
