@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::manifest::Manifest;
 use crate::modules::{Frame, Module};
+use crate::names::is_wrapper;
 use crate::site_row::{self, SiteRow};
 use crate::symbols::{self, Function, Lookup};
 use crate::tables::schema::{FRAMES, MODULES, SITES, STACKS};
@@ -208,6 +209,14 @@ impl Stacks {
             self.push_frame(frame, &mut functions);
         }
         functions
+    }
+
+    /// The innermost function of a call stack that is no wrapper of an allocation function, or the
+    /// innermost function if all are. `None` for the empty call stack.
+    pub(crate) fn allocating_function(&self, node: i32) -> Option<&str> {
+        let functions = self.functions(node);
+        let own = functions.iter().find(|info| !is_wrapper(info.function));
+        own.or(functions.first()).map(|info| info.function)
     }
 
     /// A call stack without its innermost frame, and that frame. `None` for the empty call stack, and

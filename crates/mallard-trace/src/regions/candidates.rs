@@ -126,9 +126,7 @@ impl Candidates {
 
     /// The innermost function on a call stack that does more than pass an allocation on.
     pub fn site(&self, node: u32) -> String {
-        let functions = self.stacks.functions(node as i32);
-        let own = functions.iter().find(|info| !is_wrapper(info.function));
-        own.or(functions.first()).map_or(NO_NAME, |info| info.function).to_string()
+        self.stacks.allocating_function(node as i32).unwrap_or(NO_NAME).to_string()
     }
 }
 

@@ -217,10 +217,8 @@ impl Compiler<'_> {
     pub(super) fn escape(&mut self, block: &Block, by: Option<usize>) {
         let stacks = &self.stacks;
         let function = || {
-            let functions = stacks.as_ref().map(|stacks| stacks.functions(block.node));
-            let functions = functions.unwrap_or_default();
-            let own = functions.iter().find(|f| !crate::names::is_wrapper(f.function));
-            own.or(functions.first()).map_or("?".to_string(), |f| f.function.to_string())
+            let function = stacks.as_ref().and_then(|of| of.allocating_function(block.node));
+            function.unwrap_or("?").to_string()
         };
         self.regions.escape(block.instance, by, function);
     }
