@@ -421,60 +421,48 @@ impl<'a> Names<'a> {
 
 /// Returns what makes the regions of a trace uncertain, as sentences.
 fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut note = |count: u64, text: String| notes.extend(Some(text).filter(|_| count > 0));
-    let lost = manifest.losses.all();
-    note(
-        lost,
-        format!(
-            "{lost} events are missing: a block whose free is missing seems to escape, and a block \
-             whose allocation is missing is never seen to escape"
-        ),
-    );
-    let window = manifest.notes.window.as_deref();
-    note(
-        u64::from(window.is_some()),
-        format!(
-            "the recording has only the time {}: regions that began earlier lack their first blocks",
-            window.unwrap_or_default()
-        ),
-    );
-    let ending = &manifest.stream.ending;
-    note(
-        u64::from(ending != "complete"),
-        format!(
-            "the recording is not complete ({ending}): blocks in use at its end count as escaped"
-        ),
-    );
-    let missed = manifest.counts.missed_frees;
-    note(missed, format!("{missed} blocks were freed without an event: they seem to escape"));
-    add_notes_of_events(passed, &mut note);
-    let lacks = manifest.lacks();
-    note(lacks.len() as u64, format!("the trace has no {}", lacks.join(", no ")));
-    notes
-}
-
-/// Adds what the events of the trace lack.
-fn add_notes_of_events(passed: &Passed, note: &mut impl FnMut(u64, String)) {
-    let frees = passed.frees_without_stack;
-    note(
-        frees,
-        format!("{frees} frees have no call stack: a region may seem to end later than it does"),
-    );
-    let others = passed.other_processes;
-    note(
-        others,
-        format!(
-            "{others} other processes have events: the regions are those of the process that did \
-             the most"
-        ),
-    );
+    let (lost, missed) = (manifest.losses.all(), manifest.counts.missed_frees);
+    let (frees, others) = (passed.frees_without_stack, passed.other_processes);
     let marked = passed.marks.as_ref().map_or(0, |marks| marks.following.not_followed);
     let blocks = passed.sure.not_followed + marked;
-    note(
-        blocks,
-        format!("{blocks} blocks had no room in memory: they count as blocks that are never freed"),
-    );
+    let (ending, lacks) = (&manifest.stream.ending, manifest.lacks());
+    let notes = [
+        (lost > 0).then(|| {
+            format!(
+                "{lost} events are missing: a block whose free is missing seems to escape, and a \
+                 block whose allocation is missing is never seen to escape"
+            )
+        }),
+        manifest.notes.window.as_ref().map(|window| {
+            format!(
+                "the recording has only the time {window}: regions that began earlier lack their \
+                 first blocks"
+            )
+        }),
+        (ending != "complete").then(|| {
+            format!(
+                "the recording is not complete ({ending}): blocks in use at its end count as escaped"
+            )
+        }),
+        (missed > 0)
+            .then(|| format!("{missed} blocks were freed without an event: they seem to escape")),
+        (frees > 0).then(|| {
+            format!("{frees} frees have no call stack: a region may seem to end later than it does")
+        }),
+        (others > 0).then(|| {
+            format!(
+                "{others} other processes have events: the regions are those of the process that \
+                 did the most"
+            )
+        }),
+        (blocks > 0).then(|| {
+            format!(
+                "{blocks} blocks had no room in memory: they count as blocks that are never freed"
+            )
+        }),
+        (!lacks.is_empty()).then(|| format!("the trace has no {}", lacks.join(", no "))),
+    ];
+    notes.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
