@@ -17,27 +17,6 @@ pub(crate) struct Wanted {
     pub details: bool,
 }
 
-impl Wanted {
-    /// The columns, and whether each is read.
-    fn columns(self) -> [(&'static str, bool); 13] {
-        [
-            ("proc", self.proc),
-            ("tid", true),
-            ("t_ns", true),
-            ("dur_ns", self.details),
-            ("op", true),
-            ("flags", self.details),
-            ("size", true),
-            ("align", self.details),
-            ("alloc", true),
-            ("old_alloc", true),
-            ("stack", self.stack),
-            ("fresh", self.fresh),
-            ("addr", self.addr),
-        ]
-    }
-}
-
 /// An event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
@@ -88,14 +67,12 @@ pub(crate) struct Reader {
 impl Reader {
     /// Opens a row group of the table `events`.
     pub fn open(events: &Table, group: (usize, usize), wanted: Wanted) -> Result<Reader> {
-        let columns = wanted.columns().into_iter().filter(|(_, is_wanted)| *is_wanted);
-        let names: Vec<&str> = columns.map(|(name, _)| name).collect();
-        Ok(Reader { pieces: events.pieces(group, &names)?, wanted })
+        Ok(Reader { pieces: events.pieces(group, &wanted.names())?, wanted })
     }
 
     /// Reads the next rows. `None` at the end.
     pub fn next(&mut self) -> Result<Option<Rows>> {
-        Ok(self.pieces.next(ROWS)?.map(|columns| Rows::of(columns, self.wanted)))
+        Ok(self.pieces.next(ROWS)?.map(|columns| Rows::of(columns, &self.wanted)))
     }
 }
 
@@ -141,50 +118,53 @@ fn read_group(
     Ok(())
 }
 
-/// Some rows. A column that was left out is empty.
-pub(crate) struct Rows {
-    proc: Vec<i32>,
-    tid: Vec<i32>,
-    t_ns: Vec<i64>,
-    dur_ns: Vec<i32>,
-    op: Vec<i32>,
-    flags: Vec<i32>,
-    size: Vec<i64>,
-    align: Vec<i32>,
-    alloc: Vec<i64>,
-    old_alloc: Vec<i64>,
-    stack: Vec<i32>,
-    fresh: Vec<i32>,
-    addr: Vec<i64>,
+/// Declares the columns that are read, in the order of reading. A function says which of them are wanted.
+macro_rules! columns {
+    ($($name:ident: $type:ident by $read:ident if $is_wanted:expr,)*) => {
+        impl Wanted {
+            /// The names of the wanted columns.
+            fn names(&self) -> Vec<&'static str> {
+                let is_wanted: &[(&str, fn(&Wanted) -> bool)] = &[$((stringify!($name), $is_wanted),)*];
+                is_wanted.iter().filter(|(_, of)| of(self)).map(|(name, _)| *name).collect()
+            }
+        }
+
+        /// Some rows. A column that was left out is empty.
+        pub(crate) struct Rows {
+            $($name: Vec<$type>,)*
+        }
+
+        impl Rows {
+            /// Takes the columns that were wanted.
+            fn of(columns: Vec<Column>, wanted: &Wanted) -> Rows {
+                let mut columns = columns.into_iter();
+                let mut next = |is_wanted: fn(&Wanted) -> bool| match is_wanted(wanted) {
+                    true => columns.next(),
+                    false => None,
+                };
+                Rows { $($name: $read(next($is_wanted)),)* }
+            }
+        }
+    };
+}
+
+columns! {
+    proc: i32 by i32s if |wanted| wanted.proc,
+    tid: i32 by i32s if |_| true,
+    t_ns: i64 by i64s if |_| true,
+    dur_ns: i32 by i32s if |wanted| wanted.details,
+    op: i32 by i32s if |_| true,
+    flags: i32 by i32s if |wanted| wanted.details,
+    size: i64 by i64s if |_| true,
+    align: i32 by i32s if |wanted| wanted.details,
+    alloc: i64 by i64s if |_| true,
+    old_alloc: i64 by i64s if |_| true,
+    stack: i32 by i32s if |wanted| wanted.stack,
+    fresh: i32 by i32s if |wanted| wanted.fresh,
+    addr: i64 by i64s if |wanted| wanted.addr,
 }
 
 impl Rows {
-    /// Takes the columns that were wanted.
-    fn of(columns: Vec<Column>, wanted: Wanted) -> Rows {
-        let mut columns = columns.into_iter();
-        let mut all = wanted.columns().into_iter();
-        let mut next = || match all.next() {
-            Some((_, true)) => columns.next(),
-            _ => None,
-        };
-        // The members are in the order of `Wanted::columns`.
-        Rows {
-            proc: i32s(next()),
-            tid: i32s(next()),
-            t_ns: i64s(next()),
-            dur_ns: i32s(next()),
-            op: i32s(next()),
-            flags: i32s(next()),
-            size: i64s(next()),
-            align: i32s(next()),
-            alloc: i64s(next()),
-            old_alloc: i64s(next()),
-            stack: i32s(next()),
-            fresh: i32s(next()),
-            addr: i64s(next()),
-        }
-    }
-
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.tid.len()
