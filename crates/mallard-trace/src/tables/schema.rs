@@ -297,41 +297,106 @@ pub const CPU: Schema = table(
 /// One row for each call stack that allocated: see `crate::site_row::SiteRow`.
 pub const SITES: Schema = table("sites", SITE_FIELDS);
 
-/// Declares the columns of `sites`. Each estimate has a value, two bounds and a number of observations.
+/// Passes the columns of `sites` after `stack` to the macro `$declare`: numbers with their encodings,
+/// lifetimes, and estimates, each of which has a value, two bounds and a number of observations.
+macro_rules! site_columns {
+    ($declare:ident) => {
+        $declare! {
+            numbers {
+                /// Blocks allocated.
+                allocs Dictionary,
+                /// Bytes allocated, including growth by realloc.
+                bytes Dictionary,
+                /// Blocks freed.
+                frees Dictionary,
+                /// Calls that failed.
+                failed Dictionary,
+                /// Calls of realloc for blocks of the call stack.
+                reallocs Dictionary,
+                /// Blocks that were never freed.
+                live_allocs Dictionary,
+                /// Bytes of the blocks that were never freed.
+                live_bytes Dictionary,
+                /// The peak of the site's bytes in use.
+                peak_bytes Dictionary,
+                /// Blocks in use at the moment of `peak_bytes`.
+                peak_allocs Dictionary,
+                /// The moment of `peak_bytes`.
+                peak_t Plain,
+                /// Bytes in use at the peak of the whole program.
+                at_peak_bytes Dictionary,
+                /// Blocks freed by a thread other than the thread that allocated them.
+                cross_thread_frees Dictionary,
+                /// Blocks freed before their thread allocated another block.
+                short_lived Dictionary,
+                /// Time of the calls whose duration was measured.
+                call_ns Dictionary,
+                /// Number of calls whose duration was measured.
+                timed_calls Dictionary,
+                /// The smallest size that a block had.
+                size_min Dictionary,
+                /// The median size of the blocks, each with its last size, rounded up to a size class.
+                size_p50 Dictionary,
+                /// The 90th percentile of the sizes, rounded up to a size class.
+                size_p90 Dictionary,
+                /// The 99th percentile of the sizes, rounded up to a size class.
+                size_p99 Dictionary,
+                /// The largest size that a block had.
+                size_max Dictionary,
+                /// Number of different alignments that were asked for.
+                alignments Dictionary,
+            }
+            lives {
+                /// The median lifetime of the freed blocks, at most 25 % too large.
+                life_p50,
+                /// The 90th percentile of the lifetimes, at most 25 % too large.
+                life_p90,
+                /// The 99th percentile of the lifetimes, at most 25 % too large.
+                life_p99,
+            }
+            estimates {
+                /// Density: see [`crate::duck`].
+                d,
+                /// Variation.
+                v,
+                /// Locality.
+                l,
+                /// Utilization.
+                u,
+                /// Contention.
+                c,
+                /// Fragmentability.
+                f,
+            }
+        }
+    };
+}
+
+pub(crate) use site_columns;
+
+/// Declares the fields of `sites`.
 macro_rules! site_fields {
     (
-        numbers { $($number:literal $encoding:ident)* }
-        lives { $($life:literal)* }
-        estimates { $($estimate:literal)* }
+        numbers { $($(#[$number_doc:meta])* $number:ident $encoding:ident,)* }
+        lives { $($(#[$life_doc:meta])* $life:ident,)* }
+        estimates { $($(#[$doc:meta])* $estimate:ident,)* }
     ) => {
         const SITE_FIELDS: &[Field] = &[
             field("stack", I32, Delta),
-            $(field($number, I64, $encoding),)*
-            $(maybe($life, I64, Dictionary),)*
+            $(field(stringify!($number), I64, $encoding),)*
+            $(maybe(stringify!($life), I64, Dictionary),)*
             field("peak_share", F64, Dictionary),
             $(
-                maybe($estimate, F64, Split),
-                maybe(concat!($estimate, "_lo"), F64, Split),
-                maybe(concat!($estimate, "_hi"), F64, Split),
-                field(concat!($estimate, "_n"), I64, Dictionary),
+                maybe(stringify!($estimate), F64, Split),
+                maybe(concat!(stringify!($estimate), "_lo"), F64, Split),
+                maybe(concat!(stringify!($estimate), "_hi"), F64, Split),
+                field(concat!(stringify!($estimate), "_n"), I64, Dictionary),
             )*
         ];
     };
 }
 
-site_fields! {
-    numbers {
-        "allocs" Dictionary "bytes" Dictionary "frees" Dictionary "failed" Dictionary
-        "reallocs" Dictionary "live_allocs" Dictionary "live_bytes" Dictionary
-        "peak_bytes" Dictionary "peak_allocs" Dictionary "peak_t" Plain
-        "at_peak_bytes" Dictionary "cross_thread_frees" Dictionary "short_lived" Dictionary
-        "call_ns" Dictionary "timed_calls" Dictionary "size_min" Dictionary
-        "size_p50" Dictionary "size_p90" Dictionary "size_p99" Dictionary
-        "size_max" Dictionary "alignments" Dictionary
-    }
-    lives { "life_p50" "life_p90" "life_p99" }
-    estimates { "d" "v" "l" "u" "c" "f" }
-}
+site_columns!(site_fields);
 
 /// One row for each region: see [`crate::regions`]. The table is made when it is first needed, and is
 /// not in the manifest.
