@@ -429,7 +429,7 @@ fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
         .unwrap();
     let runs = || fs::read_to_string(folder.path("pids")).unwrap_or_default().lines().count();
     // Wait for three runs that are not measured, and three whole blocks of three runs.
-    until("three blocks of runs", || (runs() > 3 + 3 * 3).then_some(()));
+    until("three rounds", || (runs() > 3 + 3 * 3).then_some(()));
     kill(Pid::from_raw(mallard.id() as i32), Signal::SIGINT).unwrap();
     let ran = Ran(mallard.wait_with_output().unwrap());
     assert_eq!(ran.status(), 130, "{}", ran.errors());

@@ -6,7 +6,7 @@
 //! programs differ on this machine.
 //!
 //! - [`process`] starts programs, gives work to servers, and reads `/proc`.
-//! - [`rounds`] runs subjects in turns: [`rounds::blocks::measure`] is the way in.
+//! - [`rounds`] runs subjects in turns: [`rounds::measure::measure`] is the way in.
 //! - [`verdict`] says of each candidate whether its difference from the base is a gain, a loss, no
 //!   difference, or not measurable.
 //! - [`mallocs`] is the one list of mallocs, finds those that are installed, and preloads them.
@@ -16,7 +16,7 @@
 //! # Example
 //!
 //! ```no_run
-//! use mallard_measure::rounds::blocks::measure;
+//! use mallard_measure::rounds::measure::measure;
 //! use mallard_measure::rounds::subject::Subject;
 //! use mallard_measure::rounds::timing::Timing;
 //! use std::time::Duration;

@@ -176,7 +176,7 @@ impl Candidate {
         match (self.cpu.verdict, self.cpu.why) {
             (Verdict::NoDifference | Verdict::Loss, _) => true,
             (Verdict::Gain, _) => self.cpu.saving < min_gain,
-            (_, Some(Why::ThreadsMeet | Why::TooFewBlocks { .. })) => false,
+            (_, Some(Why::ThreadsMeet | Why::TooFewRounds { .. })) => false,
             (Verdict::NotMeasurable, _) => self.cpu.high + self.margin < min_gain,
         }
     }

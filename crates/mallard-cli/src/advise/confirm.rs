@@ -16,12 +16,12 @@ use mallard_measure::comparison::{base, floor};
 use mallard_measure::error::Failure;
 use mallard_measure::mallocs::Allocator;
 use mallard_measure::process::find_program;
-use mallard_measure::rounds::blocks::{measure, race_runs, Plan};
+use mallard_measure::rounds::measure::{measure, race_runs, Plan};
 use mallard_measure::rounds::measured::Measured as Rounds;
 use mallard_measure::rounds::subject::{Figures, Run, Runner, Stop, Subject, Turn};
 use mallard_measure::rounds::timing::Timing;
-use mallard_measure::verdict::fresh::blocks_needed;
-use mallard_measure::verdict::{margin, Judgement, Verdict, Why, BLOCKS_MIN};
+use mallard_measure::verdict::fresh::rounds_needed;
+use mallard_measure::verdict::{margin, Judgement, Verdict, Why, ROUNDS_MIN};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -180,7 +180,7 @@ pub fn try_mallocs(
     };
     drop(step);
     let time = budget.left().mul_f64(SHARE);
-    let is_enough = |count: &usize| run * ((count + 2) * blocks(*count)) as u32 <= time;
+    let is_enough = |count: &usize| run * ((count + 2) * rounds_of_trial(*count)) as u32 <= time;
     let Some(count) = (1..=promising.len()).rev().find(is_enough) else {
         return too_little(former, budget, run);
     };
@@ -209,16 +209,16 @@ pub fn bare(runs: &Runs) -> Result<(Allocator, Subject), Failure> {
     Ok((own, subject))
 }
 
-/// The number of blocks of runs that a trial of some mallocs needs: one to warm up, some for a verdict,
-/// and as many fresh blocks if there are several mallocs.
-fn blocks(count: usize) -> usize {
-    let fresh = if count > 1 { blocks_needed(count) } else { 0 };
-    1 + blocks_needed(count) + fresh
+/// The number of rounds that a trial of some mallocs needs: one to warm up, some for a verdict,
+/// and as many fresh rounds if there are several mallocs.
+fn rounds_of_trial(count: usize) -> usize {
+    let fresh = if count > 1 { rounds_needed(count) } else { 0 };
+    1 + rounds_needed(count) + fresh
 }
 
 /// The budget is too small for enough runs of the program. The results of the replay stay.
 fn too_little(former: &Measured, budget: &Budget, run: Duration) -> Measured {
-    let runs = 3 * blocks(1) as u32;
+    let runs = 3 * rounds_of_trial(1) as u32;
     let needed = budget.needed(run * runs, (1.0 - SHARE_BEFORE_RUNS) * SHARE);
     let question = Question { what: What::LongRun(run, runs), needed: Some(needed) };
     Measured { questions: vec![question], ..former.nothing() }
@@ -281,7 +281,7 @@ fn run_all(
 /// What the runs show of each plan. The plans come after `mallocs` mallocs, and their controls after the plans.
 fn of_plans(former: &Measured, mallocs: usize, plans: usize, rounds: &Rounds) -> Vec<Option<Ran>> {
     let alive = rounds.alive();
-    if rounds.all_blocks() == 0 || alive.is_empty() {
+    if rounds.all_rounds() == 0 || alive.is_empty() {
         return vec![None; plans];
     }
     let min_gain = former.facts.min_gain;
@@ -312,7 +312,7 @@ fn of_plans(former: &Measured, mallocs: usize, plans: usize, rounds: &Rounds) ->
 /// What fresh runs of a plan beside its control show. `None` if there are too few.
 fn beside_control(against: &Rounds, plan: usize, raced: &Ran, min_gain: f64) -> Option<Ran> {
     let place = against.alive().iter().position(|&at| at == plan)?;
-    if against.blocks() < BLOCKS_MIN {
+    if against.rounds() < ROUNDS_MIN {
         return None;
     }
     let [cpu, memory] = [(|f| f.cpu_ns) as fn(&Figures) -> f64, |f| f.peak_rss]
@@ -334,7 +334,7 @@ fn pairs(mallocs: usize, plans: usize) -> Vec<(usize, usize)> {
 
 /// Whether the runs tell something of each malloc: there are enough of them, or all mallocs break the program.
 fn says_enough(rounds: &Rounds) -> bool {
-    rounds.alive().is_empty() || rounds.all_blocks() >= BLOCKS_MIN
+    rounds.alive().is_empty() || rounds.all_rounds() >= ROUNDS_MIN
 }
 
 /// Runs the program in rounds. Also returns notes, some of which the recording may have too.
@@ -382,7 +382,7 @@ fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured 
     if alive.is_empty() || mallocs.is_empty() {
         return found;
     }
-    if rounds.all_blocks() < BLOCKS_MIN {
+    if rounds.all_rounds() < ROUNDS_MIN {
         found.questions.push(What::TooFewRuns.into());
         return found;
     }
@@ -485,7 +485,7 @@ mod tests {
         measured.broken = vec![Some("it hangs".to_string()); 2];
         assert!(says_enough(&measured));
         let mut measured = Rounds::nothing(2);
-        measured.columns = vec![vec![Default::default(); BLOCKS_MIN]; 4];
+        measured.columns = vec![vec![Default::default(); ROUNDS_MIN]; 4];
         assert!(says_enough(&measured));
     }
 

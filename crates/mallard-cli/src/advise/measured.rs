@@ -173,7 +173,7 @@ impl Measured {
 /// How much two measurements of the base differ, if this keeps a difference of the least gain from being
 /// measured.
 pub fn noise(control: &Judgement) -> Option<f64> {
-    let has_figures = !matches!(control.why, Some(Why::TooFewBlocks { .. } | Why::NoFigure));
+    let has_figures = !matches!(control.why, Some(Why::TooFewRounds { .. } | Why::NoFigure));
     let is_noisy = control.verdict == Verdict::NotMeasurable && has_figures;
     is_noisy.then(|| control.low.abs().max(control.high.abs()))
 }

@@ -12,7 +12,7 @@ use crate::replay::{recorded_share, Accounted, Pilot, Session};
 use mallard_measure::error::Failure;
 use mallard_measure::mallocs::Allocator;
 use mallard_measure::rounds::timing::Timing;
-use mallard_measure::verdict::fresh::blocks_needed;
+use mallard_measure::verdict::fresh::rounds_needed;
 use mallard_measure::verdict::margin;
 use mallard_trace::Trace;
 use std::time::Duration;
@@ -23,12 +23,12 @@ const MEASURED_MAX: usize = 8;
 const SHARE_ALONE: f64 = 0.9;
 /// The part of a measurement that comes before the fresh plays (see `verdict::fresh`).
 const FIRST_PART: f64 = 0.75;
-/// The fewest blocks of plays that the budget must allow. What a replay does not show makes the interval in the
+/// The fewest rounds of plays that the budget must allow. What a replay does not show makes the interval in the
 /// program much wider than that of so few plays.
-const BLOCKS: usize = 7;
-/// The number of plays in the smallest block: see `columns`.
+const ROUNDS: usize = 7;
+/// The number of plays in the smallest round: see `columns`.
 const COLUMNS_MIN: usize = 4;
-/// The number of plays in a block of one plan.
+/// The number of plays in a round of one plan.
 const COLUMNS_OF_PLAN: usize = 5;
 /// The largest share of the remaining budget for plays that choose which plans run in the program.
 const SCREEN_SHARE: f64 = 0.1;
@@ -282,7 +282,7 @@ impl Measuring<'_, '_> {
         // The player alone, twice under the base, and each malloc.
         let pilots = play * (3 + mallocs) as u32;
         let columns = if plans > 0 { COLUMNS_OF_PLAN } else { COLUMNS_MIN };
-        let fixed = pilots + play * (columns * (1 + BLOCKS)) as u32;
+        let fixed = pilots + play * (columns * (1 + ROUNDS)) as u32;
         let each = first + 2 * play;
         let all = plans.max(usize::from(mallocs > 0));
         (1..=all).rev().find(|&count| fixed + each * count as u32 <= time).unwrap_or(0)
@@ -291,9 +291,9 @@ impl Measuring<'_, '_> {
     /// Notes that the trace is too long for the budget.
     fn note_too_long(&mut self) {
         let (first, play) = (self.session.first, self.session.play);
-        let least = first + play * (COLUMNS_OF_PLAN * (2 + BLOCKS)) as u32;
+        let least = first + play * (COLUMNS_OF_PLAN * (2 + ROUNDS)) as u32;
         let needed = self.budget.needed(least, FIRST_PART * SHARE_BEFORE_RUNS);
-        self.lacks_budget(What::LongCalls(play, BLOCKS), needed);
+        self.lacks_budget(What::LongCalls(play, ROUNDS), needed);
     }
 
     /// Notes that the budget was too small to decide something, and which budget is needed.
@@ -355,7 +355,7 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// The number of plays in a block: the base, its control and the player alone, then one play for
+    /// The number of plays in a round: the base, its control and the player alone, then one play for
     /// each entry, and for each plan also the player alone.
     fn columns(entries: &[&Entry]) -> usize {
         3 + entries.iter().map(|e| if e.kind == Kind::Strategy { 2 } else { 1 }).sum::<usize>()
@@ -391,7 +391,7 @@ impl Measuring<'_, '_> {
         }
         let step = self.budget.step("playing each candidate once");
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.number).collect();
-        let needed = self.session.play * (COLUMNS_OF_PLAN * (1 + BLOCKS)) as u32;
+        let needed = self.session.play * (COLUMNS_OF_PLAN * (1 + ROUNDS)) as u32;
         let limit = self.budget.left().saturating_sub(needed).mul_f64(PILOT_SHARE);
         let pilot = self.session.pilot(&numbers, &self.budget.runner, limit)?;
         drop(step);
@@ -407,10 +407,10 @@ impl Measuring<'_, '_> {
         }
         let is_enough = |count: &usize| {
             let some: Vec<&Entry> = ranked.iter().take(*count).map(|of| &of.entry).collect();
-            let blocks = 1 + blocks_needed(*count).max(BLOCKS);
+            let rounds = 1 + rounds_needed(*count).max(ROUNDS);
             // One candidate is no choice, and needs no fresh plays.
             let time = if *count == 1 { time } else { time.mul_f64(FIRST_PART) };
-            pilot.play * (Self::columns(&some) * blocks) as u32 <= time
+            pilot.play * (Self::columns(&some) * rounds) as u32 <= time
         };
         let most = ranked.len().min(MEASURED_MAX);
         let count = (1..=most).rev().find(is_enough).unwrap_or(0);
@@ -455,9 +455,9 @@ impl Measuring<'_, '_> {
 
     /// Notes that the budget is too small for a measurement.
     fn no_room(&mut self, pilot: &Pilot, columns: usize) {
-        let least = pilot.play * (columns * (1 + BLOCKS)) as u32;
+        let least = pilot.play * (columns * (1 + ROUNDS)) as u32;
         let needed = self.budget.needed(least, FIRST_PART * SHARE_BEFORE_RUNS);
-        self.lacks_budget(What::LongReplay(pilot.play, BLOCKS), needed);
+        self.lacks_budget(What::LongReplay(pilot.play, ROUNDS), needed);
     }
 
     /// Measures the chosen candidates, and returns all that replays have found.

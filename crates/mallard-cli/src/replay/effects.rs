@@ -6,7 +6,7 @@ use mallard_measure::error::Failure;
 use mallard_measure::rounds::measured::Measured;
 use mallard_measure::rounds::subject::Figures;
 use mallard_measure::verdict::fresh::{self, Confirmed};
-use mallard_measure::verdict::{Block, Judged, Verdict, Why};
+use mallard_measure::verdict::{Judged, Round, Verdict, Why};
 use mallard_trace::tables::schema::{PROCESSES, THREADS};
 use mallard_trace::Trace;
 use std::collections::HashMap;
@@ -135,20 +135,20 @@ pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Fai
     Ok(usize::try_from(counts.max().unwrap_or(1)).unwrap_or(1).max(1))
 }
 
-/// The plays of all candidates as blocks for verdicts. Blocks of CPU time describe the whole program.
-/// Blocks of memory describe the heap.
+/// The plays of all candidates as rounds for verdicts. Rounds of CPU time describe the whole program.
+/// Rounds of memory describe the heap.
 pub struct Effects {
     /// CPU time of the program if each candidate served the program's calls.
-    pub cpu: Vec<Block>,
+    pub cpu: Vec<Round>,
     /// The part of the CPU time in the kernel, mostly for new pages.
-    pub pages: Vec<Block>,
+    pub pages: Vec<Round>,
     /// The part of the CPU time outside of the kernel: the work of the allocator.
-    pub allocator: Vec<Block>,
+    pub allocator: Vec<Round>,
     /// The peak of the heap's resident bytes.
-    pub memory: Vec<Block>,
+    pub memory: Vec<Round>,
     /// The heap's resident bytes after the last call.
-    pub memory_at_end: Vec<Block>,
-    /// The candidates in the blocks above: those that are not broken, as indices in
+    pub memory_at_end: Vec<Round>,
+    /// The candidates in the rounds above: those that are not broken, as indices in
     /// `Chosen::candidates`.
     pub alive: Vec<usize>,
     /// The CPU time of the program. Savings are shares of this time.
@@ -175,10 +175,10 @@ pub fn confirm(
     // plays.
     let is_fresh = |&place: &usize| candidates.all[again.alive[place]].measured.is_some();
     let places: Vec<usize> = (0..again.alive.len()).filter(is_fresh).collect();
-    let blocks: Vec<Block> = again.cpu.iter().map(|block| block.of(&places)).collect();
+    let rounds: Vec<Round> = again.cpu.iter().map(|round| round.of(&places)).collect();
     let who = |&place: &usize| all.iter().position(|&alive| alive == again.alive[place]);
     let who: Option<Vec<usize>> = places.iter().map(who).collect();
-    who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &blocks, &who, min_gain))
+    who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &rounds, &who, min_gain))
 }
 
 /// The CPU time in a replay, of a malloc and its free, that may be hidden in the program. A processor runs
@@ -215,8 +215,8 @@ pub fn effects(candidates: &Candidates, program: &Program, measured: &Measured) 
     let is_alive = |subject: Option<usize>| subject.is_none_or(|s| measured.broken[s].is_none());
     let alive: Vec<usize> =
         (0..candidates.all.len()).filter(|&i| is_alive(candidates.all[i].measured)).collect();
-    let blocks = |figure: &dyn Fn(&Figures) -> f64, rest: f64, less_player: bool| -> Vec<Block> {
-        (0..measured.blocks())
+    let rounds = |figure: &dyn Fn(&Figures) -> f64, rest: f64, less_player: bool| -> Vec<Round> {
+        (0..measured.rounds())
             .map(|n| {
                 let at = |column: usize| figure(&measured.columns[column][n]);
                 let player = |stream: usize| {
@@ -233,7 +233,7 @@ pub fn effects(candidates: &Candidates, program: &Program, measured: &Measured) 
                     let candidate = &candidates.all[i];
                     of(candidate.measured.map_or(0, |subject| subject + 2), candidate.stream)
                 };
-                Block {
+                Round {
                     base: of(0, 0),
                     control: of(1, 0),
                     candidates: alive.iter().map(candidate).collect(),
@@ -256,11 +256,11 @@ pub fn effects(candidates: &Candidates, program: &Program, measured: &Measured) 
         }
     };
     Effects {
-        cpu: blocks(&cpu, rest, true),
-        pages: blocks(&system, rest_of(&system), true),
-        allocator: blocks(&user, rest_of(&user), true),
-        memory: blocks(&|f| f.peak_rss, 0.0, false),
-        memory_at_end: blocks(&|f| f.end_rss, 0.0, false),
+        cpu: rounds(&cpu, rest, true),
+        pages: rounds(&system, rest_of(&system), true),
+        allocator: rounds(&user, rest_of(&user), true),
+        memory: rounds(&|f| f.peak_rss, 0.0, false),
+        memory_at_end: rounds(&|f| f.end_rss, 0.0, false),
         alive,
         program_ns,
         calls_ns: calls,

@@ -26,7 +26,7 @@ impl Report<'_> {
             "validity": compiled.validity.iter().map(|v| v.sentence.as_str()).collect::<Vec<_>>(),
             "base": base,
             "candidates": self.rows().iter().map(|row| self.row_json(row)).collect::<Vec<_>>(),
-            "blocks": self.measured.blocks(),
+            "blocks": self.measured.rounds(),
             "min_gain": self.command.timing.min_gain,
             "seed": self.seed,
             "interrupted": self.measured.interrupted,

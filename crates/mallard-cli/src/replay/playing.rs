@@ -5,7 +5,7 @@ use super::effects::{effects, Program};
 use mallard_measure::error::status::MALLARD_FAILED;
 use mallard_measure::error::Failure;
 use mallard_measure::output::units::plural;
-use mallard_measure::rounds::blocks::{measure, shown, Plan};
+use mallard_measure::rounds::measure::{measure, shown, Plan};
 use mallard_measure::rounds::measured::Measured;
 use mallard_measure::rounds::runs::{is_narrow, Runs};
 use mallard_measure::rounds::subject::{ending, Figures, Run, Runner, Stop, Subject, Turn};

@@ -13,7 +13,7 @@ use mallard_measure::rounds::timing::{status, Timing};
 use mallard_measure::rounds::words::{cells, fresh_runs, lacks_fresh};
 use mallard_measure::verdict::estimate::{Estimate, Part};
 use mallard_measure::verdict::fresh::{Confirmed, Fresh};
-use mallard_measure::verdict::{blocks_missing, candidate, judge, Judged, Judgement};
+use mallard_measure::verdict::{candidate, judge, rounds_missing, Judged, Judgement};
 use mallard_trace::Trace;
 use std::process::ExitCode;
 
@@ -109,11 +109,11 @@ impl<'a> Report<'a> {
                     .to_string(),
             );
         }
-        let blocks = self.measured.blocks();
-        if let (true, Some(needed)) = (self.measured.ran_out, blocks_missing(&self.cpu)) {
+        let rounds = self.measured.rounds();
+        if let (true, Some(needed)) = (self.measured.ran_out, rounds_missing(&self.cpu)) {
             notes.push(format!(
                 "the budget was enough for {} of each, and verdicts need {needed} or more",
-                plural(blocks as u64, "play")
+                plural(rounds as u64, "play")
             ));
         }
         notes.extend(lacks_fresh(&self.measured));
@@ -145,7 +145,7 @@ impl<'a> Report<'a> {
         let place = |i: usize| self.effects.alive.iter().position(|&alive| alive == i);
         let row = |(i, candidate): (usize, &'a Candidate)| {
             let broken = candidate.measured.and_then(|s| self.measured.broken[s].as_deref());
-            let judged = place(i).filter(|_| self.measured.blocks() > 0).map(|at| {
+            let judged = place(i).filter(|_| self.measured.rounds() > 0).map(|at| {
                 (&self.cpu.candidates[at], &self.memory.candidates[at], self.estimate(at))
             });
             Row { candidate, judged, broken }
@@ -155,7 +155,7 @@ impl<'a> Report<'a> {
 
     /// The parts of a saving of CPU time.
     fn estimate(&self, at: usize) -> Estimate {
-        let part = |blocks| match candidate(blocks, at) {
+        let part = |rounds| match candidate(rounds, at) {
             Some(of) => Part::Saves(of.interval()),
             None => Part::NotEstimated,
         };
@@ -177,7 +177,7 @@ impl<'a> Report<'a> {
             return write(&format!("{}\n", self.json()));
         }
         let mut text = format!("{}\n\n", self.head());
-        if self.measured.blocks() > 0 {
+        if self.measured.rounds() > 0 {
             text += &format!("{}\n\n", self.table());
         }
         for row in self.rows() {

@@ -233,7 +233,7 @@ fn outcome(
     };
     let played = |(i, candidate): (usize, &super::candidates::Candidate)| {
         let broken = candidate.measured.and_then(|s| measured.broken[s].clone());
-        let Some(place) = place(&effects, i).filter(|_| measured.blocks() > 0) else {
+        let Some(place) = place(&effects, i).filter(|_| measured.rounds() > 0) else {
             return Err(broken);
         };
         let fresh = confirmed.get(&place).map(|fresh| fresh.judgement.clone());

@@ -80,12 +80,12 @@ impl Report<'_> {
     pub(super) fn sentence(&self) -> String {
         let cut = match self.measured.interrupted {
             true => {
-                let plays = plural(self.measured.blocks() as u64, "play");
+                let plays = plural(self.measured.rounds() as u64, "play");
                 format!(" (Interrupted after {plays} of each.)")
             }
             false => String::new(),
         };
-        if self.measured.blocks() == 0 {
+        if self.measured.rounds() == 0 {
             return format!("Nothing was measured.{cut}");
         }
         if self.effects.alive.is_empty() {

@@ -6,7 +6,7 @@ use crate::parse::duration;
 use crate::process::orphans;
 use crate::process::proc;
 use crate::process::stdin_file;
-use crate::rounds::blocks::{measure, Plan};
+use crate::rounds::measure::{measure, Plan};
 use crate::rounds::measured::Measured;
 use crate::rounds::subject::{Runner, Stop, Subject};
 use crate::rounds::timing::Timing;

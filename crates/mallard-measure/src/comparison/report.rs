@@ -5,7 +5,7 @@ use super::plan::Planned;
 use crate::output::units::{budget, bytes, plural};
 use crate::process::proc::{self, Process};
 use crate::process::starter;
-use crate::rounds::blocks::shown;
+use crate::rounds::measure::shown;
 use crate::rounds::measured::Measured;
 use crate::rounds::subject::Subject;
 use crate::rounds::timing::status;
@@ -13,7 +13,7 @@ use crate::rounds::words::lacks_fresh;
 use crate::verdict::estimate::share_explained;
 use crate::verdict::fresh::{winner, Confirmed, Fresh};
 use crate::verdict::paired::{Differences, Interval};
-use crate::verdict::{blocks_missing, Judged, Judgement, Verdict, Why, BLOCKS_MIN};
+use crate::verdict::{rounds_missing, Judged, Judgement, Verdict, Why, ROUNDS_MIN};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub struct Report {
     pub measured: Measured,
     pub(super) cpu: Judged,
     pub(super) memory: Judged,
-    /// The judgements on CPU time by the blocks of the choice alone (see `turns`).
+    /// The judgements on CPU time by the rounds of the choice alone (see `rounds`).
     pub(super) chosen: Judged,
     /// The results of fresh runs of the best candidates. Key: the place in `Measured::alive`.
     pub(super) confirmed: Confirmed,
@@ -131,23 +131,23 @@ impl Report {
     pub(super) fn own_notes(&self, options: &Options) -> Vec<String> {
         let mut notes = Vec::new();
         let measured = &self.measured;
-        let (blocks, first) = (measured.all_blocks(), measured.first);
-        if blocks > 0 && first < SHORT && !self.is_server {
+        let (rounds, first) = (measured.all_rounds(), measured.first);
+        if rounds > 0 && first < SHORT && !self.is_server {
             notes.push(format!(
                 "one run takes {}: mostly the start of a process, so give the program more work",
                 shown(first)
             ));
         }
-        if let (true, Some(needed)) = (measured.ran_out, blocks_missing(&self.cpu)) {
+        if let (true, Some(needed)) = (measured.ran_out, rounds_missing(&self.cpu)) {
             let budget = shown(options.timing.budget());
-            let runs = plural(blocks as u64, "run");
+            let runs = plural(rounds as u64, "run");
             notes.push(format!("the budget of {budget} was enough for {runs} of each, and verdicts need {needed} or more"));
         }
-        if measured.status != 0 && blocks > 0 {
+        if measured.status != 0 && rounds > 0 {
             let how = crate::rounds::subject::ending(measured.status, &Default::default());
             notes.push(format!("the program fails in every run: {how}"));
         }
-        if blocks > 0 && measured.median_of_all(0, |f| f.peak_rss) < 1.1 * floor() {
+        if rounds > 0 && measured.median_of_all(0, |f| f.peak_rss) < 1.1 * floor() {
             let floor = bytes(floor() as u64);
             notes.push(format!("peaks below {floor} cannot be compared: a process begins with a copy of mallard's memory"));
         }
@@ -233,7 +233,7 @@ impl Report {
 
     /// Whether the CPU time of a candidate is not measurable so far.
     pub fn is_open(&self) -> bool {
-        self.measured.blocks() == 0 || self.cpu.candidates.iter().any(is_open)
+        self.measured.rounds() == 0 || self.cpu.candidates.iter().any(is_open)
     }
 
     /// Whether a candidate loses CPU time or memory, or breaks the program.
@@ -257,8 +257,8 @@ impl Report {
             return None;
         }
         // An interval of half the width needs four times the runs.
-        let blocks = self.measured.all_blocks().max(1);
-        let times = if blocks < BLOCKS_MIN { (2 * BLOCKS_MIN).div_ceil(blocks) } else { 4 };
+        let rounds = self.measured.all_rounds().max(1);
+        let times = if rounds < ROUNDS_MIN { (2 * ROUNDS_MIN).div_ceil(rounds) } else { 4 };
         let more = budget(options.timing.budget() * times as u32);
         Some(format!("the same command with --budget {more}, on a quiet machine"))
     }

@@ -9,7 +9,7 @@ use crate::verdict::{Judgement, Verdict};
 
 /// The result in one sentence.
 pub fn sentence(report: &Report) -> String {
-    if report.measured.blocks() == 0 {
+    if report.measured.rounds() == 0 {
         return match report.measured.interrupted {
             true => "Interrupted before the first comparison was complete: nothing was measured."
                 .to_string(),
@@ -19,7 +19,7 @@ pub fn sentence(report: &Report) -> String {
     }
     let cut = match report.measured.interrupted {
         true => {
-            let runs = plural(report.measured.blocks() as u64, "run");
+            let runs = plural(report.measured.rounds() as u64, "run");
             format!(" (Interrupted after {runs} of each.)")
         }
         false => String::new(),

@@ -26,7 +26,7 @@ impl Report {
             return write(&format!("{}\n", self.json()));
         }
         let mut text = String::new();
-        if self.measured.blocks() > 0 {
+        if self.measured.rounds() > 0 {
             text += &format!("{}\n\n", self.table());
         }
         for row in self.rows() {
@@ -156,7 +156,7 @@ impl Report {
             "program": self.words.program,
             "base": base,
             "candidates": self.rows().into_iter().map(row).collect::<Vec<_>>(),
-            "blocks": self.measured.all_blocks(),
+            "blocks": self.measured.all_rounds(),
             "min_gain": self.min_gain,
             "seed": self.seed,
             "bound": self.bound,
@@ -192,7 +192,7 @@ impl Report {
         let Some(first) = self.confirmed.values().next() else { return String::new() };
         format!(
             "  savings from {} of each, which had no part in the choice: {}\n",
-            plural(first.blocks as u64, "fresh run"),
+            plural(first.rounds as u64, "fresh run"),
             names.join(", ")
         )
     }

@@ -3,7 +3,7 @@
 use super::subject::Figures;
 use crate::verdict::fresh::{self, Confirmed};
 use crate::verdict::paired::Differences;
-use crate::verdict::{judge_each, Block, Judged, Verdict, Why};
+use crate::verdict::{judge_each, Judged, Round, Verdict, Why};
 use std::time::Duration;
 
 /// Why a candidate has no fresh runs. Never shown.
@@ -12,12 +12,12 @@ const LEFT_OUT: &str = "it did not run again";
 /// All measured figures.
 #[derive(Default)]
 pub struct Measured {
-    /// The runs of each column in complete blocks. The columns are the base, its control, and each
-    /// candidate. The column of a dropped candidate has only the first blocks.
+    /// The runs of each column in complete rounds. The columns are the base, its control, and each
+    /// candidate. The column of a dropped candidate has only the first rounds.
     pub columns: Vec<Vec<Figures>>,
     /// For each candidate, the reason why it was left out. `None` if it was not left out.
     pub broken: Vec<Option<String>>,
-    /// For each candidate, the number of blocks after which it was dropped early; `None` if it was
+    /// For each candidate, the number of rounds after which it was dropped early; `None` if it was
     /// not.
     pub dropped: Vec<Option<usize>>,
     /// The status of the base, as `wait` returns it.
@@ -28,7 +28,7 @@ pub struct Measured {
     pub interrupted: bool,
     /// Whether the budget ended the measurement.
     pub ran_out: bool,
-    /// Fresh blocks of the best candidates. The other candidates count as broken there.
+    /// Fresh rounds of the best candidates. The other candidates count as broken there.
     pub fresh: Option<Box<Measured>>,
     /// Whether the budget was too small to run the best candidates again.
     pub lacks_fresh: bool,
@@ -93,14 +93,14 @@ impl Measured {
         Measured { fresh, status, first, interrupted, ran_out, lacks_fresh, ..of(self) }
     }
 
-    /// The number of complete blocks.
-    pub fn blocks(&self) -> usize {
+    /// The number of complete rounds.
+    pub fn rounds(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// The number of complete blocks, fresh blocks included.
-    pub fn all_blocks(&self) -> usize {
-        self.blocks() + self.fresh.as_ref().map_or(0, |fresh| fresh.blocks())
+    /// The number of complete rounds, fresh rounds included.
+    pub fn all_rounds(&self) -> usize {
+        self.rounds() + self.fresh.as_ref().map_or(0, |fresh| fresh.rounds())
     }
 
     /// The candidates that are not broken.
@@ -113,18 +113,18 @@ impl Measured {
         self.alive().into_iter().filter(|&i| self.dropped[i].is_none()).collect()
     }
 
-    /// One figure of each run, as blocks for a verdict. The blocks have only the candidates of `running`.
-    pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Block> {
+    /// One figure of each run, as rounds for a verdict. The rounds have only the candidates of `running`.
+    pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Round> {
         let running = self.running();
-        let block = |n: usize| Block {
+        let round = |n: usize| Round {
             base: figure(&self.columns[0][n]),
             control: figure(&self.columns[1][n]),
             candidates: running.iter().map(|&i| figure(&self.columns[i + 2][n])).collect(),
         };
-        (0..self.blocks()).map(block).collect()
+        (0..self.rounds()).map(round).collect()
     }
 
-    /// The differences of one candidate from the base in all its blocks, fresh blocks included.
+    /// The differences of one candidate from the base in all its rounds, fresh rounds included.
     pub fn differences(&self, index: usize, figure: fn(&Figures) -> f64) -> Option<Differences> {
         let fresh = self.fresh.as_deref().filter(|fresh| fresh.broken[index].is_none());
         let pairs = |of: &Measured| -> Vec<(f64, f64)> {
@@ -134,7 +134,7 @@ impl Measured {
         Differences::of([Some(self), fresh].into_iter().flatten().flat_map(pairs))
     }
 
-    /// Judges one figure of the candidates of `alive`. A dropped candidate is judged by the blocks that
+    /// Judges one figure of the candidates of `alive`. A dropped candidate is judged by the rounds that
     /// it has.
     pub fn judge(&self, figure: impl Fn(&Figures) -> f64, min_gain: f64) -> Judged {
         let column = |n: usize| -> Vec<f64> { self.columns[n].iter().map(&figure).collect() };
@@ -142,7 +142,7 @@ impl Measured {
         judge_each(&column(0), &column(1), &candidates, min_gain)
     }
 
-    /// Judges one figure. For candidates with fresh blocks, the fresh blocks replace the blocks of the
+    /// Judges one figure. For candidates with fresh rounds, the fresh rounds replace the rounds of the
     /// choice. Candidates have the places that they have in `alive`.
     pub fn settle(&self, figure: fn(&Figures) -> f64, min_gain: f64) -> (Judged, Confirmed) {
         let mut judged = self.judge(figure, min_gain);
@@ -156,10 +156,10 @@ impl Measured {
         let Some(again) = &self.fresh else { return (judged, Confirmed::new()) };
         let who = again.alive();
         let ran: Vec<usize> = (0..who.len()).filter(|&at| alive.contains(&who[at])).collect();
-        let blocks: Vec<Block> = again.metric(figure).iter().map(|b| b.of(&ran)).collect();
+        let rounds: Vec<Round> = again.metric(figure).iter().map(|r| r.of(&ran)).collect();
         let place = |at: &usize| alive.iter().position(|&i| i == who[*at]);
         let places: Vec<usize> = ran.iter().filter_map(place).collect();
-        let settled = fresh::settle(&mut judged, &blocks, &places, min_gain);
+        let settled = fresh::settle(&mut judged, &rounds, &places, min_gain);
         (judged, settled)
     }
 
@@ -167,10 +167,10 @@ impl Measured {
     pub fn runs(&self, index: usize) -> usize {
         let fresh = self.fresh.as_ref().filter(|fresh| fresh.broken[index].is_none());
         let own = self.columns[index + 2].len();
-        fresh.map_or(own, |fresh| own + fresh.blocks())
+        fresh.map_or(own, |fresh| own + fresh.rounds())
     }
 
-    /// The median of one figure in a column, over the blocks of the choice and the fresh blocks.
+    /// The median of one figure in a column, over the rounds of the choice and the fresh rounds.
     pub fn median_of_all(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         let ran_again = |fresh: &&Measured| column < 2 || fresh.broken[column - 2].is_none();
         let fresh = self.fresh.as_deref().filter(ran_again).map(|fresh| &fresh.columns[column]);
@@ -178,7 +178,7 @@ impl Measured {
         median(all.map(figure)).unwrap_or(f64::NAN)
     }
 
-    /// The median of one figure in a column, without fresh blocks.
+    /// The median of one figure in a column, without fresh rounds.
     pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         median(self.columns[column].iter().map(figure)).unwrap_or(f64::NAN)
     }

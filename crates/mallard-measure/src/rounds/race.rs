@@ -1,20 +1,20 @@
 //! Drops candidates early, so that the candidates that may win have most of the budget.
 //!
-//! Successive halving (Jamieson and Talwalkar 2016): the time of the choice has rounds of equal length,
+//! Successive halving (Jamieson and Talwalkar 2016): the time of the choice has parts of equal length,
 //! and half of the candidates go on after each. In addition, a candidate whose CPU time is clearly worse
-//! than that of the best is dropped at once, as in a race (Maron and Moore 1994). The blocks of the choice
-//! only choose: the verdict on the last candidates comes from fresh blocks.
+//! than that of the best is dropped at once, as in a race (Maron and Moore 1994). The rounds of the choice
+//! only choose: the verdict on the last candidates comes from fresh rounds.
 
 use super::measured::{median, Measured};
 use super::subject::Figures;
 use crate::verdict::fresh::WINNERS_MAX;
 use crate::verdict::Verdict;
 
-/// No candidate is dropped before this many blocks, which show the peaks of memory.
-pub const BLOCKS_TO_DROP: usize = 2;
+/// No candidate is dropped before this many rounds, which show the peaks of memory.
+pub const ROUNDS_TO_DROP: usize = 2;
 /// No candidate is dropped before this share of the time of the choice. On a machine whose speed changes
-/// every few seconds, two blocks of short runs can agree by chance: a malloc that saved 11 % was dropped
-/// after two blocks of a second.
+/// every few seconds, two rounds of short runs can agree by chance: a malloc that saved 11 % was dropped
+/// after two rounds of a second.
 pub const RACE_FROM: f64 = 0.2;
 /// This many of the best candidates are never dropped, so that a choice is left.
 const RUNNING_MIN: usize = 2;
@@ -30,8 +30,8 @@ const MEDIAN_DISTANCE: f64 = 0.6745;
 
 /// The greatest number of candidates, of `all`, that go on after `share` of the time of the choice.
 pub fn most(all: usize, share: f64) -> usize {
-    let rounds = (all as f64 / WINNERS_MAX as f64).log2().ceil().max(0.0);
-    let done = (share * rounds).floor().min(rounds);
+    let halvings = (all as f64 / WINNERS_MAX as f64).log2().ceil().max(0.0);
+    let done = (share * halvings).floor().min(halvings);
     ((all as f64 / done.exp2()).ceil() as usize).max(WINNERS_MAX)
 }
 
@@ -39,7 +39,7 @@ pub fn most(all: usize, share: f64) -> usize {
 pub struct Standing {
     /// The indices of the candidates. The largest saving of CPU time comes first.
     pub order: Vec<usize>,
-    /// The savings of CPU time in the same order: medians over the blocks, as shares of the base.
+    /// The savings of CPU time in the same order: medians over the rounds, as shares of the base.
     savings: Vec<f64>,
     /// The standard error of the difference between two candidates.
     error: f64,
@@ -49,13 +49,13 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Orders the candidates by the blocks so far. `min_gain` is the least difference that counts.
+    /// Orders the candidates by the rounds so far. `min_gain` is the least difference that counts.
     pub fn of(measured: &Measured, min_gain: f64) -> Standing {
         let saving = |i: usize| median_saving(measured, i, |f| f.cpu_ns);
         let mut order = measured.running();
         order.sort_by(|&a, &b| saving(b).total_cmp(&saving(a)));
         let savings: Vec<f64> = order.iter().map(|&i| saving(i)).collect();
-        let error = noise(measured) * (2.0 / measured.blocks().max(1) as f64).sqrt();
+        let error = noise(measured) * (2.0 / measured.rounds().max(1) as f64).sqrt();
         let mut standing = Standing { order, savings, error, memory: None };
         standing.memory = standing.saves_memory(measured, min_gain);
         standing
@@ -69,7 +69,7 @@ impl Standing {
         let costs_no_time = |at: &usize| self.savings[*at] >= -loss;
         let candidates = (0..self.order.len()).filter(costs_no_time).map(|at| self.order[at]);
         let best = candidates.max_by(|&a, &b| saving(a).total_cmp(&saving(b)))?;
-        let always = (0..measured.blocks()).all(|n| saves_in(measured, best, n, min_gain));
+        let always = (0..measured.rounds()).all(|n| saves_in(measured, best, n, min_gain));
         (always && saving(best) > first + min_gain).then_some(best)
     }
 
@@ -85,7 +85,7 @@ impl Standing {
         dropped.map(|(_, &i)| i).collect()
     }
 
-    /// The candidates that run again in fresh blocks: those that may have a gain, as far as the blocks of the choice
+    /// The candidates that run again in fresh rounds: those that may have a gain, as far as the rounds of the choice
     /// show, and last the candidate that saves memory. The best comes first. If some candidates have a control and
     /// others have none, the best of the other kind comes second, because a control may turn the order around.
     pub fn finalists(
@@ -118,42 +118,42 @@ impl Standing {
     }
 }
 
-/// The mean of both runs of the base in a block.
-fn base(measured: &Measured, block: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
-    (figure(&measured.columns[0][block]) + figure(&measured.columns[1][block])) / 2.0
+/// The mean of both runs of the base in a round.
+fn base(measured: &Measured, round: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
+    (figure(&measured.columns[0][round]) + figure(&measured.columns[1][round])) / 2.0
 }
 
-/// The median saving of a candidate, as a share of the base. Minus infinity if no block has a saving.
+/// The median saving of a candidate, as a share of the base. Minus infinity if no round has a saving.
 fn median_saving(measured: &Measured, index: usize, figure: fn(&Figures) -> f64) -> f64 {
     let saving = |n: usize| {
         let base = base(measured, n, figure);
         1.0 - figure(&measured.columns[index + 2][n]) / base
     };
-    let savings = (0..measured.blocks()).map(saving).filter(|saving| saving.is_finite());
+    let savings = (0..measured.rounds()).map(saving).filter(|saving| saving.is_finite());
     median(savings).unwrap_or(f64::NEG_INFINITY)
 }
 
-/// Whether a candidate saves memory in one block, compared with both runs of the base.
-fn saves_in(measured: &Measured, index: usize, block: usize, min_gain: f64) -> bool {
-    let peak = |column: usize| measured.columns[column][block].peak_rss;
+/// Whether a candidate saves memory in one round, compared with both runs of the base.
+fn saves_in(measured: &Measured, index: usize, round: usize, min_gain: f64) -> bool {
+    let peak = |column: usize| measured.columns[column][round].peak_rss;
     peak(index + 2) <= peak(0).min(peak(1)) * (1.0 - min_gain)
 }
 
 /// The standard deviation of the CPU time of one run, as a share, estimated from all running columns.
-/// Each column adds the change of its CPU time from one block to the next, minus the median change of
-/// all columns. So two blocks of ten candidates already tell how much runs vary.
+/// Each column adds the change of its CPU time from one round to the next, minus the median change of
+/// all columns. So two rounds of ten candidates already tell how much runs vary.
 fn noise(measured: &Measured) -> f64 {
     let columns: Vec<usize> =
         [0, 1].into_iter().chain(measured.running().into_iter().map(|i| i + 2)).collect();
     let mut distances = Vec::new();
-    for n in 1..measured.blocks() {
-        let cpu = |column: usize, block: usize| measured.columns[column][block].cpu_ns.ln();
+    for n in 1..measured.rounds() {
+        let cpu = |column: usize, round: usize| measured.columns[column][round].cpu_ns.ln();
         let changes = columns.iter().map(|&column| cpu(column, n) - cpu(column, n - 1));
         let changes: Vec<f64> = changes.filter(|change| change.is_finite()).collect();
         let Some(middle) = median(changes.iter().copied()) else { continue };
         distances.extend(changes.iter().map(|change| (change - middle).abs()));
     }
-    // A change is the difference of two runs, hence sqrt(2). One block has no changes.
+    // A change is the difference of two runs, hence sqrt(2). One round has no changes.
     median(distances.into_iter()).map_or(f64::INFINITY, |of| of / MEDIAN_DISTANCE / 2f64.sqrt())
 }
 
@@ -161,11 +161,11 @@ fn noise(measured: &Measured) -> f64 {
 mod tests {
     use super::*;
 
-    /// Blocks with the CPU times and the peaks of the base, its control, and candidates.
-    fn measured(blocks: &[&[f64]], peaks: &[f64]) -> Measured {
+    /// Rounds with the CPU times and the peaks of the base, its control, and candidates.
+    fn measured(rounds: &[&[f64]], peaks: &[f64]) -> Measured {
         let mut measured = Measured::nothing(peaks.len() - 2);
-        for block in blocks {
-            for (column, (&cpu_ns, &peak_rss)) in block.iter().zip(peaks).enumerate() {
+        for round in rounds {
+            for (column, (&cpu_ns, &peak_rss)) in round.iter().zip(peaks).enumerate() {
                 let figures = Figures { cpu_ns, peak_rss, ..Figures::default() };
                 measured.columns[column].push(figures);
             }
@@ -186,11 +186,11 @@ mod tests {
 
     #[test]
     fn candidates_clearly_worse_than_the_best_are_dropped_and_two_stay() {
-        let blocks: [&[f64]; 2] = [
+        let rounds: [&[f64]; 2] = [
             &[100.0, 101.0, 90.0, 99.0, 70.0, 95.0, 120.0],
             &[101.0, 100.0, 91.0, 101.0, 70.5, 96.0, 121.0],
         ];
-        let standing = Standing::of(&measured(&blocks, &[50.0; 7]), 0.02);
+        let standing = Standing::of(&measured(&rounds, &[50.0; 7]), 0.02);
         assert_eq!(standing.order, [2, 0, 3, 1, 4]);
         assert_eq!(standing.dropped(5), [3, 1, 4]);
         // If runs vary as much as candidates differ, none is clearly worse. `most` still drops some.
@@ -203,16 +203,16 @@ mod tests {
 
     #[test]
     fn candidates_clearly_worse_than_the_base_are_dropped() {
-        let blocks: [&[f64]; 2] =
+        let rounds: [&[f64]; 2] =
             [&[100.0, 101.0, 140.0, 150.0, 160.0], &[101.0, 100.0, 141.0, 151.0, 160.0]];
-        assert_eq!(Standing::of(&measured(&blocks, &[50.0; 5]), 0.02).dropped(3), [2]);
+        assert_eq!(Standing::of(&measured(&rounds, &[50.0; 5]), 0.02).dropped(3), [2]);
     }
 
     #[test]
     fn a_candidate_that_saves_memory_stays_if_it_costs_no_time() {
-        let blocks: [&[f64]; 2] =
+        let rounds: [&[f64]; 2] =
             [&[100.0, 101.0, 80.0, 81.0, 100.0, 130.0], &[101.0, 100.0, 81.0, 80.0, 101.0, 131.0]];
-        let of = |peaks: &[f64]| Standing::of(&measured(&blocks, peaks), 0.02).dropped(4);
+        let of = |peaks: &[f64]| Standing::of(&measured(&rounds, peaks), 0.02).dropped(4);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 50.0]), [2, 3]);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 40.0, 50.0]), [3]);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 40.0]), [2, 3]);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn one_block_tells_nothing_about_noise() {
+    fn one_round_tells_nothing_about_noise() {
         let standing =
             Standing::of(&measured(&[&[100.0, 101.0, 50.0, 99.0, 200.0]], &[50.0; 5]), 0.02);
         assert_eq!(standing.order, [0, 1, 2]);

@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::output::shell::quoted_words;
 use crate::process::orphans;
 use crate::verdict::fresh;
-use crate::verdict::{self, judge, Block};
+use crate::verdict::{self, judge, Round};
 use std::time::Duration;
 
 /// An interval is narrow enough if its half-width is at most this share of the base.
@@ -75,10 +75,10 @@ impl Runs for Runner {
 
 /// Whether every interval is narrow enough. Ignores whether an interval excludes 0: a measurement
 /// that ends at the first difference finds differences by chance.
-pub fn is_narrow(blocks: &[Block]) -> bool {
-    let columns = blocks.first().map_or(0, |block| block.candidates.len());
+pub fn is_narrow(rounds: &[Round]) -> bool {
+    let columns = rounds.first().map_or(0, |round| round.candidates.len());
     (0..columns).all(|index| {
-        verdict::candidate(blocks, index).is_some_and(|of| {
+        verdict::candidate(rounds, index).is_some_and(|of| {
             let interval = of.interval();
             interval.half_width() <= NARROW.max(interval.saving.abs() * NARROW_SHARE)
         })

@@ -1,9 +1,9 @@
 //! Simulates measurements in turns on a clock of their own, and counts right and wrong results.
 //!
 //! `MALLARD_TABLES=1 cargo test -p mallard-cli turns::simulation::print -- --nocapture` prints the table of
-//! decision 48. The other tests check bounds, with fewer rounds.
+//! decision 48. The other tests check bounds, with fewer repetitions.
 
-use super::blocks::{measure, race_runs, Plan};
+use super::measure::{measure, race_runs, Plan};
 use super::measured::Measured;
 use super::runs::Runs;
 use super::subject::{Figures, Run, Stop, Subject, Turn};
@@ -11,7 +11,7 @@ use crate::clock::Moment;
 use crate::error::Failure;
 use crate::process::child::Seen;
 use crate::verdict::fresh::{confirm, winner, winners, Confirmed};
-use crate::verdict::simulation::rounds;
+use crate::verdict::simulation::repetitions;
 use crate::verdict::{judge, Judged, Judgement, Verdict, Why};
 use fastrand::Rng;
 use std::cell::{Cell, RefCell};
@@ -169,7 +169,7 @@ fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
 }
 
 /// The judgements of a trial, as reports make them: on CPU time by the choice alone, on CPU time, and on
-/// memory. Also returns the results of the fresh blocks.
+/// memory. Also returns the results of the fresh rounds.
 fn judged(of: Trial, measured: &Measured) -> (Judged, Judged, Judged, Confirmed) {
     if of.drops {
         let (cpu, confirmed) = measured.settle(|f| f.cpu_ns, MIN_GAIN);
@@ -202,10 +202,10 @@ fn ten() -> Vec<Truth> {
 
 /// The percentages of the results: the best candidate is named, another candidate with a gain is named,
 /// one without a gain is named, no gain is found, nothing is decided. Last, the mean time in seconds.
-fn count(of: Trial, truths: &[Truth], rounds: u64) -> [f64; 6] {
+fn count(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 6] {
     let best = truths.iter().map(|t| t.cpu).fold(0.0, f64::max);
     let mut counts = [0.0; 6];
-    for seed in 0..rounds {
+    for seed in 0..repetitions {
         let result = trial(of, truths, 1979 + seed);
         let at = match result.winner {
             Some(i) if truths[i].cpu > 0.0 && truths[i].cpu >= best - 1e-9 => 0,
@@ -214,8 +214,8 @@ fn count(of: Trial, truths: &[Truth], rounds: u64) -> [f64; 6] {
             None if result.is_open => 4,
             None => 3,
         };
-        counts[at] += 100.0 / rounds as f64;
-        counts[5] += result.seconds / rounds as f64;
+        counts[at] += 100.0 / repetitions as f64;
+        counts[5] += result.seconds / repetitions as f64;
     }
     counts
 }
@@ -320,7 +320,7 @@ fn one_plan_and_one_malloc_need_no_choice() {
     for seed in 0..20 {
         let measured = simulate_with((&[], &[(1, 2)]), of, &truths, seed).0.ok().unwrap();
         let fresh = measured.fresh.as_deref().unwrap();
-        assert_eq!((measured.blocks(), fresh.alive()), (0, vec![0, 1, 2]));
+        assert_eq!((measured.rounds(), fresh.alive()), (0, vec![0, 1, 2]));
         let (cpu, _) = measured.settle(|f| f.cpu_ns, MIN_GAIN);
         let verdicts: Vec<Verdict> = cpu.candidates.iter().map(|of| of.verdict).collect();
         assert_eq!(verdicts, [Verdict::Gain; 2], "seed {seed}");
@@ -341,9 +341,9 @@ fn the_saving_of_the_winner_is_not_exaggerated() {
         sum += cpu.saving;
         within += is_within(cpu);
         all += 1;
-        // For comparison: a single candidate, which was not chosen, in as many blocks.
-        let blocks = outcome.measured.fresh.map_or(0, |fresh| fresh.blocks());
-        let budget = (blocks as f64 * 2.9 + 3.0) * 1e-9 * RUN_NS;
+        // For comparison: a single candidate, which was not chosen, in as many rounds.
+        let rounds = outcome.measured.fresh.map_or(0, |fresh| fresh.rounds());
+        let budget = (rounds as f64 * 2.9 + 3.0) * 1e-9 * RUN_NS;
         let alone = trial(Trial { budget, ..of }, &[saving(0.1)], 1000 + seed);
         chance += is_within(&alone.cpu.candidates[0]);
     }
@@ -370,17 +370,17 @@ fn the_last_candidates_have_most_of_the_runs() {
         (0..10).filter(|&i| measured.dropped[i].is_none()).map(|i| measured.runs(i)).sum();
     let all: usize = (0..10).map(|i| measured.runs(i)).sum();
     assert!(2 * last > all, "{last} of {all} runs");
-    // The base ran in every block.
-    assert_eq!(measured.all_blocks(), measured.runs(2));
+    // The base ran in every round.
+    assert_eq!(measured.all_rounds(), measured.runs(2));
 }
 
 #[test]
 fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
-    // Half of 400 s is for the choice. A fifth of that has ten blocks of twelve runs.
+    // Half of 400 s is for the choice. A fifth of that has ten rounds of twelve runs.
     let of = Trial { noise: Noise::Periods, drops: true, budget: 400.0, wall: 1.0 };
     for seed in 0..10 {
         let dropped = trial(of, &ten(), seed).measured.dropped;
-        assert!(dropped.iter().flatten().all(|&blocks| blocks >= 10), "{dropped:?}");
+        assert!(dropped.iter().flatten().all(|&rounds| rounds >= 10), "{dropped:?}");
     }
 }
 
@@ -442,7 +442,7 @@ fn print_the_table() {
                 for drops in [false, true] {
                     let of = Trial { noise, drops, budget, wall };
                     let counts =
-                        count(of, &truths, rounds(300)).map(|c| format!("{c:6.1}")).join("");
+                        count(of, &truths, repetitions(300)).map(|c| format!("{c:6.1}")).join("");
                     let line = format!("{name}, {budget} s, wall {wall}, {noise:?}, {drops}");
                     println!("{line:60}{counts}");
                 }

@@ -1,6 +1,6 @@
 //! The options of every command that measures in turns.
 
-use super::blocks::Plan;
+use super::measure::Plan;
 use super::measured::Measured;
 use super::subject::Runner;
 use crate::error::status::MALLARD_FAILED;

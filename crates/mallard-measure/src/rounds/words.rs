@@ -28,7 +28,7 @@ pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &s
         .iter()
         .map(|(name, fresh)| format!("{name} {}", cells(&fresh.judgement, 0).join(", ")))
         .collect();
-    let runs = plural(first.blocks as u64, &format!("fresh {one}"));
+    let runs = plural(first.rounds as u64, &format!("fresh {one}"));
     format!("  in {runs} of each, which had no part in the choice: {}\n", said.join("; "))
 }
 

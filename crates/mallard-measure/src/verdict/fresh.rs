@@ -1,25 +1,26 @@
 //! Fresh runs of the best candidates.
 //!
 //! The largest of several measured savings is partly luck, because it is chosen for its size. So the
-//! best candidates run again, in blocks that had no part in the choice. A gain stays a gain only if the
-//! fresh blocks show it too, and its size is taken from these blocks.
+//! best candidates run again, in rounds that had no part in the choice. A gain stays a gain only if the
+//! fresh rounds show it too, and its size is taken from these rounds.
 
-use super::{judge, Block, Judged, Judgement, Rule, Verdict, Why};
+use super::{judge, Judged, Judgement, Round, Rule, Verdict, Why};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The largest number of candidates that run again.
 pub const WINNERS_MAX: usize = 3;
 
-/// The results of the fresh blocks, by the indices of the candidates among all.
+/// The results of the fresh rounds, by the indices of the candidates among all.
 pub type Confirmed = BTreeMap<usize, Fresh>;
 
-/// The result of one candidate in the fresh blocks.
+/// The result of one candidate in the fresh rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fresh {
-    /// The number of fresh blocks.
-    pub blocks: usize,
-    /// The judgement on the fresh blocks alone.
+    /// The number of fresh rounds: `blocks` in JSON.
+    #[serde(rename = "blocks")]
+    pub rounds: usize,
+    /// The judgement on the fresh rounds alone.
     #[serde(flatten)]
     pub judgement: Judgement,
 }
@@ -37,16 +38,16 @@ pub fn winners(judged: &Judged) -> Vec<usize> {
     gains
 }
 
-/// The fewest blocks in which each of some candidates can have a significant difference.
-pub fn blocks_needed(candidates: usize) -> usize {
-    Rule::blocks_needed(candidates)
+/// The fewest rounds in which each of some candidates can have a significant difference.
+pub fn rounds_needed(candidates: usize) -> usize {
+    Rule::rounds_needed(candidates)
 }
 
-/// Judges fresh blocks. `who` has the indices of their candidates among all. A gain in `judged` that
-/// the fresh blocks do not show becomes not measurable. With too few fresh blocks for any verdict,
+/// Judges fresh rounds. `who` has the indices of their candidates among all. A gain in `judged` that
+/// the fresh rounds do not show becomes not measurable. With too few fresh rounds for any verdict,
 /// `judged` stays unchanged, and nothing is confirmed.
-pub fn confirm(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64) -> Confirmed {
-    if fresh.len() < blocks_needed(who.len()) {
+pub fn confirm(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64) -> Confirmed {
+    if fresh.len() < rounds_needed(who.len()) {
         return Confirmed::new();
     }
     let again = judge(fresh, min_gain).candidates;
@@ -57,15 +58,15 @@ pub fn confirm(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f6
             before.why = Some(Why::NotConfirmed);
         }
     }
-    let of = |judgement| Fresh { blocks: fresh.len(), judgement };
+    let of = |judgement| Fresh { rounds: fresh.len(), judgement };
     who.iter().copied().zip(again.into_iter().map(of)).collect()
 }
 
-/// Replaces judgements in `judged` by those on fresh blocks. `who` has the places in `judged` of the
-/// candidates with fresh blocks. Their verdicts come from the fresh blocks alone, and Holm's correction
-/// counts only them, since the choice used no fresh block. A gain in `judged` that the fresh blocks do
-/// not show becomes not measurable. With too few fresh blocks for any verdict, `judged` stays as it is.
-pub fn settle(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64) -> Confirmed {
+/// Replaces judgements in `judged` by those on fresh rounds. `who` has the places in `judged` of the
+/// candidates with fresh rounds. Their verdicts come from the fresh rounds alone, and Holm's correction
+/// counts only them, since the choice used no fresh round. A gain in `judged` that the fresh rounds do
+/// not show becomes not measurable. With too few fresh rounds for any verdict, `judged` stays as it is.
+pub fn settle(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64) -> Confirmed {
     let chosen = judged.clone();
     let confirmed = confirm(judged, fresh, who, min_gain);
     for (&place, fresh) in &confirmed {
@@ -84,7 +85,7 @@ pub fn settle(judged: &mut Judged, fresh: &[Block], who: &[usize], min_gain: f64
 }
 
 /// The place of the best candidate with a gain. `None` if no candidate has a gain. Candidates with fresh
-/// blocks come first, and among them the one that saved the most in the blocks of the choice.
+/// rounds come first, and among them the one that saved the most in the rounds of the choice.
 pub fn winner(chosen: &Judged, judged: &Judged, confirmed: &Confirmed) -> Option<usize> {
     let key = |&place: &usize| (confirmed.contains_key(&place), chosen.candidates[place].saving);
     let gains =
@@ -99,23 +100,23 @@ pub fn winner(chosen: &Judged, judged: &Judged, confirmed: &Confirmed) -> Option
 mod tests {
     use super::*;
 
-    fn blocks(savings: &[f64], count: usize) -> Vec<Block> {
+    fn rounds(savings: &[f64], count: usize) -> Vec<Round> {
         let candidates: Vec<f64> = savings.iter().map(|saving| 100.0 * (1.0 - saving)).collect();
-        vec![Block { base: 100.0, control: 100.0, candidates }; count]
+        vec![Round { base: 100.0, control: 100.0, candidates }; count]
     }
 
     #[test]
     fn winners_are_those_with_a_gain_and_the_best_comes_first() {
-        let judged = judge(&blocks(&[0.05, 0.0, -0.1, 0.2], 10), 0.02);
+        let judged = judge(&rounds(&[0.05, 0.0, -0.1, 0.2], 10), 0.02);
         assert_eq!(winners(&judged), [3, 0]);
-        assert_eq!(winners(&judge(&blocks(&[0.2], 10), 0.02)), [0; 0]);
+        assert_eq!(winners(&judge(&rounds(&[0.2], 10), 0.02)), [0; 0]);
         assert_eq!(winners(&judge(&[], 0.02)), [0; 0]);
     }
 
     #[test]
-    fn a_gain_that_fresh_blocks_do_not_show_is_not_measurable() {
-        let mut judged = judge(&blocks(&[0.05, 0.0, 0.2], 10), 0.02);
-        let confirmed = confirm(&mut judged, &blocks(&[0.19, 0.01], 8), &[2, 0], 0.02);
+    fn a_gain_that_fresh_rounds_do_not_show_is_not_measurable() {
+        let mut judged = judge(&rounds(&[0.05, 0.0, 0.2], 10), 0.02);
+        let confirmed = confirm(&mut judged, &rounds(&[0.19, 0.01], 8), &[2, 0], 0.02);
         assert_eq!(confirmed[&2].judgement.verdict, Verdict::Gain);
         assert!((confirmed[&2].judgement.saving - 0.19).abs() < 1e-9);
         assert_eq!(judged.candidates[2].verdict, Verdict::Gain);
@@ -125,37 +126,37 @@ mod tests {
     }
 
     #[test]
-    fn fresh_blocks_replace_what_the_blocks_of_the_choice_showed() {
-        // Three blocks decide nothing, but eight fresh blocks do.
-        let mut judged = judge(&blocks(&[0.05, -0.3, 0.2], 3), 0.02);
-        settle(&mut judged, &blocks(&[0.19, 0.01], 8), &[2, 0], 0.02);
+    fn fresh_rounds_replace_what_the_rounds_of_the_choice_showed() {
+        // Three rounds decide nothing, but eight fresh rounds do.
+        let mut judged = judge(&rounds(&[0.05, -0.3, 0.2], 3), 0.02);
+        settle(&mut judged, &rounds(&[0.19, 0.01], 8), &[2, 0], 0.02);
         let verdicts: Vec<Verdict> = judged.candidates.iter().map(|of| of.verdict).collect();
         let expected = [Verdict::NoDifference, Verdict::NotMeasurable, Verdict::Gain];
         assert_eq!(verdicts, expected);
         assert!((judged.candidates[2].saving - 0.19).abs() < 1e-9);
         assert_eq!(judged.control.verdict, Verdict::NoDifference);
-        // Fresh blocks contradict a gain of the choice.
-        let mut judged = judge(&blocks(&[0.05, 0.0], 10), 0.02);
-        settle(&mut judged, &blocks(&[0.01], 8), &[0], 0.02);
+        // Fresh rounds contradict a gain of the choice.
+        let mut judged = judge(&rounds(&[0.05, 0.0], 10), 0.02);
+        settle(&mut judged, &rounds(&[0.01], 8), &[0], 0.02);
         assert_eq!(judged.candidates[0].why, Some(Why::NotConfirmed));
     }
 
     #[test]
-    fn the_winner_is_the_first_of_the_choice_that_fresh_blocks_confirm() {
-        let chosen = judge(&blocks(&[0.3, 0.2, 0.25, 0.1], 10), 0.02);
+    fn the_winner_is_the_first_of_the_choice_that_fresh_rounds_confirm() {
+        let chosen = judge(&rounds(&[0.3, 0.2, 0.25, 0.1], 10), 0.02);
         let mut judged = chosen.clone();
-        let confirmed = settle(&mut judged, &blocks(&[0.2, 0.0, 0.22], 8), &[1, 2, 3], 0.02);
+        let confirmed = settle(&mut judged, &rounds(&[0.2, 0.0, 0.22], 8), &[1, 2, 3], 0.02);
         assert_eq!(winner(&chosen, &judged, &confirmed), Some(1));
         assert_eq!(winner(&chosen, &chosen, &Confirmed::new()), Some(0));
-        let none = judge(&blocks(&[0.0, -0.1], 10), 0.02);
+        let none = judge(&rounds(&[0.0, -0.1], 10), 0.02);
         assert_eq!(winner(&none, &none, &Confirmed::new()), None);
     }
 
     #[test]
-    fn too_few_fresh_blocks_change_nothing() {
-        let mut judged = judge(&blocks(&[0.05, 0.0], 10), 0.02);
+    fn too_few_fresh_rounds_change_nothing() {
+        let mut judged = judge(&rounds(&[0.05, 0.0], 10), 0.02);
         let before = judged.clone();
-        let few = blocks(&[0.0], blocks_needed(1) - 1);
+        let few = rounds(&[0.0], rounds_needed(1) - 1);
         assert!(confirm(&mut judged, &few, &[0], 0.02).is_empty());
         assert_eq!(judged, before);
     }

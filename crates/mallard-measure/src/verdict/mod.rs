@@ -1,6 +1,6 @@
 //! Decides what a comparison shows: a gain, a loss, no difference, or nothing measurable.
 //!
-//! `judge` compares programs that ran in turns. A block has one run of each program, and a second run of
+//! `judge` compares programs that ran in turns. A round has one run of each program, and a second run of
 //! the base as its control. The difference between base and control is noise. `unpaired`
 //! compares rows of benchmarks that have only a median and a range.
 //! `docs/decisions/0043-intervals-widened-by-the-control.md` has the error rates of the rule.
@@ -20,9 +20,9 @@ use std::fmt;
 
 /// The probability below which chance does not explain a difference.
 const SIGNIFICANT: f64 = 0.05;
-/// The fewest blocks with which the sign-flip test can be significant: the smallest p that n blocks
+/// The fewest rounds with which the sign-flip test can be significant: the smallest p that n rounds
 /// can give is 2 / 2^n.
-pub const BLOCKS_MIN: usize = 6;
+pub const ROUNDS_MIN: usize = 6;
 /// A tolerance for rounding: 2.0000000000000018 % is not more than 2 %.
 const ROUNDING: f64 = 1e-9;
 
@@ -68,9 +68,9 @@ impl Serialize for Verdict {
 pub enum Why {
     /// A figure is missing, negative, infinite or not a number.
     NoFigure,
-    /// There are fewer blocks than a verdict needs.
-    TooFewBlocks {
-        /// The number of blocks that could decide.
+    /// There are fewer rounds than a verdict needs.
+    TooFewRounds {
+        /// The number of rounds that could decide.
         needed: usize,
     },
     /// Base and control differ as much as base and candidate, although they are the same program.
@@ -90,10 +90,10 @@ pub enum Why {
     ThreadsMeet,
 }
 
-/// The number of blocks that some candidates need for a verdict, if any has too few.
-pub fn blocks_missing(judged: &Judged) -> Option<usize> {
+/// The number of rounds that some candidates need for a verdict, if any has too few.
+pub fn rounds_missing(judged: &Judged) -> Option<usize> {
     let needed = |of: &Judgement| match of.why {
-        Some(Why::TooFewBlocks { needed }) => Some(needed),
+        Some(Why::TooFewRounds { needed }) => Some(needed),
         _ => None,
     };
     judged.candidates.iter().filter_map(needed).max()
@@ -103,7 +103,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Why::NoFigure => f.write_str("a figure is missing"),
-            Why::TooFewBlocks { needed } => write!(f, "too few runs, {needed} of each decide"),
+            Why::TooFewRounds { needed } => write!(f, "too few runs, {needed} of each decide"),
             Why::ControlDiffers => f.write_str("two runs of the same program differ by as much"),
             Why::ControlTooWide => f.write_str("two runs of the same program vary by as much"),
             Why::IntervalTooWide => f.write_str("more runs are needed"),
@@ -121,9 +121,9 @@ impl Serialize for Why {
     }
 }
 
-/// One block: a figure of each run. The runs took turns in random order. A lower figure is better.
+/// One round: a figure of each run. The runs took turns in random order. A lower figure is better.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Block {
+pub struct Round {
     /// The figure of the base, the program with which the candidates are compared.
     pub base: f64,
     /// The figure of another run of the base.
@@ -132,11 +132,11 @@ pub struct Block {
     pub candidates: Vec<f64>,
 }
 
-impl Block {
-    /// The same block with only some of its candidates.
-    pub fn of(&self, places: &[usize]) -> Block {
+impl Round {
+    /// The same round with only some of its candidates.
+    pub fn of(&self, places: &[usize]) -> Round {
         let candidates = places.iter().map(|&place| self.candidates[place]).collect();
-        Block { base: self.base, control: self.control, candidates }
+        Round { base: self.base, control: self.control, candidates }
     }
 }
 
@@ -144,7 +144,7 @@ impl Block {
 /// is 5 % more. If the base needs nothing, a saving is minus infinity, and null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// The median of the savings in the blocks.
+    /// The median of the savings in the rounds.
     pub saving: f64,
     /// The lower end of the 95 % interval of the median.
     pub low: f64,
@@ -193,7 +193,7 @@ pub struct Judged {
 /// of the base.
 ///
 /// The first that matches decides:
-/// 1. fewer than `BLOCKS_MIN` blocks: not measurable;
+/// 1. fewer than `ROUNDS_MIN` rounds: not measurable;
 /// 2. the interval is within `-min_gain` and `min_gain`: no difference;
 /// 3. the interval is above 0, and p is below 0.05: gain;
 /// 4. the interval is below 0, and p is below 0.05: loss;
@@ -201,14 +201,14 @@ pub struct Judged {
 ///
 /// The verdict must stay the same when the interval is widened by the noise that the control shows
 /// (see `Rule`); otherwise the verdict is not measurable.
-pub fn judge(blocks: &[Block], min_gain: f64) -> Judged {
-    let control = Differences::of(blocks.iter().map(|b| (b.base, b.control)));
-    let candidates = (0..columns(blocks)).map(|i| candidate(blocks, i)).collect();
+pub fn judge(rounds: &[Round], min_gain: f64) -> Judged {
+    let control = Differences::of(rounds.iter().map(|r| (r.base, r.control)));
+    let candidates = (0..columns(rounds)).map(|i| candidate(rounds, i)).collect();
     judge_all(control, candidates, min_gain)
 }
 
-/// Judges as `judge` does. Each list has one figure for each block. The list of a candidate that was
-/// dropped early ends with the last block of this candidate.
+/// Judges as `judge` does. Each list has one figure for each round. The list of a candidate that was
+/// dropped early ends with the last round of this candidate.
 pub fn judge_each(base: &[f64], control: &[f64], candidates: &[Vec<f64>], min_gain: f64) -> Judged {
     let differences = |of: &[f64]| Differences::of(base.iter().copied().zip(of.iter().copied()));
     let candidates = candidates.iter().map(|of| differences(of)).collect();
@@ -239,14 +239,14 @@ fn judge_all(
 }
 
 /// The half-width of the widest interval of control and candidates: below 0.01, each saving is known
-/// to one per cent of the base. Infinite while there are fewer than `BLOCKS_MIN` blocks or a figure
+/// to one per cent of the base. Infinite while there are fewer than `ROUNDS_MIN` rounds or a figure
 /// is missing.
-pub fn half_width(blocks: &[Block]) -> f64 {
-    if blocks.len() < BLOCKS_MIN {
+pub fn half_width(rounds: &[Round]) -> f64 {
+    if rounds.len() < ROUNDS_MIN {
         return f64::INFINITY;
     }
-    let control = Differences::of(blocks.iter().map(|b| (b.base, b.control)));
-    let candidates = (0..columns(blocks)).map(|i| candidate(blocks, i));
+    let control = Differences::of(rounds.iter().map(|r| (r.base, r.control)));
+    let candidates = (0..columns(rounds)).map(|i| candidate(rounds, i));
     candidates
         .chain([control])
         .map(|of| of.map_or(f64::INFINITY, |of| of.interval().half_width()))
@@ -267,13 +267,13 @@ fn widening(control: &Interval, min_gain: f64) -> f64 {
 }
 
 /// The differences of one candidate from the base.
-pub fn candidate(blocks: &[Block], index: usize) -> Option<Differences> {
-    let figure = |b: &Block| b.candidates.get(index).copied().unwrap_or(f64::NAN);
-    Differences::of(blocks.iter().map(|b| (b.base, figure(b))))
+pub fn candidate(rounds: &[Round], index: usize) -> Option<Differences> {
+    let figure = |r: &Round| r.candidates.get(index).copied().unwrap_or(f64::NAN);
+    Differences::of(rounds.iter().map(|r| (r.base, figure(r))))
 }
 
-fn columns(blocks: &[Block]) -> usize {
-    blocks.iter().map(|b| b.candidates.len()).max().unwrap_or(0)
+fn columns(rounds: &[Round]) -> usize {
+    rounds.iter().map(|r| r.candidates.len()).max().unwrap_or(0)
 }
 
 /// Corrects probabilities for the number of tests n (Holm 1979). The smallest is multiplied by n, the
@@ -302,7 +302,7 @@ struct Rule {
     min_gain: f64,
     margin: f64,
     control_differs: bool,
-    /// The number of blocks with which all candidates can be significant.
+    /// The number of rounds with which all candidates can be significant.
     needed: usize,
 }
 
@@ -311,28 +311,28 @@ impl Rule {
         let of = control.interval();
         let control_differs = of.excludes_zero();
         let margin = widening(&of, min_gain);
-        Rule { min_gain, margin, control_differs, needed: Rule::blocks_needed(candidates) }
+        Rule { min_gain, margin, control_differs, needed: Rule::rounds_needed(candidates) }
     }
 
-    /// The fewest blocks with which each of some candidates can be significant.
-    fn blocks_needed(candidates: usize) -> usize {
+    /// The fewest rounds with which each of some candidates can be significant.
+    fn rounds_needed(candidates: usize) -> usize {
         let chance = |n: &usize| 2.0 * candidates.max(1) as f64 / 2f64.powi(*n as i32);
-        (BLOCKS_MIN..).find(|n| chance(n) < SIGNIFICANT).unwrap_or(usize::MAX)
+        (ROUNDS_MIN..).find(|n| chance(n) < SIGNIFICANT).unwrap_or(usize::MAX)
     }
 
     fn verdict(&self, of: &Differences, p: f64) -> (Verdict, Option<Why>) {
         let plain = self.decide(of.interval(), 0.0, p);
         let widened = self.decide(of.interval(), self.margin, p);
-        let why = if of.blocks() < BLOCKS_MIN {
-            Why::TooFewBlocks { needed: self.needed }
+        let why = if of.rounds() < ROUNDS_MIN {
+            Why::TooFewRounds { needed: self.needed }
         } else if let (Some(verdict), true) = (plain, plain == widened) {
             return (verdict, None);
         } else if plain.is_some() && self.control_differs {
             Why::ControlDiffers
         } else if plain.is_some() {
             Why::ControlTooWide
-        } else if of.interval().excludes_zero() && of.blocks() < self.needed {
-            Why::TooFewBlocks { needed: self.needed }
+        } else if of.interval().excludes_zero() && of.rounds() < self.needed {
+            Why::TooFewRounds { needed: self.needed }
         } else {
             Why::IntervalTooWide
         };
@@ -354,8 +354,8 @@ impl Rule {
     }
 
     fn verdict_on_control(&self, control: &Differences) -> (Verdict, Option<Why>) {
-        let why = if control.blocks() < BLOCKS_MIN {
-            Why::TooFewBlocks { needed: BLOCKS_MIN }
+        let why = if control.rounds() < ROUNDS_MIN {
+            Why::TooFewRounds { needed: ROUNDS_MIN }
         } else if control.interval().reach() <= self.min_gain + ROUNDING {
             return (Verdict::NoDifference, None);
         } else if self.control_differs {

@@ -6,7 +6,7 @@ const TAIL: f64 = 0.025;
 /// and the cube of this number.
 const PAIRS_MAX: usize = 200;
 
-/// The differences of a candidate from the base, one for each block.
+/// The differences of a candidate from the base, one for each round.
 #[derive(Clone, Debug)]
 pub struct Differences {
     /// The savings as shares of the base, in ascending order.
@@ -14,7 +14,7 @@ pub struct Differences {
     /// The savings as shares of the larger figure, so that exchanging base and candidate changes
     /// only the sign.
     signed: Vec<f64>,
-    blocks: usize,
+    rounds: usize,
     interval: Interval,
 }
 
@@ -52,7 +52,7 @@ impl Interval {
 }
 
 impl Differences {
-    /// Takes the figures of base and candidate in each block. `None` if there is no block, or if a
+    /// Takes the figures of base and candidate in each round. `None` if there is no round, or if a
     /// figure is negative, infinite or not a number.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Differences> {
         let pairs: Vec<(f64, f64)> = pairs.into_iter().collect();
@@ -60,19 +60,19 @@ impl Differences {
         if pairs.is_empty() || !pairs.iter().all(|(b, c)| is_figure(*b) && is_figure(*c)) {
             return None;
         }
-        let blocks = pairs.len();
+        let rounds = pairs.len();
         let pairs = merged(pairs);
         let share = |part: f64, whole: f64| if part == 0.0 { 0.0 } else { part / whole };
         let mut savings: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, *b)).collect();
         savings.sort_by(f64::total_cmp);
         let signed = pairs.iter().map(|(b, c)| share(b - c, b.max(*c))).collect();
         let interval = interval(&Medians::of(&savings), &savings);
-        Some(Differences { savings, signed, blocks, interval })
+        Some(Differences { savings, signed, rounds, interval })
     }
 
-    /// The number of blocks.
-    pub fn blocks(&self) -> usize {
-        self.blocks
+    /// The number of rounds.
+    pub fn rounds(&self) -> usize {
+        self.rounds
     }
 
     /// The median of the savings, and its 95 % interval by the bootstrap.
@@ -80,7 +80,7 @@ impl Differences {
         self.interval
     }
 
-    /// The distribution of the median over all resamples of the blocks.
+    /// The distribution of the median over all resamples of the rounds.
     pub fn medians(&self) -> Medians {
         Medians::of(&self.savings)
     }
@@ -88,7 +88,7 @@ impl Differences {
     /// The probability that a difference as large as this one, in either direction, comes from
     /// chance: a sign-flip test over the sum of signed ranks.
     ///
-    /// If base and candidate are the same, the two figures of a block can be exchanged, so all 2^n
+    /// If base and candidate are the same, the two figures of a round can be exchanged, so all 2^n
     /// choices of signs are equally likely. The share of choices whose sum is at least as far from the
     /// middle is counted exactly. Ranks limit what one disturbed run can do to the sum.
     pub fn p(&self) -> f64 {

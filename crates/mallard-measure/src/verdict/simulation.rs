@@ -1,15 +1,15 @@
 //! Simulates comparisons under several kinds of noise, and counts right and wrong verdicts.
 //!
 //! `MALLARD_TABLES=1 cargo test -p mallard-cli verdict::simulation::print -- --nocapture` prints the tables
-//! of decision 43. The other tests check bounds of these error rates, with fewer rounds.
+//! of decision 43. The other tests check bounds of these error rates, with fewer repetitions.
 
 use super::fresh::{confirm, winners, Confirmed, WINNERS_MAX};
 use super::*;
 
 const MIN_GAIN: f64 = 0.02;
 
-/// The rounds of a table: all if MALLARD_TABLES asks for the table, and otherwise one, which tests the code.
-pub fn rounds(all: u64) -> u64 {
+/// The repetitions of a table: all if MALLARD_TABLES asks for the table, and otherwise one, which tests the code.
+pub fn repetitions(all: u64) -> u64 {
     if std::env::var_os("MALLARD_TABLES").is_some() {
         all
     } else {
@@ -28,7 +28,7 @@ enum Noise {
     Drift,
     /// A standard deviation of 0.5 %; a run in three has an unlucky layout that costs 4 %.
     Layouts,
-    /// A standard deviation of 1 %; a busy loop runs beside half of the blocks: their runs take 5 to
+    /// A standard deviation of 1 %; a busy loop runs beside half of the rounds: their runs take 5 to
     /// 15 % more.
     Busy,
     /// A standard deviation of 1 %; the base is at a disadvantage of 1.5 %, as if it ran first.
@@ -53,8 +53,8 @@ fn normal(random: &mut fastrand::Rng) -> f64 {
 }
 
 impl Noise {
-    /// The figures of the runs of one block, in their random order.
-    fn block(self, random: &mut fastrand::Rng, done: f64, changes: &[f64]) -> Block {
+    /// The figures of the runs of one round, in their random order.
+    fn round(self, random: &mut fastrand::Rng, done: f64, changes: &[f64]) -> Round {
         let count = changes.len() + 2;
         let mut order: Vec<usize> = (0..count).collect();
         random.shuffle(&mut order);
@@ -66,8 +66,8 @@ impl Noise {
                 Noise::Tails if random.u8(..10) == 0 => (0.01, 1.0 - 0.1 * random.f64().ln()),
                 Noise::Tails => (0.01, 1.0),
                 Noise::Drift => {
-                    let block = 0.1 / 15.0;
-                    (0.01, 1.0 + 0.1 * done + block * position as f64 / count as f64)
+                    let round = 0.1 / 15.0;
+                    (0.01, 1.0 + 0.1 * done + round * position as f64 / count as f64)
                 }
                 Noise::Layouts if random.u8(..3) == 0 => (0.005, 1.04),
                 Noise::Layouts => (0.005, 1.0),
@@ -78,15 +78,15 @@ impl Noise {
             let change = who.checked_sub(2).map_or(0.0, |i| changes[i]);
             figures[who] = (1.0 - change) * factor * (1.0 + deviation * normal(random));
         }
-        Block { base: figures[0], control: figures[1], candidates: figures.split_off(2) }
+        Round { base: figures[0], control: figures[1], candidates: figures.split_off(2) }
     }
 }
 
-/// The number of measured blocks.
+/// The number of measured rounds.
 #[derive(Clone, Copy, Debug)]
 enum Length {
-    Blocks(usize),
-    /// At least 15, then 5 more at a time until the half-width is at most 1 % or 60 blocks are
+    Rounds(usize),
+    /// At least 15, then 5 more at a time until the half-width is at most 1 % or 60 rounds are
     /// measured.
     UntilSure,
 }
@@ -96,19 +96,19 @@ fn measure(
     noise: Noise,
     length: Length,
     changes: &[f64],
-) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let most = if let Length::Blocks(count) = length { count } else { 60 };
-    while blocks.len() < most {
+) -> Vec<Round> {
+    let mut rounds = Vec::new();
+    let most = if let Length::Rounds(count) = length { count } else { 60 };
+    while rounds.len() < most {
         let is_checked =
-            matches!(length, Length::UntilSure) && blocks.len() >= 15 && blocks.len() % 5 == 0;
-        if is_checked && half_width(&blocks) <= 0.01 {
+            matches!(length, Length::UntilSure) && rounds.len() >= 15 && rounds.len() % 5 == 0;
+        if is_checked && half_width(&rounds) <= 0.01 {
             break;
         }
-        let done = blocks.len() as f64 / most as f64;
-        blocks.push(noise.block(random, done, changes));
+        let done = rounds.len() as f64 / most as f64;
+        rounds.push(noise.round(random, done, changes));
     }
-    blocks
+    rounds
 }
 
 /// A stricter rule, for comparison. If the interval of the control excludes 0 or is wider than the
@@ -150,26 +150,31 @@ impl Counts {
     }
 }
 
-/// The verdicts of `Rule`, of `strict` and of `without_control`, and the mean number of blocks.
-fn simulate(noise: Noise, length: Length, changes: &[f64], rounds: usize) -> ([Counts; 3], f64) {
+/// The verdicts of `Rule`, of `strict` and of `without_control`, and the mean number of rounds.
+fn simulate(
+    noise: Noise,
+    length: Length,
+    changes: &[f64],
+    repetitions: usize,
+) -> ([Counts; 3], f64) {
     let mut random = fastrand::Rng::with_seed(1979);
-    let (mut counts, mut blocks) = ([Counts::default(); 3], 0.0);
-    let share = 1.0 / rounds as f64;
-    for _ in 0..rounds {
+    let (mut counts, mut rounds) = ([Counts::default(); 3], 0.0);
+    let share = 1.0 / repetitions as f64;
+    for _ in 0..repetitions {
         let measured = measure(&mut random, noise, length, changes);
-        blocks += measured.len() as f64 * share;
+        rounds += measured.len() as f64 * share;
         let judged = judge(&measured, MIN_GAIN);
         counts[0].add(judged.candidates[0].verdict, share);
         counts[1].add(strict(&judged, 0), share);
         counts[2].add(without_control(&judged.candidates[0]), share);
     }
-    (counts, blocks)
+    (counts, rounds)
 }
 
 #[test]
 fn runs_of_one_program_are_rarely_called_different() {
     for noise in ALL {
-        for length in [Length::Blocks(15), Length::UntilSure] {
+        for length in [Length::Rounds(15), Length::UntilSure] {
             let (counts, _) = simulate(noise, length, &[0.0], 100);
             let different = counts[0].different();
             let most = if matches!(noise, Noise::Biased) { 10.0 } else { 3.0 };
@@ -191,8 +196,8 @@ fn a_change_of_five_per_cent_is_called_and_never_reversed() {
     }
 }
 
-/// Measures candidates, and the best of them again in fresh blocks. Returns the judgements before and
-/// after the fresh blocks, and the results of the fresh blocks.
+/// Measures candidates, and the best of them again in fresh rounds. Returns the judgements before and
+/// after the fresh rounds, and the results of the fresh rounds.
 fn choose(
     random: &mut fastrand::Rng,
     noise: Noise,
@@ -210,21 +215,21 @@ fn choose(
 }
 
 #[test]
-fn fresh_blocks_do_not_exaggerate_the_saving_of_the_best() {
+fn fresh_rounds_do_not_exaggerate_the_saving_of_the_best() {
     let mut random = fastrand::Rng::with_seed(1979);
-    let (mut chosen, mut fresh, mut rounds) = (0.0, 0.0, 0.0);
+    let (mut chosen, mut fresh, mut repetitions) = (0.0, 0.0, 0.0);
     for _ in 0..200 {
         let (first, _, confirmed) =
-            choose(&mut random, Noise::Normal(0.02), Length::Blocks(15), &[0.05; 6]);
+            choose(&mut random, Noise::Normal(0.02), Length::Rounds(15), &[0.05; 6]);
         let Some(&best) = winners(&first).first() else { continue };
         chosen += first.candidates[best].saving;
         fresh += confirmed[&best].judgement.saving;
-        rounds += 1.0;
+        repetitions += 1.0;
     }
-    assert!(rounds > 180.0, "{rounds} rounds had a winner");
-    let (chosen, fresh) = (chosen / rounds, fresh / rounds);
+    assert!(repetitions > 180.0, "{repetitions} repetitions had a winner");
+    let (chosen, fresh) = (chosen / repetitions, fresh / repetitions);
     assert!(chosen > 0.055, "the best of six seems to save {chosen}");
-    assert!((fresh - 0.05).abs() < 0.003, "fresh blocks say {fresh}");
+    assert!((fresh - 0.05).abs() < 0.003, "fresh rounds say {fresh}");
 }
 
 #[test]
@@ -233,7 +238,7 @@ fn a_gain_among_equal_candidates_is_rarely_confirmed() {
         let mut random = fastrand::Rng::with_seed(1979);
         let mut gains = 0;
         for _ in 0..60 {
-            let (_, judged, _) = choose(&mut random, noise, Length::Blocks(15), &[0.0; 6]);
+            let (_, judged, _) = choose(&mut random, noise, Length::Rounds(15), &[0.0; 6]);
             gains += usize::from(judged.candidates.iter().any(|c| c.verdict == Verdict::Gain));
         }
         let most = if matches!(noise, Noise::Biased) { 9 } else { 1 };
@@ -256,13 +261,13 @@ fn a_gain_of_five_per_cent_among_others_is_confirmed() {
 }
 
 #[test]
-fn print_the_tables_of_fresh_blocks() {
+fn print_the_tables_of_fresh_rounds() {
     println!("A/A first, A/A fresh, 5 % first, 5 % fresh; saving of the best of six at 5 %: first, fresh");
     for noise in ALL {
         let mut random = fastrand::Rng::with_seed(1979);
         let mut counts = [0.0; 4];
         let mut savings = [0.0; 3];
-        for _ in 0..rounds(100) {
+        for _ in 0..repetitions(100) {
             for (at, changes) in [(0, [0.0; 6]), (2, [0.05, 0.0, 0.0, 0.0, 0.0, 0.0])] {
                 let (first, judged, _) = choose(&mut random, noise, Length::UntilSure, &changes);
                 let among = if at == 0 { 0..6 } else { 0..1 };
@@ -293,8 +298,8 @@ fn print_the_tables_of_fresh_blocks() {
 #[test]
 fn print_the_tables() {
     for (length, others) in [
-        (Length::Blocks(15), 0),
-        (Length::Blocks(30), 0),
+        (Length::Rounds(15), 0),
+        (Length::Rounds(30), 0),
         (Length::UntilSure, 0),
         (Length::UntilSure, 5),
     ] {
@@ -309,11 +314,11 @@ fn print_the_tables() {
 /// that are called no difference, and changes of 3, 5, -5 and 10 % that are called correctly.
 fn print_line(noise: Noise, length: Length, others: usize) {
     let mut lines = [const { String::new() }; 3];
-    let mut blocks = 0.0;
+    let mut rounds = 0.0;
     for change in [0.0, 0.03, 0.05, -0.05, 0.1] {
         let mut changes = vec![change];
         changes.resize(1 + others, 0.0);
-        let (counts, mean) = simulate(noise, length, &changes, rounds(1000) as usize);
+        let (counts, mean) = simulate(noise, length, &changes, repetitions(1000) as usize);
         for (line, counts) in lines.iter_mut().zip(counts) {
             *line += &match change {
                 0.0 => {
@@ -323,7 +328,7 @@ fn print_line(noise: Noise, length: Length, others: usize) {
                 _ => format!("{:6.1}", counts.of(Verdict::Loss)),
             };
         }
-        blocks = mean;
+        rounds = mean;
     }
-    println!("{:15}{blocks:5.1} |{}", format!("{noise:?}"), lines.join(" |"));
+    println!("{:15}{rounds:5.1} |{}", format!("{noise:?}"), lines.join(" |"));
 }

@@ -10,22 +10,22 @@ fn of(savings: &[f64]) -> Differences {
     Differences::of(savings.iter().map(|s| (1.0, 1.0 - s))).unwrap()
 }
 
-/// Blocks from savings in per cent: the base and the control are 100, and there is one candidate.
-fn blocks(savings: &[f64]) -> Vec<Block> {
-    let block = |s: &f64| Block { base: 100.0, control: 100.0, candidates: vec![100.0 - s] };
-    savings.iter().map(block).collect()
+/// Rounds from savings in per cent: the base and the control are 100, and there is one candidate.
+fn rounds(savings: &[f64]) -> Vec<Round> {
+    let round = |s: &f64| Round { base: 100.0, control: 100.0, candidates: vec![100.0 - s] };
+    savings.iter().map(round).collect()
 }
 
-fn first(blocks: &[Block]) -> Judgement {
-    judge(blocks, GAIN).candidates.remove(0)
+fn first(rounds: &[Round]) -> Judgement {
+    judge(rounds, GAIN).candidates.remove(0)
 }
 
 /// Sets the controls so that they differ from the base by these savings in per cent.
-fn with_control(mut blocks: Vec<Block>, savings: &[f64]) -> Vec<Block> {
-    for (block, saving) in blocks.iter_mut().zip(savings.iter().cycle()) {
-        block.control = block.base * (1.0 - saving / 100.0);
+fn with_control(mut rounds: Vec<Round>, savings: &[f64]) -> Vec<Round> {
+    for (round, saving) in rounds.iter_mut().zip(savings.iter().cycle()) {
+        round.control = round.base * (1.0 - saving / 100.0);
     }
-    blocks
+    rounds
 }
 
 /// The sign-flip test by brute force. The sum of positive ranks is computed in another way (Tukey
@@ -65,7 +65,7 @@ fn the_sign_flip_test_equals_a_count_of_all_signs() {
 }
 
 #[test]
-fn six_blocks_of_one_sign_have_a_p_of_2_in_64() {
+fn six_rounds_of_one_sign_have_a_p_of_2_in_64() {
     assert_eq!(of(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 2.0 / 64.0);
     // Ranks 1 to 6, rank 1 negative: 4 of 64 choices are as far from the middle, both ends and their
     // neighbours.
@@ -111,7 +111,7 @@ fn the_interval_equals_that_of_all_resamples() {
 }
 
 #[test]
-fn the_interval_of_15_blocks_is_from_the_4th_to_the_12th() {
+fn the_interval_of_15_rounds_is_from_the_4th_to_the_12th() {
     // Below the 4th: P(at least 8 of 15 draws are among the first 3) = 0.0042; up to it: 0.029.
     let figures: Vec<f64> = (1..=15).map(|i| f64::from(i) / 16.0).collect();
     let expected = Interval { saving: 8.0 / 16.0, low: 4.0 / 16.0, high: 12.0 / 16.0 };
@@ -130,41 +130,41 @@ fn holm_multiplies_by_the_number_that_is_left() {
 
 #[test]
 fn a_significant_saving_is_a_gain_and_a_significant_excess_is_a_loss() {
-    let gain = first(&blocks(&[5.0, 4.0, 6.0, 5.0, 5.5, 4.5]));
+    let gain = first(&rounds(&[5.0, 4.0, 6.0, 5.0, 5.5, 4.5]));
     assert_eq!((gain.verdict, gain.why, gain.saving), (Verdict::Gain, None, 0.05));
-    let loss = first(&blocks(&[-5.0, -4.0, -6.0, -5.0, -5.5, -4.5]));
+    let loss = first(&rounds(&[-5.0, -4.0, -6.0, -5.0, -5.5, -4.5]));
     assert_eq!((loss.verdict, loss.why, loss.saving), (Verdict::Loss, None, -0.05));
 }
 
 #[test]
 fn an_interval_within_the_least_gain_is_no_difference() {
-    let same = first(&blocks(&[1.0, -1.0, 0.5, 0.2, -0.3, 0.1]));
+    let same = first(&rounds(&[1.0, -1.0, 0.5, 0.2, -0.3, 0.1]));
     assert_eq!((same.verdict, same.why), (Verdict::NoDifference, None));
     // The difference is certain, but smaller than the least gain.
-    assert_eq!(first(&blocks(&[2.0; 6])).verdict, Verdict::NoDifference);
-    assert_eq!(first(&blocks(&[2.1; 6])).verdict, Verdict::Gain);
+    assert_eq!(first(&rounds(&[2.0; 6])).verdict, Verdict::NoDifference);
+    assert_eq!(first(&rounds(&[2.1; 6])).verdict, Verdict::Gain);
 }
 
 #[test]
 fn an_interval_that_is_too_wide_needs_more_runs() {
-    let wide = first(&blocks(&[5.0, -4.0, 6.0, -5.0, 5.5, 4.5]));
+    let wide = first(&rounds(&[5.0, -4.0, 6.0, -5.0, 5.5, 4.5]));
     assert_eq!((wide.verdict, wide.why), (Verdict::NotMeasurable, Some(Why::IntervalTooWide)));
 }
 
 #[test]
-fn five_blocks_are_too_few() {
-    let few = first(&blocks(&[30.0; 5]));
-    let why = Some(Why::TooFewBlocks { needed: 6 });
+fn five_rounds_are_too_few() {
+    let few = first(&rounds(&[30.0; 5]));
+    let why = Some(Why::TooFewRounds { needed: 6 });
     assert_eq!((few.verdict, few.why), (Verdict::NotMeasurable, why));
-    assert_eq!(judge(&blocks(&[0.0; 5]), GAIN).control.verdict, Verdict::NotMeasurable);
+    assert_eq!(judge(&rounds(&[0.0; 5]), GAIN).control.verdict, Verdict::NotMeasurable);
     assert_eq!(judge(&[], GAIN).control.why, Some(Why::NoFigure));
 }
 
 #[test]
-fn more_candidates_need_more_blocks() {
-    let mut many = blocks(&[30.0; 6]);
+fn more_candidates_need_more_rounds() {
+    let mut many = rounds(&[30.0; 6]);
     many.iter_mut().for_each(|b| b.candidates = vec![70.0; 6]);
-    let why = Some(Why::TooFewBlocks { needed: 8 });
+    let why = Some(Why::TooFewRounds { needed: 8 });
     for judgement in judge(&many, GAIN).candidates {
         assert_eq!((judgement.why, judgement.p), (why, 6.0 * 2.0 / 64.0));
     }
@@ -176,18 +176,18 @@ fn more_candidates_need_more_blocks() {
 #[test]
 fn a_control_that_varies_hides_small_differences_only() {
     let noise = [4.0, -4.0, 3.0, -3.0, 2.0, -2.0];
-    let small = judge(&with_control(blocks(&[3.0; 8]), &noise), GAIN);
+    let small = judge(&with_control(rounds(&[3.0; 8]), &noise), GAIN);
     assert_eq!(small.control.why, Some(Why::ControlTooWide));
     // The interval of the control reaches 2 % beyond the least gain.
     assert!((small.control.high - 0.04).abs() < 0.006, "{small:?}");
-    assert_eq!(first(&with_control(blocks(&[1.5; 8]), &noise)).why, Some(Why::ControlTooWide));
-    assert_eq!(first(&with_control(blocks(&[30.0; 8]), &noise)).verdict, Verdict::Gain);
-    assert_eq!(first(&with_control(blocks(&[-30.0; 8]), &noise)).verdict, Verdict::Loss);
+    assert_eq!(first(&with_control(rounds(&[1.5; 8]), &noise)).why, Some(Why::ControlTooWide));
+    assert_eq!(first(&with_control(rounds(&[30.0; 8]), &noise)).verdict, Verdict::Gain);
+    assert_eq!(first(&with_control(rounds(&[-30.0; 8]), &noise)).verdict, Verdict::Loss);
 }
 
 #[test]
 fn a_control_that_differs_hides_differences_of_its_own_size() {
-    let biased = |saving: f64| with_control(blocks(&[saving; 8]), &[3.0, 4.0, 5.0]);
+    let biased = |saving: f64| with_control(rounds(&[saving; 8]), &[3.0, 4.0, 5.0]);
     assert_eq!(judge(&biased(4.0), GAIN).control.why, Some(Why::ControlDiffers));
     assert_eq!(first(&biased(4.0)).why, Some(Why::ControlDiffers));
     assert_eq!(first(&biased(-4.0)).why, Some(Why::ControlDiffers));
@@ -199,8 +199,8 @@ fn a_control_that_differs_hides_differences_of_its_own_size() {
 fn a_biased_control_does_not_turn_no_difference_into_a_gain() {
     // The interval of 1 % to 1.6 %, widened by 0.7 %, is above 0 and reaches beyond 2 %.
     let savings = [1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.0, 1.6];
-    assert_eq!(first(&blocks(&savings)).verdict, Verdict::NoDifference);
-    let biased = first(&with_control(blocks(&savings), &[0.5, 0.6, 0.7]));
+    assert_eq!(first(&rounds(&savings)).verdict, Verdict::NoDifference);
+    let biased = first(&with_control(rounds(&savings), &[0.5, 0.6, 0.7]));
     assert_eq!((biased.verdict, biased.why), (Verdict::NotMeasurable, Some(Why::ControlDiffers)));
 }
 
@@ -209,30 +209,30 @@ fn one_disturbed_run_changes_no_verdict() {
     for disturbed in [-900.0, 99.0] {
         let mut savings = vec![5.0; 15];
         savings[3] = disturbed;
-        assert_eq!(first(&blocks(&savings)).verdict, Verdict::Gain);
+        assert_eq!(first(&rounds(&savings)).verdict, Verdict::Gain);
         let mut savings = vec![0.1; 15];
         savings[3] = disturbed;
-        assert_eq!(first(&blocks(&savings)).verdict, Verdict::NoDifference);
+        assert_eq!(first(&rounds(&savings)).verdict, Verdict::NoDifference);
     }
 }
 
 #[test]
 fn figures_that_never_vary_get_a_verdict() {
-    let exact = first(&blocks(&[10.0; 6]));
+    let exact = first(&rounds(&[10.0; 6]));
     let expected = (Verdict::Gain, 0.1, 0.1, 0.1);
     assert_eq!((exact.verdict, exact.saving, exact.low, exact.high), expected);
-    assert_eq!(first(&blocks(&[0.0; 6])).verdict, Verdict::NoDifference);
+    assert_eq!(first(&rounds(&[0.0; 6])).verdict, Verdict::NoDifference);
 }
 
 #[test]
 fn zero_is_a_figure() {
     let zero =
-        |candidate: f64| vec![Block { base: 0.0, control: 0.0, candidates: vec![candidate] }; 6];
+        |candidate: f64| vec![Round { base: 0.0, control: 0.0, candidates: vec![candidate] }; 6];
     assert_eq!(first(&zero(0.0)).verdict, Verdict::NoDifference);
     let worse = first(&zero(3.0));
     assert_eq!((worse.verdict, worse.saving), (Verdict::Loss, f64::NEG_INFINITY));
     assert!(serde_json::to_value(&worse).unwrap()["saving"].is_null());
-    let all_saved = first(&blocks(&[100.0; 6]));
+    let all_saved = first(&rounds(&[100.0; 6]));
     assert_eq!((all_saved.verdict, all_saved.saving), (Verdict::Gain, 1.0));
     assert_eq!(half_width(&zero(3.0)), 0.0);
 }
@@ -240,7 +240,7 @@ fn zero_is_a_figure() {
 #[test]
 fn a_missing_negative_or_infinite_figure_is_not_measurable() {
     for bad in [f64::NAN, f64::INFINITY, -1.0] {
-        let mut one = blocks(&[5.0; 8]);
+        let mut one = rounds(&[5.0; 8]);
         one.iter_mut().for_each(|b| b.candidates.push(95.0));
         one[2].candidates[0] = bad;
         let judged = judge(&one, GAIN);
@@ -252,8 +252,8 @@ fn a_missing_negative_or_infinite_figure_is_not_measurable() {
         assert_eq!(judged.candidates.len(), 2);
         assert!(judged.candidates.iter().all(|j| j.why == Some(Why::NoFigure)));
     }
-    // A block that lacks the figure of a candidate.
-    let mut short = blocks(&[5.0; 8]);
+    // A round that lacks the figure of a candidate.
+    let mut short = rounds(&[5.0; 8]);
     short[7].candidates.clear();
     assert_eq!(first(&short).why, Some(Why::NoFigure));
 }
@@ -261,16 +261,16 @@ fn a_missing_negative_or_infinite_figure_is_not_measurable() {
 #[test]
 fn the_half_width_is_that_of_the_widest_interval() {
     let savings: Vec<f64> = (1..=15).map(f64::from).collect();
-    assert!((half_width(&blocks(&savings)) - 0.04).abs() < 1e-12);
-    assert!((half_width(&with_control(blocks(&[0.0; 15]), &savings)) - 0.04).abs() < 1e-12);
-    assert_eq!(half_width(&blocks(&[1.0; 5])), f64::INFINITY);
+    assert!((half_width(&rounds(&savings)) - 0.04).abs() < 1e-12);
+    assert!((half_width(&with_control(rounds(&[0.0; 15]), &savings)) - 0.04).abs() < 1e-12);
+    assert_eq!(half_width(&rounds(&[1.0; 5])), f64::INFINITY);
 }
 
 #[test]
-fn many_blocks_are_merged() {
+fn many_rounds_are_merged() {
     let mut random = fastrand::Rng::with_seed(3);
     let savings: Vec<f64> = (0..5_000).map(|_| 5.0 + 20.0 * (random.f64() - 0.5)).collect();
-    let judgement = first(&blocks(&savings));
+    let judgement = first(&rounds(&savings));
     assert_eq!(judgement.verdict, Verdict::Gain);
     assert!((judgement.saving - 0.05).abs() < 0.005, "{judgement:?}");
 }
@@ -284,10 +284,10 @@ fn words_are_the_same_in_json_and_in_print() {
         assert_eq!(verdict.to_string(), word);
     }
     assert_eq!(format!("{:8}|", Verdict::Gain), "gain    |");
-    let few = serde_json::to_value(first(&blocks(&[30.0; 5]))).unwrap();
+    let few = serde_json::to_value(first(&rounds(&[30.0; 5]))).unwrap();
     assert_eq!(few["verdict"], "not measurable");
     assert_eq!(few["why"], "too few runs, 6 of each decide");
-    assert!(serde_json::to_value(first(&blocks(&[30.0; 6]))).unwrap().get("why").is_none());
+    assert!(serde_json::to_value(first(&rounds(&[30.0; 6]))).unwrap().get("why").is_none());
 }
 
 #[test]

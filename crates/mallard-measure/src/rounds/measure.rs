@@ -1,8 +1,8 @@
-//! Runs the blocks of a measurement in turns.
+//! Runs the rounds of a measurement in turns.
 
 use super::measured::Measured;
 use super::outputs;
-use super::race::{most, Standing, BLOCKS_TO_DROP, RACE_FROM};
+use super::race::{most, Standing, RACE_FROM, ROUNDS_TO_DROP};
 use super::runs::Runs;
 use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
 use crate::clock::{self, Moment};
@@ -12,15 +12,15 @@ use crate::output::progress::Work;
 use crate::output::units::{budget, time};
 use crate::process::child::Seen;
 use crate::process::load::WAITING_LOAD;
-use crate::verdict::fresh::{blocks_needed, WINNERS_MAX};
+use crate::verdict::fresh::{rounds_needed, WINNERS_MAX};
 use crate::verdict::{self, Verdict};
 use fastrand::Rng;
 use std::time::Duration;
 
-/// The number of blocks after which the measurement may end before its budget does.
-const BLOCKS_GOOD: usize = 15;
-/// The largest number of blocks. Further blocks would make no interval noticeably narrower.
-const BLOCKS_MAX: usize = 400;
+/// The number of rounds after which the measurement may end before its budget does.
+const ROUNDS_GOOD: usize = 15;
+/// The largest number of rounds. Further rounds would make no interval noticeably narrower.
+const ROUNDS_MAX: usize = 400;
 /// The length of the longest variable that moves the stack: more than a page.
 const PADDING_MAX: usize = 4096 + 256;
 /// A run that takes this many times as long as the first run counts as a hang.
@@ -29,12 +29,12 @@ const PATIENCE: u32 = 10;
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
 /// The budget divided by this number is kept for fresh runs of the best candidates.
 const FRESH_PART: u32 = 4;
-/// Fresh runs start only if there is time for this many blocks more than a verdict needs.
+/// Fresh runs start only if there is time for this many rounds more than a verdict needs.
 const FRESH_SPARE: usize = 2;
-/// The number of runs in a fresh block of one candidate: the base, its control and the candidate.
+/// The number of runs in a fresh round of one candidate: the base, its control and the candidate.
 const FRESH_RUNS: usize = 3;
-/// If candidates are dropped early, the blocks of the choice have the remaining budget divided by this
-/// number. Fresh blocks have the rest.
+/// If candidates are dropped early, the rounds of the choice have the remaining budget divided by this
+/// number. Fresh rounds have the rest.
 const CHOICE_PART: u32 = 2;
 
 /// How measurements are made.
@@ -53,7 +53,7 @@ pub struct Plan {
     /// The candidates that are never dropped, and have fresh runs, such as a plan and its control.
     pub kept: Vec<usize>,
     /// Candidates with a control of their own, as pairs of a candidate and its control. A control runs in fresh
-    /// blocks only, together with its candidate. The best of these candidates always has fresh runs, because only
+    /// rounds only, together with its candidate. The best of these candidates always has fresh runs, because only
     /// its control shows what it saves.
     pub controls: Vec<(usize, usize)>,
     /// The seed of the random numbers.
@@ -82,16 +82,16 @@ struct Measurement<'a> {
 }
 
 /// The number of runs of the smallest race of some candidates that has a winner: one run of each to warm
-/// up, the blocks of the choice, and fresh blocks of the best. If `plans` of the candidates have controls, the
-/// fresh blocks have the best plan, its control, and the best other candidate.
+/// up, the rounds of the choice, and fresh rounds of the best. If `plans` of the candidates have controls, the
+/// fresh rounds have the best plan, its control, and the best other candidate.
 pub fn race_runs(candidates: usize, plans: usize) -> u32 {
     let others = usize::from(candidates > plans);
     let is_chosen = plans == 0 || candidates > 1 + others;
-    let choice = if is_chosen { (candidates + 2) * BLOCKS_TO_DROP } else { 0 };
+    let choice = if is_chosen { (candidates + 2) * ROUNDS_TO_DROP } else { 0 };
     let (fresh, winners) =
         if plans == 0 { (FRESH_RUNS, 1) } else { (FRESH_RUNS + 1 + others, 1 + others) };
     let spare = usize::from(is_chosen && winners == 1);
-    (candidates + 2 + choice + fresh * (blocks_needed(winners) + spare)) as u32
+    (candidates + 2 + choice + fresh * (rounds_needed(winners) + spare)) as u32
 }
 
 /// The candidates without some of them.
@@ -140,7 +140,7 @@ pub fn measure(
     let all = measurement
         .warm_up()
         .and_then(|()| measurement.choose())
-        .and_then(|()| measurement.fresh_blocks());
+        .and_then(|()| measurement.fresh_rounds());
     match all {
         Ok(()) => {}
         Err(Stop::Interrupted) => measurement.out.interrupted = true,
@@ -153,10 +153,10 @@ pub fn measure(
 }
 
 impl Measurement<'_> {
-    /// Refuses a budget that does not allow one block.
+    /// Refuses a budget that does not allow one round.
     fn refuse_small_budget(&self) -> Result<(), Failure> {
-        let block = self.out.alive().len() as u32 + 2;
-        if self.first.took * (2 * block) <= self.plan.budget {
+        let round = self.out.alive().len() as u32 + 2;
+        if self.first.took * (2 * round) <= self.plan.budget {
             return Ok(());
         }
         let runs = self.runs_needed();
@@ -171,25 +171,25 @@ impl Measurement<'_> {
     }
 
     /// The number of runs of the smallest measurement that can have a verdict: one run of each to warm
-    /// up, and then the blocks that a verdict needs. If candidates are dropped early, these are one
-    /// block of all, and blocks of one candidate.
+    /// up, and then the rounds that a verdict needs. If candidates are dropped early, these are one
+    /// round of all, and rounds of one candidate.
     fn runs_needed(&self) -> u32 {
         let all = self.out.alive().len();
-        let blocks = match self.races_with(all) {
-            true => all + 2 + self.fresh_runs() * (blocks_needed(1) + 1),
-            false => (all + 2) * blocks_needed(self.runner.compared(&self.out)),
+        let rounds = match self.races_with(all) {
+            true => all + 2 + self.fresh_runs() * (rounds_needed(1) + 1),
+            false => (all + 2) * rounds_needed(self.runner.compared(&self.out)),
         };
-        (all + 2 + blocks) as u32
+        (all + 2 + rounds) as u32
     }
 
-    /// The number of runs in a fresh block of one candidate, and of the candidates that always run. If some have
-    /// controls, the block has the best of them, its control, and the best of the others.
+    /// The number of runs in a fresh round of one candidate, and of the candidates that always run. If some have
+    /// controls, the round has the best of them, its control, and the best of the others.
     fn fresh_runs(&self) -> usize {
         let more = if self.plan.controls.is_empty() { 0 } else { 2 };
         FRESH_RUNS + self.plan.kept.len() + more
     }
 
-    /// The number of candidates without whose fresh blocks a race decides nothing.
+    /// The number of candidates without whose fresh rounds a race decides nothing.
     fn needed_winners(&self) -> usize {
         if self.plan.controls.is_empty() {
             1
@@ -198,8 +198,8 @@ impl Measurement<'_> {
         }
     }
 
-    /// Whether some running candidates are dropped early. None is if all may have fresh blocks. A candidate with a
-    /// control has its result from fresh blocks, which follow a race.
+    /// Whether some running candidates are dropped early. None is if all may have fresh rounds. A candidate with a
+    /// control has its result from fresh rounds, which follow a race.
     fn races_with(&self, running: usize) -> bool {
         self.plan.drops && (running > WINNERS_MAX || !self.plan.controls.is_empty())
     }
@@ -219,56 +219,56 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Runs the blocks of the choice.
+    /// Runs the rounds of the choice.
     fn choose(&mut self) -> Result<(), Stop> {
         let running = self.out.running();
         self.races = self.races_with(running.len());
         let with_control = running.iter().filter(|&&index| self.has_control(index)).count();
         match self.races {
-            // Both have fresh blocks in any case.
+            // Both have fresh rounds in any case.
             true if with_control == 1 && running.len() <= self.needed_winners() => Ok(()),
             true => self.race(),
-            false => self.blocks(FRESH_PART),
+            false => self.rounds(FRESH_PART),
         }
     }
 
-    /// Runs blocks in which candidates are dropped early, until the differences are known well enough or
+    /// Runs rounds in which candidates are dropped early, until the differences are known well enough or
     /// the time of the choice is over.
     fn race(&mut self) -> Result<(), Stop> {
         let begin = self.elapsed();
         let rest = self.plan.budget.saturating_sub(begin);
         let all = self.out.running().len();
-        let mut next_look = BLOCKS_GOOD;
-        while self.out.blocks() < BLOCKS_MAX {
+        let mut next_look = ROUNDS_GOOD;
+        while self.out.rounds() < ROUNDS_MAX {
             self.say_rest();
-            self.block()?;
-            let done = self.out.blocks();
+            self.round()?;
+            let done = self.out.rounds();
             if self.out.running().is_empty() {
                 return Ok(());
             }
             let choice = self.time_to_choose(rest);
             let taken = (self.elapsed() - begin).as_secs_f64() / choice.as_secs_f64().max(1e-9);
-            if done >= BLOCKS_TO_DROP && taken >= RACE_FROM {
+            if done >= ROUNDS_TO_DROP && taken >= RACE_FROM {
                 self.drop_all_but(most(all, taken));
             }
             if self.is_known(&mut next_look) {
                 return Ok(());
             }
-            if self.elapsed() + self.block_time() > begin + choice {
+            if self.elapsed() + self.round_time() > begin + choice {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// The time that the blocks of the choice may take: `rest` divided by `CHOICE_PART`, or more
-    /// for the first blocks. Always leaves time for fresh blocks of one candidate.
+    /// The time that the rounds of the choice may take: `rest` divided by `CHOICE_PART`, or more
+    /// for the first rounds. Always leaves time for fresh rounds of one candidate.
     fn time_to_choose(&self, rest: Duration) -> Duration {
         let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
-        let blocks = (blocks_needed(1) + 1).max(blocks_needed(self.needed_winners()));
-        let fresh = run * (self.fresh_runs() * blocks) as u32;
+        let rounds = (rounds_needed(1) + 1).max(rounds_needed(self.needed_winners()));
+        let fresh = run * (self.fresh_runs() * rounds) as u32;
         let most = rest.saturating_sub(fresh);
-        match self.out.blocks() < BLOCKS_TO_DROP {
+        match self.out.rounds() < ROUNDS_TO_DROP {
             true => most,
             false => most.min(rest / CHOICE_PART),
         }
@@ -277,7 +277,7 @@ impl Measurement<'_> {
     /// Drops candidates that are clearly worse than the best, and the worst of the others if more than
     /// `most` are running.
     fn drop_all_but(&mut self, most: usize) {
-        let done = self.out.blocks();
+        let done = self.out.rounds();
         let standing = Standing::of(&self.out, self.plan.min_gain);
         let best_with_control = standing.order.iter().find(|&&index| self.has_control(index));
         for index in standing.dropped(most) {
@@ -291,14 +291,14 @@ impl Measurement<'_> {
         self.plan.controls.iter().any(|&(candidate, _)| candidate == index)
     }
 
-    /// Runs blocks until the differences are known well enough or the budget ends. Once verdicts
-    /// are possible, reserves the budget divided by `kept_part` (0: nothing) for fresh blocks.
-    fn blocks(&mut self, kept_part: u32) -> Result<(), Stop> {
-        let mut next_look = BLOCKS_GOOD;
-        while self.out.blocks() < BLOCKS_MAX {
+    /// Runs rounds until the differences are known well enough or the budget ends. Once verdicts
+    /// are possible, reserves the budget divided by `kept_part` (0: nothing) for fresh rounds.
+    fn rounds(&mut self, kept_part: u32) -> Result<(), Stop> {
+        let mut next_look = ROUNDS_GOOD;
+        while self.out.rounds() < ROUNDS_MAX {
             self.say_rest();
-            self.block()?;
-            let done = self.out.blocks();
+            self.round()?;
+            let done = self.out.rounds();
             if self.out.alive().is_empty() {
                 return Ok(());
             }
@@ -306,9 +306,9 @@ impl Measurement<'_> {
                 return Ok(());
             }
             let compared = self.runner.compared(&self.out);
-            let keeps = kept_part > 0 && compared > 1 && done >= blocks_needed(compared);
+            let keeps = kept_part > 0 && compared > 1 && done >= rounds_needed(compared);
             let kept = if keeps { self.plan.budget / kept_part } else { Duration::ZERO };
-            if self.elapsed() + self.block_time() + kept > self.plan.budget {
+            if self.elapsed() + self.round_time() + kept > self.plan.budget {
                 self.out.ran_out = true;
                 return Ok(());
             }
@@ -316,10 +316,10 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Whether the differences are known well enough. Checks this only from `next_look` blocks on,
+    /// Whether the differences are known well enough. Checks this only from `next_look` rounds on,
     /// and then raises `next_look`.
     fn is_known(&mut self, next_look: &mut usize) -> bool {
-        let done = self.out.blocks();
+        let done = self.out.rounds();
         if done < *next_look {
             return false;
         }
@@ -328,8 +328,8 @@ impl Measurement<'_> {
         self.runner.is_known(&self.out)
     }
 
-    /// Runs the best candidates and the base again, in blocks that had no part in the choice.
-    fn fresh_blocks(&mut self) -> Result<(), Stop> {
+    /// Runs the best candidates and the base again, in rounds that had no part in the choice.
+    fn fresh_rounds(&mut self) -> Result<(), Stop> {
         let mut winners = self.winners();
         if winners.is_empty() {
             return Ok(());
@@ -339,8 +339,8 @@ impl Measurement<'_> {
         }
         self.out.lacks_fresh = winners.is_empty();
         if winners.is_empty() {
-            // Without fresh blocks, further blocks of the choice may still decide.
-            return if self.races { self.blocks(0) } else { Ok(()) };
+            // Without fresh rounds, further rounds of the choice may still decide.
+            return if self.races { self.rounds(0) } else { Ok(()) };
         }
         let some = self.needed_for(&winners);
         if self.races {
@@ -349,14 +349,14 @@ impl Measurement<'_> {
         let fresh = Measured::nothing_of(&some, self.candidates.len());
         let chosen = std::mem::replace(&mut self.out, fresh);
         self.known = None;
-        let ended = self.blocks(0);
+        let ended = self.rounds(0);
         let fresh = std::mem::replace(&mut self.out, chosen);
-        self.out.lacks_fresh = fresh.blocks() < blocks_needed(winners.len());
+        self.out.lacks_fresh = fresh.rounds() < rounds_needed(winners.len());
         self.out.add_fresh(&some, fresh);
         ended
     }
 
-    /// The candidates that should have fresh blocks, the best first.
+    /// The candidates that should have fresh rounds, the best first.
     fn winners(&self) -> Vec<usize> {
         if self.races {
             let standing = Standing::of(&self.out, self.plan.min_gain);
@@ -367,7 +367,7 @@ impl Measurement<'_> {
         winners
     }
 
-    /// The candidates that run in fresh blocks of some winners. A plan and its control run in all blocks, because
+    /// The candidates that run in fresh rounds of some winners. A plan and its control run in all rounds, because
     /// they are compared with each other.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         let mut needed = self.runner.needed_for(winners);
@@ -383,7 +383,7 @@ impl Measurement<'_> {
 
     /// Marks candidates that have no verdict and are not kept as dropped.
     fn drop_the_undecided(&mut self, kept: &[usize]) {
-        let done = self.out.blocks();
+        let done = self.out.rounds();
         let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
         for (index, of) in self.out.alive().into_iter().zip(judged) {
             let is_open = of.verdict == Verdict::NotMeasurable && !kept.contains(&index);
@@ -396,17 +396,17 @@ impl Measurement<'_> {
     /// Whether the rest of the budget is enough for fresh runs of some candidates.
     fn is_affordable(&self, winners: &[usize]) -> bool {
         let some = self.needed_for(winners);
-        let block: Duration =
+        let round: Duration =
             self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
-        // A race cannot decide without fresh blocks, so its first candidates need no spare time for them.
+        // A race cannot decide without fresh rounds, so its first candidates need no spare time for them.
         let is_needed = winners.len() <= self.needed_winners();
         let spare = if self.races && is_needed { 0 } else { FRESH_SPARE };
-        let blocks = blocks_needed(winners.len()) + spare;
-        self.elapsed() + block * blocks as u32 <= self.plan.budget
+        let rounds = rounds_needed(winners.len()) + spare;
+        self.elapsed() + round * rounds as u32 <= self.plan.budget
     }
 
     /// Runs each column once, in random order.
-    fn block(&mut self) -> Result<(), Stop> {
+    fn round(&mut self) -> Result<(), Stop> {
         let mut order: Vec<usize> =
             (0..2).chain(self.out.running().iter().map(|i| i + 2)).collect();
         self.rng.shuffle(&mut order);
@@ -488,7 +488,7 @@ impl Measurement<'_> {
         outputs::difference(&first.output, &run.output)
     }
 
-    fn block_time(&self) -> Duration {
+    fn round_time(&self) -> Duration {
         let running = self.out.running();
         self.took[..2].iter().chain(running.iter().map(|i| &self.took[i + 2])).sum()
     }
@@ -511,7 +511,7 @@ impl Measurement<'_> {
         };
         self.say(&format!(
             "round {} with {} runs, at most {} left{known}",
-            self.out.blocks() + 1,
+            self.out.rounds() + 1,
             self.out.running().len() + 2,
             shown(rest)
         ));
