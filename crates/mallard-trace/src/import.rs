@@ -107,7 +107,7 @@ pub(crate) fn import_known<R: Read>(
     progress(Progress::Sites(read.sites.sites.len()));
     let cpu = read.cpu;
     let threads = read.threads.iter().filter(|thread| thread.events > 0).count();
-    let (mut site_rows, mut whole) = crate::measure::rows(read.sites, &cpu, threads);
+    let (mut site_rows, mut whole) = crate::site_measures::rows(read.sites, &cpu, threads);
     if !has_addresses {
         site_rows.iter_mut().chain([&mut whole]).for_each(SiteRow::forget_addresses);
     }

@@ -1,7 +1,7 @@
 //! Which pages of a process hold live blocks, and how full these pages are.
 
-use crate::duck::PAGE_BYTES;
 use crate::hash::NumberMap;
+use crate::measures::PAGE_BYTES;
 use crate::rounding::Rounding;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Computes how many bytes a malloc sets aside for a block.
 
-use crate::duck::PAGE_BYTES;
+use crate::measures::PAGE_BYTES;
 
 /// The rule by which a malloc rounds sizes up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

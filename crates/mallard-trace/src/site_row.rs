@@ -1,7 +1,7 @@
 //! The rows of the table `sites`.
 
-use crate::duck::Estimate;
 use crate::error::Result;
+use crate::measures::Estimate;
 use crate::tables::schema::site_columns;
 use crate::tables::{Column, Table};
 use serde::{Deserialize, Serialize};

@@ -5,9 +5,9 @@
 //! change. When a block that was in use at the last peak ends, its pages are added to the pages of
 //! the peak. A higher peak removes all these pages.
 
-use crate::duck::{Pages, OBSERVATIONS_MIN};
 use crate::growth::{self, Levels};
 use crate::histogram::{log_bucket, size_bucket, Histogram};
+use crate::measures::{Pages, OBSERVATIONS_MIN};
 use crate::memory::{Growing, MemorySummary};
 use crate::slices::{Slices, Width};
 use crate::touched::Touched;

@@ -1,6 +1,6 @@
 //! The pages that blocks touch.
 
-use crate::duck::{Pages, PAGE_BYTES};
+use crate::measures::{Pages, PAGE_BYTES};
 
 /// The number of entries at which entries of the same page are joined for the first time.
 const ENTRIES_MIN: usize = 1 << 16;

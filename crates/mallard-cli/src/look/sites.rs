@@ -6,7 +6,7 @@ use mallard_measure::error::Failure;
 use mallard_measure::output::shell::{as_called, quoted_path};
 use mallard_measure::output::terminal::{plain_table, say, write};
 use mallard_measure::output::units::{bytes, count, percent};
-use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
+use mallard_trace::measures::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use regex::Regex;

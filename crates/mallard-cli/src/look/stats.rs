@@ -10,8 +10,8 @@ use mallard_measure::output::shell::{as_called, quoted_path};
 use mallard_measure::output::terminal::{say, write};
 use mallard_measure::output::units::{bytes, count, percent, plural, time};
 use mallard_measure::output::width::unbroken;
-use mallard_trace::duck::{Estimate, Explanation, EXPLANATIONS};
 use mallard_trace::manifest::{lack, Manifest};
+use mallard_trace::measures::{Estimate, Explanation, EXPLANATIONS};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -3,8 +3,8 @@
 use super::recorded;
 use mallard_measure::output::shell::{assignments, quoted};
 use mallard_measure::output::units::{count, percent, time};
-use mallard_trace::duck::PAGE_BYTES;
 use mallard_trace::manifest::Manifest;
+use mallard_trace::measures::PAGE_BYTES;
 
 /// Shares of the CPU time are unknown if more than this share of the events or of the CPU time was not
 /// recorded.

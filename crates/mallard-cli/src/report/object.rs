@@ -9,7 +9,7 @@ use super::sites::{Shown, Sites};
 use super::strings::Strings;
 use super::tree::{Frames, Nodes};
 use mallard_measure::output::shell::quoted_path;
-use mallard_trace::duck::EXPLANATIONS;
+use mallard_trace::measures::EXPLANATIONS;
 use mallard_trace::residency::Split;
 use mallard_trace::survey::{SiteSurvey, Survey, LIVES, SIZES};
 use serde::Serialize;
@@ -250,7 +250,7 @@ fn map(survey: &Survey) -> Map {
 }
 
 fn measures() -> Vec<Measure> {
-    let measure = |explanation: &mallard_trace::duck::Explanation| Measure {
+    let measure = |explanation: &mallard_trace::measures::Explanation| Measure {
         key: explanation.letter.to_ascii_lowercase().to_string(),
         name: explanation.word,
         unit: explanation.unit,

@@ -3,7 +3,7 @@
 use super::encode::{four_digits, width};
 use super::ranking::Ranked;
 use super::tree::{Frames, Nodes, Tree};
-use mallard_trace::duck::Estimate;
+use mallard_trace::measures::Estimate;
 use mallard_trace::trace::Stacks;
 use mallard_trace::SiteRow;
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! The sizes of the blocks of each region.
 
 use super::places::{unpacked, Places};
-use crate::duck::entropy;
 use crate::hash::NumberMap;
 use crate::histogram::size_bucket;
+use crate::measures::entropy;
 
 /// The sizes of the blocks of a region.
 #[derive(Debug, Clone, Default)]

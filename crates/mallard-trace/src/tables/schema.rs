@@ -355,7 +355,7 @@ macro_rules! site_columns {
                 life_p99,
             }
             estimates {
-                /// Density: see [`crate::duck`].
+                /// Density: see [`crate::measures`].
                 d,
                 /// Variation.
                 v,

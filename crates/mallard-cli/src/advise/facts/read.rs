@@ -408,7 +408,7 @@ pub fn validity(manifest: &Manifest) -> Vec<Gap> {
 mod tests {
     use super::*;
     use crate::advise::rules::sample;
-    use mallard_trace::duck::PAGE_BYTES;
+    use mallard_trace::measures::PAGE_BYTES;
     use mallard_trace::regions::Region;
     use mallard_trace::replay::End;
     use serde_json::json;

@@ -4,7 +4,7 @@ use crate::advise::candidate::{Account, By, Candidate, Forced, InProgram, Kind, 
 use crate::advise::facts::*;
 use crate::advise::measured::Measured;
 use mallard_measure::verdict::{Judgement, Verdict};
-use mallard_trace::duck::Estimate;
+use mallard_trace::measures::Estimate;
 use mallard_trace::regions::{EscapeSite, Quantiles, Region};
 use mallard_trace::replay::{End, Plan, Scope, Strategy};
 use mallard_trace::residency::{MemorySummary, Moment, Parts};

@@ -1,7 +1,7 @@
 //! Computes the rows of the table `sites` from what was counted while the events passed by.
 
-use crate::duck;
 use crate::histogram::{log_bound, size_bound};
+use crate::measures;
 use crate::site_row::SiteRow;
 use crate::sites::{Finished, Site};
 use crate::slices::{CpuTime, Slices, Width, SLICES};
@@ -80,17 +80,17 @@ fn row(
         life_p90: life(0.9),
         life_p99: life(0.99),
         peak_share: if peak > 0.0 { site.at_peak_bytes / peak } else { 0.0 },
-        d: duck::density(site.recorded, site.ops.counts(width), cpu_ns),
-        v: duck::variation(site.recorded_allocs, &classes),
-        l: duck::locality(at_peak, &pages),
-        u: duck::utilisation(
+        d: measures::density(site.recorded, site.ops.counts(width), cpu_ns),
+        v: measures::variation(site.recorded_allocs, &classes),
+        l: measures::locality(at_peak, &pages),
+        u: measures::utilisation(
             site.recorded_allocs,
             site.peak_bytes,
             site.bytes,
             site.squares.1,
             site.squares.2,
         ),
-        c: duck::contention(site.timed, site.overlaps.0, site.overlaps.1, threads),
-        f: duck::fragmentability(at_peak, &pages),
+        c: measures::contention(site.timed, site.overlaps.0, site.overlaps.1, threads),
+        f: measures::fragmentability(at_peak, &pages),
     }
 }
