@@ -187,33 +187,20 @@ impl Manifest {
     /// Reads the manifest of the trace in a folder.
     pub fn read(folder: &Path) -> Result<Manifest> {
         let name = folder.display();
-        let bytes = match fs::read(folder.join(FILE)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
-                return Err(Error::new(
-                    ErrorKind::Foreign,
-                    format!("{name} is no trace: it has no {FILE}"),
-                    "nothing was read",
-                    "name a trace, as mallard record -o NAME -- PROGRAM makes it",
-                ))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Error::new(
-                    ErrorKind::Missing,
-                    format!("there is no trace {name}"),
-                    "nothing was read",
-                    "ls -d *.mallard lists the traces in this folder",
-                ));
-            }
-            Err(error) => {
-                return Err(Error::new(
-                    ErrorKind::System,
-                    format!("cannot read the trace {name}: {error}"),
-                    "nothing was read",
-                    "name a trace, as mallard record -o NAME -- PROGRAM makes it",
-                ));
-            }
-        };
+        let bytes = fs::read(folder.join(FILE)).map_err(|error| {
+            let trace = "name a trace, as mallard record -o NAME -- PROGRAM makes it";
+            let list = "ls -d *.mallard lists the traces in this folder";
+            let (kind, what, help) = match error.kind() {
+                io::ErrorKind::NotFound if folder.is_dir() => {
+                    (ErrorKind::Foreign, format!("{name} is no trace: it has no {FILE}"), trace)
+                }
+                io::ErrorKind::NotFound => {
+                    (ErrorKind::Missing, format!("there is no trace {name}"), list)
+                }
+                _ => (ErrorKind::System, format!("cannot read the trace {name}: {error}"), trace),
+            };
+            Error::new(kind, what, "nothing was read", help)
+        })?;
         Manifest::parse(&bytes, &name.to_string())
     }
 

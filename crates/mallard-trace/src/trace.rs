@@ -61,6 +61,13 @@ impl Trace {
         Ok(stacks)
     }
 
+    /// The files with code.
+    pub(crate) fn modules(&self) -> Result<Vec<Module>> {
+        let table = self.table(&MODULES)?;
+        let rows = table.texts("path")?.into_iter().zip(table.texts("build_id")?);
+        Ok(rows.map(|(path, build_id)| Module { path: path.into(), build_id }).collect())
+    }
+
     /// Fetches the debug information of modules that had none when the trace was made, for at most `time`.
     /// `stacks` then returns the functions that it names. The files of the trace are unchanged. Before a file
     /// is fetched, `progress` gets its number and the number of files.
@@ -69,11 +76,8 @@ impl Trace {
         time: Duration,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<()> {
-        let table = self.table(&MODULES)?;
-        let rows = table.texts("path")?.into_iter().zip(table.texts("build_id")?);
-        let modules: Vec<Module> =
-            rows.map(|(path, build_id)| Module { path: path.into(), build_id }).collect();
-        let symbols = table.texts("symbols")?;
+        let modules = self.modules()?;
+        let symbols = self.table(&MODULES)?.texts("symbols")?;
         let can_gain = |module: usize| {
             symbols.get(module).is_some_and(|from| from != "dwarf" && from != "imported")
         };

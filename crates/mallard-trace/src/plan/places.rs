@@ -6,7 +6,6 @@ use crate::hash::NumberMap;
 use crate::modules::Module;
 use crate::names::{short, MISSING};
 use crate::symbols::Layout;
-use crate::tables::schema::MODULES;
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::BTreeSet;
 
@@ -35,10 +34,7 @@ pub(super) struct Places<'a> {
 
 impl<'a> Places<'a> {
     pub fn read(trace: &Trace, stacks: &'a Stacks) -> Result<Places<'a>> {
-        let table = trace.table(&MODULES)?;
-        let rows = table.texts("path")?.into_iter().zip(table.texts("build_id")?);
-        let modules: Vec<Module> =
-            rows.map(|(path, build_id)| Module { path: path.into(), build_id }).collect();
+        let modules = trace.modules()?;
         let layouts = modules.iter().map(Layout::read).collect();
         let (known, operators) = (NumberMap::default(), NumberMap::default());
         Ok(Places { stacks, modules, layouts, known, operators, missing: BTreeSet::new() })
