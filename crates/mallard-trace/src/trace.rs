@@ -218,9 +218,15 @@ impl Stacks {
     /// The innermost function of a call stack that is no wrapper of an allocation function, or the
     /// innermost function if all are. `None` for the empty call stack.
     pub(crate) fn allocating_function(&self, node: i32) -> Option<&str> {
-        let functions = self.functions(node);
-        let own = functions.iter().find(|info| !is_wrapper(info.function));
-        own.or(functions.first()).map(|info| info.function)
+        let first = self.innermost(node).next();
+        let own = self.innermost(node).find(|info| !is_wrapper(info.function));
+        own.or(first).map(|info| info.function)
+    }
+
+    /// The functions of a call stack, the innermost first, each looked up when it is asked for: a call stack of
+    /// a recursion has hundreds, and most readers ask for the first ones.
+    pub fn innermost(&self, node: i32) -> impl Iterator<Item = FrameInfo<'_>> {
+        self.frames_of(node).flat_map(|frame| self.functions_at(frame))
     }
 
     /// A call stack without its innermost frame, and that frame. `None` for the empty call stack, and

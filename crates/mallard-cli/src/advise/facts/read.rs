@@ -323,9 +323,12 @@ fn passing<'a>(calls: impl Iterator<Item = Call<'a>>) -> BTreeSet<String> {
 }
 
 fn call<'a>(row: &SiteRow, stacks: &'a Stacks) -> Option<Call<'a>> {
-    let frames = without_wrappers(&stacks.functions(row.stack));
-    let caller = frames.get(1).map_or("", |frame| frame.function);
-    Some((frames.first()?.function, caller, [row.size_min, row.size_max]))
+    let mut frames =
+        stacks.innermost(row.stack).skip_while(|of| is_wrapper(of.function)).peekable();
+    let wrappers = stacks.innermost(row.stack).take(if frames.peek().is_some() { 0 } else { 2 });
+    let mut frames = frames.chain(wrappers).map(|frame| frame.function);
+    let function = frames.next()?;
+    Some((function, frames.next().unwrap_or(""), [row.size_min, row.size_max]))
 }
 
 fn site(
