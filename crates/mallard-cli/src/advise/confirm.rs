@@ -81,6 +81,15 @@ pub struct Ran {
     pub peak_bytes: (u64, u64),
 }
 
+/// The part of the budget that a race leaves for what follows.
+#[derive(Clone, Copy, Default)]
+pub struct Kept {
+    /// For runs without which nothing that the race shows of a plan is complete.
+    pub always: Duration,
+    /// For a step that is left out if there would be no time for any race.
+    pub if_possible: Duration,
+}
+
 /// Runs the program under all mallocs, and with all plans, in turns. The best plan and the best malloc then run
 /// again, the plan beside its control. If replays measure plans afterwards (`has_plans`), the race takes at most half
 /// of the remaining budget, or as much as the smallest race needs; otherwise all but `kept`.
@@ -88,7 +97,7 @@ pub fn race(
     former: &Measured,
     mallocs: &[Allocator],
     plans: &[WithPlan],
-    (has_plans, kept): (bool, Duration),
+    (has_plans, kept): (bool, Kept),
     runs: &Runs,
     budget: &Budget,
     timing: &Timing,
@@ -101,7 +110,7 @@ pub fn race(
     {
         return nothing();
     }
-    let most = budget.left().saturating_sub(kept).mul_f64(SHARE);
+    let most = time_of_race(budget.left(), kept.always);
     // Whatever keeps this run from its end is noted by `try_mallocs`, which then chooses fewer mallocs.
     let step = budget.step("running the program once");
     let Ok(run) = run_once(runs, most / race_runs(1, 0)) else { return nothing() };
@@ -110,17 +119,16 @@ pub fn race(
     let mut sorted = mallocs.to_vec();
     sorted.sort_by_key(|of| kind_of(&of.name) != Kind::Malloc);
     let others = sorted.iter().filter(|of| kind_of(&of.name) == Kind::Malloc).count();
-    let needed = |(mallocs, plans): (usize, usize)| run.took * race_runs(mallocs + plans, plans);
-    let fits = |of: &(usize, usize)| needed(*of) <= most;
-    let who = smaller_races((sorted.len(), others), plans.len()).into_iter().find(fits);
-    let Some(who) = who else { return nothing() };
+    let races = smaller_races((sorted.len(), others), plans.len());
+    let largest = largest_race(&races, run.took, budget.left(), kept);
+    let Some((who, most)) = largest else { return nothing() };
     let (mallocs, left_out) = sorted.split_at(who.0);
     let plans = &plans[..who.1];
     let left_out = left_out.iter().map(|of| {
         let name = Name::Allocator(of.name.clone());
         dropped(name, kind_of(&of.name), None, Reason::NoTimeToMeasure)
     });
-    let needed = needed(who);
+    let needed = time_needed(who, run.took);
     let half = budget.left().mul_f64(RACE_SHARE);
     // Plans that only replays measure leave more of the time to those.
     let time = match has_plans && plans.is_empty() {
@@ -130,6 +138,30 @@ pub fn race(
     let mut raced = budget.share(|| run_all(former, mallocs, plans, runs, &timing.part(time)));
     raced.found.dropped.extend(left_out);
     raced
+}
+
+/// The time for a race that leaves `kept` of what is left of the budget.
+fn time_of_race(left: Duration, kept: Duration) -> Duration {
+    left.saturating_sub(kept).mul_f64(SHARE)
+}
+
+/// The time of a race of some mallocs and plans, if a run of the program takes `run`.
+fn time_needed((mallocs, plans): (usize, usize), run: Duration) -> Duration {
+    run * race_runs(mallocs + plans, plans)
+}
+
+/// The largest race for which there is time, and this time.
+fn largest_race(
+    races: &[(usize, usize)],
+    run: Duration,
+    left: Duration,
+    kept: Kept,
+) -> Option<((usize, usize), Duration)> {
+    [kept.always + kept.if_possible, kept.always].into_iter().find_map(|kept| {
+        let most = time_of_race(left, kept);
+        let fits = |of: &(usize, usize)| time_needed(*of, run) <= most;
+        races.iter().copied().find(fits).map(|of| (of, most))
+    })
 }
 
 /// How many mallocs and plans race, the largest race first. `all` counts the mallocs and the settings of glibc, of
@@ -452,6 +484,22 @@ mod tests {
 
     fn tried(candidates: Vec<Candidate>) -> Vec<String> {
         promising(&Measured { candidates, ..sample::program() })
+    }
+
+    #[test]
+    fn a_race_leaves_time_for_a_second_recording_only_if_it_fits_as_well() {
+        let races = smaller_races((6, 4), 1);
+        let [run, timed, recording] = [1.0, 1.5, 10.0].map(Duration::from_secs_f64);
+        let kept = Kept { always: timed, if_possible: recording };
+        let of = |seconds| largest_race(&races, run, Duration::from_secs(seconds), kept);
+        // One malloc and one plan take 39 runs.
+        assert_eq!(
+            of(53),
+            Some(((1, 1), (Duration::from_secs(53) - timed - recording).mul_f64(SHARE)))
+        );
+        assert_eq!(of(43), Some(((1, 1), (Duration::from_secs(43) - timed).mul_f64(SHARE))));
+        assert_eq!(of(42), None);
+        assert!(of(150).is_some_and(|(who, _)| who == (6, 1)), "{:?}", of(150));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::budget::Budget;
 use super::candidate::{dropped, By, Candidate, Dropped, InProgram, Kind};
-use super::confirm::{bare, Ran, Runs, WithPlan};
+use super::confirm::{bare, Kept, Ran, Runs, WithPlan};
 use super::measured::Measured;
 use super::ranking::Entry;
 use super::reason::Reason;
@@ -16,7 +16,7 @@ use mallard_measure::clock;
 use mallard_measure::mallocs::applied::{AppliedPlan, Applies};
 use mallard_measure::mallocs::Allocator;
 use mallard_measure::rounds::subject::{Subject, Turn};
-use mallard_measure::verdict::{Judgement, Verdict};
+use mallard_measure::verdict::{Judgement, Verdict, Why};
 use mallard_trace::plan::{self, Rules};
 use mallard_trace::replay;
 use mallard_trace::Trace;
@@ -112,15 +112,15 @@ impl Plans {
         }
     }
 
-    /// The time that a race leaves for runs with the library's clock, and for the second recording that wink-out
-    /// needs.
-    pub fn time_after_race(&self, former: &Measured, budget: &Budget) -> Duration {
+    /// The time that a race leaves for runs with the library's clock, and if possible for the second recording that
+    /// wink-out needs.
+    pub fn time_after_race(&self, former: &Measured, budget: &Budget) -> Kept {
         let winks_out = self.all.iter().flat_map(|of| &of.entries).any(Entry::winks_out);
         let needed = second_recording::time_needed(former);
         let is_kept = winks_out && former.recordings < 2 && needed < budget.left() / 2;
         let run = former.facts.program.run_takes.unwrap_or_default();
-        let timed = run.mul_f64(TIMED_RUN) * self.all.len() as u32;
-        timed + if is_kept { needed } else { Duration::ZERO }
+        let always = run.mul_f64(TIMED_RUN) * self.all.len() as u32;
+        Kept { always, if_possible: if is_kept { needed } else { Duration::ZERO } }
     }
 
     /// What the race shows of all plans, and of the changes of the source that they stand for.
@@ -221,6 +221,8 @@ fn with_parts(of: &InProgram, min_gain: f64) -> Judgement {
     let saving = (of.cpu.saving + (of.calls.0 + of.calls.1 + of.ends) / 2.0).min(1.0);
     let verdict = match of.cpu.verdict {
         Verdict::Loss => Verdict::Loss,
+        // As of a malloc, too few runs decide nothing, however much the plan seems to save.
+        verdict if matches!(of.cpu.why, Some(Why::TooFewRounds { .. })) => verdict,
         _ if low > 0.0 && saving >= min_gain => Verdict::Gain,
         Verdict::Gain => Verdict::Gain,
         Verdict::NoDifference if high >= min_gain => Verdict::NotMeasurable,
@@ -300,5 +302,25 @@ mod tests {
         let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0, (2.0, 6.0));
         assert_eq!(parts, Parts { calls: (0.04, 0.12), ends: 0.96 });
         assert_eq!(Parts::of("", 100_000.0, (2.0, 6.0)), Parts::default());
+    }
+
+    #[test]
+    fn too_few_runs_of_a_plan_decide_nothing() {
+        let judged =
+            |verdict, why| Judgement { saving: 0.12, low: 0.1, high: 0.14, verdict, why, p: 0.01 };
+        let of = |cpu: Judgement| {
+            let calls = (0.0, 0.01);
+            with_parts(
+                &InProgram { as_it_is: cpu.clone(), cpu, calls, ends: 0.0, file: PathBuf::new() },
+                0.02,
+            )
+        };
+        let few = Some(Why::TooFewRounds { needed: 6 });
+        assert_eq!(of(judged(Verdict::NotMeasurable, few)).verdict, Verdict::NotMeasurable);
+        assert_eq!(
+            of(judged(Verdict::NotMeasurable, Some(Why::IntervalTooWide))).verdict,
+            Verdict::Gain
+        );
+        assert_eq!(of(judged(Verdict::NoDifference, None)).verdict, Verdict::Gain);
     }
 }

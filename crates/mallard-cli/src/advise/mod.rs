@@ -327,7 +327,7 @@ impl Command {
                     all = all.and(found.clone());
                     (plans.subjects(), (false, plans.time_after_race(&all, budget)))
                 }
-                None => (Vec::new(), (!plans.is_empty(), Duration::ZERO)),
+                None => (Vec::new(), (!plans.is_empty(), confirm::Kept::default())),
             };
             let race = || confirm::race(&all, mallocs, &subjects, time, runs, budget, timing);
             let race = stages.time("race", race);

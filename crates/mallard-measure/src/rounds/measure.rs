@@ -33,6 +33,9 @@ const FRESH_PART: u32 = 4;
 const FRESH_SPARE: usize = 2;
 /// The number of runs in a fresh round of one candidate: the base, its control and the candidate.
 const FRESH_RUNS: usize = 3;
+/// Fresh rounds that a verdict needs may last longer than the budget, by the budget divided by this number.
+/// If the runs become slower in the last rounds, all runs before would be in vain otherwise.
+const OVERTIME_PART: u32 = 10;
 /// If candidates are dropped early, the rounds of the choice have the remaining budget divided by this
 /// number. Fresh rounds have the rest.
 const CHOICE_PART: u32 = 2;
@@ -228,7 +231,7 @@ impl Measurement<'_> {
             // Both have fresh rounds in any case.
             true if with_control == 1 && running.len() <= self.needed_winners() => Ok(()),
             true => self.race(),
-            false => self.rounds(FRESH_PART),
+            false => self.rounds(FRESH_PART, 0),
         }
     }
 
@@ -292,8 +295,9 @@ impl Measurement<'_> {
     }
 
     /// Runs rounds until the differences are known well enough or the budget ends. Once verdicts
-    /// are possible, reserves the budget divided by `kept_part` (0: nothing) for fresh rounds.
-    fn rounds(&mut self, kept_part: u32) -> Result<(), Stop> {
+    /// are possible, reserves the budget divided by `kept_part` (0: nothing) for fresh rounds. The first `needed`
+    /// rounds may last a little longer than the budget.
+    fn rounds(&mut self, kept_part: u32, needed: usize) -> Result<(), Stop> {
         let mut next_look = ROUNDS_GOOD;
         while self.out.rounds() < ROUNDS_MAX {
             self.say_rest();
@@ -308,7 +312,9 @@ impl Measurement<'_> {
             let compared = self.runner.compared(&self.out);
             let keeps = kept_part > 0 && compared > 1 && done >= rounds_needed(compared);
             let kept = if keeps { self.plan.budget / kept_part } else { Duration::ZERO };
-            if self.elapsed() + self.round_time() + kept > self.plan.budget {
+            let more =
+                if done < needed { self.plan.budget / OVERTIME_PART } else { Duration::ZERO };
+            if self.elapsed() + self.round_time() + kept > self.plan.budget + more {
                 self.out.ran_out = true;
                 return Ok(());
             }
@@ -340,7 +346,7 @@ impl Measurement<'_> {
         self.out.lacks_fresh = winners.is_empty();
         if winners.is_empty() {
             // Without fresh rounds, further rounds of the choice may still decide.
-            return if self.races { self.rounds(0) } else { Ok(()) };
+            return if self.races { self.rounds(0, 0) } else { Ok(()) };
         }
         let some = self.needed_for(&winners);
         if self.races {
@@ -349,9 +355,10 @@ impl Measurement<'_> {
         let fresh = Measured::nothing_of(&some, self.candidates.len());
         let chosen = std::mem::replace(&mut self.out, fresh);
         self.known = None;
-        let ended = self.rounds(0);
+        let needed = rounds_needed(winners.len());
+        let ended = self.rounds(0, needed);
         let fresh = std::mem::replace(&mut self.out, chosen);
-        self.out.lacks_fresh = fresh.rounds() < rounds_needed(winners.len());
+        self.out.lacks_fresh = fresh.rounds() < needed;
         self.out.add_fresh(&some, fresh);
         ended
     }

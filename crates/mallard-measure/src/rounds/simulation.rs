@@ -32,6 +32,8 @@ enum Noise {
     Tails,
     /// A standard deviation of 1 %; periods of 3 s on average take 10 % more CPU time.
     Periods,
+    /// A standard deviation of 1 %; from this many seconds on, runs take 8 % more CPU time.
+    SlowFrom(f64),
 }
 
 const ALL: [Noise; 5] =
@@ -70,6 +72,10 @@ impl Machine {
                     self.is_busy.set(!self.is_busy.get());
                 }
                 1.0 + 0.01 * normal + if self.is_busy.get() { 0.1 } else { 0.0 }
+            }
+            Noise::SlowFrom(begin) => {
+                let is_slow = self.clock.get().as_secs_f64() >= begin;
+                1.0 + 0.01 * normal + if is_slow { 0.08 } else { 0.0 }
             }
         }
     }
@@ -326,6 +332,21 @@ fn one_plan_and_one_malloc_need_no_choice() {
         assert_eq!(verdicts, [Verdict::Gain; 2], "seed {seed}");
         let against = fresh.against_controls(&[(1, 2)]).judge(|f| f.cpu_ns, MIN_GAIN);
         assert!((against.candidates[0].saving - 0.2).abs() < 0.03, "{against:?}");
+    }
+}
+
+#[test]
+fn rounds_that_a_verdict_needs_may_last_a_little_longer_than_the_budget() {
+    let truths = [saving(0.2), saving(0.1), saving(-0.1)];
+    let (budget, slow_from) = (0.32 * 40.0, 0.32 * 20.0);
+    let of = Trial { noise: Noise::SlowFrom(slow_from), drops: true, budget, wall: 1.0 };
+    for seed in 0..20 {
+        let (measured, seconds) = simulate_with((&[], &[(1, 2)]), of, &truths, seed);
+        let measured = measured.ok().unwrap();
+        assert!(seconds > budget && seconds < budget * 1.1, "{seconds} of {budget}");
+        assert!(!measured.lacks_fresh, "seed {seed}");
+        let (cpu, _) = measured.settle(|f| f.cpu_ns, MIN_GAIN);
+        assert!(cpu.candidates.iter().all(|of| of.verdict == Verdict::Gain), "seed {seed}");
     }
 }
 
