@@ -145,8 +145,15 @@ def predicted(followed, advice):
 
 
 def in_program(followed, advice):
-    """Returns the row with what the change saves in the program as it is, with the plan in force, or None."""
-    return row_of(followed, advice, lambda row: row.get("measured_by") == "plan" and row.get("saving") is not None)
+    """Returns what the change saves in the program as it is, with the plan in force and beside its control, or None.
+    Cards alone have that saving. Wink-out makes no difference to it."""
+    (action, _), = followed.pairs
+    for card in advice["cards"]:
+        measured = (card.get("saving") or {}).get("in_program")
+        is_here = not followed.function or names(function_of(card), followed.function)
+        if measured and card["action"] == action and is_here:
+            return measured["saving"]
+    return None
 
 
 def of_mallocs(advice):

@@ -113,12 +113,17 @@ class Answers(unittest.TestCase):
         self.assertEqual(followed("convert AS4 in g"), (None, None))
         self.assertEqual(followed("convert AS11"), (None, None))
 
-    def test_the_saving_in_the_program_is_that_of_a_plan_and_not_of_a_replay(self):
-        row = {"name": "AS4 in f", "region": "f", "saving": 0.3, "low": 0.2, "high": 0.4}
+    def test_the_saving_in_the_program_is_that_of_a_card_for_the_same_place(self):
         followed = answers.parse("// follows the advice: convert AS4 in f", "// follows the advice: ")
-        by = {kind: {**row, "measured_by": kind} for kind in ("plan", "replay")}
-        self.assertEqual(answers.in_program(followed, advice("convert", matrix=[by["replay"], by["plan"]])), by["plan"])
-        self.assertIsNone(answers.in_program(followed, advice("convert", matrix=[by["replay"]])))
+        saving = {"saving": 0.3, "low": 0.2, "high": 0.4}
+        def given(function, action="convert"):
+            made = advice(action, "AS3", function)
+            made["cards"][0]["saving"] = {"in_program": {"saving": saving}}
+            return made
+        self.assertEqual(answers.in_program(followed, given("f")), saving)
+        self.assertIsNone(answers.in_program(followed, given("g")))
+        self.assertIsNone(answers.in_program(followed, given("f", "pool")))
+        self.assertIsNone(answers.in_program(followed, advice("convert", "AS3", "f")))
 
     def test_mallocs_that_gain_are_compared_with_their_replays(self):
         def row(saving, verdict="gain", by="try"):
@@ -127,10 +132,11 @@ class Answers(unittest.TestCase):
         self.assertEqual(list(answers.of_mallocs(given)), [True, False])
 
     def test_rows_count_answers_and_have_the_prediction_beside_the_measurement(self):
-        matrix = [{"name": "AS4 in f", "region": "f", "saving": 0.3, "low": 0.25, "high": 0.35, "measured_by": "plan",
+        matrix = [{"name": "AS4 in f", "region": "f", "saving": 0.3, "measured_by": "plan",
                    "expected": {"low": 0.2, "high": 0.6}},
                   {"name": "mallard", "saving": 0.29}]
         right, level = advice("convert", "AS4", "f", 0.3, matrix), advice("switch", matrix=matrix)
+        right["cards"][0]["saving"]["in_program"] = {"saving": {"saving": 0.28, "low": 0.25, "high": 0.35}}
         level["cards"][0]["allocator"] = "mallard"
         wrong, undecided = advice("leave"), advice("leave")
         undecided["verdict"] = "undecided"

@@ -16,6 +16,8 @@ pub const SHARE_BEFORE_RUNS: f64 = 0.6;
 pub const RECORDING_PART: u32 = 2;
 /// The greatest number of mallocs that are tried.
 pub const TRIED_MAX: usize = 3;
+/// The greatest number of plans that run in the program beside the mallocs.
+pub const PLANS_MAX: usize = 3;
 /// The number of runs of the program in the budget that the user does not name. A race of four mallocs, their
 /// settings and three plans, and fresh runs of the best, take 70 to 140 runs.
 const RUNS: u32 = 150;

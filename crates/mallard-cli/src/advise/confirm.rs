@@ -5,7 +5,7 @@
 //! the program, together with the plans that can be applied in the program. If the program is too long for such
 //! a race, a replay chooses the mallocs, and their runs replace the results of the replay.
 
-use super::budget::{Budget, SHARE_BEFORE_RUNS, TRIED_MAX};
+use super::budget::{Budget, PLANS_MAX, SHARE_BEFORE_RUNS, TRIED_MAX};
 use super::candidate::{dropped, By, Candidate, Kind, Name};
 use super::measured::{noise, Measured};
 use super::proposals::{is_memory_at_stake, kind_of};
@@ -118,8 +118,7 @@ pub fn race(
     // The settings of glibc come last.
     let mut sorted = mallocs.to_vec();
     sorted.sort_by_key(|of| kind_of(&of.name) != Kind::Malloc);
-    let others = sorted.iter().filter(|of| kind_of(&of.name) == Kind::Malloc).count();
-    let races = smaller_races((sorted.len(), others), plans.len());
+    let races = smaller_races(&sorted, plans.len());
     let largest = largest_race(&races, run.took, budget.left(), kept);
     let Some((who, most)) = largest else { return nothing() };
     let (mallocs, left_out) = sorted.split_at(who.0);
@@ -164,12 +163,27 @@ fn largest_race(
     })
 }
 
-/// How many mallocs and plans race, the largest race first. `all` counts the mallocs and the settings of glibc, of
-/// which `others` are mallocs. If there is no time for all, the settings are left out first, then the least promising
-/// plans and mallocs.
-fn smaller_races((all, others): (usize, usize), plans: usize) -> Vec<(usize, usize)> {
+/// The greatest number of plans for which there may be time in a race, at least 1. More need not be prepared.
+pub fn plans_with_time(run: Option<Duration>, mallocs: &[Allocator], left: Duration) -> usize {
+    let Some(run) = run else { return PLANS_MAX };
+    let races = smaller_races(mallocs, PLANS_MAX);
+    let largest = largest_race(&races, run, left, Kept::default());
+    largest.map_or(1, |((_, plans), _)| plans.max(1))
+}
+
+/// How many mallocs, with settings of glibc among them, and how many plans race, the largest race first. If there is no
+/// time for all, the settings are left out first, then the least promising plans and mallocs.
+fn smaller_races(mallocs: &[Allocator], plans: usize) -> Vec<(usize, usize)> {
+    let others = mallocs.iter().filter(|of| kind_of(&of.name) == Kind::Malloc).count();
     let most = |mallocs: usize, of: usize| (others.min(mallocs), plans.min(of));
-    vec![(all, plans), (others, plans), most(others, 2), most(3, 2), most(2, 1), most(1, 1)]
+    vec![
+        (mallocs.len(), plans),
+        (others, plans),
+        most(others, 2),
+        most(3, 2),
+        most(2, 1),
+        most(1, 1),
+    ]
 }
 
 /// The mallocs of a race that a replay may still decide about: those whose runs vary too much, and all of
@@ -488,18 +502,31 @@ mod tests {
 
     #[test]
     fn a_race_leaves_time_for_a_second_recording_only_if_it_fits_as_well() {
-        let races = smaller_races((6, 4), 1);
+        let mallocs = mallocs();
+        let races = smaller_races(&mallocs, 1);
         let [run, timed, recording] = [1.0, 1.5, 10.0].map(Duration::from_secs_f64);
         let kept = Kept { always: timed, if_possible: recording };
         let of = |seconds| largest_race(&races, run, Duration::from_secs(seconds), kept);
         // One malloc and one plan take 39 runs.
-        assert_eq!(
-            of(53),
-            Some(((1, 1), (Duration::from_secs(53) - timed - recording).mul_f64(SHARE)))
-        );
-        assert_eq!(of(43), Some(((1, 1), (Duration::from_secs(43) - timed).mul_f64(SHARE))));
+        let time = |seconds, kept| time_of_race(Duration::from_secs(seconds), kept);
+        assert_eq!(of(53), Some(((1, 1), time(53, timed + recording))));
+        assert_eq!(of(43), Some(((1, 1), time(43, timed))));
         assert_eq!(of(42), None);
         assert!(of(150).is_some_and(|(who, _)| who == (6, 1)), "{:?}", of(150));
+    }
+
+    #[test]
+    fn no_more_plans_are_prepared_than_have_time_to_run() {
+        let [short, long] = [0.1, 1.0].map(|run| Some(Duration::from_secs_f64(run)));
+        let of = |run| plans_with_time(run, &mallocs(), Duration::from_secs(50));
+        assert_eq!([of(short), of(long), of(None)], [PLANS_MAX, 1, PLANS_MAX]);
+        assert_eq!(plans_with_time(long, &mallocs(), Duration::from_secs(5)), 1);
+    }
+
+    /// Four mallocs and two settings of glibc.
+    fn mallocs() -> Vec<Allocator> {
+        let names = ["a", "b", "c", "d", "glibc:arenas=1", "glibc:tcache=1000"];
+        names.map(|name| Allocator { name: name.into(), ..Allocator::default() }).to_vec()
     }
 
     #[test]

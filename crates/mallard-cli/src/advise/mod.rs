@@ -43,13 +43,14 @@ mod words;
 
 use crate::look;
 use crate::record::{self, own_allocator};
-use budget::{Budget, MOST};
+use budget::{Budget, MOST, PLANS_MAX};
 use confirm::Runs;
 use facts::{baseline, read, region, Facts};
-use in_program::{Plans, PLANS_MAX};
+use in_program::Plans;
 use mallard_measure::clock::Moment;
 use mallard_measure::error::status::USAGE;
 use mallard_measure::error::{tell, Failure};
+use mallard_measure::mallocs::Allocator;
 use mallard_measure::output::units::{plural, time};
 use mallard_measure::process::find_program;
 use mallard_measure::process::installed::PLAN;
@@ -282,15 +283,16 @@ impl Command {
         &self,
         trace: &Trace,
         former: &Measured,
-        plans: &[Proposal],
+        (plans, mallocs): (&[Proposal], &[Allocator]),
         runs: &Runs,
         budget: &Budget,
     ) -> Result<Option<(Measured, Plans)>, Failure> {
         if plans.is_empty() || PLAN.find("").is_err() {
             return Ok(None);
         }
-        let screened =
-            replays::screen(trace, former, plans, PLANS_MAX, budget, &self.options.timing)?;
+        let run = former.facts.program.run_takes;
+        let most = confirm::plans_with_time(run, mallocs, budget.left());
+        let screened = replays::screen(trace, former, plans, most, budget, &self.options.timing)?;
         let compiled = Plans::compile(trace, screened.groups, runs);
         Ok(compiled.map(|plans| (screened.found, plans)))
     }
@@ -315,7 +317,7 @@ impl Command {
         self.say_what_budget_allows(&all, proposals.mallocs.len(), budget);
         let applied = match runs.as_ref().filter(|_| all.cannot_run().is_none()) {
             Some(runs) => {
-                let plan = || self.plans(trace, &all, plans, runs, budget);
+                let plan = || self.plans(trace, &all, (plans, mallocs), runs, budget);
                 stages.time("screen", plan)?
             }
             None => None,

@@ -63,10 +63,14 @@ fn broken(facts: Facts, status: i32) -> Facts {
     Facts { doubts, is_broken: true, bound: Bound::default(), ..facts }
 }
 
-/// The time that a run without the recorder probably takes. If threads waited for the recorder, the time of
-/// the recorded run tells nothing.
+/// The time that a run without the recorder probably takes: as much of the recorded run as of its CPU time is not of
+/// the recorder. If threads waited for the recorder, the time of the recorded run tells nothing.
 fn expected(manifest: &Manifest, program: &Program) -> Duration {
-    let waits = manifest.notes.waits.unwrap_or(0);
-    let ns = program.cpu_ns.filter(|_| waits > 0).unwrap_or(program.wall_ns);
+    let waited = manifest.notes.waits.is_some_and(|waits| waits > 0);
+    let ns = match (program.cpu_ns, manifest.notes.cpu_ns()) {
+        (Some(own), _) if waited => own,
+        (Some(own), Some(all)) if all > 0.0 => program.wall_ns * (own / all).min(1.0),
+        _ => program.wall_ns,
+    };
     Duration::from_nanos(ns.max(0.0) as u64)
 }
