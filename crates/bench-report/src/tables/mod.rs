@@ -196,6 +196,14 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A change with its sign, rounded to tenths. More digits would be noise.
+pub fn tenths(value: f64) -> String {
+    match (value * 10.0).round() == 0.0 {
+        true => "0".to_string(),
+        false => format!("{value:+.1}"),
+    }
+}
+
 /// A factor: `3.42×`.
 pub fn times(value: f64) -> String {
     format!("{}×", number(value))

@@ -1,9 +1,8 @@
 //! What `mallard advise` predicts for a change of the source, beside the saving of the changed program.
 
-use super::tenths;
 use crate::rows::experiment::{Experiment, Machine};
 use crate::rows::row::Row;
-use crate::tables::{Cell, Table};
+use crate::tables::{tenths, Cell, Table};
 
 /// The suite that asks `mallard advise` about programs, and the contender of its rows about their changed forms.
 const SUITE: &str = "advise";

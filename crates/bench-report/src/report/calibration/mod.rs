@@ -13,17 +13,15 @@ use super::markdown::{measured, FIRST};
 use crate::markdown::{self, escaped, wrapped};
 use crate::rows::experiment::Machine;
 use crate::rows::published::Reason;
-use crate::tables::{number, Cell, Table};
+use crate::tables::{number, tenths, Cell, Table};
 pub use changes::is_of_change;
 use changes::Change as SourceChange;
 use counts::{Count, Kinds, Question};
 use mallard_measure::output::units::count;
 use mallard_measure::verdict::Verdict;
+pub use pairs::SUITE;
 use pairs::{Change, Figures, Pair, Program};
 pub use scatter::{scatters, Scatter};
-
-/// The suite with the rows about mallocs.
-pub const SUITE: &str = "calibration";
 
 /// Paragraphs that explain the page.
 const READING: &[&str] = &[
@@ -126,14 +124,6 @@ fn counted(pairs: &[Pair]) -> Table {
         have(different),
         have(missing)
     ))
-}
-
-/// A change with its sign, rounded to tenths. More digits would be noise.
-fn tenths(value: f64) -> String {
-    match (value * 10.0).round() == 0.0 {
-        true => "0".to_string(),
-        false => format!("{value:+.1}"),
-    }
 }
 
 /// A change, with a mark after it if the change is not measurable.

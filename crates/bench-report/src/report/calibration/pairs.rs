@@ -1,10 +1,12 @@
 //! Pairs of a program and an allocator: measurements of the program, and predictions of a replay.
 
-use super::SUITE;
 use crate::rows::experiment::{Experiment, Machine};
 use crate::rows::row::Row;
 use mallard_measure::verdict::Verdict;
 use std::collections::BTreeSet;
+
+/// The suite with the rows about mallocs.
+pub const SUITE: &str = "calibration";
 
 /// A change against glibc. A negative change is a saving.
 #[derive(Clone, Debug)]
