@@ -118,7 +118,7 @@ pub fn race(
     // The settings of glibc come last.
     let mut sorted = mallocs.to_vec();
     sorted.sort_by_key(|of| kind_of(&of.name) != Kind::Malloc);
-    let races = smaller_races(&sorted, plans.len());
+    let races = smaller_races(counts(&sorted), plans.len());
     let largest = largest_race(&races, run.took, budget.left(), kept);
     let Some((who, most)) = largest else { return nothing() };
     let (mallocs, left_out) = sorted.split_at(who.0);
@@ -166,24 +166,23 @@ fn largest_race(
 /// The greatest number of plans for which there may be time in a race, at least 1. More need not be prepared.
 pub fn plans_with_time(run: Option<Duration>, mallocs: &[Allocator], left: Duration) -> usize {
     let Some(run) = run else { return PLANS_MAX };
-    let races = smaller_races(mallocs, PLANS_MAX);
+    let races = smaller_races(counts(mallocs), PLANS_MAX);
     let largest = largest_race(&races, run, left, Kept::default());
     largest.map_or(1, |((_, plans), _)| plans.max(1))
 }
 
-/// How many mallocs, with settings of glibc among them, and how many plans race, the largest race first. If there is no
-/// time for all, the settings are left out first, then the least promising plans and mallocs.
-fn smaller_races(mallocs: &[Allocator], plans: usize) -> Vec<(usize, usize)> {
-    let others = mallocs.iter().filter(|of| kind_of(&of.name) == Kind::Malloc).count();
+/// The number of mallocs with the settings of glibc among them, and without.
+fn counts(mallocs: &[Allocator]) -> (usize, usize) {
+    let is_malloc = |of: &&Allocator| kind_of(&of.name) == Kind::Malloc;
+    (mallocs.len(), mallocs.iter().filter(is_malloc).count())
+}
+
+/// How many mallocs and plans race, the largest race first. `all` counts the mallocs and the settings of glibc, of
+/// which `others` are mallocs. If there is no time for all, the settings are left out first, then the least promising
+/// plans and mallocs.
+fn smaller_races((all, others): (usize, usize), plans: usize) -> Vec<(usize, usize)> {
     let most = |mallocs: usize, of: usize| (others.min(mallocs), plans.min(of));
-    vec![
-        (mallocs.len(), plans),
-        (others, plans),
-        most(others, 2),
-        most(3, 2),
-        most(2, 1),
-        most(1, 1),
-    ]
+    vec![(all, plans), (others, plans), most(others, 2), most(3, 2), most(2, 1), most(1, 1)]
 }
 
 /// The mallocs of a race that a replay may still decide about: those whose runs vary too much, and all of
@@ -502,8 +501,7 @@ mod tests {
 
     #[test]
     fn a_race_leaves_time_for_a_second_recording_only_if_it_fits_as_well() {
-        let mallocs = mallocs();
-        let races = smaller_races(&mallocs, 1);
+        let races = smaller_races((6, 4), 1);
         let [run, timed, recording] = [1.0, 1.5, 10.0].map(Duration::from_secs_f64);
         let kept = Kept { always: timed, if_possible: recording };
         let of = |seconds| largest_race(&races, run, Duration::from_secs(seconds), kept);
