@@ -229,9 +229,9 @@ void tell_other_build(options const& o, std::span<const char> module) noexcept
 
 void write_report(options const& o, plan const& p) noexcept
 {
-    if (o.stats != nullptr) {
+    if (o.stats != form_of_stats::none) {
         text to(STDERR_FILENO, report_buffer);
-        if (std::strcmp(o.stats, "json") == 0)
+        if (o.stats == form_of_stats::json)
             write_json(to, o, p, program_invocation_name);
         else
             write_text(to, o, p);

@@ -5,12 +5,13 @@
 
 namespace mallard::plan {
 
-/// What the environment asks for. All texts are in the environment of the program.
+enum class form_of_stats { none, text, json };
+
+/// What the environment asks for.
 struct options {
-    const char* plan = nullptr;  ///< MALLARD_PLAN: the path of the plan
-    const char* stats = nullptr; ///< MALLARD_STATS: 1, text or json
-    const char* report =
-        nullptr;             ///< MALLARD_PLAN_REPORT: the file to which a line of JSON is added
+    const char* plan = nullptr;   ///< MALLARD_PLAN: the path of the plan
+    const char* report = nullptr; ///< MALLARD_PLAN_REPORT: a line of JSON is added to this file
+    form_of_stats stats = form_of_stats::none; ///< MALLARD_STATS: 1, text or json
     bool is_control = false; ///< MALLARD_PLAN_CONTROL=1: malloc serves every request
     bool times_ends = false; ///< MALLARD_PLAN_TIMES=1: time the frees of the last blocks
     bool is_strict = false;  ///< MALLARD_PLAN_STRICT=1: a plan that is off ends the program

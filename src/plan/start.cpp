@@ -7,8 +7,10 @@
 #include "report.hpp"
 #include "thread.hpp"
 
+#include <array>
 #include <cstring>
 
+#include <limits.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 
@@ -36,14 +38,32 @@ bool is_one(const char* value) noexcept
     return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
+using path_buffer = std::array<char, PATH_MAX>;
+constinit path_buffer plan_path;
+constinit path_buffer report_path;
+
+/// A copy of a path of the environment. Programs such as redis-server write their title over the
+/// environment, and the path is needed when the program ends.
+const char* copy_of(const char* path, path_buffer& into) noexcept
+{
+    if (path == nullptr || std::strlen(path) >= into.size())
+        return path; // the system opens no path that is so long
+    return std::strcpy(into.data(), path);
+}
+
+form_of_stats form_of(const char* stats) noexcept
+{
+    if (stats == nullptr || std::strcmp(stats, "0") == 0)
+        return form_of_stats::none;
+    return std::strcmp(stats, "json") == 0 ? form_of_stats::json : form_of_stats::text;
+}
+
 options read_options(char** environment) noexcept
 {
-    const char* const stats = value_of(environment, "MALLARD_STATS");
-    bool const wants_stats = stats != nullptr && std::strcmp(stats, "0") != 0;
     return {
-        .plan = value_of(environment, "MALLARD_PLAN"),
-        .stats = wants_stats ? stats : nullptr,
-        .report = value_of(environment, "MALLARD_PLAN_REPORT"),
+        .plan = copy_of(value_of(environment, "MALLARD_PLAN"), plan_path),
+        .report = copy_of(value_of(environment, "MALLARD_PLAN_REPORT"), report_path),
+        .stats = form_of(value_of(environment, "MALLARD_STATS")),
         .is_control = is_one(value_of(environment, "MALLARD_PLAN_CONTROL")),
         .times_ends = is_one(value_of(environment, "MALLARD_PLAN_TIMES")),
         .is_strict = is_one(value_of(environment, "MALLARD_PLAN_STRICT")),
@@ -53,7 +73,7 @@ options read_options(char** environment) noexcept
 /// Whether somebody asks how many blocks each rule has served.
 bool is_counted() noexcept
 {
-    return the_options.stats != nullptr || the_options.report != nullptr;
+    return the_options.stats != form_of_stats::none || the_options.report != nullptr;
 }
 
 void begin_rules() noexcept

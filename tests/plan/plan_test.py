@@ -353,6 +353,13 @@ class Plans(Case):
         for path in ("/nonexistent/report", "/", "/dev/full"):
             self.check_done(acts("callers", plan=usual(), env={"MALLARD_PLAN_REPORT": path}))
 
+    def test_a_program_may_write_a_title_over_its_environment(self):
+        for value in ("text", "json", ""):
+            result = acts("title", plan=usual(), env={"MALLARD_STATS": value})
+            self.assertEqual((result.status, result.out), (0, "done\n"))
+            self.assertEqual(result.blocks(), {"first": 1, "second": 0})
+            self.assertRegex(result.err, {"text": "^mallard: plan /.*/plan\n", "json": "^{.*}\n$", "": "^$"}[value])
+
     def test_statistics_for_a_closed_pipe_do_not_end_the_program(self):
         command = "exec 3>&1; { sleep 0.2; " + built("plan-acts") + " callers 2>&1 >/dev/null; echo $? >&3; } | true"
         result = Result(["sh", "-c", command], plan=usual(), env={"MALLARD_STATS": "text"})

@@ -770,6 +770,17 @@ static void act_use(char** words)
     puts("done");
 }
 
+/* Writes a title over its environment, as redis-server does. */
+static void act_title(char** unused)
+{
+    extern char** environ;
+    (void)unused;
+    for (char** variable = environ; *variable != NULL; ++variable)
+        memset(*variable, 't', strlen(*variable));
+    fill_and_free(first(10), 10);
+    puts("done");
+}
+
 static void act_wait(char** words)
 {
     puts("ready");
@@ -811,6 +822,7 @@ static const struct {
     {"lock_order", act_lock_order},
     {"load", act_load},
     {"use", act_use},
+    {"title", act_title},
     {"wait", act_wait},
 };
 
