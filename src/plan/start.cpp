@@ -39,8 +39,8 @@ bool is_one(const char* value) noexcept
 }
 
 using path_buffer = std::array<char, PATH_MAX>;
-constinit path_buffer plan_path;
-constinit path_buffer report_path;
+constinit path_buffer plan_path{};
+constinit path_buffer report_path{};
 
 /// A copy of a path of the environment. Programs such as redis-server write their title over the
 /// environment, and the path is needed when the program ends.
