@@ -46,9 +46,11 @@ constinit path_buffer report_path{};
 /// environment, and the path is needed when the program ends.
 const char* copy_of(const char* path, path_buffer& into) noexcept
 {
-    if (path == nullptr || std::strlen(path) >= into.size())
+    std::size_t const bytes = path == nullptr ? 0 : std::strlen(path) + 1;
+    if (bytes == 0 || bytes > into.size())
         return path; // the system opens no path that is so long
-    return std::strcpy(into.data(), path);
+    std::memcpy(into.data(), path, bytes);
+    return into.data();
 }
 
 form_of_stats form_of(const char* stats) noexcept
