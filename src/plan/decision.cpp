@@ -119,11 +119,16 @@ bool has_same_name(mallard_plan_module const& wanted, os::loaded_module const& m
 void compare_module(os::loaded_module const& m) noexcept
 {
     identity const of = identity_of(m);
+    bool is_of_plan = false;
     for (std::size_t i = 0; i < the_plan.modules.size(); ++i)
-        if (is_same(the_plan.modules[i], m, of))
+        if (is_same(the_plan.modules[i], m, of)) {
             biases_now[i] = m.bias;
-        else if (has_same_name(the_plan.modules[i], m))
-            has_other_build[i] = true;
+            is_of_plan = true;
+        }
+    // Plugins in different folders may have the same name, such as those of perl's Hash::Util and
+    // List::Util.
+    for (std::size_t i = 0; i < the_plan.modules.size() && !is_of_plan; ++i)
+        has_other_build[i] = has_other_build[i] || has_same_name(the_plan.modules[i], m);
 }
 
 int see_module(dl_phdr_info* info, std::size_t, void*) noexcept

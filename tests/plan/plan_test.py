@@ -505,6 +505,16 @@ class Plans(Case):
         # The library keeps what it knows of 64 sets of addresses, the first one without the plugin.
         self.assertEqual(result.blocks(), {"first": 2000, "second": 0, "libplan-plugin.so": 63 * 13})
 
+    def test_plugins_may_have_the_same_name(self):
+        with tempfile.TemporaryDirectory() as place:
+            plugins = [Path(place, name, "Util.so") for name in ("hash", "list")]
+            for plugin, source in zip(plugins, ("libplan-plugin.so", "libplan-twin.so")):
+                plugin.parent.mkdir()
+                shutil.copy(built(source), plugin)
+            for used in plugins:
+                result = self.check_done(acts("plugins", 1, used, plan=plugin_plan(ARENA, *plugins)))
+                self.assertEqual(sum(rule["blocks"] for rule in result.reports[0]["rules"]), 10 + 13)
+
     def test_plugins_come_and_go_while_threads_allocate(self):
         plugin = built("libplan-plugin.so")
         for allocator in allocators:
