@@ -232,13 +232,65 @@ std::uintptr_t address_of(mallard_plan_place const& place) noexcept
     return bias == not_loaded ? 0 : bias + place.address;
 }
 
+/// Whether all modules for which a table was made are at the same places now.
+bool is_base(details const& d) noexcept
+{
+    return std::equal(
+        d.biases.begin(), d.biases.end(), biases_now,
+        [](std::uintptr_t then, std::uintptr_t now) { return then == not_loaded || then == now; });
+}
+
+/// Whether the table for the modules in `biases_now` must have a stack of the plan itself: all its
+/// modules are loaded, and some were not when `base` was made.
+bool is_own_stack(mallard_plan_stack const& s, const details* base) noexcept
+{
+    bool is_own = base == nullptr;
+    for (mallard_plan_place const& place : the_plan.frames.subspan(s.first, s.frames)) {
+        if (biases_now[place.module] == not_loaded)
+            return false;
+        is_own = is_own || base->biases[place.module] == not_loaded;
+    }
+    return is_own;
+}
+
+/// The newest table that can be the base of one for the modules in `biases_now`. A program may load
+/// dozens of modules of the plan one after the other, and most memory of a plan is that of its
+/// stacks, so tables share them.
+const details* find_base() noexcept
+{
+    answer_table* t = newest_table;
+    while (t != nullptr && !is_base(*t->more))
+        t = t->more->older;
+    return t == nullptr ? nullptr : t->more;
+}
+
+struct stack_counts {
+    std::size_t stacks = 0;
+    std::size_t frames = 0;
+};
+
+stack_counts count_own_stacks(const details* base) noexcept
+{
+    stack_counts counts;
+    for (mallard_plan_stack const& s : the_plan.stacks)
+        if (is_own_stack(s, base)) {
+            counts.stacks += 1;
+            counts.frames += s.frames;
+        }
+    return counts;
+}
+
 void fill_stacks(details& d) noexcept
 {
-    std::transform(the_plan.frames.begin(), the_plan.frames.end(), d.frames.begin(), address_of);
+    std::size_t at = 0;
     for (mallard_plan_stack const& s : the_plan.stacks) {
-        auto const frames = d.frames.subspan(s.first, s.frames);
-        if (std::ranges::find(frames, std::uintptr_t{0}) == frames.end())
-            add_stack(d, {frames.data(), s.frames, narrow(s.answer)});
+        if (!is_own_stack(s, d.base))
+            continue;
+        auto const places = the_plan.frames.subspan(s.first, s.frames);
+        auto const frames = d.frames.subspan(at, s.frames);
+        std::transform(places.begin(), places.end(), frames.begin(), address_of);
+        add_stack(d, {frames.data(), s.frames, narrow(s.answer)});
+        at += s.frames;
     }
 }
 
@@ -260,12 +312,13 @@ void fill_ranges(details& d) noexcept
 /// Makes a table for the modules in `biases_now`. Null: there is no memory.
 answer_table* make_table() noexcept
 {
+    const details* const base = find_base();
+    stack_counts const own = count_own_stacks(base);
     std::size_t const capacity = std::bit_ceil((the_plan.callers.size() + spare_entries) * 2);
-    std::size_t const places = std::bit_ceil(the_plan.stacks.size() * 2 + 1);
+    std::size_t const places = std::bit_ceil(own.stacks * 2 + 1);
     std::size_t const bytes = sizeof(answer_table) + capacity * sizeof(answer_table::entry) +
                               sizeof(details) + the_plan.modules.size() * sizeof(std::uintptr_t) +
-                              the_plan.frames.size() * sizeof(std::uintptr_t) +
-                              places * sizeof(known_stack) +
+                              own.frames * sizeof(std::uintptr_t) + places * sizeof(known_stack) +
                               the_plan.ranges.size() * sizeof(code_range) + std::size_t{8} * 64;
     std::byte* const at = os::map(bytes);
     if (at == nullptr)
@@ -277,7 +330,8 @@ answer_table* make_table() noexcept
     t.mask = (capacity - 1) * sizeof(answer_table::entry);
     t.more = &d;
     d.biases = rest.take<std::uintptr_t>(the_plan.modules.size());
-    d.frames = rest.take<std::uintptr_t>(the_plan.frames.size());
+    d.base = base;
+    d.frames = rest.take<std::uintptr_t>(own.frames);
     d.stacks = rest.take<known_stack>(places);
     d.ranges = rest.take<code_range>(the_plan.ranges.size());
     std::copy_n(biases_now, d.biases.size(), d.biases.begin());

@@ -59,10 +59,13 @@ private:
 
 answer answer_of_stack(details const& d, std::span<const std::uintptr_t> stack) noexcept
 {
-    std::size_t const mask = d.stacks.size() - 1;
-    for (std::size_t at = hash_of(stack) & mask; d.stacks[at].count != 0; at = (at + 1) & mask)
-        if (std::ranges::equal(std::span(d.stacks[at].frames, d.stacks[at].count), stack))
-            return d.stacks[at].is;
+    std::uint64_t const hash = hash_of(stack);
+    for (const details* of = &d; of != nullptr; of = of->base) {
+        std::size_t const mask = of->stacks.size() - 1;
+        for (std::size_t at = hash & mask; of->stacks[at].count != 0; at = (at + 1) & mask)
+            if (std::ranges::equal(std::span(of->stacks[at].frames, of->stacks[at].count), stack))
+                return of->stacks[at].is;
+    }
     return missing;
 }
 

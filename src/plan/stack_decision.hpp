@@ -29,7 +29,9 @@ struct details {
     std::span<std::uintptr_t> biases; ///< of each module of the plan, or `not_loaded`
     std::span<std::uintptr_t> frames;
     std::span<known_stack> stacks; ///< a hash table whose size is a power of two
-    std::span<code_range> ranges;  ///< sorted by begin, the larger first
+    const details* base; ///< of a table for some of the modules: its stacks are not repeated here.
+                         ///< Null: there is none
+    std::span<code_range> ranges; ///< sorted by begin, the larger first
     struct answer_table* older;
     bool has_one_rule; ///< whether the plan has a single rule
 };

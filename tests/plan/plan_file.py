@@ -1,4 +1,5 @@
 """Writes compiled plans for the tests of libmallard-plan.so: see spec/plan_format.md."""
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -163,3 +164,12 @@ def calls_in(path, function, called):
             found.append(int(address, 16))
         is_after_call = "call" in code and code.split("<")[-1].split("@")[0].rstrip(">") == called
     return found
+
+
+def indirect_calls_in(path, function):
+    """The return addresses of the calls through pointers in a function."""
+    begin, end = code_of(path)[function]
+    listed = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--start-address={begin}",
+                             f"--stop-address={end}", path], capture_output=True, text=True).stdout
+    rows = [line.strip().partition(":") for line in listed.splitlines() if line.startswith(" ")]
+    return [int(after[0], 16) for row, after in zip(rows, rows[1:]) if re.search(r"call\w* +\*", row[2])]

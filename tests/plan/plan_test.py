@@ -515,6 +515,48 @@ class Plans(Case):
                 result = self.check_done(acts("plugins", 1, used, plan=plugin_plan(ARENA, *plugins)))
                 self.assertEqual(sum(rule["blocks"] for rule in result.reports[0]["rules"]), 10 + 13)
 
+    def plan_of_copies(self, place, count):
+        """A plan for copies of the plugin, each with a build-id of its own, and the copies. 5,001 stacks are in the
+        program alone, and others in the program and in a copy."""
+        path, source = built("plan-acts"), built("libplan-plugin.so")
+        plan, code, old = Plan(), Path(source).read_bytes(), plan_file.build_id(source)
+        program = plan.module(path, is_program=True)
+        of_first, of_plugin = plan.rule("first", MULTIPOOL), plan.rule("plugin", MULTIPOOL)
+        (in_first,), (in_second,) = (plan_file.calls_in(path, function, "malloc") for function in ("first", "second"))
+        of_use, = plan_file.calls_in(path, "use_plugin", "first")
+        plan.caller(program, in_first, BY_STACK + 2)
+        plan.stack(of_first, [(program, in_first), (program, of_use)])
+        plan.caller(program, in_second, BY_STACK + 40)
+        for number in range(5000):
+            plan.stack(of_first, [(program, in_second)] + [(program, 64 * number + frame) for frame in range(39)])
+        in_make, = plan_file.calls_in(source, "plugin_make", "malloc")
+        copies = [Path(place, f"{number}.so") for number in range(count)]
+        for number, copy in enumerate(copies):
+            copy.write_bytes(code.replace(old, number.to_bytes(len(old), "little")))
+            module = plan.module(copy)
+            plan.caller(module, in_make, BY_STACK + 2)
+            for address in plan_file.indirect_calls_in(path, "use_plugin"):
+                plan.stack(of_plugin, [(module, in_make), (program, address)])
+        return plan, copies
+
+    def test_stacks_go_through_plugins_that_are_loaded_one_by_one(self):
+        with tempfile.TemporaryDirectory() as place:
+            plan, copies = self.plan_of_copies(place, 5)
+            for act in ("plugins", "plugins_together"):
+                result = self.check_done(acts(act, 3, *copies, plan=plan))
+                self.assertEqual(result.blocks(), {"first": 3 * 5 * 10, "plugin": 3 * 5 * 11})
+
+    def test_tables_for_many_plugins_share_the_stacks_of_the_program(self):
+        with tempfile.TemporaryDirectory() as place:
+            plan, copies = self.plan_of_copies(place, 20)
+            for act in ("plugins", "plugins_together"):
+                peaks = []
+                for used in (copies[:1], copies):
+                    result = acts(act, 1, *used, plan=plan, env={"SHOW_PEAK": "1"})
+                    self.assertEqual(result.status, 0)
+                    peaks.append(int(re.search(r"VmHWM:\s+(\d+) kB", result.out)[1]) << 10)
+                self.assertLess(peaks[1] - peaks[0], 8 * mebibyte)  # a copy of the stacks for each plugin: 35 MiB
+
     def test_plugins_come_and_go_while_threads_allocate(self):
         plugin = built("libplan-plugin.so")
         for allocator in allocators:

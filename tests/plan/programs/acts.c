@@ -644,6 +644,16 @@ static void act_small_stack(char** unused)
 
 static void* plugin_place;
 
+/* Prints the peak of the resident memory, if the test asks for it. */
+static void show_peak(void)
+{
+    char line[256];
+    FILE* const status = getenv("SHOW_PEAK") != NULL ? fopen("/proc/self/status", "r") : NULL;
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            fputs(line, stdout);
+}
+
 static void* use_plugin(const char* path, int flags)
 {
     void* const plugin = dlopen(path, RTLD_NOW | flags);
@@ -674,6 +684,17 @@ static void act_plugins(char** words)
     for (int count = atoi(words[0]); count > 0; --count)
         for (char** path = words + 1; *path != NULL; ++path)
             fill_and_free(use_plugin(*path, count % 3 == 0 ? RTLD_DEEPBIND : 0), 40);
+    show_peak();
+    puts("done");
+}
+
+/* Like act_plugins, but each plugin stays loaded. */
+static void act_plugins_together(char** words)
+{
+    for (int count = atoi(words[0]); count > 0; --count)
+        for (char** path = words + 1; *path != NULL; ++path)
+            fill_and_free(use_plugin(*path, RTLD_NODELETE), 40);
+    show_peak();
     puts("done");
 }
 
@@ -817,6 +838,7 @@ static const struct {
     {"fibers", act_fibers},
     {"small_stack", act_small_stack},
     {"plugins", act_plugins},
+    {"plugins_together", act_plugins_together},
     {"moving_plugin", act_moving_plugin},
     {"plugins_and_threads", act_plugins_and_threads},
     {"lock_order", act_lock_order},
