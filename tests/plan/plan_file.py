@@ -1,4 +1,6 @@
 """Writes compiled plans for the tests of libmallard-plan.so: see spec/plan_format.md."""
+import functools
+import random
 import re
 import struct
 import subprocess
@@ -117,6 +119,26 @@ def whole(path, allocator, share=lambda address: True, others=(), step=256, bloc
     return plan
 
 
+def half(path, seed, others=(), step=64, peak_bytes=0):
+    """A plan for about half of the call stacks, at random, with rules of all kinds. The first frame in a range
+    decides, so ranges that serve no block are as many as others, and code that calls malloc itself has no range:
+    otherwise a function through which all allocations of the program pass would decide about all."""
+    chance, plan = random.Random(seed), Plan()
+    kinds = [(POOL, 32), (POOL, 64), (POOL, 512), (MULTIPOOL, 1024), (MULTIPOOL, 16384), (ARENA, 256), (ARENA, 16384),
+             (MULTIPOOL_OVER_ARENA, 512), (MULTIPOOL_OVER_ARENA, 16384)]
+    serving = [plan.rule(f"{allocator} of {most}", allocator, most, peak_bytes) for allocator, most in kinds]
+    nothing = plan.rule("nothing", POOL, 1)
+    for at, file in enumerate([path, *others]):
+        module = plan.module(file, is_program=at == 0)
+        begin, end = code_ends(file)
+        calls = {(address - begin) // step for address in call_sites(file)}
+        for piece, address in enumerate(range(begin, end, step)):
+            if piece not in calls:
+                plan.range(module, address, min(address + step, end), chance.choice(serving) if chance.random() < 0.5 else nothing)
+    return plan
+
+
+@functools.cache
 def call_sites(path):
     """The return addresses of the calls of malloc, calloc, realloc and operator new in a file."""
     listed = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True).stdout

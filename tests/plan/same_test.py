@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Programs do the same under any plan. `same_test.py DIRECTORY [unittest arguments]`
 
-Each program runs without a plan, and under plans for all of its code and for random halves of it. What it
-prints, and its status, must be the same. MALLARD_SEEDS is the number of plans for each program; the tests
-of `./x test` take a few.
+Each program runs without a plan, under one for all of its code, one for half of its call stacks, and then
+under others for random parts of its code. What it prints, and its status, must be the same. MALLARD_SEEDS is
+the number of plans for each program; the tests of `./x test` take a few.
 """
 import itertools
 import os
@@ -31,9 +31,13 @@ def libraries_of(path):
 
 
 def plans(path, count, block_bytes=16384):
-    """(description, plan): for all code and then for random halves, with each allocator in turn."""
+    """(description, plan): for all code, for half of all call stacks with rules of all kinds, and for random parts
+    of the code with each allocator in turn."""
     others = libraries_of(path)
-    for seed, allocator in zip(range(count), itertools.cycle([2, 3, 4, 1])):
+    for seed, allocator in zip(range(count), itertools.cycle([2, None, 3, 4, 1])):
+        if allocator is None:
+            yield f"{Path(path).name}: half, seed {seed}", plan_file.half(path, seed, others, peak_bytes=0 if seed == 1 else 100_000)
+            continue
         chance = random.Random(seed)
         share = (lambda address: True) if seed == 0 else (lambda address: chance.random() < 0.5)
         bytes_max = 128 if allocator == 1 and block_bytes > 128 else block_bytes
