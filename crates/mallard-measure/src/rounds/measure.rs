@@ -42,7 +42,7 @@ const CHOICE_PART: u32 = 2;
 
 /// How measurements are made.
 pub struct Plan {
-    /// The longest time that the measurement may take.
+    /// The time after which no more runs begin, but for fresh rounds that a verdict needs: see `OVERTIME_PART`.
     pub budget: Duration,
     /// A run that takes longer is killed. `None` limits the first run to the budget, and the others to
     /// a multiple of the first run's time.
