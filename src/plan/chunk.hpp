@@ -16,11 +16,16 @@ inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 /// Not 0: a thread that is changing an instance looks like a null pointer.
 inline constexpr std::uintptr_t no_thread = 1;
+/// Is added to the address of a `quick_thread` that counts the blocks it frees. The sum is the
+/// address of no thread, and a null pointer plus this is not `no_thread`.
+inline constexpr std::uintptr_t counting = 2;
+static_assert(counting != no_thread);
 
 /// What a chunk is used for. Constant until the chunk is given back.
 struct chunk_use {
     std::uintptr_t quick_thread; ///< the thread_rules of the thread that only pushes a block on
-                                 ///< `list` to free it; or `no_thread`
+                                 ///< `list` to free it; or with `counting` of the thread that
+                                 ///< calls `give_quickly`; or `no_thread`
     free_block** list;           ///< of a pool: in `blocks`
     bin* blocks;                 ///< of a pool: the bin of all its blocks
     instance* owner;

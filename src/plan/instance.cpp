@@ -13,6 +13,8 @@ namespace {
 
 /// An arena without blocks keeps so many chunks.
 constexpr std::size_t spare_max = 16;
+/// The blocks that are cut together lie in a piece of this size.
+constexpr std::uintptr_t page_bytes = 4096;
 /// So many frees at least lie between two new starts of a multipool, which visit all chunks.
 constexpr std::uint64_t frees_min = 4096;
 
@@ -93,12 +95,18 @@ std::size_t block_bytes_of(instance const& in, bin const& b) noexcept
                                              : block_classes::bytes(index_of(in, b));
 }
 
+std::uintptr_t quick_thread_of(instance const& in, bool is_counting) noexcept
+{
+    if (!in.rule->is_quick)
+        return no_thread;
+    return reinterpret_cast<std::uintptr_t>(in.thread) + (is_counting ? counting : 0);
+}
+
 chunk_use use_for(instance& in, bin& b) noexcept
 {
     free_block** const list = &list_of(in, b);
-    bool const is_quick = in.rule->is_quick && list == &b.free;
     return {
-        .quick_thread = is_quick ? reinterpret_cast<std::uintptr_t>(in.thread) : no_thread,
+        .quick_thread = quick_thread_of(in, list == &b.counted),
         .list = list,
         .blocks = &b,
         .owner = &in,
@@ -126,13 +134,36 @@ void* take_of_arena(instance& in, std::size_t bytes) noexcept
         in.spare = c->next;
         in.spare_count -= 1;
     } else {
-        chunk_use const use_of_arena{no_thread, nullptr, nullptr, &in, 0};
+        std::uintptr_t const quick_thread = quick_thread_of(in, /*is_counting=*/true);
+        chunk_use const use_of_arena{quick_thread, nullptr, nullptr, &in, 0};
         c = take_chunk_for(use_of_arena, b.current == nullptr);
         if (c == nullptr)
             return nullptr;
     }
     use(in, *c);
     return cut(b, bytes);
+}
+
+/// Cuts blocks off the chunk of the bin up to the end of a page, so that no other page is touched
+/// before the program needs it. Returns the first block, and puts the others into the list, which
+/// is empty. The chunk must have a block left.
+void* cut_page(instance const& in, bin& b) noexcept
+{
+    std::size_t const bytes = block_bytes_of(in, b);
+    std::byte* const first = b.fresh;
+    b.fresh += bytes;
+    auto const last = reinterpret_cast<std::uintptr_t>(b.fresh) - 1;
+    std::size_t const left = ~last & (page_bytes - 1);
+    std::size_t const room = std::min(left, static_cast<std::size_t>(b.fresh_end - b.fresh));
+    free_block** end = &list_of(in, b);
+    for (std::size_t more = room / bytes; more != 0; --more) {
+        auto* const block = reinterpret_cast<free_block*>(b.fresh);
+        b.fresh += bytes;
+        *end = block;
+        end = &block->next;
+    }
+    *end = nullptr;
+    return first;
 }
 
 /// Allocates a block of a pool whose list is empty.
@@ -152,9 +183,7 @@ void* take_of_pool(instance& in, std::size_t bytes) noexcept
         in.chunks = c;
         use(*c, b);
     }
-    std::byte* const block = b.fresh;
-    b.fresh += block_bytes_of(in, b);
-    return block;
+    return cut_page(in, b);
 }
 
 } // namespace

@@ -106,7 +106,7 @@ struct instance {
     /// Blocks in use, and those that other threads have freed unseen. A quick allocation or free
     /// does not count, except of a multipool over arena.
     std::uint64_t live;
-    std::uint64_t frees; ///< without those by other threads
+    std::uint64_t frees; ///< of a multipool over arena, without those by other threads
 
     rule_state* rule;
     ending end_of;
@@ -142,7 +142,10 @@ struct instance {
 /// Null: the rule holds as much as it may, or the system refused.
 void* take_slowly(instance& in, std::size_t bytes) noexcept;
 
-/// Frees a block of the instance. Only the thread of the instance may call this.
+/// Frees a block of a chunk that its thread may free quickly, but not only by a push. Only the
+/// thread of the instance may call this, and the next function.
+[[gnu::always_inline]] inline void give_quickly(chunk& c, void* block) noexcept;
+/// Frees a block of the instance.
 [[gnu::always_inline]] inline void give(instance& in, chunk& c, void* block) noexcept;
 void empty(instance& in, chunk& c) noexcept;
 void start_anew(instance& in) noexcept;
@@ -230,18 +233,26 @@ inline void* take(instance& in, std::size_t bytes) noexcept
     return block;
 }
 
-inline void give(instance& in, chunk& c, void* block) noexcept
+inline void give_quickly(chunk& c, void* block) noexcept
 {
-    in.live -= 1;
-    in.frees += 1;
     if (c.block_bytes == 0) {
         if (--c.live == 0) [[unlikely]]
-            empty(in, c);
+            empty(*c.owner, c);
         return;
     }
+    instance& in = *c.owner;
+    in.live -= 1;
+    in.frees += 1;
     push(*c.list, block);
     if (in.live == 0) [[unlikely]]
         start_anew(in);
+}
+
+inline void give(instance& in, chunk& c, void* block) noexcept
+{
+    if (c.block_bytes == 0)
+        in.live -= 1;
+    give_quickly(c, block);
 }
 
 } // namespace mallard::plan

@@ -61,23 +61,31 @@ answer decide(request const& r, os::call_site here) noexcept
 
 namespace {
 
-bool is_own(instance const& in) noexcept
+bool is_of(thread_rules* t, instance const& in) noexcept
 {
-    thread_rules* const t = ready();
     return t != nullptr && in.thread == t;
+}
+
+/// Frees a block that another thread frees, or whose free is counted or timed.
+[[gnu::noinline]] void free_unquickly(chunk& c, void* block, thread_rules* t) noexcept
+{
+    instance& in = *c.owner;
+    if (!is_of(t, in)) [[unlikely]]
+        return give_from_elsewhere(in, c, block);
+    busy const now(*t);
+    if (in.rule->is_timed) [[unlikely]]
+        return give_timed(in, c, block);
+    give(in, c, block);
 }
 
 } // namespace
 
-[[gnu::noinline]] void free_slowly(chunk& c, void* block) noexcept
+[[gnu::noinline]] void free_slowly(chunk& c, void* block, thread_rules* t) noexcept
 {
-    instance& in = *c.owner;
-    if (!is_own(in)) [[unlikely]]
-        return give_from_elsewhere(in, c, block);
-    busy const now(*in.thread);
-    if (in.rule->is_timed) [[unlikely]]
-        return give_timed(in, c, block);
-    give(in, c, block);
+    if (c.quick_thread != reinterpret_cast<std::uintptr_t>(t) + counting) [[unlikely]]
+        return free_unquickly(c, block, t);
+    busy const now(*t);
+    give_quickly(c, block);
 }
 
 [[gnu::noinline]] void* reallocate_of_rule(void* block, std::size_t bytes) noexcept
@@ -92,7 +100,7 @@ bool is_own(instance const& in) noexcept
     std::size_t const usable = usable_bytes(c, block);
     if (bytes <= usable && bytes >= usable / 2)
         return block;
-    if (c.block_bytes == 0 && is_own(in)) {
+    if (c.block_bytes == 0 && is_of(ready(), in)) {
         busy const now(*in.thread);
         if (bytes <= in.rule->block_bytes && extend(in, c, block, bytes))
             return block;

@@ -81,7 +81,8 @@ struct request {
 /// to serve the request.
 void* allocate_slowly(request const& r) noexcept;
 
-void free_slowly(chunk& c, void* block) noexcept;
+/// Frees a block of a rule. `t` is what `ready` returns.
+void free_slowly(chunk& c, void* block, thread_rules* t) noexcept;
 
 /// Frees a block of a rule.
 [[gnu::always_inline]] inline void free_of_rule(void* block) noexcept
@@ -89,7 +90,7 @@ void free_slowly(chunk& c, void* block) noexcept;
     chunk& c = chunk_of(block);
     thread_rules* const t = ready();
     if (c.quick_thread != reinterpret_cast<std::uintptr_t>(t)) [[unlikely]]
-        return free_slowly(c, block);
+        return free_slowly(c, block, t);
     busy const now(*t);
     push(*c.list, block);
 }

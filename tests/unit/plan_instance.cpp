@@ -42,6 +42,7 @@ protected:
             block = plan::take_slowly(*in, bytes);
         ASSERT_NE(block, nullptr);
         plan::count(*in, bytes);
+        last_block = static_cast<std::byte*>(block);
         auto const at = reinterpret_cast<std::uintptr_t>(block);
         EXPECT_EQ(at % 16, 0U);
         EXPECT_TRUE(plan::is_of_plan(block));
@@ -63,11 +64,14 @@ protected:
         auto* const block = reinterpret_cast<unsigned char*>(which->first);
         ASSERT_TRUE(std::all_of(block, block + which->second.bytes,
                                 [&](unsigned char byte) { return byte == which->second.value; }));
+        bool const is_quick = which->second.value % 2 == 0;
         blocks.erase(which);
         plan::chunk& c = plan::chunk_of(block);
         ASSERT_EQ(c.owner, in);
         if (is_from_elsewhere)
             plan::give_from_elsewhere(*in, c, block);
+        else if (is_quick)
+            plan::free_of_rule(block);
         else
             plan::give(*in, c, block);
     }
@@ -81,6 +85,7 @@ protected:
     live_blocks blocks;
     unsigned char next_value = 0;
     plan::instance* in;
+    std::byte* last_block = nullptr;
 };
 
 TEST_P(plan_instance, keeps_the_contents_of_random_blocks)
@@ -96,6 +101,22 @@ TEST_P(plan_instance, keeps_the_contents_of_random_blocks)
             auto which = blocks.lower_bound(blocks.begin()->first + choose(std::size_t{1} << 22));
             free_one(which == blocks.end() ? blocks.begin() : which, choose(3) == 0);
         }
+    }
+}
+
+TEST_P(plan_instance, cuts_blocks_up_to_the_end_of_a_page_only)
+{
+    std::size_t const bytes = 48;
+    plan::bin const& b = in->bin_for(bytes);
+    for (int i = 0; i < 5'000; ++i) {
+        std::byte* const fresh = b.fresh;
+        allocate_one(bytes);
+        if (fresh == b.fresh)
+            continue; // from the list, or of an arena
+        auto const end = reinterpret_cast<std::uintptr_t>(
+            last_block + plan::usable_bytes(plan::chunk_of(last_block), last_block));
+        auto const end_of_cut = reinterpret_cast<std::uintptr_t>(b.fresh);
+        EXPECT_EQ((end_of_cut - 1) / 4096, (end - 1) / 4096);
     }
 }
 
