@@ -58,6 +58,20 @@ int main(void) {
 }
 "#;
 
+/// A program with four functions as `parse_document`, each for documents of its own.
+fn several_parsers() -> String {
+    let (functions, main) = PARSER.split_once("int main").unwrap();
+    let (includes, functions) = functions.split_at(functions.find("struct node").unwrap());
+    let of = |name: &str| {
+        let names = ["make_node", "parse_document", "struct node"];
+        names.iter().fold(functions.to_string(), |all, of| all.replace(of, &format!("{of}_{name}")))
+    };
+    let names = ["a", "b", "c", "d"];
+    let calls = names.map(|name| format!("parse_document_{name}(500 + i % 7 * 100)")).join(" + ");
+    let main = main.replace("parse_document(500 + i % 7 * 100)", &calls).replace("400", "100");
+    format!("{includes}{}int main{main}", names.map(of).join(""))
+}
+
 /// A program with a malloc of its own, which five functions call for objects of different sizes.
 const OWN_MALLOC: &str = r#"
 #include <stdlib.h>
@@ -166,6 +180,30 @@ fn a_region_is_found_and_replayed_beside_mallocs() {
     }
     let known = ["change", "leave", "undecided"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn each_plan_has_one_row_whatever_the_budget_is() {
+    let folder = program(&several_parsers());
+    folder.mallard(&["record", "-o", "run", "--", "./program"]);
+    let plans = |budget: &str| {
+        let ran = folder.mallard(&["advise", "run", "--json", "--budget", budget]);
+        let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+        let is_plan = |row: &&Value| row["kind"] == "strategy";
+        let label = |row: &Value| row["label"].as_str().unwrap().to_string();
+        let mut plans: Vec<String> = rows(&advice).iter().filter(is_plan).map(label).collect();
+        plans.sort();
+        assert!(plans.windows(2).all(|two| two[0] != two[1]), "{plans:?}");
+        plans
+    };
+    let all = plans("12s");
+    assert!(all.len() >= 8, "{all:?}");
+    // Time for few runs, and for none. The function of the first card has a row for each strategy.
+    for budget in ["3s", "200ms"] {
+        let others = plans(budget);
+        assert!(all.iter().all(|plan| others.contains(plan)), "{budget}: {all:?} {others:?}");
+    }
 }
 
 #[test]

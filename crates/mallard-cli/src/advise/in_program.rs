@@ -7,10 +7,11 @@
 
 use super::budget::Budget;
 use super::candidate::{dropped, By, Candidate, Dropped, InProgram, Kind};
-use super::confirm::{bare, Kept, Ran, Runs, WithPlan};
 use super::measured::Measured;
+use super::race::Kept;
 use super::ranking::Entry;
 use super::reason::Reason;
+use super::runs::{bare, Ran, Runs, WithPlan};
 use super::second_recording;
 use mallard_measure::clock;
 use mallard_measure::mallocs::applied::{AppliedPlan, Applies};
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What a block of a plan costs in calls, in nanoseconds, that code with the allocator inline does not make: at least
-/// and at most. Through the library, a malloc and a free of a pool take 56 instructions, and of an arena 108 to 114
+/// and at most. Through the library, a malloc and a free of a pool take 56 instructions, and of an arena 99 to 108
 /// (tests/plan/instructions.py); inline they take some 15. With their changed source, these programs of tests/known
 /// saved so much more for each block: `sessions` 1.5 ns and `lru_cache` 6 with pools, `lua` 4.5, `formulas` and
 /// `requests` 11 to 13 with arenas. A library written in C calls its arena as well.

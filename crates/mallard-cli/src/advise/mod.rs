@@ -5,10 +5,10 @@
 //! 1. [`facts`]: what the trace tells. `facts::read` reads it, and `facts::baseline` adds the CPU time of runs
 //!    without the recorder.
 //! 2. [`proposals`]: what is worth a measurement. `rules` propose plans; what cannot have a gain is dropped.
-//! 3. [`measured`]: what measurements show. `replays` chooses plans, `confirm` runs the program under mallocs and
-//!    with the plans, the best plan beside its control, and `in_program` adds what only the source can save. Plans
+//! 3. [`measured`]: what measurements show. `replays` chooses plans, and mallocs and plans run in a `race`, the best
+//!    plan beside its control: `runs` has these runs. `in_program` adds what only the source can save. Plans
 //!    that cannot be applied in the program are measured by `replays`, with `ranking` for the order if the budget is
-//!    too small for all.
+//!    too small for all. If the program is too long for a race, some mallocs run in a `trial`.
 //!    `second_recording` records the program again before wink-out is advised. `force` plays a strategy that the
 //!    user asks for.
 //! 4. [`card`]: what is advised. `card::advice` decides, and then the cards are worded. `code` has the code of
@@ -22,7 +22,6 @@ mod budget;
 mod candidate;
 pub mod card;
 mod code;
-mod confirm;
 mod facts;
 mod force;
 mod in_program;
@@ -31,20 +30,22 @@ mod keys;
 mod measured;
 mod options;
 mod proposals;
+mod race;
 mod ranking;
 mod reason;
 mod replays;
 pub mod rules;
+mod runs;
 pub mod sarif;
 mod second_recording;
 mod show;
 mod stages;
+mod trial;
 mod words;
 
 use crate::look;
 use crate::record::{self, own_allocator};
 use budget::{Budget, MOST, PLANS_MAX};
-use confirm::Runs;
 use facts::{baseline, read, region, Facts};
 use in_program::Plans;
 use mallard_measure::clock::Moment;
@@ -64,6 +65,7 @@ use measured::Measured;
 use options::Options;
 use proposals::{proposals, Proposal};
 use reason::{NoSecond, Note};
+use runs::Runs;
 use second_recording::Again;
 use show::Output;
 use stages::Stages;
@@ -290,7 +292,7 @@ impl Command {
             return Ok(None);
         }
         let run = former.facts.program.run_takes;
-        let most = confirm::plans_with_time(run, mallocs, budget.left());
+        let most = race::plans_with_time(run, mallocs, budget.left());
         let screened = replays::screen(trace, former, plans, most, budget, &self.options.timing)?;
         let compiled = Plans::compile(trace, screened.groups, runs);
         Ok(compiled.map(|plans| (screened.found, plans)))
@@ -324,23 +326,24 @@ impl Command {
         let (mut raced, mut is_settled) = (false, false);
         if let Some(runs) = &runs {
             let (subjects, time) = match &applied {
-                Some((found, plans)) => {
-                    all = all.and(found.clone());
+                Some((_, plans)) => {
                     (plans.subjects(), (false, plans.time_after_race(&all, budget)))
                 }
-                None => (Vec::new(), (!plans.is_empty(), confirm::Kept::default())),
+                None => (Vec::new(), (!plans.is_empty(), race::Kept::default())),
             };
-            let race = || confirm::race(&all, mallocs, &subjects, time, runs, budget, timing);
+            let race = || race::race(&all, mallocs, &subjects, time, runs, budget, timing);
             let race = stages.time("race", race);
             (all, raced) = (all.and(race.found), race.has_run);
-            if let Some((_, plans)) = applied.filter(|_| raced) {
+            // Without a race, replays measure all plans, whatever screening has left out.
+            if let Some((screened, plans)) = applied.filter(|_| raced) {
+                all = all.and(screened);
                 let settle = || plans.settle(&all, race.plans, trace, runs, budget);
                 let found = stages.time("plans", settle);
                 all = all.and(found);
                 is_settled = true;
             }
         }
-        let to_play = if raced { confirm::left_open(&all, mallocs) } else { mallocs.clone() };
+        let to_play = if raced { trial::left_open(&all, mallocs) } else { mallocs.clone() };
         // Plans that ran in the program need no replay.
         let to_replay: &[Proposal] = if is_settled { &[] } else { plans };
         let play = || replays::measure(trace, &all, to_replay, &to_play, budget, timing);
@@ -359,7 +362,7 @@ impl Command {
         all = all.and(stages.time("again", || second_recording::check(&again, &all, budget))?);
         if !raced {
             let unplayed = &replays.unplayed;
-            let run = || confirm::try_mallocs(&all, mallocs, unplayed, &runs, budget, timing);
+            let run = || trial::try_mallocs(&all, mallocs, unplayed, &runs, budget, timing);
             all = all.and(stages.time("try", run));
         }
         Ok(all)

@@ -1,7 +1,7 @@
 //! Measures the proposed plans and the mallocs by replays, in turns.
 
 use super::budget::{Budget, RECORDING_PART, SHARE_BEFORE_RUNS};
-use super::candidate::{dropped, Account, By, Candidate, Kind, Name};
+use super::candidate::{dropped, Account, By, Candidate, Dropped, Kind, Name};
 use super::facts::Facts;
 use super::measured::{noise, Measured};
 use super::proposals::{is_memory_at_stake, kind_of, Proposal};
@@ -157,28 +157,36 @@ pub fn screen(
         dropped(of.name, Kind::Strategy, of.region, why)
     };
     let dropped = small.into_iter().map(too_small).collect();
-    let found = Measured { dropped, ..former.nothing() };
+    let mut found = Measured { dropped, ..former.nothing() };
     let needs_account = |group: &Vec<Proposal>| group.iter().any(winks_out);
     let threads = former.facts.program.threads;
     let is_sure = groups.len() <= most && !groups.iter().any(needs_account);
+    let as_proposed = |groups: Vec<Vec<Proposal>>| {
+        let entries = |group: Vec<Proposal>| {
+            group.into_iter().map(|proposal| entry_of(0, proposal, None)).collect()
+        };
+        groups.into_iter().map(entries).collect()
+    };
     if threads <= 1 && (is_sure || !is_affordable(facts, &groups, most, budget)) {
         // The account of a plan without wink-out tells only whether threads share an instance. For one with wink-out,
         // the region tells which blocks outlive a call, and a second recording has to agree.
-        groups.truncate(most);
-        let entry = |proposal: Proposal| entry_of(0, proposal, None);
-        let groups = groups.into_iter().map(|group| group.into_iter().map(entry).collect());
-        return Ok(Screened { found, groups: groups.collect() });
+        found.dropped.extend(leave_out_last(&mut groups, most));
+        return Ok(Screened { found, groups: as_proposed(groups) });
     }
-    let Ok(session) = begin(trace, former, budget) else {
-        // A trace that cannot be replayed has no account of wink-out, so no plan with wink-out is measured.
-        groups.truncate(most);
-        let entry =
-            |proposal: Proposal| (!winks_out(&proposal)).then(|| entry_of(0, proposal, None));
-        let groups = groups.into_iter().map(|group| group.into_iter().filter_map(entry).collect());
-        return Ok(Screened {
-            found,
-            groups: groups.filter(|group: &Vec<_>| !group.is_empty()).collect(),
-        });
+    let session = match begin(trace, former, budget) {
+        Ok(session) => session,
+        Err(failure) => {
+            // A trace that cannot be replayed has no account of wink-out, so no plan with wink-out is measured.
+            let why = Reason::NotPlayed(failure.what().to_string());
+            for group in &mut groups {
+                let (without, plain) = std::mem::take(group).into_iter().partition(winks_out);
+                *group = plain;
+                found.dropped.extend(left_out(without, &why));
+            }
+            groups.retain(|group| !group.is_empty());
+            found.dropped.extend(leave_out_last(&mut groups, most));
+            return Ok(Screened { found, groups: as_proposed(groups) });
+        }
     };
     let mut measuring = Measuring { former, found, budget, timing, session, entries: Vec::new() };
     if groups.len() > most {
@@ -187,6 +195,18 @@ pub fn screen(
     let groups = groups.into_iter().map(|group| measuring.prepared(group)).collect::<Vec<_>>();
     let groups = groups.into_iter().filter(|group| !group.is_empty()).collect();
     Ok(Screened { found: measuring.found, groups })
+}
+
+/// Leaves out the groups after the first `most`, for which there is no time, and returns their plans.
+fn leave_out_last(groups: &mut Vec<Vec<Proposal>>, most: usize) -> Vec<Dropped> {
+    let last = groups.split_off(most.min(groups.len()));
+    left_out(last.into_iter().flatten().collect(), &Reason::NoTimeToMeasure)
+}
+
+/// Plans that are left out for the same reason.
+fn left_out(plans: Vec<Proposal>, why: &Reason) -> Vec<Dropped> {
+    let one = |of: Proposal| dropped(of.name, Kind::Strategy, of.region, why.clone());
+    plans.into_iter().map(one).collect()
 }
 
 /// Whether the plans that are measured can be prepared in the time for that. Otherwise the runs of the program, which
@@ -227,17 +247,18 @@ impl Measuring<'_, '_> {
     /// Plays the first plan of each group as far as there is time, and returns the `most` best groups.
     fn ranked(
         &mut self,
-        groups: Vec<Vec<Proposal>>,
+        mut groups: Vec<Vec<Proposal>>,
         most: usize,
     ) -> Result<Vec<Vec<Proposal>>, Failure> {
         let (first, play) = (self.session.first, self.session.play);
         let time = self.budget.left().mul_f64(SCREEN_SHARE).saturating_sub(play * 3);
         let each = (first + 2 * play).as_secs_f64().max(1e-6);
         let count = (time.as_secs_f64() / each) as usize;
+        self.found.dropped.extend(leave_out_last(&mut groups, count.max(most)));
         if count <= most {
-            return Ok(groups.into_iter().take(most).collect());
+            return Ok(groups);
         }
-        let played = groups.iter().take(count).map(|group| group[0].clone()).collect();
+        let played = groups.iter().map(|group| group[0].clone()).collect();
         self.add_plans(played, count);
         let entries = std::mem::take(&mut self.entries);
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.number).collect();
@@ -246,22 +267,29 @@ impl Measuring<'_, '_> {
         drop(step);
         let piloted = entries.into_iter().zip(&pilot.savings);
         let piloted = piloted.map(|(entry, play)| Piloted::new(entry, *play)).collect();
-        let ranked = rank(piloted, Needed::default());
         let mut best = Vec::new();
-        for (place, of) in ranked.into_iter().enumerate() {
-            if place < most {
-                let is_it = |group: &&Vec<Proposal>| {
-                    group[0].name == of.entry.name && group[0].region == of.entry.region()
-                };
-                best.extend(groups.iter().find(is_it).cloned());
+        for of in rank(piloted, Needed::default()) {
+            let is_it = |group: &Vec<Proposal>| {
+                group[0].name == of.entry.name && group[0].region == of.entry.region()
+            };
+            let Some(place) = groups.iter().position(is_it) else { continue };
+            let group = groups.remove(place);
+            if best.len() < most {
+                best.push(group);
                 continue;
             }
             let why = match of.saving {
                 Some(saved) => Reason::CameLater { saved, measured: most },
                 None => Reason::PlayTooLong,
             };
-            let region = of.entry.region();
-            self.found.dropped.push(dropped(of.entry.name, of.entry.kind, region, why));
+            self.found.dropped.extend(left_out(group, &why));
+        }
+        // What kept the first plan of a group from its play holds for the others, which have the same allocator.
+        for mut group in groups {
+            let first = group.remove(0);
+            let is_it = |of: &&Dropped| of.name == first.name && of.region == first.region;
+            let why = self.found.dropped.iter().rev().find(is_it).map(|of| of.why.clone());
+            self.found.dropped.extend(why.map_or_else(Vec::new, |why| left_out(group, &why)));
         }
         Ok(best)
     }

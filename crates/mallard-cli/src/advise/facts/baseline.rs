@@ -7,8 +7,8 @@
 use super::read;
 use super::{Bound, Facts, Program};
 use crate::advise::budget::Budget;
-use crate::advise::confirm::{run_once, Runs};
 use crate::advise::reason::Doubt;
+use crate::advise::runs::{run_once, Runs};
 use mallard_trace::manifest::Manifest;
 use mallard_trace::Trace;
 use std::time::Duration;
