@@ -4,6 +4,7 @@
 //! a quoted text are never broken: such a word may be wider, and then stands on a line of its own.
 
 use std::sync::{LazyLock, OnceLock};
+use terminal_size::terminal_size_of;
 
 /// The width of text that goes to a file or a pipe, and the least of text for a terminal.
 const WIDTH_MIN: usize = 80;
@@ -21,8 +22,7 @@ const UNITS: [&str; 11] = ["B", "KiB", "MiB", "GiB", "TiB", "ns", "us", "ms", "s
 pub fn width() -> usize {
     static WIDTH: LazyLock<usize> = LazyLock::new(|| {
         let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
-        // A table without a width asks the terminal.
-        let terminal = comfy_table::Table::new().width().map(usize::from);
+        let terminal = terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
         terminal.or_else(columns).unwrap_or(0).max(WIDTH_MIN)
     });
     *WIDTH

@@ -25,7 +25,7 @@ const MIN_GAIN: f64 = 0.02;
 #[derive(clap::Args)]
 pub struct Timing {
     /// The measurement ends after this time, by default after 60 s, or earlier if each difference is
-    /// known to 1 % of the base or to a fifth of itself.
+    /// known to 1 % of the base or to a fifth of itself. Runs that confirm a gain may take a tenth longer.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
     /// The least difference that counts.
