@@ -18,6 +18,7 @@ inline constexpr bool is_pair<std::pair<First, Second>> = true;
 /// Whether a constructor argument of a `U` is an allocator, or is converted to one, as an arena.
 template <class U, class Arg>
 inline constexpr bool is_allocator_for = std::uses_allocator_v<U, std::remove_cvref_t<Arg>>;
+/// The same for a `U` with an allocator of its own: `Arg` is that allocator, or is converted to it.
 template <class U, class Arg>
     requires requires { typename U::allocator_type; }
 inline constexpr bool is_allocator_for<U, Arg> =

@@ -128,6 +128,7 @@ private:
     };
 };
 
+/// A buffer has just the bytes that its type names.
 template <std::size_t Bytes>
 inline constexpr std::size_t source_bytes<buffer<Bytes>> = Bytes;
 
@@ -221,6 +222,7 @@ private:
     S* source_;
 };
 
+/// A borrowed source has the bytes of the source itself.
 template <source S>
 inline constexpr std::size_t source_bytes<ref<S>> = source_bytes<S>;
 

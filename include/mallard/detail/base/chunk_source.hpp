@@ -89,7 +89,7 @@ struct source_of_bytes {
                   "bytes as the second number in source_of_bytes<has, needs>, which "
                   "the compiler prints. A fixed_pool, a pool with growth::none, and a "
                   "slot_map in fixed<N> need fewer");
-    static constexpr bool holds_one = true;
+    static constexpr bool holds_one = true; ///< otherwise the assertion above has failed
 };
 
 /// Bytes of a source, wherever it lies, that are enough for a chunk. A source such as `buffer` is
